@@ -1,0 +1,1 @@
+//! An API server with true LIST and WATCH semantics that starts in milliseconds inside a test.

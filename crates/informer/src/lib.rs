@@ -1,0 +1,1 @@
+//! A local, indexed, always-current copy of Kubernetes objects, and a call for every change.

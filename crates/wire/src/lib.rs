@@ -1,0 +1,1 @@
+//! What travels between a Kubernetes API server and its clients: keys, versions, selectors, encoded objects, framing.

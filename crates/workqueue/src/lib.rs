@@ -1,0 +1,1 @@
+//! A deduplicating, delaying, rate limiting work queue with priorities.
