@@ -1,0 +1,208 @@
+//! One handler and its own backlog.
+
+use crate::{
+    backlog::Backlog,
+    handler::{Deliver, Event},
+    indexer::Snapshot,
+    scope::Partition,
+    telemetry::Telemetry,
+};
+use serde_json::Value;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+
+/// A call that takes longer is reported.
+const SLOW_CALL: Duration = Duration::from_secs(1);
+/// Calls between two chances for other tasks.
+const CALLS_A_TURN: usize = 64;
+
+/// One handler of an informer: what it has still to hear, and how far it is.
+pub(crate) struct Listener {
+    name: Arc<str>,
+    /// Held while an event is put in or taken out, never while the handler runs.
+    state: Mutex<State>,
+    wake: Notify,
+    synced: watch::Sender<Sync>,
+    ended: watch::Sender<bool>,
+}
+
+struct State {
+    backlog: Backlog,
+    end: End,
+    /// Whether the informer has its first complete list, and with it the last walk.
+    upstream_synced: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum End {
+    Open,
+    /// What is queued is still delivered.
+    Draining,
+    /// Nothing more is delivered.
+    Closed,
+}
+
+/// Whether a handler has heard of everything that was there before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    Pending,
+    Done,
+    /// It ended before it was synced and never will be.
+    Never,
+}
+
+/// What comes next for a handler.
+pub(crate) enum Next {
+    Event(Event<Value>),
+    Wait,
+    End,
+}
+
+impl Listener {
+    pub(crate) fn new(name: Arc<str>, bound: usize) -> Self {
+        let state = State { backlog: Backlog::new(bound), end: End::Open, upstream_synced: false };
+        let (synced, ended) = (watch::Sender::new(Sync::Pending), watch::Sender::new(false));
+        Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Queues events.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event<Value>>) {
+        let mut state = self.lock();
+        if state.end == End::Open {
+            events.into_iter().for_each(|event| state.backlog.push(event));
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Queues everything in a snapshot, or in one partition of it.
+    pub(crate) fn walk(&self, snapshot: Arc<Snapshot>, partition: Option<Partition>) {
+        let mut state = self.lock();
+        if state.end == End::Open {
+            state.backlog.walk(snapshot, partition);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// The informer has its first complete list, and this listener has been given it.
+    pub(crate) fn upstream_synced(&self) {
+        self.lock().upstream_synced = true;
+        self.wake.notify_one();
+    }
+
+    /// The next event. Asking for it says that the one before has been dealt with.
+    pub(crate) fn next(&self) -> Next {
+        let mut state = self.lock();
+        if state.end == End::Closed {
+            return Next::End;
+        }
+        let next = state.backlog.next();
+        if state.upstream_synced && state.backlog.is_walked() {
+            self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Done; true });
+        }
+        match next {
+            Some(event) => Next::Event(event),
+            None if state.end == End::Draining => Next::End,
+            None => Next::Wait,
+        }
+    }
+
+    /// Resolves when there may be something next.
+    pub(crate) async fn wait(&self) {
+        self.wake.notified().await;
+    }
+
+    /// No more events come in; what is queued is delivered or not.
+    pub(crate) fn close(&self, drain: bool) {
+        let mut state = self.lock();
+        let end = if drain { End::Draining } else { End::Closed };
+        if end > state.end {
+            state.end = end;
+        }
+        if state.end == End::Closed {
+            state.backlog.clear();
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// The last call has returned.
+    pub(crate) fn ended(&self) {
+        self.close(false);
+        self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Never; true });
+        self.ended.send_replace(true);
+    }
+
+    /// Becomes true once the handler is no longer running, nor will be.
+    pub(crate) fn has_ended(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
+    }
+
+    pub(crate) fn synced(&self) -> watch::Receiver<Sync> {
+        self.synced.subscribe()
+    }
+
+    /// Entries waiting, and events absorbed into others.
+    pub(crate) fn load(&self) -> (usize, u64) {
+        let state = self.lock();
+        (state.backlog.len(), state.backlog.coalesced())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls a handler for every event until its listener ends.
+pub(crate) async fn run(listener: Arc<Listener>, mut deliver: Deliver, telemetry: Arc<Telemetry>) {
+    /// Says that the listener ended, however the task did.
+    struct Ended(Arc<Listener>);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            self.0.ended();
+        }
+    }
+    let ended = Ended(Arc::clone(&listener));
+    let mut calls = 0;
+    loop {
+        match listener.next() {
+            Next::End => break,
+            Next::Wait => listener.wait().await,
+            Next::Event(event) => {
+                call(&listener, &mut deliver, event, &telemetry);
+                calls += 1;
+                if calls % CALLS_A_TURN == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+    // The handler goes before its end is announced: whoever waits for that may rely on it.
+    drop(deliver);
+    drop(ended);
+}
+
+fn call(listener: &Listener, deliver: &mut Deliver, event: Event<Value>, telemetry: &Telemetry) {
+    let key = event.object().key().clone();
+    let start = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(|| deliver(event)));
+    let took = start.elapsed();
+    if result.is_err() {
+        telemetry.handler_panicked(listener.name(), &key);
+    }
+    if took >= SLOW_CALL {
+        telemetry.handler_slow(listener.name(), &key, took);
+    }
+}

@@ -1,0 +1,139 @@
+//! Making objects smaller before they are kept.
+
+use crate::{delta::AnyObject, telemetry::Telemetry};
+use bytes::Bytes;
+use kube_informer_wire::Limits;
+use serde_json::{Value, json};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+type Function = Arc<dyn Fn(&mut Value) + Send + Sync>;
+
+/// What is done to every object before it is kept, handlers and listers included.
+///
+/// 1. Each object passes once, deleted ones too.
+/// 2. Key, uid and version come from the wire and cannot be changed; labels are read after the transform.
+/// 3. Dropping fields works on the bytes and decodes nothing. A function gets the object as a
+///    [`serde_json::Value`], which costs a decode and an encode for each object that arrives.
+/// 4. A function that panics costs that object its content, not its place in the cache.
+///
+/// ```
+/// use kube_informer::Transform;
+///
+/// let slim = Transform::new()
+///     .drop_field("metadata.managedFields")
+///     .function(|object| object["status"] = serde_json::Value::Null);
+/// ```
+#[derive(Clone, Default)]
+pub struct Transform {
+    dropped: Vec<String>,
+    functions: Vec<Function>,
+}
+
+impl Transform {
+    /// A transform that changes nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Drops `metadata.managedFields`, usually a third of an object and of no interest to controllers.
+    pub fn drop_managed_fields() -> Self {
+        Self::new().drop_field("metadata.managedFields")
+    }
+
+    /// Drops a field, such as `spec.template` or `data`.
+    pub fn drop_field(mut self, path: impl Into<String>) -> Self {
+        self.dropped.push(path.into());
+        self
+    }
+
+    /// Runs a function on each object.
+    pub fn function(mut self, function: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
+        self.functions.push(Arc::new(function));
+        self
+    }
+
+    /// Whether objects pass unchanged.
+    pub fn is_empty(&self) -> bool {
+        self.dropped.is_empty() && self.functions.is_empty()
+    }
+
+    /// Whether a field, or something above or below it, is dropped.
+    pub(crate) fn drops(&self, path: &str) -> bool {
+        let covers = |a: &str, b: &str| a == b || b.strip_prefix(a).is_some_and(|rest| rest.starts_with(['.', '[']));
+        self.dropped.iter().any(|dropped| covers(dropped, path) || covers(path, dropped))
+    }
+
+    /// Two transforms are the same if they drop the same fields and share their functions.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.dropped == other.dropped
+            && self.functions.len() == other.functions.len()
+            && self.functions.iter().zip(&other.functions).all(|(a, b)| Arc::ptr_eq(a, b))
+    }
+
+    /// The object as it is kept.
+    pub(crate) fn apply(&self, object: AnyObject, telemetry: &Telemetry) -> AnyObject {
+        if self.is_empty() {
+            return object.compact();
+        }
+        let changed = catch_unwind(AssertUnwindSafe(|| self.changed(&object)));
+        match changed {
+            Ok(Some(changed)) => changed,
+            // Not even JSON all through: whoever decodes it will be told.
+            Ok(None) => object.compact(),
+            Err(_) => {
+                telemetry.transform_panicked(object.key());
+                identity_only(&object)
+            }
+        }
+    }
+
+    fn changed(&self, object: &AnyObject) -> Option<AnyObject> {
+        let mut value: Value = object.view().ok()?;
+        for path in &self.dropped {
+            drop_path(&mut value, path);
+        }
+        for function in &self.functions {
+            function(&mut value);
+        }
+        let json = Bytes::from(value.to_string());
+        Some(object.with_content(json, &Limits::default()).unwrap_or_else(|_| identity_only(object)))
+    }
+}
+
+impl fmt::Debug for Transform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transform(drops {:?}, {} functions)", self.dropped, self.functions.len())
+    }
+}
+
+fn drop_path(value: &mut Value, path: &str) {
+    let (parents, last) = path.rsplit_once('.').map_or(("", path), |(parents, last)| (parents, last));
+    let mut at = value;
+    for name in parents.split('.').filter(|name| !name.is_empty()) {
+        match at.get_mut(name) {
+            Some(next) => at = next,
+            None => return,
+        }
+    }
+    if let Some(fields) = at.as_object_mut() {
+        fields.remove(last);
+    }
+}
+
+/// The object with nothing but its identity.
+fn identity_only(object: &AnyObject) -> AnyObject {
+    let labels: serde_json::Map<String, Value> =
+        object.labels().iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+    let mut meta = json!({"name": object.name(), "resourceVersion": object.resource_version().to_string()});
+    meta["labels"] = labels.into();
+    meta["uid"] = object.uid().to_string().into();
+    if let Some(namespace) = object.namespace() {
+        meta["namespace"] = namespace.into();
+    }
+    let bare = json!({ "metadata": meta }).to_string();
+    object.with_content(Bytes::from(bare), &Limits::default()).unwrap_or_else(|_| object.clone())
+}
