@@ -1,0 +1,3 @@
+//! Behaviour of the queue as its users see it. All under paused time; nothing sleeps.
+
+mod workers;
