@@ -118,11 +118,13 @@ impl<K: Eq + Hash> DelayedKeys<K> {
         *self = Self { arrivals: self.arrivals, ..Self::new(self.hasher.clone()) };
     }
 
-    /// All waiting keys in no particular order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, u64, Priority)> {
+    /// All waiting keys in no particular order, each with its due time and its turn: keys due at the same time
+    /// go in order of their turns.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, u64, u32, Priority)> {
         self.heap.nodes().filter_map(|node| {
             let slot = node.slot as usize;
-            self.keys[slot].as_ref().map(|key| (key, node.due, self.priorities[slot]))
+            let turn = node.arrival.wrapping_sub(self.arrivals);
+            self.keys[slot].as_ref().map(|key| (key, node.due, turn, self.priorities[slot]))
         })
     }
 

@@ -111,7 +111,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         let limited = rate_limited.then(|| self.shared.limiter().when(&key));
         match limited.max(after) {
             Some(delay) => self.add_delayed(key, delay, priority),
-            None => self.add_now(key, priority),
+            None => _ = self.add_now(key, priority),
         }
     }
 
@@ -162,11 +162,10 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
     /// The keys that wait for their time, soonest first. Copies them all: for people and tests, not for hot
     /// paths.
     pub fn delayed(&self) -> Vec<DelayedKey<K>> {
-        let mut keys: Vec<_> = self.shared.with_due(|state| {
-            state.delayed().iter().map(|(key, due, priority)| (due, key.clone(), priority)).collect()
-        });
-        keys.sort_by_key(|(due, ..)| *due);
-        let describe = |(due, key, priority)| DelayedKey { key, due: self.shared.instant(due), priority };
+        let copy = |(key, due, turn, priority): (&K, u64, u32, Priority)| (due, turn, key.clone(), priority);
+        let mut keys: Vec<_> = self.shared.with_due(|state| state.delayed().iter().map(copy).collect());
+        keys.sort_unstable_by_key(|(due, turn, ..)| (*due, *turn));
+        let describe = |(due, _, key, priority)| DelayedKey { key, due: self.shared.instant(due), priority };
         keys.into_iter().map(describe).collect()
     }
 
@@ -223,15 +222,15 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    pub(crate) fn add_now(&self, key: K, priority: Priority) {
+    /// Says whether the key was accepted.
+    fn add_now(&self, key: K, priority: Priority) -> bool {
         let (hash, since) = (self.shared.hash(&key), self.shared.measured_now());
-        self.shared.with_due(|state| state.add(Ticket { key, hash, priority, since }));
+        self.shared.with_due(|state| state.add(Ticket { key, hash, priority, since }))
     }
 
     pub(crate) fn add_delayed(&self, key: K, delay: Duration, priority: Priority) {
         let accepted = if delay.is_zero() {
-            self.add_now(key, priority);
-            true
+            self.add_now(key, priority)
         } else {
             let (hash, due) = (self.shared.hash(&key), self.shared.after(delay));
             self.shared.with_due(|state| state.add_at(hash, key, due, priority))

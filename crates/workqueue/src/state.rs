@@ -92,12 +92,14 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.phase == Phase::Closed
     }
 
-    /// The key needs processing as soon as possible.
-    pub(crate) fn add(&mut self, ticket: Ticket<K>) {
-        if !self.is_closed() {
+    /// The key needs processing as soon as possible. Says whether it was accepted.
+    pub(crate) fn add(&mut self, ticket: Ticket<K>) -> bool {
+        let open = !self.is_closed();
+        if open {
             self.queue(ticket);
             self.settle();
         }
+        open
     }
 
     /// The key needs processing at `due`. Says whether it was accepted.

@@ -102,6 +102,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> WorkQueue<K> {
                 () = all.for_each(|()| std::future::ready(())) => {}
                 () = refresh_metrics(&queue) => {}
             }
+            queue.refresh_metrics();
         };
         RunWorkers { workers: Box::pin(workers), stop }
     }
@@ -135,6 +136,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> WorkQueue<K> {
                 () = async { while tasks.join_next().await.is_some() {} } => {}
                 () = refresh_metrics(&queue) => {}
             }
+            queue.refresh_metrics();
         };
         RunWorkers { workers: Box::pin(workers), stop }
     }

@@ -59,12 +59,6 @@ impl<K: Clone + Eq + Hash> FailureHistory<K> {
         let Generations { young, old, .. } = &*generations;
         young.get(key).or_else(|| old.get(key)).copied().unwrap_or(0)
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        let generations = lock(&self.generations);
-        generations.young.len() + generations.old.len()
-    }
 }
 
 impl<K> Generations<K> {

@@ -80,6 +80,9 @@ impl<K: Clone + Eq + Hash> Ranked<K> {
     }
 
     fn next(&mut self) -> Option<(Reverse<Priority>, Arrival)> {
+        if self.places.is_empty() {
+            return None;
+        }
         self.takes = self.takes.wrapping_add(1);
         if self.takes.is_multiple_of(self.oldest_every) {
             self.by_age.first_key_value().map(|(&arrival, &priority)| (Reverse(priority), arrival))
