@@ -7,12 +7,15 @@
 //! The central type is [`Object`]: one version of one object, its identity in the open and its content as the
 //! bytes the server sent.
 
+mod body_error;
 mod error;
 mod identity;
+mod json;
 mod key;
 mod kind;
 mod labels;
 mod limits;
+mod list_body;
 mod list_watch;
 mod object;
 mod options;
@@ -21,6 +24,7 @@ mod status;
 mod uid;
 mod version;
 
+pub use body_error::BodyError;
 pub use error::ListWatchError;
 pub use identity::Unreadable;
 pub use key::ObjectKey;
@@ -29,6 +33,7 @@ pub use kind::Kind;
 pub use kind::Origin;
 pub use labels::Labels;
 pub use limits::Limits;
+pub use list_body::ListSplitter;
 pub use list_watch::Bookmark;
 pub use list_watch::BoxFuture;
 pub use list_watch::ListMeta;
