@@ -14,7 +14,7 @@ use std::borrow::Cow;
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) key: ObjectKey,
-    pub(crate) uid: Option<Uid>,
+    pub(crate) uid: Uid,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) labels: Labels,
     pub(crate) generation: Option<i64>,
@@ -141,7 +141,7 @@ impl<'a> Scan<'a> {
         }
         Ok(Identity {
             key: ObjectKey::new(namespace, name),
-            uid: meta.uid.as_deref().filter(|uid| !uid.is_empty()).map(Uid::from),
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
             resource_version: resource_version.unwrap_or_else(ResourceVersion::unset),
             labels: Labels::new(meta.labels),
             generation: meta.generation,

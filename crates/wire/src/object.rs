@@ -113,9 +113,9 @@ impl<T> Object<T> {
         self.key().namespace()
     }
 
-    /// The uid. Every object from an API server has one; one that has none gets the uid `""`.
+    /// The uid. Every object from an API server has one; one that has none gets [`Uid::NONE`].
     pub fn uid(&self) -> Uid {
-        self.record.identity.uid.clone().unwrap_or_else(|| Uid::from(""))
+        self.record.identity.uid
     }
 
     /// The version of this state of the object.
@@ -198,7 +198,7 @@ impl<T> Object<T> {
         let mut identity = changed.record.identity.clone();
         let own = &self.record.identity;
         identity.key = own.key.clone();
-        identity.uid = own.uid.clone();
+        identity.uid = own.uid;
         identity.resource_version = own.resource_version.clone();
         let content = changed.record.content.clone();
         Ok(Self::from_record(Record { origin: Arc::clone(&self.record.origin), identity, content }))

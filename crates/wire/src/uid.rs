@@ -1,24 +1,25 @@
 //! Unique identifiers of objects.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 /// The uid of an object: tells apart two objects that had the same name at different times.
 ///
-/// A canonical UUID, which is what every API server hands out, is kept as its 16 bytes. Any other text is kept
-/// as it is, so that `Display` always gives back what the server sent.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uid(Repr);
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Repr {
-    Uuid([u8; 16]),
-    Other(Arc<str>),
-}
+/// Sixteen bytes, copied freely. A canonical UUID, which is what every API server hands out, is kept exactly.
+/// Any other text (some fakes use `uid-1`) is kept as a 128-bit digest: it can be compared, but not printed
+/// back. What goes back to a server is therefore always taken from the object's content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Uid([u8; 16]);
 
 /// Where the four hyphens of a canonical UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 impl Uid {
+    /// The uid of something that has none.
+    pub const NONE: Uid = Uid([0; 16]);
+
     fn canonical(text: &[u8]) -> Option<[u8; 16]> {
         if text.len() != 36 {
             return None;
@@ -41,31 +42,38 @@ impl Uid {
         }
         Some(uuid)
     }
+
+    fn digest(text: &str) -> [u8; 16] {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, text).hash(&mut hasher);
+            hasher.finish().to_be_bytes()
+        };
+        let mut digest = [0; 16];
+        digest[..8].copy_from_slice(&half(1));
+        digest[8..].copy_from_slice(&half(2));
+        digest
+    }
 }
 
 impl From<&str> for Uid {
     fn from(text: &str) -> Self {
-        match Self::canonical(text.as_bytes()) {
-            Some(uuid) => Self(Repr::Uuid(uuid)),
-            None => Self(Repr::Other(text.into())),
+        if text.is_empty() {
+            return Self::NONE;
         }
+        Self(Self::canonical(text.as_bytes()).unwrap_or_else(|| Self::digest(text)))
     }
 }
 
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Repr::Other(text) => f.write_str(text),
-            Repr::Uuid(uuid) => {
-                for (i, byte) in uuid.iter().enumerate() {
-                    if matches!(i, 4 | 6 | 8 | 10) {
-                        f.write_str("-")?;
-                    }
-                    write!(f, "{byte:02x}")?;
-                }
-                Ok(())
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
             }
+            write!(f, "{byte:02x}")?;
         }
+        Ok(())
     }
 }
 
@@ -80,14 +88,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_survives_unchanged() {
+    fn a_uuid_is_kept_exactly() {
         let uuid = "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1";
-        assert!(matches!(Uid::from(uuid).0, Repr::Uuid(_)));
-        let others = [&uuid.to_uppercase(), "uid-1", "", &uuid[1..], "0b5ce5e2-36ce-4a0a-bd2f+9be5cf7bd0a1"];
-        for text in others {
-            assert!(matches!(Uid::from(text).0, Repr::Other(_)), "{text}");
-            assert_eq!(Uid::from(text).to_string(), text);
-        }
         assert_eq!(Uid::from(uuid).to_string(), uuid);
+        assert_eq!(size_of::<Uid>(), 16);
+    }
+
+    #[test]
+    fn other_texts_are_told_apart() {
+        let uuid = "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1";
+        let texts = [uuid, &uuid.to_uppercase(), "uid-1", "uid-2", "", &uuid[1..], &uuid.replace('-', "+")];
+        for (i, a) in texts.iter().enumerate() {
+            for (j, b) in texts.iter().enumerate() {
+                assert_eq!(Uid::from(*a) == Uid::from(*b), i == j, "{a} {b}");
+            }
+        }
     }
 }
