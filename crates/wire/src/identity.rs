@@ -69,7 +69,7 @@ pub(crate) enum Said {
 }
 
 /// What one pass over an encoded object finds.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Scan<'a> {
     pub(crate) kind: Said,
     pub(crate) api_version: Said,
@@ -78,7 +78,7 @@ pub(crate) struct Scan<'a> {
 }
 
 /// The parts of `metadata` that make up the identity.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Meta<'a> {
     name: Option<Cow<'a, str>>,
     namespace: Option<Cow<'a, str>>,

@@ -34,7 +34,7 @@ pub(crate) enum Type {
 }
 
 /// Which brackets are open, one bit each.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Nesting {
     objects: u128,
     depth: usize,
@@ -62,7 +62,6 @@ impl Nesting {
 /// 1. Accepts exactly JSON, except that the text inside strings need not be UTF-8 until it is asked for.
 /// 2. Nesting deeper than `depth` is an error.
 /// 3. Never allocates, except for a string that contains escapes.
-#[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     json: &'a [u8],
     at: usize,
@@ -385,4 +384,4 @@ impl<'a> RawText<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

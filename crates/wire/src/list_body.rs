@@ -8,7 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use capture::{Capture, Captured};
-use std::{mem, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 /// Splits the body of a LIST answer into its parts.
 ///
@@ -39,7 +39,6 @@ use std::{mem, sync::Arc};
 /// assert_eq!(names, ["a", "b"]);
 /// # Ok::<(), kube_informer_wire::BodyError>(())
 /// ```
-#[derive(Debug)]
 pub struct ListSplitter {
     origin: Arc<Origin>,
     limits: Limits,
@@ -115,7 +114,10 @@ impl ListSplitter {
 
     /// Takes the next chunk of the body, after [`next_part`](Self::next_part) has answered `None`.
     pub fn feed(&mut self, chunk: Bytes) {
-        debug_assert!(self.at == self.chunk.len() || matches!(self.state, State::Failed(_)), "chunk not read");
+        debug_assert!(
+            self.at == self.chunk.len() || matches!(self.state, State::Failed(_)),
+            "chunk not read"
+        );
         self.before += self.chunk.len();
         self.chunk = chunk;
         self.at = 0;
@@ -265,6 +267,17 @@ impl ListSplitter {
     }
 }
 
+/// How far the list has been read; nothing of what it holds.
+impl fmt::Debug for ListSplitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let read = self.before + self.at;
+        f.debug_struct("ListSplitter")
+            .field("read", &read)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Field {
     fn named(key: &Captured) -> Self {
         match key.text().as_deref() {
@@ -286,7 +299,8 @@ fn list_meta(value: &Captured) -> ListMeta {
         let value = cursor.span()?;
         match &*key {
             b"resourceVersion" => {
-                meta.resource_version = capture::text(value).filter(|v| !v.is_empty()).map(|v| v.as_str().into());
+                meta.resource_version =
+                    capture::text(value).filter(|v| !v.is_empty()).map(|v| v.as_str().into());
             }
             b"continue" => meta.continue_token = capture::text(value).filter(|token| !token.is_empty()),
             b"remainingItemCount" => meta.remaining = serde_json::from_slice(value).ok(),

@@ -77,8 +77,9 @@ impl Bookmark {
     /// Reads the object of a BOOKMARK event.
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
         let scan = Scan::read(json, &Limits::default())?;
-        let resource_version =
-            scan.resource_version().ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
+        let resource_version = scan
+            .resource_version()
+            .ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
         Ok(Self { resource_version, initial_events_end: scan.initial_events_end() })
     }
 }
@@ -212,7 +213,8 @@ impl<T> Object<T> {
     /// Bytes this object occupies on the heap, its share of common allocations counted in full.
     pub fn heap_size(&self) -> usize {
         let identity = &self.record.identity;
-        size_of::<Record>() + 2 * size_of::<usize>()
+        size_of::<Record>()
+            + 2 * size_of::<usize>()
             + identity.key.as_str().len()
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
@@ -294,7 +296,8 @@ fn expectation(message: &str) -> String {
     if message.starts_with("missing field ") {
         return format!("no {message}").replacen("no missing", "the", 1);
     }
-    let by_serde = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
+    let by_serde =
+        ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
     match message.rsplit_once(", expected ") {
         Some((_, expected)) if by_serde.iter().any(|start| message.starts_with(start)) => expected.to_owned(),
         _ => "a valid value".to_owned(),

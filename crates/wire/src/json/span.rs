@@ -64,7 +64,8 @@ impl SpanFinder {
                     at += 1;
                 }
                 State::Word => {
-                    let ends = |byte: &u8| is_space(*byte) || matches!(byte, b',' | b']' | b'}' | b':' | b'"');
+                    let ends =
+                        |byte: &u8| is_space(*byte) || matches!(byte, b',' | b']' | b'}' | b':' | b'"');
                     let Some(length) = chunk[at..].iter().position(ends) else { return Step::More };
                     return Step::End(at + length);
                 }

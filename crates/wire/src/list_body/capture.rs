@@ -8,7 +8,7 @@ use std::mem;
 ///
 /// What is over the bound is followed to its end but not kept, except for a short beginning: it tells whose
 /// value it was.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Capture {
     finder: SpanFinder,
     keep: usize,
@@ -27,7 +27,6 @@ const PREFIX: usize = 16 << 10;
 const MOST_RESERVED: usize = 64 << 10;
 
 /// A complete value.
-#[derive(Debug)]
 pub(crate) struct Captured {
     /// The value, or the beginning of one that is over the bound.
     pub(crate) bytes: Result<Bytes, Bytes>,
@@ -69,6 +68,12 @@ impl Capture {
                 Some(self.complete(chunk.slice(start..end)))
             }
         }
+    }
+
+    /// Memory in use for the value so far.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.capacity()
     }
 
     fn keep(&mut self, piece: &[u8]) {
