@@ -227,6 +227,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Skips any value by its brackets and quotes, without checking that it is JSON, nor how deep.
+    pub(crate) fn skip_unchecked(&mut self) -> Result<(), Syntax> {
+        self.peek()?;
+        match SpanFinder::default().advance(self.json, self.at) {
+            Step::End(end) => self.at = end,
+            Step::More => {
+                self.at = self.json.len();
+                return self.fail("more");
+            }
+        }
+        Ok(())
+    }
+
     /// Steps into an object or array, up to its first value; `false` if it has none.
     fn open(&mut self, open: &mut Nesting, object: bool) -> Result<bool, Syntax> {
         self.at += 1;

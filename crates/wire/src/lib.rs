@@ -21,8 +21,10 @@ mod object;
 mod options;
 mod owner;
 mod status;
+mod status_body;
 mod uid;
 mod version;
+mod watch_body;
 
 pub use body_error::BodyError;
 pub use error::ListWatchError;
@@ -53,3 +55,4 @@ pub use status::Details;
 pub use status::Status;
 pub use uid::Uid;
 pub use version::ResourceVersion;
+pub use watch_body::WatchSplitter;

@@ -95,7 +95,7 @@ impl Capture {
         let depth = self.finder.deepest();
         let whole = self.length + last.len() <= self.keep;
         let bytes = if self.length == 0 {
-            if whole { last } else { last.slice(..last.len().min(PREFIX)) }
+            if whole { last } else { last.slice(..last.len().min(PREFIX).min(self.keep)) }
         } else {
             self.keep(&last);
             self.usual = self.buffer.len().min(MOST_RESERVED);
