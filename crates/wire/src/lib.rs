@@ -7,20 +7,27 @@
 //! The central type is [`Object`]: one version of one object, its identity in the open and its content as the
 //! bytes the server sent.
 
+mod body_error;
 mod error;
 mod identity;
+mod json;
 mod key;
 mod kind;
 mod labels;
 mod limits;
+mod list_body;
 mod list_watch;
 mod object;
 mod options;
 mod owner;
+mod query;
 mod status;
+mod status_body;
 mod uid;
 mod version;
+mod watch_body;
 
+pub use body_error::BodyError;
 pub use error::ListWatchError;
 pub use identity::Unreadable;
 pub use key::ObjectKey;
@@ -29,6 +36,7 @@ pub use kind::Kind;
 pub use kind::Origin;
 pub use labels::Labels;
 pub use limits::Limits;
+pub use list_body::ListSplitter;
 pub use list_watch::Bookmark;
 pub use list_watch::BoxFuture;
 pub use list_watch::ListMeta;
@@ -43,8 +51,10 @@ pub use options::ListOptions;
 pub use options::VersionMatch;
 pub use options::WatchOptions;
 pub use owner::Owner;
+pub use query::Collection;
 pub use status::Cause;
 pub use status::Details;
 pub use status::Status;
 pub use uid::Uid;
 pub use version::ResourceVersion;
+pub use watch_body::WatchSplitter;

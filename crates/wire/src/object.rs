@@ -2,7 +2,7 @@
 
 use crate::{
     Bookmark, Kind, Labels, Limits, ObjectKey, Origin, Owner, ResourceVersion, Uid, Unreadable,
-    identity::{Identity, Scan},
+    identity::{Identity, Said, Scan},
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -34,14 +34,16 @@ struct Record {
 impl Object<Value> {
     /// Reads the identity of an encoded object.
     pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
-        let scan = Scan::read(&json)?;
-        let complete = scan.has_kind && scan.has_api_version;
-        let bare = !scan.has_kind && !scan.has_api_version;
+        if json.len() > limits.object_bytes {
+            return Err(Unreadable::oversized(&json, limits));
+        }
+        let scan = Scan::read(&json, limits)?;
+        let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
-        let content = match (complete, bare) {
-            (true, _) => json,
-            (_, true) => with_type_meta(origin, &json),
-            // One of the two is there: whoever wrote that meant something we do not know. Both are ours to say.
+        let content = match type_meta {
+            (Said::Yes, Said::Yes) => json,
+            (Said::No, Said::No) => with_type_meta(origin, &json),
+            // Only one of the two is good: whoever wrote that meant something we do not know. Both are ours to say.
             _ => replace_type_meta(origin, &json)?,
         };
         Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
@@ -74,10 +76,11 @@ fn replace_type_meta(origin: &Origin, json: &[u8]) -> Result<Bytes, Unreadable> 
 impl Bookmark {
     /// Reads the object of a BOOKMARK event.
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
-        let scan = Scan::read(json)?;
-        let resource_version =
-            scan.resource_version().ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
-        Ok(Self { resource_version, initial_events_end: scan.initial_events_end })
+        let scan = Scan::read(json, &Limits::default())?;
+        let resource_version = scan
+            .resource_version()
+            .ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
+        Ok(Self { resource_version, initial_events_end: scan.initial_events_end() })
     }
 }
 
@@ -210,7 +213,8 @@ impl<T> Object<T> {
     /// Bytes this object occupies on the heap, its share of common allocations counted in full.
     pub fn heap_size(&self) -> usize {
         let identity = &self.record.identity;
-        size_of::<Record>() + 2 * size_of::<usize>()
+        size_of::<Record>()
+            + 2 * size_of::<usize>()
             + identity.key.as_str().len()
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
@@ -292,7 +296,8 @@ fn expectation(message: &str) -> String {
     if message.starts_with("missing field ") {
         return format!("no {message}").replacen("no missing", "the", 1);
     }
-    let by_serde = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
+    let by_serde =
+        ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
     match message.rsplit_once(", expected ") {
         Some((_, expected)) if by_serde.iter().any(|start| message.starts_with(start)) => expected.to_owned(),
         _ => "a valid value".to_owned(),

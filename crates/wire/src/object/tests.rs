@@ -110,9 +110,10 @@ fn a_decode_error_names_the_place_and_never_the_value() {
         spec: Spec,
     }
     let secret = "hunter2, expected hunter3 at line 7";
-    let object =
-        parse(&json!({"metadata": {"name": "a", "resourceVersion": "5"}, "spec": {"replicas": secret}}).to_string())
-            .unwrap();
+    let object = parse(
+        &json!({"metadata": {"name": "a", "resourceVersion": "5"}, "spec": {"replicas": secret}}).to_string(),
+    )
+    .unwrap();
     let error = object.view::<View>().unwrap_err();
     assert_eq!((error.path.as_str(), error.expected.as_str()), ("spec.replicas", "u32"));
     assert!(!error.to_string().contains("hunter"), "{error}");
@@ -122,13 +123,15 @@ fn a_decode_error_names_the_place_and_never_the_value() {
 
 #[test]
 fn debug_shows_identity_only() {
-    let object = parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"data":{"password":"hunter2"}}"#).unwrap();
+    let object =
+        parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"data":{"password":"hunter2"}}"#).unwrap();
     assert_eq!(format!("{object:?}"), "Pod a@5");
 }
 
 #[test]
 fn an_edit_is_guarded_by_the_version() {
-    let object = parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"spec":{"x":1,"unknown":2}}"#).unwrap();
+    let object =
+        parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"spec":{"x":1,"unknown":2}}"#).unwrap();
     let patch = object.edit(|value| value["spec"]["x"] = json!(9)).unwrap();
     assert_eq!(
         serde_json::to_value(&patch).unwrap(),
