@@ -19,6 +19,8 @@ mod status;
 mod telemetry;
 mod transform;
 
+pub mod testing;
+
 pub use delta::Deleted;
 pub use handler::Event;
 pub use handler::EventHandler;

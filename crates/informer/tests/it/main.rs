@@ -1,0 +1,4 @@
+//! Integration tests of the informer, one binary.
+
+mod pipeline;
+mod support;
