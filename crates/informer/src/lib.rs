@@ -5,6 +5,8 @@ mod controller;
 mod delta;
 mod delta_fifo;
 mod delta_queue;
+#[cfg(test)]
+mod fixtures;
 mod handler;
 mod indexer;
 mod listener;

@@ -2,6 +2,7 @@
 
 use crate::{
     backlog::Backlog,
+    delta::AnyObject,
     handler::{Deliver, Event},
     indexer::Snapshot,
     scope::Partition,
@@ -76,11 +77,11 @@ impl Listener {
         &self.name
     }
 
-    /// Queues events.
-    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event<Value>>) {
+    /// Queues events, each with the state before it.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) {
         let mut state = self.lock();
         if state.end == End::Open {
-            events.into_iter().for_each(|event| state.backlog.push(event));
+            events.into_iter().for_each(|(event, seen)| state.backlog.push(event, seen));
         }
         drop(state);
         self.wake.notify_one();
@@ -110,7 +111,12 @@ impl Listener {
         }
         let next = state.backlog.next();
         if state.upstream_synced && state.backlog.is_walked() {
-            self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Done; true });
+            self.synced.send_if_modified(|sync| {
+                *sync == Sync::Pending && {
+                    *sync = Sync::Done;
+                    true
+                }
+            });
         }
         match next {
             Some(event) => Next::Event(event),
@@ -141,7 +147,12 @@ impl Listener {
     /// The last call has returned.
     pub(crate) fn ended(&self) {
         self.close(false);
-        self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Never; true });
+        self.synced.send_if_modified(|sync| {
+            *sync == Sync::Pending && {
+                *sync = Sync::Never;
+                true
+            }
+        });
         self.ended.send_replace(true);
     }
 

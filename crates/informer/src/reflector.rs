@@ -95,7 +95,18 @@ impl Reflector {
         let (staged, stream) = (Staged::default(), None);
         let (reason, failure) = (RelistReason::First, None);
         Self {
-            source, partition, namespace, queue, indexer, transform, telemetry, status, machine, staged, stream, reason,
+            source,
+            partition,
+            namespace,
+            queue,
+            indexer,
+            transform,
+            telemetry,
+            status,
+            machine,
+            staged,
+            stream,
+            reason,
             failure,
         }
     }
@@ -197,11 +208,12 @@ impl Reflector {
 
     fn take_change(&mut self, change: Change, stream: &mut OpenStream) -> Option<Input> {
         let version = change.object().resource_version().clone();
-        let rewound = stream.positioned && self.machine.position().is_some_and(|position| match change {
-            // Some servers give a deletion the version of the last change.
-            Change::Deleted(_) => version.is_older_than(position),
-            _ => version.is_older_than(position) || version.number().is_some() && version == *position,
-        });
+        let rewound = stream.positioned
+            && self.machine.position().is_some_and(|position| match change {
+                // Some servers give a deletion the version of the last change.
+                Change::Deleted(_) => version.is_older_than(position),
+                _ => version.is_older_than(position) || version.number().is_some() && version == *position,
+            });
         if rewound {
             return self.take_rewound(&change);
         }
@@ -217,8 +229,10 @@ impl Reflector {
 
     /// An event that is older than what the stream has already shown: a repetition, or another history.
     fn take_rewound(&mut self, change: &Change) -> Option<Input> {
-        let news = self.queue.would_queue(change, &*self.indexer);
-        if news && self.machine.doubt(None) {
+        // The state that is known is a repetition for certain. An older one may be; but it is also how a server
+        // looks whose history was replaced.
+        let repeated = self.queue.judge(change, &*self.indexer) == Offered::Known;
+        if !repeated && self.machine.doubt(None) {
             self.reason = RelistReason::Doubtful;
             return Some(Input::Doubtful);
         }
