@@ -40,7 +40,16 @@ const MOST_RESERVED: usize = 64 << 10;
 impl WatchSplitter {
     /// A splitter for one body.
     pub fn new(origin: Arc<Origin>, limits: Limits) -> Self {
-        Self { origin, limits, chunk: Bytes::new(), at: 0, line: Vec::new(), usual: 0, skipping: false, failed: None }
+        Self {
+            origin,
+            limits,
+            chunk: Bytes::new(),
+            at: 0,
+            line: Vec::new(),
+            usual: 0,
+            skipping: false,
+            failed: None,
+        }
     }
 
     /// Takes the next chunk of the body, after [`next_event`](Self::next_event) has answered `None`.
