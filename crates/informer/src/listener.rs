@@ -110,7 +110,12 @@ impl Listener {
         }
         let next = state.backlog.next();
         if state.upstream_synced && state.backlog.is_walked() {
-            self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Done; true });
+            self.synced.send_if_modified(|sync| {
+                *sync == Sync::Pending && {
+                    *sync = Sync::Done;
+                    true
+                }
+            });
         }
         match next {
             Some(event) => Next::Event(event),
@@ -141,7 +146,12 @@ impl Listener {
     /// The last call has returned.
     pub(crate) fn ended(&self) {
         self.close(false);
-        self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Never; true });
+        self.synced.send_if_modified(|sync| {
+            *sync == Sync::Pending && {
+                *sync = Sync::Never;
+                true
+            }
+        });
         self.ended.send_replace(true);
     }
 
