@@ -8,6 +8,7 @@ use crate::{
     lister::Lister,
     shared_informer::Core,
     source::{ClientError, informer_client},
+    telemetry::ErrorHook,
 };
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube_informer_wire::{Kind, ListWatch, Origin};
@@ -308,7 +309,7 @@ pub struct FactoryBuilder {
     connect: Connect,
     defaults: InformerOptions,
     resync: Option<Duration>,
-    hook: Option<Arc<dyn Fn(&InformerError) + Send + Sync>>,
+    hook: Option<ErrorHook>,
     configure: Option<Configure>,
 }
 

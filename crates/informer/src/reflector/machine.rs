@@ -256,7 +256,7 @@ impl Machine {
             (Phase::Streaming, Input::Failed(failure)) => self.streaming_failed(&failure),
             (Phase::Streaming, Input::Ended { .. }) => {
                 self.early_ends += 1;
-                let then = if self.early_ends % STREAM_TRIES == 0 { Then::List } else { Then::Fill };
+                let then = if self.early_ends.is_multiple_of(STREAM_TRIES) { Then::List } else { Then::Fill };
                 self.wait(None, then)
             }
             (Phase::Listing { first, pages, full }, Input::Page { version, continue_token }) => {
@@ -408,7 +408,7 @@ impl Machine {
             // A broken connection says nothing about what is kept: however long it lasts, there is no need to
             // list again, and many clients that all do would break the server that comes back.
             Class::Busy | Class::Transport => Then::Watch,
-            Class::Server if self.watch_failures % WATCH_TRIES != 0 => Then::Watch,
+            Class::Server if !self.watch_failures.is_multiple_of(WATCH_TRIES) => Then::Watch,
             Class::TooLarge => {
                 self.unavailable = true;
                 Then::Fill
@@ -426,7 +426,7 @@ impl Machine {
             return self.watch();
         }
         self.watch_failures += 1;
-        let then = if self.watch_failures % WATCH_TRIES == 0 { Then::Fill } else { Then::Watch };
+        let then = if self.watch_failures.is_multiple_of(WATCH_TRIES) { Then::Fill } else { Then::Watch };
         self.wait(None, then)
     }
 
