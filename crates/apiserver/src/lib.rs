@@ -1,6 +1,12 @@
 //! An API server with true LIST and WATCH semantics that starts in milliseconds inside a test.
 
+mod http;
+mod patch;
+mod registry;
+mod schema;
+mod status;
 mod storage;
+mod verbs;
 mod watch_cache;
 
 pub use storage::Attributes;

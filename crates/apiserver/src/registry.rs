@@ -26,6 +26,7 @@ pub(crate) use rules::Generation;
 pub(crate) use rules::Rules;
 
 use crate::schema::Type;
+use crate::storage::TypeHead;
 
 /// One resource in one version: a row of discovery and everything a request to its URLs needs.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub(crate) struct Resource {
     pub(crate) namespaced: bool,
     pub(crate) verbs: &'static [&'static str],
     pub(crate) subresources: Vec<&'static str>,
+    /// The beginning of every encoded object of this kind.
+    pub(crate) head: TypeHead,
     /// How objects are decoded; kinds without a schema keep every field.
     pub(crate) schema: Option<&'static Type>,
     pub(crate) rules: &'static Rules,
@@ -49,7 +52,7 @@ pub(crate) struct Resource {
 impl Resource {
     /// `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        api_version(&self.group, &self.version)
     }
 
     /// `deployments.apps`, or `pods` in the core group.
@@ -80,6 +83,11 @@ impl Resource {
     pub(crate) fn has_verb(&self, verb: &str) -> bool {
         self.verbs.contains(&verb)
     }
+}
+
+/// `apps/v1`, or `v1` in the core group.
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 /// All resources that are served, by group, version and plural.

@@ -1,8 +1,9 @@
 //! The table of built-in kinds, in the order of discovery.
 
-use super::Resource;
+use super::{Resource, api_version};
 use super::rules::rules_for;
 use crate::schema::types;
+use crate::storage::TypeHead;
 
 const NAMESPACED: bool = true;
 const CLUSTER: bool = false;
@@ -109,6 +110,7 @@ pub(super) fn built_in() -> impl Iterator<Item = Resource> {
         namespaced: row.namespaced,
         verbs: if row.plural == "namespaces" { NAMESPACE_VERBS } else { ALL_VERBS },
         subresources: row.subresources.split_whitespace().collect(),
+        head: TypeHead::new(&api_version(row.group, row.version), row.kind),
         schema: types().kind(row.group, row.version, row.kind),
         rules: rules_for(row.group, row.kind),
     })

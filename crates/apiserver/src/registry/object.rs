@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 ///
 /// Both are true by construction, so that no verb has to ask again.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Object(Map<String, Value>);
+pub(crate) struct Object(Value);
 
 impl Object {
     /// Takes a decoded body. A missing or null `metadata` becomes an empty one; anything else that is no object is refused.
-    pub(crate) fn new(value: Value) -> Option<Self> {
-        let Value::Object(mut map) = value else { return None };
+    pub(crate) fn new(mut value: Value) -> Option<Self> {
+        let map = value.as_object_mut()?;
         match map.get("metadata") {
             Some(Value::Object(_)) => {}
             None | Some(Value::Null) => {
@@ -19,36 +19,31 @@ impl Object {
             }
             Some(_) => return None,
         }
-        Some(Self(map))
+        Some(Self(value))
     }
 
-    pub(crate) fn into_value(self) -> Value {
-        Value::Object(self.0)
-    }
-
-    pub(crate) fn to_value(&self) -> Value {
-        Value::Object(self.0.clone())
-    }
-
-    pub(crate) fn root(&self) -> &Map<String, Value> {
+    pub(crate) fn value(&self) -> &Value {
         &self.0
     }
 
+    pub(crate) fn into_value(self) -> Value {
+        self.0
+    }
+
+    pub(crate) fn root(&self) -> &Map<String, Value> {
+        self.0.as_object().expect("an object by construction")
+    }
+
     pub(crate) fn root_mut(&mut self) -> &mut Map<String, Value> {
-        &mut self.0
+        self.0.as_object_mut().expect("an object by construction")
     }
 
     pub(crate) fn metadata(&self) -> &Map<String, Value> {
-        static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
-        self.0.get("metadata").and_then(Value::as_object).unwrap_or(&EMPTY)
+        self.0["metadata"].as_object().expect("an object by construction")
     }
 
     pub(crate) fn metadata_mut(&mut self) -> &mut Map<String, Value> {
-        let metadata = self.0.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        if !metadata.is_object() {
-            *metadata = Value::Object(Map::new());
-        }
-        metadata.as_object_mut().expect("made an object just above")
+        self.0["metadata"].as_object_mut().expect("an object by construction")
     }
 
     /// A string in metadata; absent is empty.
@@ -76,8 +71,8 @@ impl Object {
     /// Makes a top-level field what it is in `other`, absent included.
     pub(crate) fn copy_field(&mut self, field: &str, other: &Object) {
         match other.0.get(field) {
-            Some(value) => self.0.insert(field.to_owned(), value.clone()),
-            None => self.0.remove(field),
+            Some(value) => self.root_mut().insert(field.to_owned(), value.clone()),
+            None => self.root_mut().remove(field),
         };
     }
 
@@ -124,9 +119,7 @@ impl Object {
 
     /// The value at a JSON pointer such as `/spec/nodeName`.
     pub(crate) fn at(&self, pointer: &str) -> Option<&Value> {
-        let (field, rest) = pointer.strip_prefix('/')?.split_once('/').map_or((&pointer[1..], None), |(f, r)| (f, Some(r)));
-        let value = self.0.get(field)?;
-        rest.map_or(Some(value), |rest| value.pointer(&format!("/{rest}")))
+        self.0.pointer(pointer)
     }
 
     /// The text at a JSON pointer; anything else is empty.
@@ -136,7 +129,7 @@ impl Object {
 
     /// A top-level object field, made if it is missing.
     pub(crate) fn section_mut(&mut self, field: &str) -> &mut Map<String, Value> {
-        let section = self.0.entry(field).or_insert_with(|| Value::Object(Map::new()));
+        let section = self.root_mut().entry(field).or_insert_with(|| Value::Object(Map::new()));
         if !section.is_object() {
             *section = Value::Object(Map::new());
         }

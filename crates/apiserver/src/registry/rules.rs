@@ -36,6 +36,8 @@ pub(crate) struct Rules {
     pub(crate) graceful: bool,
     /// Fields only `/status` writes; `metadata` excepted.
     pub(crate) status_fields: &'static [&'static str],
+    /// Metadata that a write of `/status` leaves as it was.
+    pub(crate) status_keeps: &'static [&'static str],
     /// A create may bring its status along (nodes register themselves so).
     pub(crate) create_with_status: bool,
     /// Fills what the client left out, on every write.
@@ -57,6 +59,7 @@ const GENERIC: Rules = Rules {
     unconditional_update: true,
     graceful: false,
     status_fields: &[],
+    status_keeps: &[],
     create_with_status: false,
     default: |_| {},
     prepare: |_| {},
@@ -68,7 +71,7 @@ const GENERIC: Rules = Rules {
 /// Kinds with a `status` that only `/status` writes.
 const STATUS: Rules = Rules { status_fields: &["status"], ..GENERIC };
 /// Kinds with a desired and an observed state, and a generation to tell them apart.
-const WORKLOAD: Rules = Rules { generation: Generation::Spec, prepare: defaults::empty_status, ..STATUS };
+const WORKLOAD: Rules = Rules { generation: Generation::Spec, status_keeps: &["labels"], prepare: defaults::empty_status, ..STATUS };
 const RBAC: Rules = Rules { names: NameRule::PathSegment, put_creates: true, ..GENERIC };
 const VERSIONED: Rules = Rules { unconditional_update: false, ..GENERIC };
 
@@ -94,6 +97,7 @@ static POD: Rules = Rules {
     },
     delete_returns_object: true,
     graceful: true,
+    status_keeps: &["ownerReferences"],
     default: defaults::pod,
     prepare: defaults::new_pod,
     validate: validation::pod,
