@@ -15,6 +15,7 @@ pub use storage::ChangeStream;
 pub use storage::Document;
 pub use storage::DocumentError;
 pub use storage::Follower;
+pub use storage::MemoryStorage;
 pub use storage::Page;
 pub use storage::Range;
 pub use storage::Storage;

@@ -4,6 +4,7 @@
 //! written is decided above it ([`guaranteed_update`]), what is shown is decided by the watch cache.
 
 mod document;
+mod memory;
 mod stored;
 mod update;
 
@@ -17,6 +18,7 @@ pub use document::Attributes;
 pub use document::Document;
 pub use document::DocumentError;
 pub use document::TypeHead;
+pub use memory::MemoryStorage;
 pub use stored::Change;
 pub use stored::Stored;
 pub use update::Update;
