@@ -260,6 +260,16 @@ impl Status {
         Self::failure(422, Some("Invalid"), message, Some(Details::default()))
     }
 
+    /// A patch whose result is not an object of the kind. The original names neither kind nor object.
+    pub(crate) fn invalid_patch(error: &FieldError) -> Self {
+        Self::invalid_of("", "", "", std::slice::from_ref(error))
+    }
+
+    /// A Scale did not pass validation.
+    pub(crate) fn invalid_scale(name: &str, error: &FieldError) -> Self {
+        Self::invalid_of("Scale", "autoscaling", name, std::slice::from_ref(error))
+    }
+
     pub(crate) fn too_large(limit: usize) -> Self {
         Self::failure(413, Some("RequestEntityTooLarge"), format!("Request entity too large: limit is {limit}"), None)
     }
