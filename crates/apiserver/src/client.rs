@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::http::{AnswerBody, handle};
 
 const NAMESPACE: &str = "default";
@@ -18,10 +18,10 @@ pub(crate) fn over_socket(url: &str) -> Result<kube::Client, kube::Error> {
 }
 
 /// The client's requests run in the task that awaits their answers; only its queue has a task of its own.
-pub(crate) fn in_process(core: Arc<Core>) -> kube::Client {
+pub(crate) fn in_process(engine: Arc<Engine>) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-        let core = Arc::clone(&core);
-        async move { Ok::<http::Response<AnswerBody>, Infallible>(handle(core, request).await) }
+        let engine = Arc::clone(&engine);
+        async move { Ok::<http::Response<AnswerBody>, Infallible>(handle(engine, request).await) }
     });
     kube::Client::new(service, NAMESPACE)
 }

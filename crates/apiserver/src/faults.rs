@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::http::Verb;
 use crate::status::Status;
 use crate::storage::StorageError;
@@ -105,33 +105,33 @@ impl Fault {
 /// Switches that take a resource take its plural name (`pods`); `None` means all of them.
 #[derive(Debug, Clone)]
 pub struct Faults {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
 }
 
 impl Faults {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core }
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        Self { engine }
     }
 
     /// Adds a rule behind those in force.
     pub fn add(&self, rule: FaultRule) {
-        self.core.faults.lock().push(rule);
+        self.engine.faults.lock().push(rule);
     }
 
     /// Drops all rules.
     pub fn clear(&self) {
-        self.core.faults.lock().clear();
+        self.engine.faults.lock().clear();
     }
 
     /// Compacts the store at its newest revision: older versions can no longer be listed.
     pub async fn compact(&self) -> Result<(), StorageError> {
-        let revision = self.core.storage.current_revision().await?;
-        self.core.storage.compact(revision).await
+        let revision = self.engine.storage.current_revision().await?;
+        self.engine.storage.compact(revision).await
     }
 
     /// Fills caches anew: what they remember of the past is gone and their watches end.
     pub async fn forget_window(&self, resource: Option<&str>) -> Result<(), StorageError> {
-        for cache in self.core.caches(resource) {
+        for cache in self.engine.caches(resource) {
             cache.forget_window().await?;
         }
         Ok(())
@@ -139,17 +139,17 @@ impl Faults {
 
     /// Ends open watches, cleanly.
     pub fn cut_watches(&self, resource: Option<&str>) {
-        self.core.caches(resource).for_each(|cache| cache.cut_watches());
+        self.engine.caches(resource).for_each(|cache| cache.cut_watches());
     }
 
     /// Holds watch streams still, or lets them go on.
     pub fn stall_watches(&self, resource: Option<&str>, stalled: bool) {
-        self.core.caches(resource).for_each(|cache| cache.stall_watches(stalled));
+        self.engine.caches(resource).for_each(|cache| cache.stall_watches(stalled));
     }
 
     /// Makes caches fall behind the store, as on a replica with a slow connection to it; or lets them catch up.
     pub async fn lag(&self, resource: Option<&str>, lagging: bool) -> Result<(), StorageError> {
-        for cache in self.core.caches(resource) {
+        for cache in self.engine.caches(resource) {
             cache.lag(lagging).await?;
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Faults {
 
     /// Makes caches unready, as at start-up, until [`forget_window`](Self::forget_window) fills them.
     pub fn make_unready(&self, resource: Option<&str>, cause: &str) {
-        self.core.caches(resource).for_each(|cache| cache.make_unready(cause));
+        self.engine.caches(resource).for_each(|cache| cache.make_unready(cause));
     }
 }
 

@@ -1,14 +1,29 @@
 //! An API server with true LIST and WATCH semantics that starts in milliseconds inside a test.
 
+mod client;
+mod continue_token;
+mod delegate;
+mod engine;
+mod faults;
 mod http;
 mod patch;
 mod registry;
 mod schema;
+mod server;
 mod status;
 mod storage;
 mod verbs;
 mod watch_cache;
 
+pub use delegate::Gates;
+pub use crate::http::Verb;
+pub use faults::Fault;
+pub use faults::FaultRule;
+pub use faults::Faults;
+pub use server::ApiServer;
+pub use server::Builder;
+pub use server::LocalServer;
+pub use server::StartError;
 pub use storage::Attributes;
 pub use storage::Change;
 pub use storage::ChangeStream;
@@ -28,6 +43,7 @@ pub use storage::Updated;
 pub use storage::guaranteed_update;
 
 pub use watch_cache::Bookmark;
+pub use watch_cache::CacheOptions;
 pub use watch_cache::EventType;
 pub use watch_cache::Format;
 pub use watch_cache::ListAnswer;
@@ -37,6 +53,8 @@ pub use watch_cache::Resource;
 pub use watch_cache::RevisionMatch;
 pub use watch_cache::RevisionOption;
 pub use watch_cache::Scope;
+pub use watch_cache::WatchCache;
 pub use watch_cache::WatchEvent;
 pub use watch_cache::WatchItem;
 pub use watch_cache::WatchRequest;
+pub use watch_cache::WatchStream;

@@ -13,7 +13,7 @@ pub use builder::Builder;
 pub use builder::StartError;
 
 use crate::client;
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::faults::Faults;
 use crate::storage::Storage;
 
@@ -69,7 +69,7 @@ pub struct ApiServer {
 /// ```
 #[derive(Debug, Clone)]
 pub struct LocalServer {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
 }
 
 impl ApiServer {
@@ -115,7 +115,7 @@ impl ApiServer {
 
     /// Stops taking connections, ends watches, lets requests under way finish, and returns when all are done.
     pub async fn shutdown(mut self) {
-        self.local.core.close();
+        self.local.engine.close();
         self.stop.send_replace(true);
         if let Some(listener) = self.listener.take() {
             // A panic of the listener has nobody left to concern.
@@ -126,7 +126,7 @@ impl ApiServer {
 
 impl Drop for ApiServer {
     fn drop(&mut self) {
-        self.local.core.close();
+        self.local.engine.close();
         if let Some(listener) = self.listener.take() {
             listener.abort();
         }
@@ -138,21 +138,21 @@ impl LocalServer {
     ///
     /// Must be called inside a tokio runtime: `kube` puts a queue in front of every client.
     pub fn client(&self) -> kube::Client {
-        client::in_process(Arc::clone(&self.core))
+        client::in_process(Arc::clone(&self.engine))
     }
 
     /// What can go wrong, on demand.
     pub fn faults(&self) -> Faults {
-        Faults::new(Arc::clone(&self.core))
+        Faults::new(Arc::clone(&self.engine))
     }
 
     /// Where everything is kept.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.core.storage
+        &self.engine.storage
     }
 
     /// Ends every watch and refuses new requests.
     pub fn close(&self) {
-        self.core.close();
+        self.engine.close();
     }
 }

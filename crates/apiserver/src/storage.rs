@@ -6,6 +6,7 @@
 mod document;
 mod memory;
 mod stored;
+mod tree;
 mod update;
 
 use std::pin::Pin;
@@ -21,6 +22,9 @@ pub use document::TypeHead;
 pub use memory::MemoryStorage;
 pub use stored::Change;
 pub use stored::Stored;
+pub(crate) use tree::Tree;
+pub(crate) use tree::apply;
+pub(crate) use tree::scan;
 pub use update::Update;
 pub use update::UpdateError;
 pub use update::Updated;

@@ -1,7 +1,49 @@
-//! What travels between a Kubernetes API server and its clients: keys, versions, selectors, encoded objects, framing.
+//! What travels between a Kubernetes API server and its clients.
+//!
+//! Keys, versions, selectors, options, `Status`, list and watch framing, encoded objects, and the trait
+//! [`ListWatch`] that an informer reads from. There is no tokio runtime here, no socket and no clock: what is
+//! in this crate can be tested with bytes alone.
+//!
+//! The central type is [`Object`]: one version of one object, its identity in the open and its content as the
+//! bytes the server sent.
 
+mod error;
+mod identity;
+mod key;
+mod kind;
+mod labels;
+mod limits;
+mod list_watch;
+mod object;
+mod options;
+mod owner;
 mod selector;
+mod status;
+mod uid;
+mod version;
 
+pub use error::ListWatchError;
+pub use identity::Unreadable;
+pub use key::ObjectKey;
+pub use key::ParseKeyError;
+pub use kind::Kind;
+pub use kind::Origin;
+pub use labels::Labels;
+pub use limits::Limits;
+pub use list_watch::Bookmark;
+pub use list_watch::BoxFuture;
+pub use list_watch::ListMeta;
+pub use list_watch::ListPart;
+pub use list_watch::ListStream;
+pub use list_watch::ListWatch;
+pub use list_watch::WatchEvent;
+pub use list_watch::WatchStream;
+pub use object::DecodeError;
+pub use object::Object;
+pub use options::ListOptions;
+pub use options::VersionMatch;
+pub use options::WatchOptions;
+pub use owner::Owner;
 pub use selector::FieldSelector;
 pub use selector::FieldTerm;
 pub use selector::LabelSelector;
@@ -10,3 +52,8 @@ pub use selector::MAX_SELECTOR_BYTES;
 pub use selector::Operator;
 pub use selector::Requirement;
 pub use selector::SelectorError;
+pub use status::Cause;
+pub use status::Details;
+pub use status::Status;
+pub use uid::Uid;
+pub use version::ResourceVersion;

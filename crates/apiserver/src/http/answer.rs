@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::body::{AnswerBody, ListBody, WatchBody};
 use super::gzip::{Gzip, THRESHOLD};
 use super::negotiate::{Format, Representation};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::verbs::{Answer, Shown};
@@ -23,7 +23,7 @@ pub(crate) struct Wish {
     pub(crate) gzip: bool,
 }
 
-pub(crate) fn respond(core: &Core, resource: &Arc<Resource>, answer: Answer, wish: Wish) -> Response<AnswerBody> {
+pub(crate) fn respond(engine: &Engine, resource: &Arc<Resource>, answer: Answer, wish: Wish) -> Response<AnswerBody> {
     match answer {
         Answer::Object { code, object, warnings } => {
             let json = match object {
@@ -41,7 +41,7 @@ pub(crate) fn respond(core: &Core, resource: &Arc<Resource>, answer: Answer, wis
         Answer::Scale { code, scale } => whole(code, encode(&scale), wish),
         Answer::List(list) => respond_list(resource, list, wish),
         Answer::Watch(stream) => {
-            let body = AnswerBody::Watch(Box::new(WatchBody::new(core, Arc::clone(resource), stream)));
+            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, Arc::clone(resource), stream)));
             new(StatusCode::OK, "application/json", body)
         }
         Answer::Status(status) => respond_status(&status, wish.representation.format),

@@ -11,7 +11,7 @@ use futures_core::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
 
 use super::gzip::Gzip;
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::Resource;
 use crate::storage::Stored;
 use crate::verbs::watch::read_status;
@@ -80,8 +80,8 @@ impl ListBody {
 }
 
 impl WatchBody {
-    pub(crate) fn new(core: &Core, resource: Arc<Resource>, stream: WatchStream) -> Self {
-        let mut closing = core.closing();
+    pub(crate) fn new(engine: &Engine, resource: Arc<Resource>, stream: WatchStream) -> Self {
+        let mut closing = engine.closing();
         let closing = Box::pin(async move {
             // An error means the server is gone, which ends watches as well.
             let _ = closing.wait_for(|closing| *closing).await;

@@ -15,7 +15,7 @@ use super::negotiate::{Format, negotiate};
 use super::probes;
 use super::route::{ResourcePath, Route};
 use super::verb::Verb;
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::faults::Fault;
 use crate::registry::{Missing, Resource};
 use crate::status::Status;
@@ -26,7 +26,7 @@ use crate::verbs::{self, Answer, Request};
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Answers one request. Everything happens in the caller's task; a watch goes on in its body.
-pub(crate) async fn handle<B>(core: Arc<Core>, request: http::Request<B>) -> Response<AnswerBody>
+pub(crate) async fn handle<B>(engine: Arc<Engine>, request: http::Request<B>) -> Response<AnswerBody>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -35,10 +35,10 @@ where
     let query = Query::parse(parts.uri.query());
     let head = parts.method == http::Method::HEAD;
     let mut response = match Route::parse(parts.uri.path()) {
-        Route::Resource(path) => serve_resource(&core, &parts, path, query, body).await,
+        Route::Resource(path) => serve_resource(&engine, &parts, path, query, body).await,
         Route::Version => probes::version(),
-        Route::Health(endpoint, check) => probes::health(&core, endpoint, check.as_deref(), &query),
-        Route::Group(group) | Route::GroupVersion(group, _) if core.registry.has_group(&group) => {
+        Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query),
+        Route::Group(group) | Route::GroupVersion(group, _) if engine.registry.has_group(&group) => {
             respond_status(&Status::no_such_resource(), Format::Json)
         }
         _ => page_not_found(),
@@ -53,12 +53,12 @@ fn page_not_found() -> Response<AnswerBody> {
     respond_text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
 }
 
-async fn serve_resource<B>(core: &Arc<Core>, parts: &http::request::Parts, path: ResourcePath, query: Query, body: B) -> Response<AnswerBody>
+async fn serve_resource<B>(engine: &Arc<Engine>, parts: &http::request::Parts, path: ResourcePath, query: Query, body: B) -> Response<AnswerBody>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let resource = match core.registry.find(&path.group, &path.version, &path.resource) {
+    let resource = match engine.registry.find(&path.group, &path.version, &path.resource) {
         Ok(resource) => Arc::clone(resource),
         Err(Missing::Group) => return page_not_found(),
         Err(Missing::Resource) => return respond_status(&Status::no_such_resource(), Format::Json),
@@ -75,14 +75,14 @@ where
     representation.pretty = verb != Verb::Watch && wants_pretty(&parts.headers, &query);
     let gzip = accepts_gzip(parts.headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok()));
     let wish = Wish { representation, gzip };
-    match answer(core, verb, parts, path, Arc::clone(&resource), query, body).await {
-        Ok(answer) => respond(core, &resource, answer, wish),
+    match answer(engine, verb, parts, path, Arc::clone(&resource), query, body).await {
+        Ok(answer) => respond(engine, &resource, answer, wish),
         Err(status) => respond_status(&status, wish.representation.format),
     }
 }
 
 async fn answer<B>(
-    core: &Arc<Core>,
+    engine: &Arc<Engine>,
     verb: Verb,
     parts: &http::request::Parts,
     path: ResourcePath,
@@ -94,13 +94,13 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if core.is_closing() {
+    if engine.is_closing() {
         return Err(Status::too_many_requests("The apiserver is shutting down, please try again later.", 5));
     }
-    meet_fault(core, verb, &resource).await?;
+    meet_fault(engine, verb, &resource).await?;
     let deadline = deadline(&query)?;
     let work = async {
-        let body = if verb.has_body() { read_body(body, core.max_body).await? } else { Bytes::new() };
+        let body = if verb.has_body() { read_body(body, engine.max_body).await? } else { Bytes::new() };
         let request = Request {
             namespace: path.namespace.unwrap_or_default(),
             name: path.name.unwrap_or_default(),
@@ -111,7 +111,7 @@ where
             query,
             body,
         };
-        dispatch(core, verb, &request).await
+        dispatch(engine, verb, &request).await
     };
     if verb == Verb::Watch {
         return work.await;
@@ -119,28 +119,28 @@ where
     tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| Err(Status::deadline_exceeded()))
 }
 
-async fn dispatch(core: &Core, verb: Verb, request: &Request) -> Result<Answer, Status> {
+async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answer, Status> {
     if let Some(subresource) = request.subresource.as_deref() {
         match (subresource, verb) {
-            ("scale", Verb::Get) => return verbs::scale::get(core, request).await,
-            ("scale", Verb::Update) => return verbs::scale::update(core, request).await,
-            ("scale", Verb::Patch) => return verbs::scale::patch(core, request).await,
-            ("binding", _) => return verbs::pods::bind(core, request).await,
-            ("eviction", _) => return verbs::pods::evict(core, request).await,
+            ("scale", Verb::Get) => return verbs::scale::get(engine, request).await,
+            ("scale", Verb::Update) => return verbs::scale::update(engine, request).await,
+            ("scale", Verb::Patch) => return verbs::scale::patch(engine, request).await,
+            ("binding", _) => return verbs::pods::bind(engine, request).await,
+            ("eviction", _) => return verbs::pods::evict(engine, request).await,
             _ => {}
         }
     }
     match verb {
-        Verb::Get => verbs::get::get(core, request).await,
-        Verb::List => verbs::list::list(core, request, &ListOptions::parse(&request.query)?).await,
-        Verb::Watch => verbs::watch::watch(core, request, &ListOptions::parse(&request.query)?).await,
-        Verb::Create => verbs::create::create(core, request).await,
-        Verb::Update => verbs::update::update(core, request).await,
-        Verb::Patch => verbs::patch::patch(core, request).await,
-        Verb::Delete => verbs::delete::delete(core, request).await,
+        Verb::Get => verbs::get::get(engine, request).await,
+        Verb::List => verbs::list::list(engine, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Watch => verbs::watch::watch(engine, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Create => verbs::create::create(engine, request).await,
+        Verb::Update => verbs::update::update(engine, request).await,
+        Verb::Patch => verbs::patch::patch(engine, request).await,
+        Verb::Delete => verbs::delete::delete(engine, request).await,
         Verb::DeleteCollection => {
             let options = ListOptions::parse(&request.query)?;
-            verbs::delete_collection::delete_collection(core, request, &options).await
+            verbs::delete_collection::delete_collection(engine, request, &options).await
         }
     }
 }
@@ -165,8 +165,8 @@ fn verb_of(parts: &http::request::Parts, path: &ResourcePath, resource: &Resourc
     if allowed { Ok(verb) } else { Err(Status::method_not_allowed()) }
 }
 
-async fn meet_fault(core: &Core, verb: Verb, resource: &Resource) -> Result<(), Status> {
-    let Some(fault) = core.faults.draw(verb, &resource.plural) else { return Ok(()) };
+async fn meet_fault(engine: &Engine, verb: Verb, resource: &Resource) -> Result<(), Status> {
+    let Some(fault) = engine.faults.draw(verb, &resource.plural) else { return Ok(()) };
     if let Fault::Delay(time) = fault {
         tokio::time::sleep(time).await;
     }

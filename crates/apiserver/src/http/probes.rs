@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::answer::respond_text;
 use super::body::AnswerBody;
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::verbs::options::Query;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -33,9 +33,9 @@ pub(crate) fn version() -> Response<AnswerBody> {
 }
 
 /// `/healthz`, `/livez`, `/readyz`: all checks, or one by name.
-pub(crate) fn health(core: &Core, endpoint: &str, check: Option<&str>, query: &Query) -> Response<AnswerBody> {
+pub(crate) fn health(engine: &Engine, endpoint: &str, check: Option<&str>, query: &Query) -> Response<AnswerBody> {
     let excluded = query.all("exclude");
-    let checks: Vec<(&str, bool)> = checks(core, endpoint).into_iter().filter(|(name, _)| !excluded.iter().any(|e| e == name)).collect();
+    let checks: Vec<(&str, bool)> = checks(engine, endpoint).into_iter().filter(|(name, _)| !excluded.iter().any(|e| e == name)).collect();
     if let Some(name) = check {
         return match checks.iter().find(|(known, _)| *known == name) {
             Some((_, true)) => respond_text(StatusCode::OK, TEXT, "ok"),
@@ -54,11 +54,11 @@ pub(crate) fn health(core: &Core, endpoint: &str, check: Option<&str>, query: &Q
     respond_text(code, TEXT, lines)
 }
 
-fn checks(core: &Core, endpoint: &str) -> Vec<(&'static str, bool)> {
+fn checks(engine: &Engine, endpoint: &str) -> Vec<(&'static str, bool)> {
     let mut checks = vec![("ping", true), ("etcd", true)];
     if endpoint == "readyz" {
-        checks.push(("informer-sync", core.caches(None).all(|cache| cache.is_ready())));
-        checks.push(("shutdown", !core.is_closing()));
+        checks.push(("informer-sync", engine.caches(None).all(|cache| cache.is_ready())));
+        checks.push(("shutdown", !engine.is_closing()));
     }
     checks
 }

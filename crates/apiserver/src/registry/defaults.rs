@@ -1,22 +1,22 @@
 //! What the server fills in: the defaults a client may rely on, and the first status of a new object.
 
-mod core;
+mod objects;
 mod pod;
 mod workloads;
 
 use serde_json::{Map, Value};
 
-pub(super) use self::core::claim;
-pub(super) use self::core::keep_cluster_ip;
-pub(super) use self::core::keep_namespace_finalizers;
-pub(super) use self::core::namespace;
-pub(super) use self::core::new_claim;
-pub(super) use self::core::new_namespace;
-pub(super) use self::core::new_service;
-pub(super) use self::core::new_volume;
-pub(super) use self::core::secret;
-pub(super) use self::core::service;
-pub(super) use self::core::volume;
+pub(super) use self::objects::claim;
+pub(super) use self::objects::keep_cluster_ip;
+pub(super) use self::objects::keep_namespace_finalizers;
+pub(super) use self::objects::namespace;
+pub(super) use self::objects::new_claim;
+pub(super) use self::objects::new_namespace;
+pub(super) use self::objects::new_service;
+pub(super) use self::objects::new_volume;
+pub(super) use self::objects::secret;
+pub(super) use self::objects::service;
+pub(super) use self::objects::volume;
 pub(super) use self::pod::new_pod;
 pub(super) use self::pod::pod;
 pub(super) use self::workloads::cron_job;

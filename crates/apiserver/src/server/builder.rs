@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::connections::{ConnectionLimits, serve};
 use super::{ApiServer, LocalServer};
-use crate::core::{Clock, Core, Ingredients};
+use crate::engine::{Clock, Engine, Ingredients};
 use crate::storage::{MemoryStorage, Storage, StorageError};
 use crate::watch_cache::CacheOptions;
 
@@ -117,8 +117,8 @@ impl Builder {
 
     /// A server without sockets.
     pub async fn in_process(self) -> Result<LocalServer, StartError> {
-        let (core, ..) = self.core().await?;
-        Ok(LocalServer { core })
+        let (engine, ..) = self.engine().await?;
+        Ok(LocalServer { engine })
     }
 
     /// A server on a port of the loopback interface.
@@ -127,15 +127,15 @@ impl Builder {
         let listen = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let (core, limits) = self.core().await?;
+        let (engine, limits) = self.engine().await?;
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(serve(listener, Arc::clone(&core), limits, stopped));
-        Ok(ApiServer { local: LocalServer { core }, address, listener: Some(task), stop })
+        let task = tokio::spawn(serve(listener, Arc::clone(&engine), limits, stopped));
+        Ok(ApiServer { local: LocalServer { engine }, address, listener: Some(task), stop })
     }
 
-    async fn core(self) -> Result<(Arc<Core>, ConnectionLimits), StartError> {
+    async fn engine(self) -> Result<(Arc<Engine>, ConnectionLimits), StartError> {
         let seed = self.seed.unwrap_or_else(|| fastrand::Rng::new().u64(..));
-        let core = Core::new(Ingredients {
+        let engine = Engine::new(Ingredients {
             storage: self.storage.unwrap_or_else(|| Arc::new(MemoryStorage::new())),
             cache_options: CacheOptions { seed, ..self.cache_options },
             clock: self.clock,
@@ -144,7 +144,7 @@ impl Builder {
             max_body: self.max_body,
         })
         .await?;
-        Ok((core, self.connections))
+        Ok((engine, self.connections))
     }
 }
 

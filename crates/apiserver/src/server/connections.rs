@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::http::handle;
 
 /// What one client, or many, may hold on to.
@@ -42,7 +42,7 @@ const LAST_ORDERS: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts until stopped, then waits for the connections to finish. Dropped, it closes them all.
-pub(super) async fn serve(listener: TcpListener, core: Arc<Core>, limits: ConnectionLimits, mut stopped: watch::Receiver<bool>) {
+pub(super) async fn serve(listener: TcpListener, engine: Arc<Engine>, limits: ConnectionLimits, mut stopped: watch::Receiver<bool>) {
     let slots = Arc::new(Semaphore::new(limits.count));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -55,7 +55,7 @@ pub(super) async fn serve(listener: TcpListener, core: Arc<Core>, limits: Connec
             accepted = accept(&listener, &slots) => accepted,
         };
         let Some((stream, slot)) = accepted else { continue };
-        let connection = Connection { core: Arc::clone(&core), header_timeout: limits.header_timeout };
+        let connection = Connection { engine: Arc::clone(&engine), header_timeout: limits.header_timeout };
         let (builder, watcher) = (builder.clone(), graceful.watcher());
         connections.spawn(async move {
             connection.run(&builder, stream, watcher).await;
@@ -98,18 +98,18 @@ fn http_builder(limits: &ConnectionLimits) -> auto::Builder<TokioExecutor> {
 }
 
 struct Connection {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
     header_timeout: Duration,
 }
 
 impl Connection {
     async fn run(self, builder: &auto::Builder<TokioExecutor>, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
         let heard = Arc::new(AtomicBool::new(false));
-        let (core, flag) = (self.core, Arc::clone(&heard));
+        let (engine, flag) = (self.engine, Arc::clone(&heard));
         let service = service_fn(move |request: http::Request<Incoming>| {
             flag.store(true, Ordering::Relaxed);
-            let core = Arc::clone(&core);
-            async move { Ok::<_, Infallible>(handle(core, request).await) }
+            let engine = Arc::clone(&engine);
+            async move { Ok::<_, Infallible>(handle(engine, request).await) }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let mut served = std::pin::pin!(watcher.watch(connection));

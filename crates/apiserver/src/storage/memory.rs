@@ -157,7 +157,11 @@ impl Storage for MemoryStorage {
         ready(view.map(|view| view.read(range)))
     }
 
-    fn create<'a>(&'a self, key: &'a str, document: Document) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
+    fn create<'a>(
+        &'a self,
+        key: &'a str,
+        document: Document,
+    ) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
         let change = self.write(key, |history| match history.get(key) {
             Some(existing) => Err(StorageError::Exists(Arc::clone(existing))),
             None => Ok(history.put(key, document)),

@@ -3,7 +3,7 @@
 use super::decode::{Decoded, decode_object};
 use super::options::WriteOptions;
 use super::{Answer, Request};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::{Generation, Object, Resource, generate_name, validate_metadata};
 use crate::status::Status;
 use crate::storage::StorageError;
@@ -11,11 +11,11 @@ use crate::storage::StorageError;
 /// How often a generated name is drawn before the client is asked to try again.
 const NAME_ATTEMPTS: usize = 8;
 
-pub(crate) async fn create(core: &Core, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn create(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let options = WriteOptions::parse(&request.query, "CreateOptions")?;
-    let Decoded { mut object, warnings } = decode_object(core, request, options.field_validation)?;
+    let Decoded { mut object, warnings } = decode_object(engine, request, options.field_validation)?;
     match_namespace(&mut object, &request.namespace)?;
-    let answer = insert(core, &request.resource, object, options.dry_run).await?;
+    let answer = insert(engine, &request.resource, object, options.dry_run).await?;
     Ok(answer.with_warnings(warnings))
 }
 
@@ -30,16 +30,16 @@ pub(crate) fn match_namespace(object: &mut Object, namespace: &str) -> Result<()
 }
 
 /// Gives the object its identity, checks it and stores it.
-pub(crate) async fn insert(core: &Core, resource: &Resource, mut object: Object, dry_run: bool) -> Result<Answer, Status> {
+pub(crate) async fn insert(engine: &Engine, resource: &Resource, mut object: Object, dry_run: bool) -> Result<Answer, Status> {
     let sent_version = object.resource_version().to_owned();
-    identify(core, &mut object);
+    identify(engine, &mut object);
     let generated = object.name().is_empty() && !object.meta_str("generateName").is_empty();
-    admit(core, resource, &object).await?;
+    admit(engine, resource, &object).await?;
     let mut attempt = 1;
     loop {
         let mut candidate = object.clone();
         if generated {
-            let name = generate_name(candidate.meta_str("generateName"), &mut core.rng());
+            let name = generate_name(candidate.meta_str("generateName"), &mut engine.rng());
             candidate.set_meta("name", &name);
         }
         prepare(resource, &mut candidate);
@@ -50,7 +50,7 @@ pub(crate) async fn insert(core: &Core, resource: &Resource, mut object: Object,
         if sent_version.parse::<u64>().is_ok_and(|version| version > 0) {
             return Err(Status::unmapped("resourceVersion should not be set on objects to be created"));
         }
-        match store(core, resource, candidate, dry_run).await {
+        match store(engine, resource, candidate, dry_run).await {
             Ok(answer) => return Ok(answer),
             Err(Refused::Exists(..)) if generated && attempt < NAME_ATTEMPTS => attempt += 1,
             Err(Refused::Exists(name, _)) if generated => return Err(Status::no_unique_name(resource, &name)),
@@ -66,35 +66,35 @@ enum Refused {
     Other(Status),
 }
 
-async fn store(core: &Core, resource: &Resource, object: Object, dry_run: bool) -> Result<Answer, Refused> {
+async fn store(engine: &Engine, resource: &Resource, object: Object, dry_run: bool) -> Result<Answer, Refused> {
     let key = resource.storage_key(object.namespace(), object.name());
     let exists = |stored| {
-        let deleting = core.object(resource, stored).is_ok_and(|o| o.is_deleting());
+        let deleting = engine.object(resource, stored).is_ok_and(|o| o.is_deleting());
         Refused::Exists(object.name().to_owned(), deleting)
     };
     if dry_run {
-        let taken = core.storage.get(&key).await.map_err(|e| Refused::Other(core.storage_status(resource, object.name(), e)))?;
+        let taken = engine.storage.get(&key).await.map_err(|e| Refused::Other(engine.storage_status(resource, object.name(), e)))?;
         return match taken {
             Some(stored) => Err(exists(&stored)),
             None => Ok(Answer::made(201, object)),
         };
     }
-    let document = core.document(resource, &object).map_err(Refused::Other)?;
-    match core.storage.create(&key, document).await {
+    let document = engine.document(resource, &object).map_err(Refused::Other)?;
+    match engine.storage.create(&key, document).await {
         Ok(stored) => Ok(Answer::stored(201, stored)),
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
-        Err(error) => Err(Refused::Other(core.storage_status(resource, object.name(), error))),
+        Err(error) => Err(Refused::Other(engine.storage_status(resource, object.name(), error))),
     }
 }
 
 /// What only the server says of an object: when it came to be, and who it is.
-fn identify(core: &Core, object: &mut Object) {
+fn identify(engine: &Engine, object: &mut Object) {
     let metadata = object.metadata_mut();
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "managedFields", "generation"] {
         metadata.remove(field);
     }
-    metadata.insert("creationTimestamp".to_owned(), core.now_text().into());
-    metadata.insert("uid".to_owned(), core.new_uid().into());
+    metadata.insert("creationTimestamp".to_owned(), engine.now_text().into());
+    metadata.insert("uid".to_owned(), engine.new_uid().into());
 }
 
 fn prepare(resource: &Resource, object: &mut Object) {
@@ -112,12 +112,12 @@ fn prepare(resource: &Resource, object: &mut Object) {
 }
 
 /// Whether the namespace takes new objects.
-async fn admit(core: &Core, resource: &Resource, object: &Object) -> Result<(), Status> {
+async fn admit(engine: &Engine, resource: &Resource, object: &Object) -> Result<(), Status> {
     if !resource.namespaced {
         return Ok(());
     }
-    match core.namespace_phase(object.namespace()).await?.as_deref() {
-        None => Err(Status::not_found(core.namespaces(), object.namespace())),
+    match engine.namespace_phase(object.namespace()).await?.as_deref() {
+        None => Err(Status::not_found(engine.namespaces(), object.namespace())),
         Some("Terminating") => Err(Status::namespace_terminating(resource, object.name(), object.namespace())),
         Some(_) => Ok(()),
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Request;
 use super::options::FieldValidation;
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::{Object, Resource};
 use crate::schema::{Parsed, conform, parse_json, types};
 use crate::status::{FieldError, Status};
@@ -19,12 +19,12 @@ pub(crate) struct Decoded {
 }
 
 /// Decodes the body of a create or update.
-pub(crate) fn decode_object(core: &Core, request: &Request, validation: FieldValidation) -> Result<Decoded, Status> {
+pub(crate) fn decode_object(engine: &Engine, request: &Request, validation: FieldValidation) -> Result<Decoded, Status> {
     let resource = &request.resource;
     let parsed = parse_body(request)?;
     let Parsed { mut value, duplicates } = parsed;
     let (kind, version) = declared_type(&value, resource);
-    check_type(core, resource, &kind, &version)?;
+    check_type(engine, resource, &kind, &version)?;
     let cannot = |why: &str| {
         let (_, short) = split_version(&version);
         Status::bad_request(format!("{kind} in version {short:?} cannot be handled as a {}: {why}", resource.kind))
@@ -106,18 +106,18 @@ fn split_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-fn check_type(core: &Core, resource: &Resource, kind: &str, api_version: &str) -> Result<(), Status> {
+fn check_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &str) -> Result<(), Status> {
     let (group, version) = split_version(api_version);
     if kind == resource.kind && api_version == resource.api_version() {
         return Ok(());
     }
-    if kind == resource.kind && group == resource.group && core.registry.knows_kind(group, version, kind) {
+    if kind == resource.kind && group == resource.group && engine.registry.knows_kind(group, version, kind) {
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             resource.api_version()
         )));
     }
-    let why = if core.registry.knows_kind(group, version, kind) {
+    let why = if engine.registry.knows_kind(group, version, kind) {
         format!("converting ({version}.{kind}) to ({}): unknown conversion", resource.kind)
     } else {
         format!("no kind {kind:?} is registered for version {api_version:?} in scheme")

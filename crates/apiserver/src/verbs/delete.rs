@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::options::{Query, dry_run};
 use super::update::is_finished;
 use super::{Answer, Request, Shown};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::{Object, Resource};
 use crate::schema::parse_json;
 use crate::status::{FieldError, Status};
@@ -32,14 +32,14 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-pub(crate) async fn delete(core: &Core, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn delete(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let options = DeleteOptions::read(request)?;
-    let outcome = remove(core, &request.resource, &request.namespace, &request.name, &options).await?;
+    let outcome = remove(engine, &request.resource, &request.namespace, &request.name, &options).await?;
     if matches!(outcome, Outcome::Removed(_)) && !options.is_dry_run() {
-        core.after_removal(&request.resource, &request.namespace).await;
+        engine.after_removal(&request.resource, &request.namespace).await;
     }
-    core.after_marking(&request.resource, &request.name, &outcome).await;
-    Ok(outcome.answer(core, request, &options))
+    engine.after_marking(&request.resource, &request.name, &outcome).await;
+    Ok(outcome.answer(engine, request, &options))
 }
 
 impl DeleteOptions {
@@ -117,7 +117,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    fn answer(self, core: &Core, request: &Request, options: &DeleteOptions) -> Answer {
+    fn answer(self, engine: &Engine, request: &Request, options: &DeleteOptions) -> Answer {
         let resource = &request.resource;
         match self {
             Self::Marked(object) => {
@@ -130,7 +130,7 @@ impl Outcome {
             Self::Removed(object) => {
                 let uid = match &object {
                     Shown::Made(object) => object.uid().to_owned(),
-                    Shown::Stored(stored) => core.object(resource, stored).map(|o| o.uid().to_owned()).unwrap_or_default(),
+                    Shown::Stored(stored) => engine.object(resource, stored).map(|o| o.uid().to_owned()).unwrap_or_default(),
                 };
                 Answer::Status(Status::deleted(resource, &request.name, &uid))
             }
@@ -152,50 +152,48 @@ enum Step {
 
 /// Deletes one object as far as its finalizers and its grace allow.
 pub(crate) async fn remove(
-    core: &Core,
+    engine: &Engine,
     resource: &Resource,
     namespace: &str,
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Outcome, Status> {
-    core.check_deletable(resource, name)?;
+    engine.check_deletable(resource, name)?;
     let key = resource.storage_key(namespace, name);
     if options.is_dry_run() {
-        return rehearse(core, resource, name, &key, options).await;
+        return rehearse(engine, resource, name, &key, options).await;
     }
-    loop {
-        let mut again = false;
-        let updated = guaranteed_update(&*core.storage, &key, None, |stored| {
-            again = false;
-            let object = core.object(resource, stored)?;
-            check_preconditions(resource, &object, options)?;
-            Ok(match next_step(core, resource, object, options) {
-                Step::Remove => Update::Delete,
-                Step::Wait => Update::Unchanged,
-                Step::Mark(marked) => Update::Write(core.document(resource, &marked)?),
-                Step::MarkThenRemove(marked) => {
-                    again = true;
-                    Update::Write(core.document(resource, &marked)?)
-                }
-            })
+    let mut again = false;
+    let updated = guaranteed_update(&*engine.storage, &key, None, |stored| {
+        again = false;
+        let object = engine.object(resource, stored)?;
+        check_preconditions(resource, &object, options)?;
+        Ok(match next_step(engine, resource, object, options) {
+            Step::Remove => Update::Delete,
+            Step::Wait => Update::Unchanged,
+            Step::Mark(marked) => Update::Write(engine.document(resource, &marked)?),
+            Step::MarkThenRemove(marked) => {
+                again = true;
+                Update::Write(engine.document(resource, &marked)?)
+            }
         })
-        .await;
-        match updated {
-            // The mark is stored; the next round finds nothing that holds the object. A version precondition was met already.
-            Ok(Updated::Written(stored)) if again => return finish(core, resource, name, &key, &stored).await,
-            Ok(Updated::Deleted(stored)) => return Ok(Outcome::Removed(Shown::Stored(stored))),
-            Ok(updated) => return Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
-            Err(UpdateError::Refused(status)) => return Err(status),
-            Err(UpdateError::Storage(error)) => return Err(core.storage_status(resource, name, error)),
-        }
+    })
+    .await;
+    match updated {
+        // The mark is stored; the next round finds nothing that holds the object. A version precondition was met already.
+        Ok(Updated::Written(stored)) if again => finish(engine, resource, name, &key, &stored).await,
+        Ok(Updated::Deleted(stored)) => Ok(Outcome::Removed(Shown::Stored(stored))),
+        Ok(updated) => Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
+        Err(UpdateError::Refused(status)) => Err(status),
+        Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, name, error)),
     }
 }
 
 /// The second write of a two-step delete. Whoever touched the object in between is overruled, unless they gave it a finalizer.
-async fn finish(core: &Core, resource: &Resource, name: &str, key: &str, marked: &Arc<Stored>) -> Result<Outcome, Status> {
+async fn finish(engine: &Engine, resource: &Resource, name: &str, key: &str, marked: &Arc<Stored>) -> Result<Outcome, Status> {
     let suggestion = Some(Arc::clone(marked));
-    let updated = guaranteed_update(&*core.storage, key, suggestion, |stored| {
-        let finished = is_finished(&core.object(resource, stored)?);
+    let updated = guaranteed_update(&*engine.storage, key, suggestion, |stored| {
+        let finished = is_finished(&engine.object(resource, stored)?);
         Ok(if finished { Update::Delete } else { Update::Unchanged })
     })
     .await;
@@ -204,16 +202,16 @@ async fn finish(core: &Core, resource: &Resource, name: &str, key: &str, marked:
         Ok(updated) => Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
         Err(UpdateError::Storage(StorageError::NotFound)) => Ok(Outcome::Removed(Shown::Stored(Arc::clone(marked)))),
         Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(error)) => Err(core.storage_status(resource, name, error)),
+        Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, name, error)),
     }
 }
 
-async fn rehearse(core: &Core, resource: &Resource, name: &str, key: &str, options: &DeleteOptions) -> Result<Outcome, Status> {
-    let stored = core.storage.get(key).await.map_err(|e| core.storage_status(resource, name, e))?;
+async fn rehearse(engine: &Engine, resource: &Resource, name: &str, key: &str, options: &DeleteOptions) -> Result<Outcome, Status> {
+    let stored = engine.storage.get(key).await.map_err(|e| engine.storage_status(resource, name, e))?;
     let stored = stored.ok_or_else(|| Status::not_found(resource, name))?;
-    let object = core.object(resource, &stored)?;
+    let object = engine.object(resource, &stored)?;
     check_preconditions(resource, &object, options)?;
-    Ok(match next_step(core, resource, object, options) {
+    Ok(match next_step(engine, resource, object, options) {
         Step::Remove => Outcome::Removed(Shown::Stored(stored)),
         Step::MarkThenRemove(marked) => Outcome::Removed(Shown::Made(Box::new(marked))),
         Step::Mark(marked) => Outcome::Marked(Shown::Made(Box::new(marked))),
@@ -242,9 +240,9 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
     Ok(())
 }
 
-fn next_step(core: &Core, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
+fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
     if resource.is_namespace() {
-        return namespace_step(core, object);
+        return namespace_step(engine, object);
     }
     let finalizers = options.finalizers(&object);
     let changed = finalizers != object.finalizers();
@@ -252,27 +250,27 @@ fn next_step(core: &Core, resource: &Resource, object: Object, options: &DeleteO
     let mut marked = object;
     marked.set_finalizers(finalizers);
     if resource.rules.graceful {
-        return graceful_step(core, marked, options, held, changed);
+        return graceful_step(engine, marked, options, held, changed);
     }
     match (held, marked.is_deleting()) {
         (false, _) => Step::Remove,
         (true, true) if changed => Step::Mark(marked),
         (true, true) => Step::Wait,
         (true, false) => {
-            mark(core, &mut marked, 0);
+            mark(engine, &mut marked, 0);
             Step::Mark(marked)
         }
     }
 }
 
-fn graceful_step(core: &Core, mut pod: Object, options: &DeleteOptions, held: bool, changed: bool) -> Step {
+fn graceful_step(engine: &Engine, mut pod: Object, options: &DeleteOptions, held: bool, changed: bool) -> Step {
     let grace = grace_period(&pod, options);
     if pod.is_deleting() {
         let left = pod.grace_seconds().unwrap_or_default();
         let shorter = options.grace_period_seconds.is_some() && grace < left;
         if shorter {
             let metadata = pod.metadata_mut();
-            metadata.insert("deletionTimestamp".to_owned(), core.text_in(grace).into());
+            metadata.insert("deletionTimestamp".to_owned(), engine.text_in(grace).into());
             metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
         }
         return match (shorter, held || grace.min(left) > 0) {
@@ -283,16 +281,16 @@ fn graceful_step(core: &Core, mut pod: Object, options: &DeleteOptions, held: bo
             (false, true) => Step::Wait,
         };
     }
-    mark(core, &mut pod, grace);
+    mark(engine, &mut pod, grace);
     if held || grace > 0 { Step::Mark(pod) } else { Step::MarkThenRemove(pod) }
 }
 
 /// The first delete of a namespace begins its end; it is over when its content is gone and `/finalize` said so.
-fn namespace_step(core: &Core, mut namespace: Object) -> Step {
+fn namespace_step(engine: &Engine, mut namespace: Object) -> Step {
     if namespace.is_deleting() {
         return if is_finished(&namespace) { Step::Remove } else { Step::Wait };
     }
-    namespace.metadata_mut().insert("deletionTimestamp".to_owned(), core.now_text().into());
+    namespace.metadata_mut().insert("deletionTimestamp".to_owned(), engine.now_text().into());
     namespace.section_mut("status").insert("phase".to_owned(), "Terminating".into());
     if is_finished(&namespace) { Step::Remove } else { Step::Mark(namespace) }
 }
@@ -308,9 +306,9 @@ fn grace_period(pod: &Object, options: &DeleteOptions) -> i64 {
     }
 }
 
-fn mark(core: &Core, object: &mut Object, grace: i64) {
+fn mark(engine: &Engine, object: &mut Object, grace: i64) {
     let generation = object.generation();
-    let when = core.text_in(grace);
+    let when = engine.text_in(grace);
     let metadata = object.metadata_mut();
     metadata.insert("deletionTimestamp".to_owned(), when.into());
     metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());

@@ -1,19 +1,19 @@
 //! GET of one object.
 
+use super::list::scope;
 use super::watch::read_status;
 use super::{Answer, Request};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::status::Status;
 use crate::watch_cache::RevisionOption;
 
-pub(crate) async fn get(core: &Core, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn get(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     if request.query.flag("export") {
         return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
     }
     let revision = parse_version(request.query.text("resourceVersion")).map_err(Status::unmapped)?;
-    let cache = core.cache(&request.resource)?;
-    let namespace = request.resource.namespaced.then_some(request.namespace.as_str());
-    let found = cache.get(namespace, &request.name, revision).await;
+    let cache = engine.cache(&request.resource)?;
+    let found = cache.get(&scope(request), revision).await;
     match found.map_err(|e| read_status(&e))? {
         Some(stored) => Ok(Answer::stored(200, stored)),
         None => Err(Status::not_found(&request.resource, &request.name)),

@@ -6,17 +6,17 @@ use super::get::parse_version;
 use super::options::ListOptions;
 use super::watch::read_status;
 use super::{Answer, Request};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::watch_cache::{ListAnswer, ListRequest, RevisionMatch, Scope};
 
-pub(crate) async fn list(core: &Core, request: &Request, options: &ListOptions) -> Result<Answer, Status> {
-    read(core, request, options).await.map(Answer::List)
+pub(crate) async fn list(engine: &Engine, request: &Request, options: &ListOptions) -> Result<Answer, Status> {
+    read(engine, request, options).await.map(Answer::List)
 }
 
 /// The list itself, also for deletecollection.
-pub(crate) async fn read(core: &Core, request: &Request, options: &ListOptions) -> Result<ListAnswer, Status> {
+pub(crate) async fn read(engine: &Engine, request: &Request, options: &ListOptions) -> Result<ListAnswer, Status> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
     let list = ListRequest {
@@ -33,7 +33,7 @@ pub(crate) async fn read(core: &Core, request: &Request, options: &ListOptions) 
         labels,
         fields,
     };
-    core.cache(&request.resource)?.list(&list).await.map_err(|e| read_status(&e))
+    engine.cache(&request.resource)?.list(&list).await.map_err(|e| read_status(&e))
 }
 
 /// What part of the resource the URL names.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::create::insert;
 use super::delete::{DeleteOptions, Outcome, remove};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::storage::{Range, Update, guaranteed_update};
@@ -23,7 +23,7 @@ impl Resource {
     }
 }
 
-impl Core {
+impl Engine {
     /// Creates the namespaces every cluster has; those that are there stay as they are.
     pub(crate) async fn seed_namespaces(&self) {
         for name in SEEDED {

@@ -1,28 +1,26 @@
 //! PATCH in its three forms.
 
-use std::cell::RefCell;
-
 use super::create::match_namespace;
 use super::decode::decode_patched;
 use super::options::WriteOptions;
 use super::update::{Part, match_name, write};
 use super::{Answer, Request};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::patch::{MAX_OPERATIONS, Patch, PatchError, PatchKind};
 use crate::schema::parse_json;
 use crate::status::Status;
 
-pub(crate) async fn patch(core: &Core, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let resource = &request.resource;
     let kind = PatchKind::of(&request.content_type).ok_or_else(Status::unsupported_patch_type)?;
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, duplicates) = read(kind, request)?;
-    let warnings = RefCell::new(Vec::new());
+    let mut warnings = Vec::new();
     let part = Part::of(request.subresource.as_deref());
-    let answer = write(core, request, part, options.dry_run, |old| {
+    let answer = write(engine, request, part, options.dry_run, |old| {
         let patched = patch.apply(old.value().clone(), resource.schema).map_err(|e| patch_status(&e))?;
         let decoded = decode_patched(resource, patched, &duplicates, options.field_validation)?;
-        *warnings.borrow_mut() = decoded.warnings;
+        warnings = decoded.warnings;
         let mut object = decoded.object;
         match_namespace(&mut object, &request.namespace)?;
         match_name(&object, &request.name)?;
@@ -30,7 +28,7 @@ pub(crate) async fn patch(core: &Core, request: &Request) -> Result<Answer, Stat
     })
     .await
     .map_err(|e| e.status(resource, &request.name))?;
-    Ok(answer.with_warnings(warnings.into_inner()))
+    Ok(answer.with_warnings(warnings))
 }
 
 /// The patch and the fields that its text held twice.

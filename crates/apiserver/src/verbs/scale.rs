@@ -7,35 +7,35 @@ use super::options::WriteOptions;
 use super::patch::{patch_status, read};
 use super::update::{Part, write};
 use super::{Answer, Request, Shown};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::patch::PatchKind;
 use crate::registry::{Object, Resource};
 use crate::schema::types;
 use crate::status::{FieldError, Status};
 
-pub(crate) async fn get(core: &Core, request: &Request) -> Result<Answer, Status> {
-    let answer = super::get::get(core, request).await?;
-    show(core, &request.resource, answer)
+pub(crate) async fn get(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+    let answer = super::get::get(engine, request).await?;
+    show(engine, &request.resource, answer)
 }
 
-pub(crate) async fn update(core: &Core, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let options = WriteOptions::parse(&request.query, "UpdateOptions")?;
     let scale = parse_body(request)?.value;
-    set(core, request, options.dry_run, |_| Ok(scale.clone())).await
+    set(engine, request, options.dry_run, |_| Ok(scale.clone())).await
 }
 
-pub(crate) async fn patch(core: &Core, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let kind = PatchKind::of(&request.content_type).ok_or_else(Status::unsupported_patch_type)?;
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, _) = read(kind, request)?;
     let shape = types().kind("autoscaling", "v1", "Scale");
-    set(core, request, options.dry_run, |current| patch.apply(current, shape).map_err(|e| patch_status(&e))).await
+    set(engine, request, options.dry_run, |current| patch.apply(current, shape).map_err(|e| patch_status(&e))).await
 }
 
 /// Writes the replica count that `change` makes of the current Scale.
-async fn set(core: &Core, request: &Request, dry_run: bool, change: impl Fn(Value) -> Result<Value, Status>) -> Result<Answer, Status> {
+async fn set(engine: &Engine, request: &Request, dry_run: bool, change: impl Fn(Value) -> Result<Value, Status>) -> Result<Answer, Status> {
     let resource = &request.resource;
-    let answer = write(core, request, Part::Main, dry_run, |old| {
+    let answer = write(engine, request, Part::Main, dry_run, |old| {
         let scale = change(scale_of(resource, old))?;
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
         if replicas < 0 {
@@ -50,15 +50,15 @@ async fn set(core: &Core, request: &Request, dry_run: bool, change: impl Fn(Valu
     })
     .await
     .map_err(|e| e.status(resource, &request.name))?;
-    show(core, resource, answer)
+    show(engine, resource, answer)
 }
 
-fn show(core: &Core, resource: &Resource, answer: Answer) -> Result<Answer, Status> {
+fn show(engine: &Engine, resource: &Resource, answer: Answer) -> Result<Answer, Status> {
     match answer {
         Answer::Object { code, object, warnings } => {
             let object = match object {
                 Shown::Made(object) => *object,
-                Shown::Stored(stored) => core.object(resource, &stored)?,
+                Shown::Stored(stored) => engine.object(resource, &stored)?,
             };
             let scale = Object::new(scale_of(resource, &object)).ok_or_else(|| Status::internal("a scale has metadata"))?;
             Ok(Answer::Scale { code, scale: scale.into_value() }.with_warnings(warnings))

@@ -6,22 +6,22 @@ use super::create::{insert, match_namespace};
 use super::decode::{Decoded, decode_object};
 use super::options::WriteOptions;
 use super::{Answer, Request};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::registry::{Generation, Object, Resource, validate_metadata, validate_metadata_update};
 use crate::status::Status;
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
-pub(crate) async fn update(core: &Core, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let resource = &request.resource;
     let options = WriteOptions::parse(&request.query, "UpdateOptions")?;
-    let Decoded { mut object, warnings } = decode_object(core, request, options.field_validation)?;
+    let Decoded { mut object, warnings } = decode_object(engine, request, options.field_validation)?;
     match_namespace(&mut object, &request.namespace)?;
     match_name(&object, &request.name)?;
     let part = Part::of(request.subresource.as_deref());
-    let written = write(core, request, part, options.dry_run, |_| Ok(object.clone())).await;
+    let written = write(engine, request, part, options.dry_run, |_| Ok(object.clone())).await;
     let answer = match written {
         Err(WriteError::NotFound) if part == Part::Main && resource.rules.put_creates => {
-            insert(core, resource, object, options.dry_run).await?
+            insert(engine, resource, object, options.dry_run).await?
         }
         other => other.map_err(|e| e.status(resource, &request.name))?,
     };
@@ -83,7 +83,7 @@ impl WriteError {
 /// 3. An object that is being deleted and has lost its last finalizer is removed instead of stored; the writer sees what they
 ///    wrote at the old version.
 pub(crate) async fn write(
-    core: &Core,
+    engine: &Engine,
     request: &Request,
     part: Part,
     dry_run: bool,
@@ -92,7 +92,7 @@ pub(crate) async fn write(
     let resource = &request.resource;
     let mut result: Option<Object> = None;
     let mut step = |stored: &Arc<Stored>| -> Result<Update, Status> {
-        let old = core.object(resource, stored)?;
+        let old = engine.object(resource, stored)?;
         let mut new = change(&old)?;
         check_version(resource, &new, &old)?;
         carry_over(resource, part, &mut new, &old);
@@ -106,25 +106,25 @@ pub(crate) async fn write(
         if !errors.is_empty() {
             return Err(Status::invalid(resource, new.name(), &errors));
         }
-        let update = if is_finished(&new) { Update::Delete } else { Update::Write(core.document(resource, &new)?) };
+        let update = if is_finished(&new) { Update::Delete } else { Update::Write(engine.document(resource, &new)?) };
         result = Some(new);
         Ok(update)
     };
     if dry_run {
-        let stored = core.storage.get(&request.key()).await.map_err(|e| WriteError::Status(core.storage_status(resource, &request.name, e)))?;
+        let stored = engine.storage.get(&request.key()).await.map_err(|e| WriteError::Status(engine.storage_status(resource, &request.name, e)))?;
         step(&stored.ok_or(WriteError::NotFound)?).map_err(WriteError::Status)?;
         return result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound);
     }
-    let updated = guaranteed_update(&*core.storage, &request.key(), None, step).await;
+    let updated = guaranteed_update(&*engine.storage, &request.key(), None, step).await;
     match updated {
         Ok(Updated::Deleted(_)) => {
-            core.after_removal(resource, &request.namespace).await;
+            engine.after_removal(resource, &request.namespace).await;
             result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound)
         }
         Ok(updated) => Ok(Answer::stored(200, Arc::clone(updated.stored()))),
         Err(UpdateError::Storage(StorageError::NotFound)) => Err(WriteError::NotFound),
         Err(UpdateError::Refused(status)) => Err(WriteError::Status(status)),
-        Err(UpdateError::Storage(error)) => Err(WriteError::Status(core.storage_status(resource, &request.name, error))),
+        Err(UpdateError::Storage(error)) => Err(WriteError::Status(engine.storage_status(resource, &request.name, error))),
     }
 }
 

@@ -6,11 +6,11 @@ use super::get::parse_version;
 use super::list::{field_selector, label_selector, scope};
 use super::options::ListOptions;
 use super::{Answer, Request};
-use crate::core::Core;
+use crate::engine::Engine;
 use crate::status::Status;
 use crate::watch_cache::{ReadError, RevisionOption, WatchRequest};
 
-pub(crate) async fn watch(core: &Core, request: &Request, options: &ListOptions) -> Result<Answer, Status> {
+pub(crate) async fn watch(engine: &Engine, request: &Request, options: &ListOptions) -> Result<Answer, Status> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
     if let (Some(selected), false) = (fields.required("metadata.name"), request.name.is_empty())
@@ -32,7 +32,7 @@ pub(crate) async fn watch(core: &Core, request: &Request, options: &ListOptions)
         mark_initial_end: asked && options.allow_bookmarks,
         timeout: options.timeout_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).map(Duration::from_secs),
     };
-    let stream = core.cache(&request.resource)?.watch(&watch).await.map_err(|e| read_status(&e))?;
+    let stream = engine.cache(&request.resource)?.watch(&watch).await.map_err(|e| read_status(&e))?;
     Ok(Answer::Watch(stream))
 }
 

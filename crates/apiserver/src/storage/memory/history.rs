@@ -1,17 +1,12 @@
 //! Every version since the last compaction: the current state, a log of changes, and a state now and then.
 
 use std::collections::VecDeque;
-use std::ops::Bound;
 use std::sync::Arc;
-
-use imbl::OrdMap;
 
 use crate::storage::document::Document;
 use crate::storage::stored::{Change, Stored};
+use crate::storage::tree::{Tree, apply, scan};
 use crate::storage::{Page, Range, StorageError};
-
-/// Documents by key. Copying it is O(1) and copies share what did not change.
-pub(crate) type Tree = OrdMap<Arc<str>, Arc<Stored>>;
 
 /// A state is kept every so many changes. A read of the past copies the nearest one and repeats the changes after it: a state per
 /// change would keep a path of tree nodes alive for each of them.
@@ -142,23 +137,14 @@ impl History {
 impl View {
     fn tree(self) -> Tree {
         let mut tree = self.tree;
-        for change in self.pending {
-            match &change.current {
-                Some(stored) => tree.insert(Arc::clone(&stored.key), Arc::clone(stored)),
-                None => tree.remove(change.key()),
-            };
-        }
+        self.pending.iter().for_each(|change| apply(&mut tree, change));
         tree
     }
 
     pub(super) fn read(self, range: &Range) -> Page {
         let revision = self.revision;
         let tree = self.tree();
-        let start = range.start.as_deref().unwrap_or(&range.prefix).max(&range.prefix);
-        let mut found = tree
-            .range::<_, str>((Bound::Included(start), Bound::Unbounded))
-            .take_while(|(key, _)| key.starts_with(&range.prefix))
-            .map(|(_, stored)| stored);
+        let mut found = scan(&tree, &range.prefix, range.start.as_deref().unwrap_or_default());
         let most = if range.limit == 0 { usize::MAX } else { range.limit };
         let items = found.by_ref().take(most).cloned().collect();
         Page { items, remaining: found.count(), revision }

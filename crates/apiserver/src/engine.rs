@@ -27,7 +27,7 @@ pub(crate) struct Ingredients {
 }
 
 /// The server without its sockets.
-pub(crate) struct Core {
+pub(crate) struct Engine {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) registry: Registry,
     /// One cache per resource, by storage prefix; all of them from the start, so that a watch may begin at any version since.
@@ -44,7 +44,7 @@ pub(crate) struct Core {
     closing: watch::Sender<bool>,
 }
 
-impl Core {
+impl Engine {
     pub(crate) async fn new(ingredients: Ingredients) -> Result<Arc<Self>, StorageError> {
         let registry = Registry::built_in();
         let mut caches = HashMap::new();
@@ -59,7 +59,7 @@ impl Core {
             caches.insert(resource.storage_prefix(), cache);
         }
         let namespaces = Arc::clone(registry.find("", "v1", "namespaces").expect("a built-in kind"));
-        let core = Arc::new(Self {
+        let engine = Arc::new(Self {
             storage: ingredients.storage,
             registry,
             caches,
@@ -71,8 +71,8 @@ impl Core {
             faults: FaultRules::default(),
             closing: watch::channel(false).0,
         });
-        core.seed_namespaces().await;
-        Ok(core)
+        engine.seed_namespaces().await;
+        Ok(engine)
     }
 
     /// The resource of namespaces.
@@ -149,8 +149,8 @@ impl Core {
     }
 }
 
-impl std::fmt::Debug for Core {
+impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Core({} resources)", self.caches.len())
+        write!(f, "Engine({} resources)", self.caches.len())
     }
 }

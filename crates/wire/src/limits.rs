@@ -1,0 +1,19 @@
+//! Bounds on what a server may send.
+
+/// Bounds on one object, the same for lists and watches: what is over them is unreadable, never a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one encoded object. An API server refuses objects over about 1.5 MiB in etcd and 3 MiB in a
+    /// request, so that 8 MiB leaves room for whatever it adds.
+    pub object_bytes: usize,
+    /// Nesting of arrays and objects inside one object.
+    pub depth: usize,
+    /// Labels on one object.
+    pub labels: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { object_bytes: 8 << 20, depth: 128, labels: 4096 }
+    }
+}

@@ -1,0 +1,80 @@
+//! The trait an informer reads from.
+
+use crate::{ListOptions, ListWatchError, Object, ResourceVersion, Status, Unreadable, WatchOptions};
+use futures_core::Stream;
+use serde_json::Value;
+use std::{future::Future, pin::Pin};
+
+/// A boxed future.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// The parts of one LIST answer as they arrive. The list is complete when the stream ends without an error.
+pub type ListStream = Pin<Box<dyn Stream<Item = Result<ListPart, ListWatchError>> + Send>>;
+/// The events of one WATCH as they arrive. The stream ends when the server closes the watch cleanly.
+pub type WatchStream = Pin<Box<dyn Stream<Item = Result<WatchEvent, ListWatchError>> + Send>>;
+
+/// Where an informer gets its objects from: one collection that can be listed and watched.
+///
+/// 1. Both calls resolve once the server has accepted the request; a refusal is the `Err` of the call.
+/// 2. Streams are lazy: nothing is read from the server faster than the stream is polled.
+/// 3. Dropping a future or a stream ends the request.
+/// 4. An error is the last thing a stream yields.
+pub trait ListWatch: Send + Sync + 'static {
+    /// Lists the collection, or one page of it.
+    fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>>;
+
+    /// Watches the collection.
+    fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>>;
+
+    /// Whether the source claims to know streaming lists. A source that says `false` is never asked for one.
+    fn supports_streaming_list(&self) -> bool {
+        true
+    }
+}
+
+/// A part of a LIST answer.
+#[derive(Debug)]
+pub enum ListPart {
+    /// The metadata of the list; it may come before, between or after the items, and may come in pieces.
+    Meta(ListMeta),
+    /// An item.
+    Item(Object<Value>),
+    /// An item whose identity cannot be read.
+    Unreadable(Unreadable),
+}
+
+/// The metadata of a LIST answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListMeta {
+    /// The version the list shows.
+    pub resource_version: Option<ResourceVersion>,
+    /// Where the next page starts; `None` on the last page.
+    pub continue_token: Option<String>,
+    /// How many items follow on later pages, when the server knows.
+    pub remaining: Option<u64>,
+}
+
+/// An event of a WATCH.
+#[derive(Debug)]
+pub enum WatchEvent {
+    /// The object is new, or entered the selection.
+    Added(Object<Value>),
+    /// The object changed.
+    Modified(Object<Value>),
+    /// The object is gone, or left the selection; its version is that of the deletion.
+    Deleted(Object<Value>),
+    /// Everything up to a version has been sent.
+    Bookmark(Bookmark),
+    /// The server gives up this watch.
+    Error(Status),
+    /// An event that cannot be understood; the stream goes on after it.
+    Unreadable(Unreadable),
+}
+
+/// A statement of the server that everything up to a version has been sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bookmark {
+    /// That version.
+    pub resource_version: ResourceVersion,
+    /// Whether this ends the initial events of a streaming list.
+    pub initial_events_end: bool,
+}

@@ -1,0 +1,303 @@
+//! One version of one object.
+
+use crate::{
+    Bookmark, Kind, Labels, Limits, ObjectKey, Origin, Owner, ResourceVersion, Uid, Unreadable,
+    identity::{Identity, Scan},
+};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+/// One version of one object: its identity in the open, its content as the bytes the server sent.
+///
+/// 1. Cloning is a reference count. An object never changes: there is nothing to deep-copy before use.
+/// 2. Identity (key, uid, version, labels, generation, deletion, controlling owner) is read without decoding.
+/// 3. Content is decoded when asked for, into the whole type, or into a *view* that names only the fields it
+///    wants. A failure concerns the caller who decodes and nobody else.
+/// 4. The content always has `apiVersion` and `kind`, whether the object came from a list or a watch.
+/// 5. `Debug` prints the identity and never the content, which may be a secret.
+///
+/// `T` is only how the content is read: [`cast`](Self::cast) to another type costs nothing.
+pub struct Object<T> {
+    record: Arc<Record>,
+    as_type: PhantomData<fn() -> T>,
+}
+
+struct Record {
+    origin: Arc<Origin>,
+    identity: Identity,
+    /// Complete JSON object, with `apiVersion` and `kind`.
+    content: Bytes,
+}
+
+impl Object<Value> {
+    /// Reads the identity of an encoded object.
+    pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
+        let scan = Scan::read(&json)?;
+        let complete = scan.has_kind && scan.has_api_version;
+        let bare = !scan.has_kind && !scan.has_api_version;
+        let identity = scan.identity(limits)?;
+        let content = match (complete, bare) {
+            (true, _) => json,
+            (_, true) => with_type_meta(origin, &json),
+            // One of the two is there: whoever wrote that meant something we do not know. Both are ours to say.
+            _ => replace_type_meta(origin, &json)?,
+        };
+        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
+    }
+}
+
+/// Puts `kind` and `apiVersion` in front of an object that has neither.
+fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
+    let open = json.iter().position(|&byte| byte == b'{').map_or(json.len(), |at| at + 1);
+    let rest = &json[open..];
+    let empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+    let mut full = Vec::with_capacity(json.len() + origin.type_meta().len() + 2);
+    full.push(b'{');
+    full.extend_from_slice(origin.type_meta().as_bytes());
+    if !empty {
+        full.push(b',');
+    }
+    full.extend_from_slice(rest);
+    full.into()
+}
+
+fn replace_type_meta(origin: &Origin, json: &[u8]) -> Result<Bytes, Unreadable> {
+    let mut fields: serde_json::Map<String, Value> =
+        serde_json::from_slice(json).map_err(|_| Unreadable::new("nested too deeply"))?;
+    fields.remove("kind");
+    fields.remove("apiVersion");
+    Ok(with_type_meta(origin, Value::Object(fields).to_string().as_bytes()))
+}
+
+impl Bookmark {
+    /// Reads the object of a BOOKMARK event.
+    pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
+        let scan = Scan::read(json)?;
+        let resource_version =
+            scan.resource_version().ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
+        Ok(Self { resource_version, initial_events_end: scan.initial_events_end })
+    }
+}
+
+impl<T> Object<T> {
+    fn from_record(record: Record) -> Self {
+        Self { record: Arc::new(record), as_type: PhantomData }
+    }
+
+    /// The same object, read as another type.
+    pub fn cast<U>(&self) -> Object<U> {
+        Object { record: Arc::clone(&self.record), as_type: PhantomData }
+    }
+
+    /// The kind of the object.
+    pub fn kind(&self) -> &Kind {
+        self.record.origin.kind()
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> &ObjectKey {
+        &self.record.identity.key
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.key().name()
+    }
+
+    /// The namespace, or `None` for a cluster-scoped object.
+    pub fn namespace(&self) -> Option<&str> {
+        self.key().namespace()
+    }
+
+    /// The uid. Every object from an API server has one; one that has none gets [`Uid::NONE`].
+    pub fn uid(&self) -> Uid {
+        self.record.identity.uid
+    }
+
+    /// The version of this state of the object.
+    pub fn resource_version(&self) -> &ResourceVersion {
+        &self.record.identity.resource_version
+    }
+
+    /// The labels.
+    pub fn labels(&self) -> &Labels {
+        &self.record.identity.labels
+    }
+
+    /// The generation of the desired state, for kinds that count it.
+    pub fn generation(&self) -> Option<i64> {
+        self.record.identity.generation
+    }
+
+    /// Whether deletion has been asked for and finalizers or a grace period hold it.
+    pub fn is_deleting(&self) -> bool {
+        self.record.identity.deleting
+    }
+
+    /// The owner that controls this object.
+    pub fn controller(&self) -> Option<&Owner> {
+        self.record.identity.controller.as_deref()
+    }
+
+    /// Whether a part of the identity had a type that the API does not allow, such as labels that are a text;
+    /// that part counts as absent.
+    pub fn is_odd(&self) -> bool {
+        self.record.identity.odd
+    }
+
+    /// Whether both are the same object (not merely two objects of one name).
+    pub fn is_same<U>(&self, other: &Object<U>) -> bool {
+        self.key() == other.key() && self.record.identity.uid == other.record.identity.uid
+    }
+
+    /// Whether both are the same state of the same object, judged by uid and version.
+    pub fn is_same_version<U>(&self, other: &Object<U>) -> bool {
+        self.is_same(other)
+            && !self.resource_version().is_unset()
+            && self.resource_version() == other.resource_version()
+    }
+
+    /// Whether both have the same content, byte for byte.
+    pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
+        self.record.content == other.record.content
+    }
+
+    /// Whether both are one value in memory.
+    pub fn is_identical<U>(&self, other: &Object<U>) -> bool {
+        Arc::ptr_eq(&self.record, &other.record)
+    }
+
+    /// The object as JSON, with `apiVersion` and `kind`.
+    pub fn json(&self) -> Result<Bytes, DecodeError> {
+        Ok(self.record.content.clone())
+    }
+
+    /// Only the fields that `V` names. `V` is any type that serde can read, usually a small struct of yours.
+    pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
+        let content = &self.record.content;
+        serde_json::from_slice(content).map_err(|_| DecodeError::locate::<V, T>(self, content))
+    }
+
+    /// The object's content in one allocation of its own, so that it does not keep a larger buffer alive.
+    pub fn compact(self) -> Self {
+        let Record { origin, identity, content } = match Arc::try_unwrap(self.record) {
+            Ok(record) => record,
+            Err(shared) => return Self { record: shared, as_type: PhantomData },
+        };
+        Self::from_record(Record { origin, identity, content: Bytes::copy_from_slice(&content) })
+    }
+
+    /// The object with other content. Key, uid and version stay; labels, generation, deletion and controller
+    /// are read anew.
+    pub fn with_content(&self, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
+        let changed = Object::parse(&self.record.origin, json, limits)?;
+        let mut identity = changed.record.identity.clone();
+        let own = &self.record.identity;
+        identity.key = own.key.clone();
+        identity.uid = own.uid;
+        identity.resource_version = own.resource_version.clone();
+        let content = changed.record.content.clone();
+        Ok(Self::from_record(Record { origin: Arc::clone(&self.record.origin), identity, content }))
+    }
+
+    /// Bytes of the encoded content.
+    pub fn content_len(&self) -> usize {
+        self.record.content.len()
+    }
+
+    /// Bytes this object occupies on the heap, its share of common allocations counted in full.
+    pub fn heap_size(&self) -> usize {
+        let identity = &self.record.identity;
+        size_of::<Record>() + 2 * size_of::<usize>()
+            + identity.key.as_str().len()
+            + identity.labels.heap_size()
+            + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
+            + self.record.content.len()
+    }
+
+    /// A JSON patch from this object to what `change` makes of it, guarded by the resource version: the server
+    /// answers 409 if the object has moved on. Fields that nobody here knows stay as they are.
+    pub fn edit(&self, change: impl FnOnce(&mut Value)) -> Result<json_patch::Patch, DecodeError> {
+        let before: Value = self.view()?;
+        let mut after = before.clone();
+        change(&mut after);
+        let mut patch = json_patch::diff(&before, &after);
+        if let Some(version) = before.pointer("/metadata/resourceVersion") {
+            let path = json_patch::jsonptr::PointerBuf::from_tokens(["metadata", "resourceVersion"]);
+            let test = json_patch::TestOperation { path, value: version.clone() };
+            patch.0.insert(0, json_patch::PatchOperation::Test(test));
+        }
+        Ok(patch)
+    }
+}
+
+impl<T: DeserializeOwned> Object<T> {
+    /// The whole object.
+    pub fn decode(&self) -> Result<Arc<T>, DecodeError> {
+        self.view().map(Arc::new)
+    }
+}
+
+impl<T> Clone for Object<T> {
+    fn clone(&self) -> Self {
+        self.cast()
+    }
+}
+
+impl<T> fmt::Debug for Object<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}@{}", self.kind().kind, self.key(), self.resource_version())
+    }
+}
+
+/// The content of an object is not what the reader expects. Names where and what, never a value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} {key} at version {version}: cannot read {path}: expected {expected}")]
+pub struct DecodeError {
+    /// Kind of the object.
+    pub kind: String,
+    /// Key of the object.
+    pub key: ObjectKey,
+    /// Version of the object.
+    pub version: ResourceVersion,
+    /// Path of the field that cannot be read; `.` is the whole object.
+    pub path: String,
+    /// What the reading type expects there.
+    pub expected: String,
+}
+
+impl DecodeError {
+    /// Reads once more, slowly, to learn where it fails: only failures pay for the path.
+    fn locate<V: DeserializeOwned, T>(object: &Object<T>, content: &[u8]) -> Self {
+        let reader = &mut serde_json::Deserializer::from_slice(content);
+        let (path, expected) = match serde_path_to_error::deserialize::<_, V>(reader) {
+            Err(error) => (error.path().to_string(), expectation(&error.inner().to_string())),
+            Ok(_) => (".".to_owned(), "nothing after the object".to_owned()),
+        };
+        Self {
+            kind: object.kind().kind.clone(),
+            key: object.key().clone(),
+            version: object.resource_version().clone(),
+            path,
+            expected,
+        }
+    }
+}
+
+/// What the reader expected, from the message of serde, which may quote the offending value before it.
+fn expectation(message: &str) -> String {
+    let message = message.rsplit_once(" at line ").map_or(message, |(text, _)| text);
+    if message.starts_with("missing field ") {
+        return format!("no {message}").replacen("no missing", "the", 1);
+    }
+    let by_serde = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) if by_serde.iter().any(|start| message.starts_with(start)) => expected.to_owned(),
+        _ => "a valid value".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

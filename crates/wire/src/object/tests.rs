@@ -1,0 +1,162 @@
+use super::*;
+use serde::Deserialize;
+use serde_json::json;
+
+fn origin() -> Arc<Origin> {
+    Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")))
+}
+
+fn parse(json: &str) -> Result<Object<Value>, Unreadable> {
+    Object::parse(&origin(), Bytes::copy_from_slice(json.as_bytes()), &Limits::default())
+}
+
+const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"cart-0","namespace":"shop",
+    "uid":"0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1","resourceVersion":"42","generation":3,
+    "labels":{"tier":"front","app":"cart"},"deletionTimestamp":"2026-01-01T00:00:00Z",
+    "ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"x"},
+      {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"cart","uid":"u-1","controller":true}]},
+    "spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}]}}"#;
+
+#[test]
+fn identity_is_read_without_decoding() {
+    let pod = parse(POD).unwrap();
+    assert_eq!(pod.key().to_string(), "shop/cart-0");
+    assert_eq!(pod.uid().to_string(), "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1");
+    assert_eq!(pod.resource_version().number(), Some(42));
+    assert_eq!(pod.labels().iter().collect::<Vec<_>>(), [("app", "cart"), ("tier", "front")]);
+    assert_eq!((pod.generation(), pod.is_deleting(), pod.is_odd()), (Some(3), true, false));
+    let owner = pod.controller().unwrap();
+    assert_eq!((&*owner.kind, &*owner.name, &*owner.api_version), ("ReplicaSet", "cart", "apps/v1"));
+}
+
+#[test]
+fn a_list_item_equals_the_watched_object() {
+    let watched = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#;
+    let listed = r#"{"metadata":{"name":"a"}}"#;
+    assert!(parse(listed).unwrap().is_same_content(&parse(watched).unwrap()));
+    let half = parse(r#"{"kind":"Strange","metadata":{"name":"a"}}"#).unwrap();
+    assert!(half.is_same_content(&parse(watched).unwrap()));
+    let spaced = parse("{ \"metadata\" : {\"name\":\"a\"}}").unwrap();
+    assert_eq!(spaced.view::<Value>().unwrap(), parse(watched).unwrap().view::<Value>().unwrap());
+}
+
+#[test]
+fn a_view_reads_only_what_it_names() {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        node_name: String,
+    }
+    #[derive(Deserialize)]
+    struct View {
+        spec: Spec,
+    }
+    assert_eq!(parse(POD).unwrap().view::<View>().unwrap().spec.node_name, "n1");
+}
+
+#[test]
+fn odd_parts_do_not_hide_the_object() {
+    for meta in [
+        r#""labels":"nope""#,
+        r#""labels":["a"]"#,
+        r#""labels":{"a":1}"#,
+        r#""generation":"x""#,
+        r#""generation":1.5"#,
+        r#""uid":{"a":[1,{"b":2}]}"#,
+        r#""resourceVersion":7"#,
+        r#""deletionTimestamp":[]"#,
+        r#""ownerReferences":{}"#,
+        r#""ownerReferences":[null,7,{"controller":"yes"}]"#,
+        r#""annotations":7"#,
+    ] {
+        let object = parse(&format!(r#"{{"metadata":{{"name":"a",{meta}}}}}"#)).unwrap();
+        assert!(object.is_odd(), "{meta}");
+        assert_eq!(object.key().name(), "a");
+    }
+    let null = parse(r#"{"metadata":{"name":"a","labels":null,"generation":null}}"#).unwrap();
+    assert!(!null.is_odd());
+}
+
+#[test]
+fn without_a_name_it_is_unreadable() {
+    for (json, reason) in [
+        ("", "not a JSON object"),
+        ("[]", "not a JSON object"),
+        ("{", "not a JSON object"),
+        (r#"{"metadata":{"name":"a"}} x"#, "not a JSON object"),
+        ("{}", "no metadata"),
+        (r#"{"metadata":7}"#, "no metadata"),
+        (r#"{"metadata":{}}"#, "no name"),
+        (r#"{"metadata":{"name":7}}"#, "no name"),
+        (r#"{"metadata":{"name":"a/b"}}"#, "slash"),
+    ] {
+        let unreadable = parse(json).unwrap_err();
+        assert!(unreadable.reason.contains(reason), "{json}: {unreadable}");
+    }
+    let with_version = parse(r#"{"metadata":{"resourceVersion":"7"}}"#).unwrap_err();
+    assert_eq!(with_version.resource_version, Some(7.into()));
+}
+
+#[test]
+fn a_decode_error_names_the_place_and_never_the_value() {
+    #[derive(Debug, Deserialize)]
+    struct Spec {
+        #[allow(dead_code)]
+        replicas: u32,
+    }
+    #[derive(Debug, Deserialize)]
+    struct View {
+        #[allow(dead_code)]
+        spec: Spec,
+    }
+    let secret = "hunter2, expected hunter3 at line 7";
+    let object =
+        parse(&json!({"metadata": {"name": "a", "resourceVersion": "5"}, "spec": {"replicas": secret}}).to_string())
+            .unwrap();
+    let error = object.view::<View>().unwrap_err();
+    assert_eq!((error.path.as_str(), error.expected.as_str()), ("spec.replicas", "u32"));
+    assert!(!error.to_string().contains("hunter"), "{error}");
+    let missing = parse(r#"{"metadata":{"name":"a"},"spec":{}}"#).unwrap().view::<View>().unwrap_err();
+    assert_eq!(missing.expected, "the field `replicas`");
+}
+
+#[test]
+fn debug_shows_identity_only() {
+    let object = parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"data":{"password":"hunter2"}}"#).unwrap();
+    assert_eq!(format!("{object:?}"), "Pod a@5");
+}
+
+#[test]
+fn an_edit_is_guarded_by_the_version() {
+    let object = parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"spec":{"x":1,"unknown":2}}"#).unwrap();
+    let patch = object.edit(|value| value["spec"]["x"] = json!(9)).unwrap();
+    assert_eq!(
+        serde_json::to_value(&patch).unwrap(),
+        json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
+            {"op": "replace", "path": "/spec/x", "value": 9},
+        ])
+    );
+}
+
+#[test]
+fn new_content_cannot_change_who_the_object_is() {
+    let object = parse(POD).unwrap();
+    let changed = r#"{"metadata":{"name":"other","uid":"u","resourceVersion":"1","labels":{"app":"x"}}}"#;
+    let changed = object.with_content(Bytes::from_static(changed.as_bytes()), &Limits::default()).unwrap();
+    assert!(changed.is_same_version(&object));
+    assert_eq!(changed.labels().get("app"), Some("x"));
+}
+
+#[test]
+fn the_closing_bookmark_needs_the_exact_mark() {
+    let bookmark = |value: &str| {
+        let json = format!(
+            r#"{{"kind":"Pod","metadata":{{"resourceVersion":"9","annotations":{{"k8s.io/initial-events-end":"{value}"}}}}}}"#
+        );
+        Bookmark::parse(json.as_bytes()).unwrap()
+    };
+    assert!(bookmark("true").initial_events_end);
+    assert!(!bookmark("True").initial_events_end);
+    assert!(Bookmark::parse(br#"{"metadata":{}}"#).is_err());
+}

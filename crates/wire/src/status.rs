@@ -1,0 +1,99 @@
+//! The error object of the Kubernetes API.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A `Status`: how an API server explains a failure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// The HTTP code.
+    pub code: u16,
+    /// A word for machines, such as `NotFound`.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// More for machines.
+    pub details: Details,
+}
+
+/// The machine-readable part of a [`Status`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Details {
+    /// Name of the object the failure is about.
+    pub name: String,
+    /// Its API group.
+    pub group: String,
+    /// Its kind or resource.
+    pub kind: String,
+    /// The single faults that make up the failure.
+    pub causes: Vec<Cause>,
+    /// When the server wants to be asked again.
+    pub retry_after_seconds: u32,
+}
+
+/// One fault of a [`Status`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cause {
+    /// A word for machines.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// The field at fault.
+    pub field: String,
+}
+
+impl Status {
+    /// A failure with a code, a reason and a message.
+    pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: Details::default() }
+    }
+
+    /// The requested version or page is no longer kept: list again.
+    pub fn is_expired(&self) -> bool {
+        self.code == 410 || matches!(self.reason.as_str(), "Expired" | "Gone")
+    }
+
+    /// The requested version lies in the server's future. Servers before 1.16 said so only in words.
+    pub fn is_version_too_large(&self) -> bool {
+        const WORDS: &str = "Too large resource version";
+        let named = |cause: &Cause| cause.reason == "ResourceVersionTooLarge" || cause.message.contains(WORDS);
+        self.details.causes.iter().any(named)
+            || (self.reason == "Timeout" || self.code == 504) && self.message.contains(WORDS)
+    }
+
+    /// The server asks to slow down.
+    pub fn is_too_many_requests(&self) -> bool {
+        self.code == 429
+    }
+
+    /// How long the server asks to wait, when it does.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let seconds = self.details.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_generations_of_too_large() {
+        let by_cause: Status = serde_json::from_str(
+            r#"{"code":504,"reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"#,
+        )
+        .unwrap();
+        let by_cause_words: Status = serde_json::from_str(
+            r#"{"code":504,"reason":"Timeout","details":{"causes":[{"message":"Too large resource version"}]}}"#,
+        )
+        .unwrap();
+        let by_words = Status::failure(504, "Timeout", "Timeout: Too large resource version: 9, current: 5");
+        for status in [by_cause, by_cause_words, by_words] {
+            assert!(status.is_version_too_large(), "{status:?}");
+        }
+        assert!(!Status::failure(504, "Timeout", "request timed out").is_version_too_large());
+    }
+}

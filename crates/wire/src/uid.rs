@@ -1,0 +1,107 @@
+//! Unique identifiers of objects.
+
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+/// The uid of an object: tells apart two objects that had the same name at different times.
+///
+/// Sixteen bytes, copied freely. A canonical UUID, which is what every API server hands out, is kept exactly.
+/// Any other text (some fakes use `uid-1`) is kept as a 128-bit digest: it can be compared, but not printed
+/// back. What goes back to a server is therefore always taken from the object's content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Uid([u8; 16]);
+
+/// Where the four hyphens of a canonical UUID stand.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+impl Uid {
+    /// The uid of something that has none.
+    pub const NONE: Uid = Uid([0; 16]);
+
+    fn canonical(text: &[u8]) -> Option<[u8; 16]> {
+        if text.len() != 36 {
+            return None;
+        }
+        let (mut uuid, mut nibbles) = ([0u8; 16], 0);
+        for (i, &byte) in text.iter().enumerate() {
+            if HYPHENS.contains(&i) {
+                if byte != b'-' {
+                    return None;
+                }
+                continue;
+            }
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                _ => return None,
+            };
+            uuid[nibbles / 2] = uuid[nibbles / 2] << 4 | digit;
+            nibbles += 1;
+        }
+        Some(uuid)
+    }
+
+    fn digest(text: &str) -> [u8; 16] {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, text).hash(&mut hasher);
+            hasher.finish().to_be_bytes()
+        };
+        let mut digest = [0; 16];
+        digest[..8].copy_from_slice(&half(1));
+        digest[8..].copy_from_slice(&half(2));
+        digest
+    }
+}
+
+impl From<&str> for Uid {
+    fn from(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::NONE;
+        }
+        Self(Self::canonical(text.as_bytes()).unwrap_or_else(|| Self::digest(text)))
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_kept_exactly() {
+        let uuid = "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1";
+        assert_eq!(Uid::from(uuid).to_string(), uuid);
+        assert_eq!(size_of::<Uid>(), 16);
+    }
+
+    #[test]
+    fn other_texts_are_told_apart() {
+        let uuid = "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1";
+        let texts = [uuid, &uuid.to_uppercase(), "uid-1", "uid-2", "", &uuid[1..], &uuid.replace('-', "+")];
+        for (i, a) in texts.iter().enumerate() {
+            for (j, b) in texts.iter().enumerate() {
+                assert_eq!(Uid::from(*a) == Uid::from(*b), i == j, "{a} {b}");
+            }
+        }
+    }
+}
