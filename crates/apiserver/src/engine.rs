@@ -52,7 +52,7 @@ impl Engine {
             let cached = watch_cache::Resource {
                 prefix: resource.storage_prefix(),
                 namespaced: resource.namespaced,
-                cached: resource.plural != "events",
+                cached: is_cached(resource),
             };
             let options = ingredients.cache_options.clone();
             let cache = WatchCache::start(Arc::clone(&ingredients.storage), cached, options).await?;
@@ -88,6 +88,12 @@ impl Engine {
     pub(crate) fn caches<'a>(&'a self, plural: Option<&'a str>) -> impl Iterator<Item = &'a WatchCache> {
         let chosen = self.registry.all().filter(move |r| plural.is_none_or(|p| r.plural == p));
         chosen.filter_map(|r| self.caches.get(&r.storage_prefix()))
+    }
+
+    /// Whether every resource that has a cache can be read from it.
+    pub(crate) fn caches_ready(&self) -> bool {
+        let cached = self.registry.all().filter(|r| is_cached(r));
+        cached.filter_map(|r| self.caches.get(&r.storage_prefix())).all(WatchCache::is_ready)
     }
 
     pub(crate) fn rng(&self) -> MutexGuard<'_, fastrand::Rng> {
@@ -147,6 +153,11 @@ impl Engine {
     pub(crate) fn closing(&self) -> watch::Receiver<bool> {
         self.closing.subscribe()
     }
+}
+
+/// Events come and go too fast to be worth a cache; every other kind has one.
+fn is_cached(resource: &Resource) -> bool {
+    resource.plural != "events"
 }
 
 impl std::fmt::Debug for Engine {

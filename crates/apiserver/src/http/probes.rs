@@ -57,7 +57,7 @@ pub(crate) fn health(engine: &Engine, endpoint: &str, check: Option<&str>, query
 fn checks(engine: &Engine, endpoint: &str) -> Vec<(&'static str, bool)> {
     let mut checks = vec![("ping", true), ("etcd", true)];
     if endpoint == "readyz" {
-        checks.push(("informer-sync", engine.caches(None).all(|cache| cache.is_ready())));
+        checks.push(("informer-sync", engine.caches_ready()));
         checks.push(("shutdown", !engine.is_closing()));
     }
     checks

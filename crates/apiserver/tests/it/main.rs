@@ -1,0 +1,3 @@
+//! Integration tests of the embedded API server: one binary, one module per subject.
+
+mod golden;
