@@ -21,6 +21,12 @@ pub trait Lookup {
     fn lookup(&self, key: &str) -> Option<&str>;
 }
 
+impl Lookup for crate::Labels {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        self.get(key)
+    }
+}
+
 impl<S: std::hash::BuildHasher> Lookup for std::collections::HashMap<String, String, S> {
     fn lookup(&self, key: &str) -> Option<&str> {
         self.get(key).map(String::as_str)

@@ -113,7 +113,7 @@ impl Window {
             self.checkpoints.pop_front();
         }
         let end = self.end();
-        if end % CHECKPOINT_EVERY == 0 || self.checkpoints.is_empty() {
+        if end.is_multiple_of(CHECKPOINT_EVERY) || self.checkpoints.is_empty() {
             self.checkpoints.push_back(Checkpoint { number: end, revision, tree: tree.clone() });
         }
         if let Some(index) = self.events.len().checked_sub(ENCODED as usize + 1) {
