@@ -14,6 +14,7 @@ mod options;
 mod readiness;
 mod request;
 mod schedule;
+mod seat;
 mod shared;
 mod state;
 mod stream;

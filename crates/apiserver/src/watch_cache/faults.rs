@@ -6,8 +6,13 @@ use crate::storage::StorageError;
 
 impl WatchCache {
     /// Fills the cache anew: its past is forgotten and every watch ends, as after a broken connection to the store.
+    /// Without a cache only the watches end.
     pub async fn forget_window(&self) -> Result<(), StorageError> {
-        self.fill().await
+        if self.cached() {
+            return self.fill().await;
+        }
+        self.cut_watches();
+        Ok(())
     }
 
     /// Ends every watch, without an error in its stream.
@@ -21,7 +26,8 @@ impl WatchCache {
         self.shared.stall(stalled);
     }
 
-    /// Stops the cache from following the store, as a replica that is behind; or lets it catch up.
+    /// Stops the cache from following the store, as a replica that is behind; or lets it catch up. What was held back while it lagged is
+    /// at most as much as the window has room for: a cache that lags further is filled anew.
     pub async fn lag(&self, lagging: bool) -> Result<(), StorageError> {
         if lagging {
             self.shared.hold_back();
@@ -32,6 +38,7 @@ impl WatchCache {
     }
 
     /// Makes the cache say that it is being filled, and end its watches, until [`WatchCache::forget_window`] fills it.
+    /// A resource without a cache goes on.
     pub fn make_unready(&self, cause: &str) {
         let wake: Wake = self.shared.lock().lost(cause);
         wake.all();

@@ -12,7 +12,7 @@ use super::event::{Bookmark, Event, WatchEvent, WatchItem};
 use super::filter::Filter;
 use super::initial::InitialState;
 use super::schedule::{Due, Schedule};
-use super::shared::Shared;
+use super::seat::{Signal, Seat};
 use super::watch::expired;
 use super::watchers::Position;
 use crate::storage::{ChangeStream, Stored};
@@ -81,9 +81,7 @@ impl Stream for WatchStream {
 
 /// A watch that reads the window of a cache.
 pub(super) struct CachedWatch {
-    shared: Arc<Shared>,
-    filter: Arc<Filter>,
-    id: u64,
+    seat: Seat,
     /// Only changes above this revision are shown; a bookmark at it says nothing new.
     after: u64,
     initial: Option<InitialState>,
@@ -93,27 +91,31 @@ pub(super) struct CachedWatch {
     schedule: Schedule,
 }
 
+/// What the cache has for a watch that ran dry.
+enum Refill {
+    More,
+    Item(WatchItem),
+    Wait,
+    End,
+}
+
 impl CachedWatch {
     pub(super) fn new(
-        shared: Arc<Shared>,
-        filter: Arc<Filter>,
-        id: u64,
+        seat: Seat,
         after: u64,
         initial: Option<InitialState>,
         end_mark: Option<u64>,
         schedule: Schedule,
     ) -> Self {
-        Self { shared, filter, id, after, initial, end_mark, batch: Vec::new().into_iter(), schedule }
+        Self { seat, after, initial, end_mark, batch: Vec::new().into_iter(), schedule }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<WatchItem>> {
         loop {
-            if self.shared.is_stalled() {
-                match self.hold(cx) {
-                    Refill::Wait => return Poll::Pending,
-                    Refill::End => return Poll::Ready(None),
-                    _ => continue,
-                }
+            match self.seat.ask(cx) {
+                Signal::Go => {}
+                Signal::Hold => return self.schedule.poll_end(cx).map(|()| None),
+                Signal::End => return Poll::Ready(None),
             }
             if let Some(item) = self.at_hand() {
                 return Poll::Ready(Some(item));
@@ -122,31 +124,15 @@ impl CachedWatch {
                 Refill::More => {}
                 Refill::Item(item) => return Poll::Ready(Some(item)),
                 Refill::End => return Poll::Ready(None),
-                Refill::Wait => match self.schedule.poll(cx) {
-                    Poll::Ready(()) => {}
-                    Poll::Pending => return Poll::Pending,
-                },
+                Refill::Wait => std::task::ready!(self.schedule.poll(cx)),
             }
         }
-    }
-
-    /// A stream that is held still shows nothing but still ends in time.
-    fn hold(&mut self, cx: &mut Context<'_>) -> Refill {
-        let mut state = self.shared.lock();
-        let position = state.watchers.position(self.filter.scope(), self.id);
-        if !self.shared.is_stalled() {
-            return Refill::More;
-        }
-        state.watchers.park(self.filter.scope(), self.id, position, cx);
-        drop(state);
-        let ended = position == Position::Closed || self.schedule.poll_end(cx).is_ready();
-        if ended { Refill::End } else { Refill::Wait }
     }
 
     /// What can be shown without asking the cache.
     fn at_hand(&mut self) -> Option<WatchItem> {
         if let Some(initial) = &mut self.initial {
-            if let Some(stored) = initial.next(&self.filter) {
+            if let Some(stored) = initial.next(&self.seat.filter) {
                 return Some(WatchItem::Event(WatchEvent::state(stored)));
             }
             self.initial = None;
@@ -154,7 +140,7 @@ impl CachedWatch {
         if let Some(revision) = self.end_mark.take() {
             return Some(WatchItem::Bookmark(Bookmark { revision, initial_events_end: true }));
         }
-        let (filter, after) = (&self.filter, self.after);
+        let (filter, after) = (&self.seat.filter, self.after);
         self.batch.find_map(|event| show(filter, after, &event)).map(WatchItem::Event)
     }
 
@@ -164,9 +150,9 @@ impl CachedWatch {
         if due == Due::End {
             return Refill::End;
         }
-        let (mut state, revision) = self.shared.lock_at();
+        let (mut state, revision) = self.seat.shared.lock_at();
         let state = &mut *state;
-        let (scope, id) = (self.filter.scope(), self.id);
+        let (scope, id) = (self.seat.filter.scope(), self.seat.id);
         let position = state.watchers.position(scope, id);
         if position == Position::Closed {
             return Refill::End;
@@ -190,24 +176,10 @@ impl CachedWatch {
     }
 }
 
-/// What the cache has for a watch that ran dry.
-enum Refill {
-    More,
-    Item(WatchItem),
-    Wait,
-    End,
-}
-
-impl Drop for CachedWatch {
-    fn drop(&mut self) {
-        self.shared.lock().watchers.remove(self.filter.scope(), self.id);
-    }
-}
-
 /// A watch that reads the store.
 pub(super) struct StoredWatch {
+    seat: Seat,
     changes: ChangeStream,
-    filter: Arc<Filter>,
     initial: std::vec::IntoIter<Arc<Stored>>,
     end_mark: Option<u64>,
     schedule: Schedule,
@@ -215,16 +187,21 @@ pub(super) struct StoredWatch {
 
 impl StoredWatch {
     pub(super) fn new(
+        seat: Seat,
         changes: ChangeStream,
-        filter: Arc<Filter>,
         initial: Vec<Arc<Stored>>,
         end_mark: Option<u64>,
         schedule: Schedule,
     ) -> Self {
-        Self { changes, filter, initial: initial.into_iter(), end_mark, schedule }
+        Self { seat, changes, initial: initial.into_iter(), end_mark, schedule }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<WatchItem>> {
+        match self.seat.ask(cx) {
+            Signal::Go => {}
+            Signal::Hold => return self.schedule.poll_end(cx).map(|()| None),
+            Signal::End => return Poll::Ready(None),
+        }
         if let Some(stored) = self.initial.next() {
             return Poll::Ready(Some(WatchItem::Event(WatchEvent::state(stored))));
         }
@@ -232,21 +209,18 @@ impl StoredWatch {
             return Poll::Ready(Some(WatchItem::Bookmark(Bookmark { revision, initial_events_end: true })));
         }
         loop {
-            if self.schedule.due(Instant::now()) == Due::End {
+            if self.schedule.due(Instant::now()) == Due::End || self.seat.rest(cx) == Signal::End {
                 return Poll::Ready(None);
             }
             match self.changes.as_mut().poll_next(cx) {
                 Poll::Ready(Some(Ok(change))) => {
-                    if let Some(event) = show(&self.filter, 0, &Arc::new(Event::new(change))) {
+                    if let Some(event) = show(&self.seat.filter, 0, &Arc::new(Event::new(change))) {
                         return Poll::Ready(Some(WatchItem::Event(event)));
                     }
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(WatchItem::Error(expired(error)))),
                 Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Pending => match self.schedule.poll(cx) {
-                    Poll::Ready(()) => {}
-                    Poll::Pending => return Poll::Pending,
-                },
+                Poll::Pending => std::task::ready!(self.schedule.poll(cx)),
             }
         }
     }

@@ -11,6 +11,7 @@ use super::filter::Filter;
 use super::initial::InitialState;
 use super::request::{RevisionOption, WatchRequest};
 use super::schedule::Schedule;
+use super::seat::Seat;
 use super::stream::{CachedWatch, StoredWatch, WatchStream};
 use crate::storage::{Range, StorageError};
 
@@ -56,8 +57,8 @@ impl WatchCache {
         drop(state);
         let end_mark = (request.initial_events && request.mark_initial_end).then_some(revision);
         let schedule = self.schedule(request, length, true);
-        let shared = Arc::clone(&self.shared);
-        Ok(WatchStream::cached(CachedWatch::new(shared, filter, id, after, initial, end_mark, schedule)))
+        let seat = Seat::new(Arc::clone(&self.shared), filter, id);
+        Ok(WatchStream::cached(CachedWatch::new(seat, after, initial, end_mark, schedule)))
     }
 
     /// A watch of a resource without a cache: the store itself is read and watched.
@@ -75,9 +76,13 @@ impl WatchCache {
         };
         let changes = self.storage.watch(filter.prefix(), after).await.map_err(expired)?;
         let end_mark = (request.initial_events && request.mark_initial_end).then_some(after);
-        let length = self.length(request, &mut self.shared.lock().rng);
+        let (id, length) = {
+            let mut state = self.shared.lock();
+            (state.watchers.add(&filter, 0), self.length(request, &mut state.rng))
+        };
+        let seat = Seat::new(Arc::clone(&self.shared), filter, id);
         let schedule = self.schedule(request, length, false);
-        Ok(WatchStream::stored(StoredWatch::new(changes, filter, items, end_mark, schedule)))
+        Ok(WatchStream::stored(StoredWatch::new(seat, changes, items, end_mark, schedule)))
     }
 
     async fn stored_state(

@@ -223,18 +223,6 @@ async fn encodings_do_not_outlive_the_fan_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cutting_watches_ends_them_and_nothing_else() {
-    let world = cached().await;
-    let mut watch = world.watch(WatchRequest::default()).await;
-    assert!(watch.ready().is_empty());
-    world.cache.cut_watches();
-    assert_eq!(watch.ready(), ["EOF"]);
-    let mut next = world.watch(WatchRequest::default()).await;
-    let created = world.create("a/x", v(0)).await;
-    assert_eq!(next.ready(), [format!("ADDED a/x @{created} v0")]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_waiting_watch_is_woken_by_everything_that_concerns_it() {
     let world = Arc::new(cached().await);
     let mut watch = world.watch(WatchRequest::default()).await;

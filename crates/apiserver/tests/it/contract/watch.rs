@@ -25,6 +25,8 @@ on_every_reader!(
     a_compacted_version_is_an_error_in_the_stream,
     a_dropped_watch_leaves_nothing_behind,
     a_name_created_again_is_another_life,
+    cut_watches_end,
+    stalled_watches_hold_still,
 );
 
 fn from(revision: u64) -> WatchRequest {
@@ -209,7 +211,7 @@ async fn a_compacted_version_is_an_error_in_the_stream(world: World) {
 
 async fn a_dropped_watch_leaves_nothing_behind(world: World) {
     let watch = world.watch(WatchRequest::default()).await;
-    assert_eq!(world.cache.watch_count(), usize::from(world.reader != Reader::Stored));
+    assert_eq!(world.cache.watch_count(), 1);
     drop(watch);
     assert_eq!(world.cache.watch_count(), 0);
     world.create("a/x", v(0)).await;
@@ -227,4 +229,29 @@ async fn a_name_created_again_is_another_life(world: World) {
         format!("ADDED a/x @{second} v2"),
     ];
     assert_eq!(watch.ready(), expected);
+}
+
+async fn cut_watches_end(world: World) {
+    let mut watch = world.watch(WatchRequest::default()).await;
+    assert!(watch.ready().is_empty());
+    let waiting = tokio::spawn(async move { watch.text().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.cache.cut_watches();
+    assert_eq!(waiting.await.unwrap(), "EOF");
+    let mut next = world.watch(WatchRequest::default()).await;
+    let created = world.create("a/x", v(0)).await;
+    assert_eq!(next.text().await, format!("ADDED a/x @{created} v0"), "and nothing else changes");
+    world.cache.forget_window().await.unwrap();
+    assert_eq!(next.text().await, "EOF");
+}
+
+async fn stalled_watches_hold_still(world: World) {
+    let mut watch = world.watch(WatchRequest::default()).await;
+    world.cache.stall_watches(true);
+    let created = world.create("a/x", v(0)).await;
+    watch.assert_quiet().await;
+    let waiting = tokio::spawn(async move { watch.text().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.cache.stall_watches(false);
+    assert_eq!(waiting.await.unwrap(), format!("ADDED a/x @{created} v0"));
 }
