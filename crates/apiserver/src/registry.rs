@@ -67,7 +67,11 @@ impl Resource {
 
     /// The folder of storage keys under which all objects of this resource lie, with its closing slash.
     pub(crate) fn storage_prefix(&self) -> String {
-        if self.group.is_empty() { format!("/{}/", self.plural) } else { format!("/{}/{}/", self.group, self.plural) }
+        if self.group.is_empty() {
+            format!("/{}/", self.plural)
+        } else {
+            format!("/{}/{}/", self.group, self.plural)
+        }
     }
 
     /// The storage key of one object.
@@ -133,6 +137,9 @@ impl Registry {
 
     /// Whether some served kind has this group, version and kind.
     pub(crate) fn knows_kind(&self, group: &str, version: &str, kind: &str) -> bool {
-        self.groups.get(group).and_then(|v| v.get(version)).is_some_and(|r| r.values().any(|r| r.kind == kind))
+        self.groups
+            .get(group)
+            .and_then(|v| v.get(version))
+            .is_some_and(|r| r.values().any(|r| r.kind == kind))
     }
 }

@@ -23,7 +23,12 @@ pub(crate) struct Wish {
     pub(crate) gzip: bool,
 }
 
-pub(crate) fn respond(engine: &Engine, resource: &Arc<Resource>, answer: Answer, wish: Wish) -> Response<AnswerBody> {
+pub(crate) fn respond(
+    engine: &Engine,
+    resource: &Arc<Resource>,
+    answer: Answer,
+    wish: Wish,
+) -> Response<AnswerBody> {
     match answer {
         Answer::Object { code, object, warnings } => {
             let json = match object {
@@ -58,7 +63,11 @@ pub(crate) fn respond_status(status: &Status, format: Format) -> Response<Answer
 }
 
 /// An answer that is not about an object.
-pub(crate) fn respond_text(code: StatusCode, content_type: &'static str, text: impl Into<Bytes>) -> Response<AnswerBody> {
+pub(crate) fn respond_text(
+    code: StatusCode,
+    content_type: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<AnswerBody> {
     new(code, content_type, AnswerBody::whole(text))
 }
 
@@ -103,8 +112,12 @@ fn whole(code: u16, json: Bytes, wish: Wish) -> Response<AnswerBody> {
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
     let (content_type, body) = match wish.representation {
         Representation { format: Format::Json, pretty: false } => ("application/json", json),
-        Representation { format: Format::Json, pretty: true } => ("application/json", reencode(&json, serde_json::to_string_pretty)),
-        Representation { format: Format::Yaml, .. } => ("application/yaml", reencode(&json, serde_saphyr::to_string)),
+        Representation { format: Format::Json, pretty: true } => {
+            ("application/json", reencode(&json, serde_json::to_string_pretty))
+        }
+        Representation { format: Format::Yaml, .. } => {
+            ("application/yaml", reencode(&json, serde_saphyr::to_string))
+        }
     };
     if wish.gzip && body.len() > THRESHOLD && code.is_success() {
         return zipped(content_type, Gzip::whole(body));

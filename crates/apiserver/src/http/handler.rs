@@ -53,7 +53,13 @@ fn page_not_found() -> Response<AnswerBody> {
     respond_text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
 }
 
-async fn serve_resource<B>(engine: &Arc<Engine>, parts: &http::request::Parts, path: ResourcePath, query: Query, body: B) -> Response<AnswerBody>
+async fn serve_resource<B>(
+    engine: &Arc<Engine>,
+    parts: &http::request::Parts,
+    path: ResourcePath,
+    query: Query,
+    body: B,
+) -> Response<AnswerBody>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -146,7 +152,12 @@ async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answ
 }
 
 /// What the method means here, if the resource has it.
-fn verb_of(parts: &http::request::Parts, path: &ResourcePath, resource: &Resource, query: &Query) -> Result<Verb, Status> {
+fn verb_of(
+    parts: &http::request::Parts,
+    path: &ResourcePath,
+    resource: &Resource,
+    query: &Query,
+) -> Result<Verb, Status> {
     let named_without_namespace = resource.namespaced && path.name.is_some() && path.namespace.is_none();
     if named_without_namespace || (!resource.namespaced && path.namespace.is_some()) {
         return Err(Status::no_such_resource());
@@ -157,7 +168,10 @@ fn verb_of(parts: &http::request::Parts, path: &ResourcePath, resource: &Resourc
     let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or_else(Status::method_not_allowed)?;
     let everywhere = resource.namespaced && path.namespace.is_none();
     let allowed = match path.subresource.as_deref() {
-        None => resource.has_verb(verb.as_str()) && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection)),
+        None => {
+            resource.has_verb(verb.as_str())
+                && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
+        }
         Some("binding" | "eviction") => verb == Verb::Create,
         Some("finalize") => verb == Verb::Update,
         Some(_) => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
@@ -197,7 +211,9 @@ fn deadline(query: &Query) -> Result<Duration, Status> {
     if text.is_empty() {
         return Ok(DEADLINE);
     }
-    let asked = parse_duration(text).ok_or_else(|| Status::bad_request(format!("invalid timeout specified in the request URL: {text:?}")))?;
+    let asked = parse_duration(text).ok_or_else(|| {
+        Status::bad_request(format!("invalid timeout specified in the request URL: {text:?}"))
+    })?;
     Ok(if asked.is_zero() || asked > DEADLINE { DEADLINE } else { asked })
 }
 
@@ -243,7 +259,13 @@ mod tests {
 
     #[test]
     fn durations_as_go_prints_them() {
-        for (text, seconds) in [("32s", Some(32.0)), ("1m30s", Some(90.0)), ("250ms", Some(0.25)), ("1.5h", Some(5400.0)), ("0", Some(0.0))] {
+        for (text, seconds) in [
+            ("32s", Some(32.0)),
+            ("1m30s", Some(90.0)),
+            ("250ms", Some(0.25)),
+            ("1.5h", Some(5400.0)),
+            ("0", Some(0.0)),
+        ] {
             assert_eq!(parse_duration(text).map(|d| d.as_secs_f64()), seconds, "{text}");
         }
         for bad in ["", "x", "5", "s", "-3s", "3 s", "99999999999999999999h", "1..2s"] {

@@ -38,14 +38,21 @@ pub(crate) fn negotiate(accept: Option<&str>, streams: bool) -> Result<Represent
     for clause in clauses.iter().filter(|c| !c.transformed && c.quality > 0.0) {
         match clause.media {
             "application/json" | "application/*" | "*/*" | "*" => return Ok(Representation::JSON),
-            "application/yaml" if !streams => return Ok(Representation { format: Format::Yaml, pretty: false }),
+            "application/yaml" if !streams => {
+                return Ok(Representation { format: Format::Yaml, pretty: false });
+            }
             "application/yaml" => wanted_yaml = true,
             _ => {}
         }
     }
     let format = if wanted_yaml { Format::Yaml } else { Format::Json };
     let accepted = if streams { "application/json" } else { "application/json, application/yaml" };
-    Err(Refused { format, status: Box::new(Status::not_acceptable(format!("only the following media types are accepted: {accepted}"))) })
+    Err(Refused {
+        format,
+        status: Box::new(Status::not_acceptable(format!(
+            "only the following media types are accepted: {accepted}"
+        ))),
+    })
 }
 
 /// Nothing fits. The refusal itself is written in the format that was refused, where it can be.

@@ -1,14 +1,15 @@
 //! The table of built-in kinds, in the order of discovery.
 
-use super::{Resource, api_version};
 use super::rules::rules_for;
+use super::{Resource, api_version};
 use crate::schema::types;
 use crate::storage::TypeHead;
 
 const NAMESPACED: bool = true;
 const CLUSTER: bool = false;
 
-const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const ALL_VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// Namespaces cannot be deleted by the dozen.
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 

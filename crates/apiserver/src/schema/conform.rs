@@ -20,7 +20,11 @@ pub(crate) struct TypeMismatch {
 /// 2. Fields the type does not have are removed; their paths are returned in document order.
 /// 3. `null`, and an empty list or map in an optional field, mean absent and are removed: what is stored is canonical, so that
 ///    a write of the same thing in another spelling changes nothing. Empty objects of a type of their own (`emptyDir: {}`) stay.
-pub(crate) fn conform(shape_of: &Type, kind: &str, object: &mut Map<String, Value>) -> Result<Vec<String>, TypeMismatch> {
+pub(crate) fn conform(
+    shape_of: &Type,
+    kind: &str,
+    object: &mut Map<String, Value>,
+) -> Result<Vec<String>, TypeMismatch> {
     let mut walk = Walk { kind, path: String::new(), unknown: Vec::new() };
     walk.fields(shape_of, object)?;
     Ok(walk.unknown)
@@ -64,13 +68,22 @@ impl Walk<'_> {
     fn value(&mut self, shape: &Shape, value: &mut Value) -> Result<(), TypeMismatch> {
         match (shape, value) {
             (_, Value::Null) | (Shape::Any, _) => Ok(()),
-            (Shape::String | Shape::Enum(_) | Shape::Bytes | Shape::Time | Shape::Quantity, Value::String(_)) => Ok(()),
+            (
+                Shape::String | Shape::Enum(_) | Shape::Bytes | Shape::Time | Shape::Quantity,
+                Value::String(_),
+            ) => Ok(()),
             (Shape::Quantity, number @ Value::Number(_)) => {
                 *number = Value::String(number.to_string()); // a bare number is a quantity too; the canonical form is text
                 Ok(())
             }
-            (Shape::IntOrString, Value::String(_)) | (Shape::Number, Value::Number(_)) | (Shape::Bool, Value::Bool(_)) => Ok(()),
-            (Shape::IntOrString | Shape::Int32, Value::Number(n)) if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => Ok(()),
+            (Shape::IntOrString, Value::String(_))
+            | (Shape::Number, Value::Number(_))
+            | (Shape::Bool, Value::Bool(_)) => Ok(()),
+            (Shape::IntOrString | Shape::Int32, Value::Number(n))
+                if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) =>
+            {
+                Ok(())
+            }
             (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
             (Shape::Struct(name, _), Value::Object(object)) => match types().named(name) {
                 Some(inner) => self.fields(inner, object),
@@ -106,8 +119,13 @@ impl Walk<'_> {
 
     fn mismatch(&self, wanted: &Shape, found: &Value) -> TypeMismatch {
         // The path is named without indexes and map keys, as the original does.
-        let path: String = self.path.split('.').map(|s| s.split('[').next().unwrap_or(s)).collect::<Vec<_>>().join(".");
-        TypeMismatch { found: json_type(found), field: format!("{}.{path}", self.kind), wanted: wanted.type_name() }
+        let path: String =
+            self.path.split('.').map(|s| s.split('[').next().unwrap_or(s)).collect::<Vec<_>>().join(".");
+        TypeMismatch {
+            found: json_type(found),
+            field: format!("{}.{path}", self.kind),
+            wanted: wanted.type_name(),
+        }
     }
 }
 
@@ -164,7 +182,11 @@ mod tests {
 
     #[test]
     fn unknown_fields_leave_and_are_named() {
-        let (pod, unknown) = check("Pod", "", json!({"x": 1, "spec": {"containers": [{"name": "c", "img": "i"}], "volumes": []}}));
+        let (pod, unknown) = check(
+            "Pod",
+            "",
+            json!({"x": 1, "spec": {"containers": [{"name": "c", "img": "i"}], "volumes": []}}),
+        );
         assert_eq!(unknown.unwrap(), ["spec.containers[0].img", "x"]);
         assert_eq!(pod, json!({"spec": {"containers": [{"name": "c"}]}}));
     }
@@ -172,15 +194,25 @@ mod tests {
     #[test]
     fn wrong_types_are_refused_with_the_field() {
         let (_, e) = check("ConfigMap", "", json!({"data": {"k": 1}}));
-        assert_eq!(e.unwrap_err(), "json: cannot unmarshal number into Go struct field ConfigMap.data.k of type string");
+        assert_eq!(
+            e.unwrap_err(),
+            "json: cannot unmarshal number into Go struct field ConfigMap.data.k of type string"
+        );
         let (_, e) = check("Deployment", "apps", json!({"spec": {"replicas": 3_000_000_000u64}}));
         assert!(e.unwrap_err().contains("Deployment.spec.replicas of type int32"));
     }
 
     #[test]
     fn typed_empty_objects_stay_and_nulls_leave() {
-        let (pod, _) = check("Pod", "", json!({"metadata": {"labels": {}, "creationTimestamp": null},
-            "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}));
-        assert_eq!(pod, json!({"metadata": {}, "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}));
+        let (pod, _) = check(
+            "Pod",
+            "",
+            json!({"metadata": {"labels": {}, "creationTimestamp": null},
+            "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}),
+        );
+        assert_eq!(
+            pod,
+            json!({"metadata": {}, "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}})
+        );
     }
 }

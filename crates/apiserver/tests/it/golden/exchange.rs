@@ -14,14 +14,16 @@ use tokio::net::TcpStream;
 pub async fn send(address: SocketAddr, request: &Value) -> Result<http::Response<Incoming>, String> {
     let trouble = |e: &dyn std::fmt::Display| format!("exchange: {e}");
     let stream = TcpStream::connect(address).await.map_err(|e| trouble(&e))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| trouble(&e))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| trouble(&e))?;
     tokio::spawn(connection);
     sender.send_request(build(address, request)?).await.map_err(|e| trouble(&e))
 }
 
 fn build(address: SocketAddr, request: &Value) -> Result<http::Request<Full<Bytes>>, String> {
     let text = |field: &str| request.get(field).and_then(Value::as_str);
-    let mut builder = http::Request::builder().method(text("method").unwrap_or("GET")).uri(text("path").unwrap_or("/"));
+    let mut builder =
+        http::Request::builder().method(text("method").unwrap_or("GET")).uri(text("path").unwrap_or("/"));
     builder = builder.header("Host", address.to_string());
     let headers = request.get("headers").and_then(Value::as_object).cloned().unwrap_or_default();
     let typed = headers.keys().any(|k| k.eq_ignore_ascii_case("content-type"));
@@ -60,11 +62,15 @@ pub async fn read(response: http::Response<Incoming>) -> Result<Map<String, Valu
 pub fn head(response: &http::Response<Incoming>) -> Map<String, Value> {
     let mut headers = Map::new();
     for name in response.headers().keys() {
-        let mut values = response.headers().get_all(name).iter().map(|v| json!(String::from_utf8_lossy(v.as_bytes())));
+        let mut values =
+            response.headers().get_all(name).iter().map(|v| json!(String::from_utf8_lossy(v.as_bytes())));
         let first = values.next().unwrap_or_default();
         let rest: Vec<Value> = values.collect();
         let value = if rest.is_empty() { first } else { Value::Array([vec![first], rest].concat()) };
         headers.insert(name.as_str().to_owned(), value);
     }
-    Map::from_iter([("status".to_owned(), json!(response.status().as_u16())), ("headers".to_owned(), Value::Object(headers))])
+    Map::from_iter([
+        ("status".to_owned(), json!(response.status().as_u16())),
+        ("headers".to_owned(), Value::Object(headers)),
+    ])
 }

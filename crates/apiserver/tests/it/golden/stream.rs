@@ -36,7 +36,8 @@ pub struct Reading<'a> {
 impl Stream {
     pub fn open(response: http::Response<Incoming>) -> Self {
         let (sender, items) = mpsc::unbounded_channel();
-        let content_type = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let content_type =
+            response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
         let split = if content_type.contains("protobuf") { split_frames } else { split_lines };
         let reader = tokio::spawn(read(response.into_body(), split, sender)).abort_handle();
         Self { items, ended: false, reader }
@@ -62,7 +63,9 @@ impl Stream {
                 Some(Item::End) if done && how.end == Some("eof") => break,
                 Some(Item::End) => return Err(format!("{at}: expected <{expected}> got <end of stream>")),
                 Some(Item::Event(event)) if how.ignore.iter().any(|t| event["type"] == *t) => {}
-                Some(Item::Event(event)) if done => return Err(format!("{at}: expected <{expected}> got {event}")),
+                Some(Item::Event(event)) if done => {
+                    return Err(format!("{at}: expected <{expected}> got {event}"));
+                }
                 Some(Item::Event(event)) => events.push(event),
             }
         }
@@ -73,7 +76,10 @@ impl Stream {
         if self.ended {
             return Some(Item::End);
         }
-        let item = timeout(patience.max(Duration::from_millis(10)), self.items.recv()).await.ok()?.unwrap_or(Item::End);
+        let item = timeout(patience.max(Duration::from_millis(10)), self.items.recv())
+            .await
+            .ok()?
+            .unwrap_or(Item::End);
         self.ended = matches!(item, Item::End);
         Some(item)
     }
@@ -111,8 +117,10 @@ async fn read(mut body: Incoming, split: Split, sender: mpsc::UnboundedSender<It
 fn split_lines(buffer: &mut BytesMut) -> Result<Option<Value>, String> {
     let Some(end) = buffer.iter().position(|b| *b == b'\n') else { return Ok(None) };
     let line = buffer.split_to(end + 1);
-    let event: Value = serde_json::from_slice(&line).map_err(|e| format!("framing: not one object in a line: {e}"))?;
-    let exact = event.as_object().is_some_and(|o| o.len() == 2 && o.contains_key("type") && o.contains_key("object"));
+    let event: Value =
+        serde_json::from_slice(&line).map_err(|e| format!("framing: not one object in a line: {e}"))?;
+    let exact =
+        event.as_object().is_some_and(|o| o.len() == 2 && o.contains_key("type") && o.contains_key("object"));
     if exact { Ok(Some(event)) } else { Err(format!("framing: expected type and object got {event}")) }
 }
 
@@ -135,8 +143,10 @@ pub fn envelope(bytes: &[u8]) -> Result<Value, String> {
     let unknown = if magic == b"k8s\0" { fields(rest)? } else { BTreeMap::new() };
     let meta = unknown.get(&1).map(|m| fields(m)).transpose()?.unwrap_or_default();
     let text = |n: u64| meta.get(&n).map(|v| String::from_utf8_lossy(v).into_owned()).unwrap_or_default();
-    Ok(json!({"magic": String::from_utf8_lossy(magic).replace('\0', "\\0"), "apiVersion": text(1), "kind": text(2),
-        "rawBytes": unknown.get(&2).is_some_and(|raw| !raw.is_empty())}))
+    Ok(
+        json!({"magic": String::from_utf8_lossy(magic).replace('\0', "\\0"), "apiVersion": text(1), "kind": text(2),
+        "rawBytes": unknown.get(&2).is_some_and(|raw| !raw.is_empty())}),
+    )
 }
 
 /// Length-delimited fields of one protobuf message; varints are skipped.
@@ -146,7 +156,8 @@ fn fields(mut message: &[u8]) -> Result<BTreeMap<u64, Vec<u8>>, String> {
         let tag = varint(&mut message)?;
         let value = varint(&mut message)?;
         if tag & 7 == 2 {
-            let (field, rest) = message.split_at_checked(value as usize).ok_or("protobuf: a field is cut off")?;
+            let (field, rest) =
+                message.split_at_checked(value as usize).ok_or("protobuf: a field is cut off")?;
             found.insert(tag >> 3, field.to_vec());
             message = rest;
         }

@@ -12,9 +12,12 @@ pub type Variables = BTreeMap<String, Value>;
 pub fn substitute(value: &Value, variables: &Variables) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(substitute_text(text, variables)?),
-        Value::Array(items) => Value::Array(items.iter().map(|v| substitute(v, variables)).collect::<Result<_, _>>()?),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|v| substitute(v, variables)).collect::<Result<_, _>>()?)
+        }
         Value::Object(fields) => {
-            let pairs = fields.iter().map(|(k, v)| Ok((substitute_text(k, variables)?, substitute(v, variables)?)));
+            let pairs =
+                fields.iter().map(|(k, v)| Ok((substitute_text(k, variables)?, substitute(v, variables)?)));
             Value::Object(pairs.collect::<Result<Map<_, _>, String>>()?)
         }
         other => other.clone(),
@@ -22,7 +25,8 @@ pub fn substitute(value: &Value, variables: &Variables) -> Result<Value, String>
 }
 
 pub fn substitute_text(text: &str, variables: &Variables) -> Result<String, String> {
-    static PATTERN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\$\{(\w+)([+-]\d+)?\}").expect("a valid pattern"));
+    static PATTERN: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\$\{(\w+)([+-]\d+)?\}").expect("a valid pattern"));
     let mut unbound = None;
     let filled = PATTERN.replace_all(text, |found: &Captures<'_>| {
         let value = variables.get(&found[1]).and_then(|v| match v {
@@ -32,7 +36,8 @@ pub fn substitute_text(text: &str, variables: &Variables) -> Result<String, Stri
         let shifted = match (value, found.get(2)) {
             (Some(value), None) => Some(value),
             (Some(value), Some(shift)) => {
-                let sum = value.parse::<i64>().ok().zip(shift.as_str().parse::<i64>().ok()).map(|(v, s)| v + s);
+                let sum =
+                    value.parse::<i64>().ok().zip(shift.as_str().parse::<i64>().ok()).map(|(v, s)| v + s);
                 sum.map(|s| s.to_string())
             }
             (None, _) => None,
