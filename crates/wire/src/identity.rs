@@ -2,7 +2,8 @@
 //!
 //! One pass over the JSON picks out the identity and skips the rest. It is lenient on purpose: a label map that
 //! is a string makes the object *odd*, not unreadable, so that one strange object can never hide another one,
-//! nor itself. Only a missing or impossible name does.
+//! nor itself. Only a missing or impossible name does. What is skipped is followed by its brackets and quotes
+//! only: whether it is JSON concerns whoever decodes it.
 
 use crate::{
     Labels, Limits, ObjectKey, Owner, ResourceVersion, Uid,
@@ -162,7 +163,7 @@ impl<'a> Scan<'a> {
                 }
                 Ok(())
             }
-            _ => cursor.skip(),
+            _ => cursor.skip_unchecked(),
         })
     }
 }
@@ -180,7 +181,7 @@ impl<'a> Meta<'a> {
                 b"labels" => self.labels(cursor, limits, odd)?,
                 b"annotations" => self.annotations(cursor, odd)?,
                 b"ownerReferences" => self.owners(cursor, odd)?,
-                _ => cursor.skip()?,
+                _ => cursor.skip_unchecked()?,
             }
             Ok(())
         })
@@ -249,7 +250,7 @@ fn owner(cursor: &mut Cursor<'_>, odd: &mut bool) -> Result<Option<Owner>, Synta
             b"name" => name = text(cursor, odd)?,
             b"uid" => uid = text(cursor, odd)?,
             b"controller" => controller = flag(cursor, odd)?,
-            _ => cursor.skip()?,
+            _ => cursor.skip_unchecked()?,
         }
         Ok(())
     })?;
