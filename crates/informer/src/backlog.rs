@@ -193,12 +193,16 @@ impl Overflow {
         let Net { seen, now } = self.forget(&key)?;
         Some(match (seen, now) {
             (None, Now::Present { object, initial }) => (Event::Added { object, initial }, None),
-            (Some(old), Now::Present { object: new, .. }) if old.is_same(&new) => (Event::Updated { old, new }, None),
+            (Some(old), Now::Present { object: new, .. }) if old.is_same(&new) => {
+                (Event::Updated { old, new }, None)
+            }
             (Some(old), Now::Present { object, .. }) => {
                 let gone = Event::Deleted(Deleted::unknown(old));
                 (gone, Some(Event::Added { object, initial: false }))
             }
-            (Some(old), Now::Gone(deleted)) if old.is_same(deleted.object()) => (Event::Deleted(deleted), None),
+            (Some(old), Now::Gone(deleted)) if old.is_same(deleted.object()) => {
+                (Event::Deleted(deleted), None)
+            }
             (Some(old), Now::Gone(_)) => (Event::Deleted(Deleted::unknown(old)), None),
             // Unseen and gone never stays in here; if it did, the handler would have nothing to hear of it.
             (None, Now::Gone(deleted)) => (Event::Deleted(deleted), None),

@@ -1,7 +1,7 @@
 //! The process loop: from the queue into the store, then to the handlers.
 
 use crate::{
-    delta::{AnyObject, Delta, Deleted},
+    delta::{AnyObject, Deleted, Delta},
     delta_fifo::Batch,
     delta_queue::DeltaQueue,
     handler::Event,

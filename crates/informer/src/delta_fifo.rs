@@ -1,7 +1,7 @@
 //! The queue between reflectors and the store.
 
 use crate::{
-    delta::{AnyObject, Delta, Deleted},
+    delta::{AnyObject, Deleted, Delta},
     scope::{Partition, Partitions},
 };
 use kube_informer_wire::{ObjectKey, ResourceVersion};
@@ -283,7 +283,9 @@ impl DeltaFifo {
         let mut taken = 0;
         while let Some((&sequence, _)) = self.queue.first_key_value() {
             let replace = self.replaces.front().copied().filter(|&(first, _)| first <= sequence);
-            if taken > 0 && (taken >= max && replace.is_none() || replace.is_some_and(|(first, _)| first == sequence)) {
+            if taken > 0
+                && (taken >= max && replace.is_none() || replace.is_some_and(|(first, _)| first == sequence))
+            {
                 break;
             }
             taken += 1;
@@ -399,7 +401,9 @@ fn judge(change: Change, newest: Newest) -> (Option<Delta>, Offered) {
         return (None, Offered::Stale);
     }
     match (change, newest) {
-        (Change::Added(object) | Change::Modified(object), Newest::Present(old)) if old.is_same_version(&object) => {
+        (Change::Added(object) | Change::Modified(object), Newest::Present(old))
+            if old.is_same_version(&object) =>
+        {
             (None, Offered::Known)
         }
         (Change::Added(object), _) => queued(Delta::Added(object)),

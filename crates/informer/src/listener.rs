@@ -110,7 +110,12 @@ impl Listener {
         }
         let next = state.backlog.next();
         if state.upstream_synced && state.backlog.is_walked() {
-            self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Done; true });
+            self.synced.send_if_modified(|sync| {
+                *sync == Sync::Pending && {
+                    *sync = Sync::Done;
+                    true
+                }
+            });
         }
         match next {
             Some(event) => Next::Event(event),
@@ -141,7 +146,12 @@ impl Listener {
     /// The last call has returned.
     pub(crate) fn ended(&self) {
         self.close(false);
-        self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Never; true });
+        self.synced.send_if_modified(|sync| {
+            *sync == Sync::Pending && {
+                *sync = Sync::Never;
+                true
+            }
+        });
         self.ended.send_replace(true);
     }
 
@@ -175,7 +185,7 @@ pub(crate) async fn run(listener: Arc<Listener>, mut deliver: Deliver, telemetry
         }
     }
     let ended = Ended(Arc::clone(&listener));
-    let mut calls = 0;
+    let mut calls = 0_usize;
     loop {
         match listener.next() {
             Next::End => break,
@@ -183,7 +193,7 @@ pub(crate) async fn run(listener: Arc<Listener>, mut deliver: Deliver, telemetry
             Next::Event(event) => {
                 call(&listener, &mut deliver, event, &telemetry);
                 calls += 1;
-                if calls % CALLS_A_TURN == 0 {
+                if calls.is_multiple_of(CALLS_A_TURN) {
                     tokio::task::yield_now().await;
                 }
             }

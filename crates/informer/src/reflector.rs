@@ -95,7 +95,18 @@ impl Reflector {
         let (staged, stream) = (Staged::default(), None);
         let (reason, failure) = (RelistReason::First, None);
         Self {
-            source, partition, namespace, queue, indexer, transform, telemetry, status, machine, staged, stream, reason,
+            source,
+            partition,
+            namespace,
+            queue,
+            indexer,
+            transform,
+            telemetry,
+            status,
+            machine,
+            staged,
+            stream,
+            reason,
             failure,
         }
     }
@@ -197,11 +208,12 @@ impl Reflector {
 
     fn take_change(&mut self, change: Change, stream: &mut OpenStream) -> Option<Input> {
         let version = change.object().resource_version().clone();
-        let rewound = stream.positioned && self.machine.position().is_some_and(|position| match change {
-            // Some servers give a deletion the version of the last change.
-            Change::Deleted(_) => version.is_older_than(position),
-            _ => version.is_older_than(position) || version.number().is_some() && version == *position,
-        });
+        let rewound = stream.positioned
+            && self.machine.position().is_some_and(|position| match change {
+                // Some servers give a deletion the version of the last change.
+                Change::Deleted(_) => version.is_older_than(position),
+                _ => version.is_older_than(position) || version.number().is_some() && version == *position,
+            });
         if rewound {
             return self.take_rewound(&change);
         }

@@ -96,15 +96,11 @@ impl fmt::Debug for Telemetry {
 
 impl Telemetry {
     pub(crate) fn new(name: &str, kind: Kind, hook: Option<ErrorHook>) -> Self {
-        let labels: Vec<Label> = [
-            ("name", name),
-            ("group", &kind.group),
-            ("version", &kind.version),
-            ("resource", &kind.plural),
-        ]
-        .into_iter()
-        .map(|(key, value)| Label::new(key, value.to_owned()))
-        .collect();
+        let labels: Vec<Label> =
+            [("name", name), ("group", &kind.group), ("version", &kind.version), ("resource", &kind.plural)]
+                .into_iter()
+                .map(|(key, value)| Label::new(key, value.to_owned()))
+                .collect();
         let event = |kind: &'static str| {
             let mut labels = labels.clone();
             labels.push(Label::new("type", kind));
@@ -175,7 +171,9 @@ impl Telemetry {
     pub(crate) fn status_changed(&self, namespace: Option<&str>, status: &InformerStatus) {
         let (kind, namespace) = (&self.kind, namespace.unwrap_or("*"));
         match status {
-            InformerStatus::Denied { .. } | InformerStatus::Absent { .. } | InformerStatus::Retrying { .. } => {
+            InformerStatus::Denied { .. }
+            | InformerStatus::Absent { .. }
+            | InformerStatus::Retrying { .. } => {
                 tracing::warn!(%kind, namespace, "informer is {status}");
             }
             _ => tracing::info!(%kind, namespace, "informer is {status}"),

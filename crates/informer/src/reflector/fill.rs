@@ -129,7 +129,10 @@ impl Reflector {
         let size = self.staged.len();
         if size % REPORT_EVERY == 1 && !self.indexer.snapshot().is_partition_filled(self.partition) {
             let so_far = size as u64;
-            self.set_status(InformerStatus::Syncing { so_far, of: remaining.map(|remaining| so_far + remaining) });
+            self.set_status(InformerStatus::Syncing {
+                so_far,
+                of: remaining.map(|remaining| so_far + remaining),
+            });
         }
     }
 }

@@ -30,7 +30,12 @@ pub(crate) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { page_size: None, streaming: true, min_watch: Duration::from_secs(300), backoff: Backoff::default() }
+        Self {
+            page_size: None,
+            streaming: true,
+            min_watch: Duration::from_secs(300),
+            backoff: Backoff::default(),
+        }
     }
 }
 
@@ -58,14 +63,20 @@ pub(crate) enum Input {
     /// A request was refused or broke off.
     Failed(Failure),
     /// A page is staged.
-    Page { version: Option<ResourceVersion>, continue_token: Option<String> },
+    Page {
+        version: Option<ResourceVersion>,
+        continue_token: Option<String>,
+    },
     /// The streaming list is complete.
     StreamComplete(ResourceVersion),
     /// The streaming list does not get anywhere.
     StreamStalled,
     Committed,
     /// The server closed the stream.
-    Ended { lived: Duration, progress: bool },
+    Ended {
+        lived: Duration,
+        progress: bool,
+    },
     /// The stream shows something that only a list can settle.
     Doubtful,
     Waited,
@@ -108,9 +119,9 @@ impl Failure {
         let class = match error {
             ListWatchError::Api { status, .. } => Class::of_status(status, Class::Server),
             ListWatchError::Connect { refused: true, .. } => Class::Busy,
-            ListWatchError::Connect { .. } | ListWatchError::Broken { .. } | ListWatchError::Silent { .. } => {
-                Class::Transport
-            }
+            ListWatchError::Connect { .. }
+            | ListWatchError::Broken { .. }
+            | ListWatchError::Silent { .. } => Class::Transport,
             ListWatchError::NotJson { .. } | ListWatchError::Malformed { .. } => Class::Protocol,
         };
         Self { class, retry_after: error.retry_after() }
@@ -172,7 +183,10 @@ enum Phase {
         full: bool,
     },
     /// Committing, then following the stream (true) or opening a watch (false).
-    Committing { version: ResourceVersion, stream: bool },
+    Committing {
+        version: ResourceVersion,
+        stream: bool,
+    },
     Watching,
     Waiting(Then),
 }
@@ -242,7 +256,7 @@ impl Machine {
             (Phase::Streaming, Input::Failed(failure)) => self.streaming_failed(&failure),
             (Phase::Streaming, Input::Ended { .. }) => {
                 self.early_ends += 1;
-                let then = if self.early_ends % STREAM_TRIES == 0 { Then::List } else { Then::Fill };
+                let then = if self.early_ends.is_multiple_of(STREAM_TRIES) { Then::List } else { Then::Fill };
                 self.wait(None, then)
             }
             (Phase::Listing { first, pages, full }, Input::Page { version, continue_token }) => {
@@ -311,8 +325,12 @@ impl Machine {
             return self.complete(version.unwrap_or_else(ResourceVersion::unset), false);
         };
         // A server refuses a version together with a continue token, which has its own.
-        let options =
-            ListOptions { continue_token: Some(token), resource_version: None, version_match: None, ..first.clone() };
+        let options = ListOptions {
+            continue_token: Some(token),
+            resource_version: None,
+            version_match: None,
+            ..first.clone()
+        };
         self.phase = Phase::Listing { first, pages: pages + 1, full };
         Command::List { options, fresh: false }
     }
@@ -373,7 +391,9 @@ impl Machine {
     fn list_failed(&mut self, first: ListOptions, pages: u32, full: bool, failure: &Failure) -> Command {
         match failure.class {
             // The rest of the pages is gone: one list without pages, at the version the first page was asked for.
-            Class::Expired if pages > 0 && !full => self.list_from(ListOptions { limit: None, ..first }, true),
+            Class::Expired if pages > 0 && !full => {
+                self.list_from(ListOptions { limit: None, ..first }, true)
+            }
             Class::Expired | Class::TooLarge if !self.unavailable => {
                 self.unavailable = true;
                 self.list_from(ListOptions { resource_version: None, ..first }, full)
@@ -388,7 +408,7 @@ impl Machine {
             // A broken connection says nothing about what is kept: however long it lasts, there is no need to
             // list again, and many clients that all do would break the server that comes back.
             Class::Busy | Class::Transport => Then::Watch,
-            Class::Server if self.watch_failures % WATCH_TRIES != 0 => Then::Watch,
+            Class::Server if !self.watch_failures.is_multiple_of(WATCH_TRIES) => Then::Watch,
             Class::TooLarge => {
                 self.unavailable = true;
                 Then::Fill
@@ -406,7 +426,7 @@ impl Machine {
             return self.watch();
         }
         self.watch_failures += 1;
-        let then = if self.watch_failures % WATCH_TRIES == 0 { Then::Fill } else { Then::Watch };
+        let then = if self.watch_failures.is_multiple_of(WATCH_TRIES) { Then::Fill } else { Then::Watch };
         self.wait(None, then)
     }
 

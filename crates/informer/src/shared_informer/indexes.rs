@@ -29,7 +29,10 @@ impl<T: 'static> SharedInformer<T> {
     /// counts objects that cannot be read).
     ///
     /// May be called before and after the start; the index covers everything from the moment this returns.
-    pub fn index<V, I>(&self, values: impl Fn(&Object<T>) -> I + Send + Sync + 'static) -> Result<Index<V>, IndexError>
+    pub fn index<V, I>(
+        &self,
+        values: impl Fn(&Object<T>) -> I + Send + Sync + 'static,
+    ) -> Result<Index<V>, IndexError>
     where
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
@@ -38,7 +41,10 @@ impl<T: 'static> SharedInformer<T> {
     }
 
     /// An index over a few fields, read as `W`. An object that cannot be read as `W` is left out.
-    pub fn index_view<W, V, I>(&self, values: impl Fn(&W) -> I + Send + Sync + 'static) -> Result<Index<V>, IndexError>
+    pub fn index_view<W, V, I>(
+        &self,
+        values: impl Fn(&W) -> I + Send + Sync + 'static,
+    ) -> Result<Index<V>, IndexError>
     where
         W: DeserializeOwned,
         V: Ord + Clone + Send + Sync + 'static,
@@ -85,7 +91,10 @@ impl<T: 'static> SharedInformer<T> {
         index.expect("the index belongs to this informer").unreadable()
     }
 
-    fn add_index<V: Ord + Clone + Send + Sync + 'static>(&self, extract: Extract<V>) -> Result<Index<V>, IndexError> {
+    fn add_index<V: Ord + Clone + Send + Sync + 'static>(
+        &self,
+        extract: Extract<V>,
+    ) -> Result<Index<V>, IndexError> {
         if self.is_stopped() {
             return Err(IndexError::Stopped);
         }

@@ -46,7 +46,11 @@ struct Running {
 
 impl Tasks {
     pub(super) fn new(reflectors: Vec<Reflector>, telemetry: Arc<Telemetry>) -> Self {
-        Self { state: Mutex::new(State::New { reflectors, pending: Vec::new() }), telemetry, stopped: CancellationToken::new() }
+        Self {
+            state: Mutex::new(State::New { reflectors, pending: Vec::new() }),
+            telemetry,
+            stopped: CancellationToken::new(),
+        }
     }
 
     pub(super) fn is_stopped(&self) -> bool {
