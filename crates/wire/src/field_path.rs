@@ -38,6 +38,11 @@ pub struct FieldPathError {
 const LONGEST: usize = 128;
 
 impl FieldPath {
+    /// The path of a field of the object itself, whatever its name.
+    pub fn field(name: &str) -> Self {
+        Self { steps: vec![FieldStep::Name(name.to_owned())] }
+    }
+
     /// The steps from the object to the field; at least one.
     pub fn steps(&self) -> &[FieldStep] {
         &self.steps
