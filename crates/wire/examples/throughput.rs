@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const PODS: usize = 2000;
+const PODS: usize = 200;
 /// What HTTP/2 delivers at once, and what a fast HTTP/1.1 connection does.
 const CHUNKS: [usize; 2] = [16 << 10, 256 << 10];
 
