@@ -186,7 +186,7 @@ pub(crate) async fn run(listener: Arc<Listener>, mut deliver: Deliver, telemetry
         }
     }
     let ended = Ended(Arc::clone(&listener));
-    let mut calls = 0;
+    let mut calls = 0_usize;
     loop {
         match listener.next() {
             Next::End => break,
@@ -194,7 +194,7 @@ pub(crate) async fn run(listener: Arc<Listener>, mut deliver: Deliver, telemetry
             Next::Event(event) => {
                 call(&listener, &mut deliver, event, &telemetry);
                 calls += 1;
-                if calls % CALLS_A_TURN == 0 {
+                if calls.is_multiple_of(CALLS_A_TURN) {
                     tokio::task::yield_now().await;
                 }
             }

@@ -179,13 +179,17 @@ impl Core {
         (Registration { controller: Arc::clone(&self.controller), listener, id }, begun)
     }
 
-    fn start(&self) {
+    pub(crate) fn start(&self) {
         self.controller.between_batches().start();
         self.tasks.start(&self.controller);
     }
 
     pub(crate) async fn stop(&self, stop: Stop) {
         self.tasks.stop(stop, &self.controller).await;
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.tasks.is_stopped()
     }
 
     pub(crate) fn status(&self) -> InformerStatus {

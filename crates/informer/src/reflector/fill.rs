@@ -111,6 +111,25 @@ impl Reflector {
         }
     }
 
+    /// The metadata of a list, its items left unread.
+    pub(super) async fn list_meta(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
+        self.telemetry.listing();
+        let opening = timeout(HEADERS, self.source.list(options));
+        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
+        let mut whole = ListMeta::default();
+        loop {
+            let part = timeout(GRACE, parts.next()).await;
+            match part.map_err(|_| self.silent("part of the list", GRACE))? {
+                None => return Ok(whole),
+                Some(part) => {
+                    if let ListPart::Meta(meta) = part? {
+                        merge(&mut whole, meta);
+                    }
+                }
+            }
+        }
+    }
+
     fn begin_fill(&mut self) {
         self.telemetry.filling(self.reason);
         self.stream = None;
