@@ -17,7 +17,7 @@ pub use waiting::WaitError;
 
 use crate::{
     controller::Controller,
-    handler::{Deliver, EventHandler, deliver},
+    handler::{EventHandler, deliver},
     listener::Listener,
     lister::Lister,
     registration::Registration,
@@ -205,6 +205,13 @@ impl Core {
     }
 }
 
+/// The last handle is gone: nobody will stop this any more, so it stops here.
+impl Drop for Core {
+    fn drop(&mut self) {
+        tasks::close_listeners(&self.controller, Stop::Drop);
+    }
+}
+
 /// `Printer<Pod>` from `my_crate::ui::Printer<k8s_openapi::…::Pod>`.
 fn short_type_name(full: &str) -> String {
     let mut short = String::new();
@@ -234,6 +241,3 @@ impl<T> fmt::Debug for SharedInformer<T> {
         write!(f, "SharedInformer({}, {})", self.core.origin.kind(), self.core.status())
     }
 }
-
-/// A handler that waits for the informer to start.
-type Pending = (Arc<Listener>, Deliver);
