@@ -2,6 +2,7 @@
 
 use crate::{
     backlog::Backlog,
+    delta::AnyObject,
     handler::{Deliver, Event},
     indexer::Snapshot,
     scope::Partition,
@@ -80,12 +81,12 @@ impl Listener {
         &self.name
     }
 
-    /// Queues events.
-    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event<Value>>) {
+    /// Queues events, each with the state before it.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) {
         let mut state = self.lock();
         if state.end == End::Open {
             let coalesced = state.backlog.coalesced();
-            events.into_iter().for_each(|event| state.backlog.push(event));
+            events.into_iter().for_each(|(event, seen)| state.backlog.push(event, seen));
             self.meters.coalesced.increment(state.backlog.coalesced() - coalesced);
             state.behind_since.get_or_insert_with(Instant::now);
         }

@@ -256,8 +256,10 @@ impl Reflector {
 
     /// An event that is older than what the stream has already shown: a repetition, or another history.
     fn take_rewound(&mut self, change: &Change) -> Option<Input> {
-        let news = self.queue.would_queue(change, &*self.indexer);
-        if news && self.machine.doubt(None) {
+        // The state that is known is a repetition for certain. An older one may be; but it is also how a server
+        // looks whose history was replaced.
+        let repeated = self.queue.judge(change, &*self.indexer) == Offered::Known;
+        if !repeated && self.machine.doubt(None) {
             self.reason = RelistReason::Doubtful;
             return Some(Input::Doubtful);
         }
