@@ -65,9 +65,9 @@ pub(crate) enum Polled<K> {
 impl<K: Clone + Eq + Hash> State<K> {
     pub(crate) fn new(hasher: Hasher, oldest_every: u32, keep_times: bool) -> Self {
         Self {
-            ready: Ready::new(hasher.clone(), oldest_every, keep_times),
+            ready: Ready::new(hasher, oldest_every, keep_times),
             in_flight: InFlight::new(),
-            delayed: DelayedKeys::new(hasher),
+            delayed: DelayedKeys::new(),
             waiters: Waiters::default(),
             drainers: Vec::new(),
             phase: Phase::Open,
