@@ -2,8 +2,7 @@
 
 mod heap;
 
-use hashbrown::HashTable;
-
+use crate::index::Index;
 use crate::priority::Priority;
 use crate::ready::{narrow, widen};
 use heap::{Heap, Node};
@@ -25,7 +24,7 @@ pub(crate) struct DelayedKeys<K> {
     /// Free slots.
     free: Vec<u32>,
     /// Slot of each waiting key, found by the key's hash.
-    slots: HashTable<u32>,
+    slots: Index,
     /// Numbers arrivals; wraps around, which only matters to keys due at the same nanosecond.
     arrivals: u32,
 }
@@ -47,7 +46,7 @@ impl<K: Eq> DelayedKeys<K> {
             hashes: Vec::new(),
             priorities: Vec::new(),
             free: Vec::new(),
-            slots: HashTable::new(),
+            slots: Index::new(),
             arrivals: 0,
         }
     }
@@ -129,7 +128,7 @@ impl<K: Eq> DelayedKeys<K> {
         if self.is_empty() {
             return None;
         }
-        self.slots.find(hash, |&slot| self.keys[slot as usize].as_ref() == Some(key)).copied()
+        self.slots.find(hash, |slot| self.keys[slot as usize].as_ref() == Some(key))
     }
 
     fn priority(&self, slot: u32) -> Priority {
@@ -161,15 +160,13 @@ impl<K: Eq> DelayedKeys<K> {
             }
         };
         self.set_priority(slot, priority);
-        self.slots.insert_unique(hash, slot, |&slot| widen(self.hashes[slot as usize]));
+        self.slots.insert(hash, slot, |slot| widen(self.hashes[slot as usize]));
         slot
     }
 
     /// Frees a slot whose key is gone. When nothing waits any more the memory of a burst is given back.
     fn vacate(&mut self, hash: u64, slot: u32) {
-        if let Ok(entry) = self.slots.find_entry(hash, |&other| other == slot) {
-            entry.remove();
-        }
+        self.slots.remove(hash, slot);
         if self.is_empty() && self.keys.len() > 1024 {
             self.clear();
         } else {

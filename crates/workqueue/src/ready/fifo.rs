@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hashbrown::HashTable;
-
 use super::{Ticket, narrow, widen};
+use crate::index::Index;
 use crate::priority::Priority;
 
 /// Capacity below which memory is never given back.
@@ -20,7 +19,7 @@ pub(super) struct Fifo<K> {
     /// Place number of the front of `keys`; wraps around.
     head: u32,
     /// Place number of each key of `keys`, found by the key's hash.
-    places: HashTable<u32>,
+    places: Index,
     /// When each key of `keys` was added, or `None` if nobody measures.
     times: Option<VecDeque<u64>>,
 }
@@ -31,7 +30,7 @@ impl<K: Eq> Fifo<K> {
             keys: VecDeque::new(),
             hashes: VecDeque::new(),
             head: 0,
-            places: HashTable::new(),
+            places: Index::new(),
             times: keep_times.then(VecDeque::new),
         }
     }
@@ -42,15 +41,12 @@ impl<K: Eq> Fifo<K> {
 
     pub(super) fn push(&mut self, ticket: Ticket<K>) -> bool {
         let at = |place: u32| &self.keys[place.wrapping_sub(self.head) as usize];
-        if self.places.find(ticket.hash, |&place| *at(place) == ticket.key).is_some() {
+        if self.places.find(ticket.hash, |place| *at(place) == ticket.key).is_some() {
             return false;
-        }
-        if self.places.len() == self.places.capacity() {
-            self.rebuild(self.keys.len() * 2);
         }
         let place =
             self.head.wrapping_add(u32::try_from(self.keys.len()).expect("fewer than 2^32 queued keys"));
-        self.places.insert_unique(ticket.hash, place, hash_at(self.head, &self.hashes));
+        self.places.insert(ticket.hash, place, hash_at(self.head, &self.hashes));
         self.keys.push_back(ticket.key);
         self.hashes.push_back(narrow(ticket.hash));
         if let Some(times) = &mut self.times {
@@ -62,24 +58,11 @@ impl<K: Eq> Fifo<K> {
     pub(super) fn pop(&mut self) -> Option<Ticket<K>> {
         let key = self.keys.pop_front()?;
         let hash = widen(self.hashes.pop_front()?);
-        let front = self.head;
-        if let Ok(entry) = self.places.find_entry(hash, |&place| place == front) {
-            entry.remove();
-        }
+        self.places.remove(hash, self.head);
         self.head = self.head.wrapping_add(1);
         let since = self.times.as_mut().and_then(VecDeque::pop_front).unwrap_or(0);
         self.give_back_memory();
         Some(Ticket { key, hash, priority: Priority::default(), since })
-    }
-
-    /// Makes a table of the given capacity, walking the hashes in line: far kinder to the processor's cache
-    /// than growing in table order, which visits them at random.
-    fn rebuild(&mut self, capacity: usize) {
-        let mut places = HashTable::with_capacity(capacity.max(8));
-        for (place, hash) in (self.head..=u32::MAX).chain(0..).zip(&self.hashes) {
-            places.insert_unique(widen(*hash), place, hash_at(self.head, &self.hashes));
-        }
-        self.places = places;
     }
 
     /// A burst must not pin its memory for ever.
@@ -93,11 +76,11 @@ impl<K: Eq> Fifo<K> {
         if let Some(times) = &mut self.times {
             times.shrink_to(room);
         }
-        self.rebuild(room);
+        self.places.shrink(hash_at(self.head, &self.hashes));
     }
 }
 
 /// The hash of the key at a place number.
-fn hash_at(head: u32, hashes: &VecDeque<u32>) -> impl Fn(&u32) -> u64 {
+fn hash_at(head: u32, hashes: &VecDeque<u32>) -> impl Fn(u32) -> u64 {
     move |place| widen(hashes[place.wrapping_sub(head) as usize])
 }
