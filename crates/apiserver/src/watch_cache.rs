@@ -11,6 +11,7 @@ mod filter;
 mod initial;
 mod list;
 mod options;
+mod pages;
 mod readiness;
 mod request;
 mod schedule;

@@ -89,7 +89,8 @@ impl WatchCache {
         &self,
         filter: &Filter,
     ) -> Result<(Vec<Arc<crate::storage::Stored>>, u64), ReadError> {
-        let everything = Range { prefix: filter.prefix().to_owned(), ..Range::default() };
+        let (start, limit) = filter.single().map_or((None, 0), |key| (Some(key.to_owned()), 1));
+        let everything = Range { prefix: filter.prefix().to_owned(), start, limit, at: None };
         let page = self.storage.list(&everything).await?;
         Ok((page.items.into_iter().filter(|stored| filter.selects(stored)).collect(), page.revision))
     }
