@@ -67,6 +67,13 @@ impl Filter {
         self.key.as_deref()
     }
 
+    /// A field that must have one value, if the selector demands that: what is in scope but has another value is never selected.
+    pub(super) fn pinned(&self) -> Option<(&str, &str)> {
+        let term =
+            self.fields.terms().iter().find(|term| term.equal && *term.field != *"metadata.namespace")?;
+        Some((&term.field, &term.value))
+    }
+
     /// Whether there are selectors: then nobody knows how many objects remain.
     pub(super) fn has_selectors(&self) -> bool {
         !self.labels.is_everything() || !self.fields.is_everything()
@@ -125,7 +132,16 @@ impl Lookup for Attributes {
     }
 }
 
-/// The selectable fields of an object: name and namespace from its key, the rest from its attributes.
+/// A selectable field of an object: its name from the key, others from its attributes. Not its namespace: whether there is
+/// one the key does not tell.
+pub(super) fn field<'s>(stored: &'s Stored, name: &str) -> Option<&'s str> {
+    match name {
+        "metadata.name" => Some(stored.name()),
+        other => stored.document.attributes().field(other),
+    }
+}
+
+/// The selectable fields of an object, for a selector.
 struct Fields<'a> {
     stored: &'a Stored,
     namespaced: bool,
@@ -134,9 +150,8 @@ struct Fields<'a> {
 impl Lookup for Fields<'_> {
     fn lookup(&self, key: &str) -> Option<&str> {
         match key {
-            "metadata.name" => Some(self.stored.name()),
             "metadata.namespace" => self.namespaced.then(|| self.stored.parent()),
-            other => self.stored.document.attributes().field(other),
+            other => field(self.stored, other),
         }
     }
 }

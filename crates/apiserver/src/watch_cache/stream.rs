@@ -152,20 +152,20 @@ impl CachedWatch {
         }
         let (mut state, revision) = self.seat.shared.lock_at();
         let state = &mut *state;
-        let (scope, id) = (self.seat.filter.scope(), self.seat.id);
-        let position = state.watchers.position(scope, id);
+        let slot = self.seat.slot;
+        let position = state.watchers.position(slot);
         if position == Position::Closed {
             return Refill::End;
         }
         if let Position::Reading(from) = position {
             let Some(events) = state.window.read(from, BATCH) else { return Refill::End };
             if !events.is_empty() {
-                state.watchers.advance(scope, id, from + events.len() as u64);
+                state.watchers.advance(slot, from + events.len() as u64);
                 self.batch = events.into_iter();
                 return Refill::More;
             }
         }
-        state.watchers.park(scope, id, Position::Idle, cx);
+        state.watchers.park(slot, Position::Idle, cx);
         if due == Due::Bookmark {
             self.schedule.bookmark_done(now);
             if revision > self.after {
