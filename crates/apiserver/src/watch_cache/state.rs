@@ -40,7 +40,7 @@ impl Wake {
 }
 
 impl State {
-    pub(super) fn new(size: WindowSize, seed: u64) -> Self {
+    pub(super) fn new(size: WindowSize, rng: fastrand::Rng) -> Self {
         Self {
             readiness: Readiness::filling(None),
             tree: Tree::new(),
@@ -48,7 +48,7 @@ impl State {
             window: Window::new(size),
             pages: Pages::default(),
             watchers: Watchers::default(),
-            rng: fastrand::Rng::with_seed(seed),
+            rng,
         }
     }
 
