@@ -16,6 +16,7 @@ pub(crate) struct Types {
 /// One object type.
 #[derive(Debug)]
 pub(crate) struct Type {
+    pub(crate) name: &'static str,
     /// Server-side apply and strategic merge replace it whole.
     pub(crate) atomic: bool,
     /// Sorted by name.
@@ -89,10 +90,6 @@ impl Type {
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
     }
-
-    pub(crate) fn fields(&self) -> &[Field] {
-        &self.fields
-    }
 }
 
 /// The table, read on first use (about a millisecond).
@@ -127,7 +124,7 @@ fn read(text: &'static str) -> Types {
             }
         }
         types.by_name.insert(name, index);
-        types.all.push(Type { atomic, fields: Vec::new() });
+        types.all.push(Type { name, atomic, fields: Vec::new() });
     }
     types
 }
