@@ -201,6 +201,15 @@ impl Core {
     }
 }
 
+/// The last handle is gone. The tasks are aborted with their sets; streams have no task and must be told.
+impl Drop for Core {
+    fn drop(&mut self) {
+        for listener in self.controller.between_batches().listeners() {
+            listener.close(false);
+        }
+    }
+}
+
 /// `Printer<Pod>` from `my_crate::ui::Printer<k8s_openapi::…::Pod>`.
 fn short_type_name(full: &str) -> String {
     let mut short = String::new();
