@@ -188,6 +188,9 @@ impl History {
     /// A version from which the last `count` changes up to `from` come once more.
     pub(crate) fn rewind(&self, from: u64, count: usize, namespace: Option<&str>) -> u64 {
         let epoch = self.epoch();
+        if from <= self.floor {
+            return from;
+        }
         let earlier = self.changes.range((epoch, self.floor + 1)..=(epoch, from)).rev();
         let repeated = earlier.filter(|(_, write)| is_in(&write.key, namespace)).take(count).last();
         repeated.map_or(from, |(&(_, version), _)| version - 1)

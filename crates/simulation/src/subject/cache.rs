@@ -51,13 +51,19 @@ impl CacheCheck {
         let snapshot = self.lister.snapshot();
         let server = self.source.lock();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        server.history.epoch();
         self.source.log.count(|totals| totals.checks += 1);
         for (partition, last) in self.partitions.iter().zip(&mut *last) {
             if let Err(why) = self.check_partition(*partition, last, &snapshot, &server.history) {
                 self.source.log.fail(format_args!("{}: {why}", self.name));
             }
         }
+    }
+
+    /// The epoch that the part of the cache with this key showed last.
+    pub(super) fn epoch(&self, key: &ObjectKey) -> u32 {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.partitions.iter().zip(&*last).filter(|(partition, _)| is_in(key, **partition));
+        shown.find_map(|(_, last)| *last).map_or(0, |(epoch, _)| epoch)
     }
 
     fn check_partition(

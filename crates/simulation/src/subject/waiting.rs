@@ -1,6 +1,6 @@
 //! Those who wait for a cache: they are never lied to and never wait too long.
 
-use super::Subject;
+use super::{Subject, cache::CacheCheck};
 use crate::{history::Written, log::Log, source::Source};
 use kube_informer::{ObjectKey, ResourceVersion, SharedInformer, WaitError};
 use serde_json::Value;
@@ -16,6 +16,7 @@ struct Waiter {
     informer: SharedInformer<Value>,
     source: Arc<Source>,
     log: Arc<Log>,
+    cache: Arc<CacheCheck>,
     write: Arc<Written>,
     within: Duration,
 }
@@ -57,6 +58,7 @@ impl Subject {
             informer: self.informer.clone(),
             source: Arc::clone(&self.source),
             log: Arc::clone(&self.log),
+            cache: Arc::clone(&self.cache),
             write: Arc::clone(write),
             within,
         }
@@ -103,7 +105,8 @@ impl Waiter {
     fn look(&self) {
         let server = self.source.lock();
         let history = &server.history;
-        if history.epoch() != self.write.epoch {
+        // A version of another history means nothing here, and nobody who awaits one can know.
+        if history.epoch() != self.write.epoch || self.cache.epoch(&self.write.key) != self.write.epoch {
             return;
         }
         let Written { key, n, .. } = &*self.write;
