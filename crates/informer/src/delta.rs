@@ -92,7 +92,9 @@ impl Delta {
     /// The object after this step; `None` if it is gone.
     pub(crate) fn present(&self) -> Option<&AnyObject> {
         match self {
-            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => Some(object),
+            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => {
+                Some(object)
+            }
             Self::Deleted(_) => None,
         }
     }
@@ -100,7 +102,9 @@ impl Delta {
     /// The newest state this step carries, whether the object is gone or not.
     pub(crate) fn object(&self) -> &AnyObject {
         match self {
-            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => object,
+            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => {
+                object
+            }
             Self::Deleted(deleted) => deleted.object(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     backlog::Backlog,
+    delta::AnyObject,
     handler::{Deliver, Event},
     indexer::Snapshot,
     scope::Partition,
@@ -36,6 +37,10 @@ pub(crate) struct Listener {
 struct State {
     backlog: Backlog,
     end: End,
+    /// The handler, until its task takes it. A stream has none: whoever reads it takes the events himself.
+    handler: Option<Deliver>,
+    /// Whether events are taken by a stream.
+    pulled: bool,
     /// Whether the informer has its first complete list, and with it the last walk.
     upstream_synced: bool,
 }
@@ -67,7 +72,13 @@ pub(crate) enum Next {
 
 impl Listener {
     pub(crate) fn new(name: Arc<str>, bound: usize) -> Self {
-        let state = State { backlog: Backlog::new(bound), end: End::Open, upstream_synced: false };
+        let state = State {
+            backlog: Backlog::new(bound),
+            end: End::Open,
+            handler: None,
+            pulled: false,
+            upstream_synced: false,
+        };
         let (synced, ended) = (watch::Sender::new(Sync::Pending), watch::Sender::new(false));
         Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended }
     }
@@ -76,11 +87,33 @@ impl Listener {
         &self.name
     }
 
-    /// Queues events.
-    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event<Value>>) {
+    /// Sets the handler that a task is to call.
+    pub(crate) fn set_handler(&self, handler: Deliver) {
+        let mut state = self.lock();
+        let closed = state.end == End::Closed;
+        let unused = if closed { Some(handler) } else { state.handler.replace(handler) };
+        drop(state);
+        drop(unused);
+        if closed {
+            self.ended();
+        }
+    }
+
+    /// The handler, for the task that calls it; `None` if the listener has ended before.
+    pub(crate) fn take_handler(&self) -> Option<Deliver> {
+        self.lock().handler.take()
+    }
+
+    /// A stream takes the events.
+    pub(crate) fn set_pulled(&self) {
+        self.lock().pulled = true;
+    }
+
+    /// Queues events, each with the state before it.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) {
         let mut state = self.lock();
         if state.end == End::Open {
-            events.into_iter().for_each(|event| state.backlog.push(event));
+            events.into_iter().for_each(|(event, seen)| state.backlog.push(event, seen));
         }
         drop(state);
         self.wake.notify_one();
@@ -110,7 +143,7 @@ impl Listener {
         }
         let next = state.backlog.next();
         if state.upstream_synced && state.backlog.is_walked() {
-            self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Done; true });
+            self.settle(Sync::Done);
         }
         match next {
             Some(event) => Next::Event(event),
@@ -131,18 +164,50 @@ impl Listener {
         if end > state.end {
             state.end = end;
         }
+        let mut idle = None;
         if state.end == End::Closed {
             state.backlog.clear();
+            idle = state.handler.take();
         }
         drop(state);
         self.wake.notify_one();
+        if idle.is_some() {
+            // No task will ever call it, nor say that it ended.
+            drop(idle);
+            self.mark_ended();
+        }
+    }
+
+    /// The informer has stopped and its tasks have ended. What a stream has still to take, it may take.
+    pub(crate) fn stopped(&self) {
+        let state = self.lock();
+        let left_to_take = state.pulled && state.end == End::Draining;
+        drop(state);
+        if !left_to_take {
+            self.ended();
+        }
     }
 
     /// The last call has returned.
     pub(crate) fn ended(&self) {
         self.close(false);
-        self.synced.send_if_modified(|sync| *sync == Sync::Pending && { *sync = Sync::Never; true });
+        self.mark_ended();
+    }
+
+    fn mark_ended(&self) {
+        self.settle(Sync::Never);
         self.ended.send_replace(true);
+    }
+
+    /// Decides about being synced, once.
+    fn settle(&self, as_what: Sync) {
+        self.synced.send_if_modified(|sync| {
+            let pending = *sync == Sync::Pending;
+            if pending {
+                *sync = as_what;
+            }
+            pending
+        });
     }
 
     /// Becomes true once the handler is no longer running, nor will be.
@@ -165,33 +230,42 @@ impl Listener {
     }
 }
 
-/// Calls a handler for every event until its listener ends.
-pub(crate) async fn run(listener: Arc<Listener>, mut deliver: Deliver, telemetry: Arc<Telemetry>) {
-    /// Says that the listener ended, however the task did.
-    struct Ended(Arc<Listener>);
-    impl Drop for Ended {
-        fn drop(&mut self) {
-            self.0.ended();
-        }
+/// Says that the listener ended, however its task did.
+struct Ended(Arc<Listener>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.ended();
     }
+}
+
+/// Calls a handler for every event until its listener ends.
+pub(crate) fn run(
+    listener: Arc<Listener>,
+    mut deliver: Deliver,
+    telemetry: Arc<Telemetry>,
+) -> impl Future<Output = ()> + Send {
+    // Made before the future is: a task that is aborted before it ever ran has ended too.
     let ended = Ended(Arc::clone(&listener));
-    let mut calls = 0;
-    loop {
-        match listener.next() {
-            Next::End => break,
-            Next::Wait => listener.wait().await,
-            Next::Event(event) => {
-                call(&listener, &mut deliver, event, &telemetry);
-                calls += 1;
-                if calls % CALLS_A_TURN == 0 {
-                    tokio::task::yield_now().await;
+    async move {
+        let mut calls = 0_usize;
+        loop {
+            match listener.next() {
+                Next::End => break,
+                Next::Wait => listener.wait().await,
+                Next::Event(event) => {
+                    call(&listener, &mut deliver, event, &telemetry);
+                    calls += 1;
+                    if calls.is_multiple_of(CALLS_A_TURN) {
+                        tokio::task::yield_now().await;
+                    }
                 }
             }
         }
+        // The handler goes before its end is announced: whoever waits for that may rely on it.
+        drop(deliver);
+        drop(ended);
     }
-    // The handler goes before its end is announced: whoever waits for that may rely on it.
-    drop(deliver);
-    drop(ended);
 }
 
 fn call(listener: &Listener, deliver: &mut Deliver, event: Event<Value>, telemetry: &Telemetry) {

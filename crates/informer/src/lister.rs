@@ -1,7 +1,7 @@
 //! Reading the cache.
 
 use crate::indexer::{Index, Indexer, Snapshot};
-use kube_informer_wire::{Object, ObjectKey, ResourceVersion};
+use kube_informer_wire::{LabelSelector, Object, ObjectKey, ResourceVersion};
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 /// Reads the cache of an informer. Cheap to clone; never talks to the server, never waits for the writer.
@@ -36,6 +36,19 @@ impl<T> Lister<T> {
     /// The objects of a namespace.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Object<T>> {
         self.snapshot().in_namespace(namespace)
+    }
+
+    /// The objects whose labels match a selector.
+    ///
+    /// ```
+    /// # use kube_informer::{LabelSelector, Lister};
+    /// # fn example(lister: Lister<serde_json::Value>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let front: LabelSelector = "app=cart,tier in (front, edge)".parse()?;
+    /// let pods = lister.matching(&front);
+    /// # Ok(()) }
+    /// ```
+    pub fn matching(&self, selector: &LabelSelector) -> Vec<Object<T>> {
+        self.snapshot().matching(selector)
     }
 
     /// The objects that an index files under a value.
@@ -97,6 +110,11 @@ impl<T> CacheSnapshot<T> {
     /// The objects of a namespace.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Object<T>> {
         self.snapshot.namespace(namespace).map(Object::cast).collect()
+    }
+
+    /// The objects whose labels match a selector.
+    pub fn matching(&self, selector: &LabelSelector) -> Vec<Object<T>> {
+        self.snapshot.objects().filter(|object| selector.matches(object.labels())).map(Object::cast).collect()
     }
 
     /// The objects that an index files under a value.

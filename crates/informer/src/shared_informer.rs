@@ -17,7 +17,7 @@ pub use waiting::WaitError;
 
 use crate::{
     controller::Controller,
-    handler::{Deliver, EventHandler, deliver},
+    handler::{EventHandler, deliver},
     listener::Listener,
     lister::Lister,
     registration::Registration,
@@ -179,13 +179,17 @@ impl Core {
         (Registration { controller: Arc::clone(&self.controller), listener, id }, begun)
     }
 
-    fn start(&self) {
+    pub(crate) fn start(&self) {
         self.controller.between_batches().start();
         self.tasks.start(&self.controller);
     }
 
     pub(crate) async fn stop(&self, stop: Stop) {
         self.tasks.stop(stop, &self.controller).await;
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.tasks.is_stopped()
     }
 
     pub(crate) fn status(&self) -> InformerStatus {
@@ -201,12 +205,10 @@ impl Core {
     }
 }
 
-/// The last handle is gone. The tasks are aborted with their sets; streams have no task and must be told.
+/// The last handle is gone: nobody will stop this any more, so it stops here.
 impl Drop for Core {
     fn drop(&mut self) {
-        for listener in self.controller.between_batches().listeners() {
-            listener.close(false);
-        }
+        tasks::close_listeners(&self.controller, Stop::Drop);
     }
 }
 
@@ -239,6 +241,3 @@ impl<T> fmt::Debug for SharedInformer<T> {
         write!(f, "SharedInformer({}, {})", self.core.origin.kind(), self.core.status())
     }
 }
-
-/// A handler that waits for the informer to start.
-type Pending = (Arc<Listener>, Deliver);

@@ -71,7 +71,9 @@ impl InformerStatus {
     /// Since when it has been failing.
     pub fn failing_since(&self) -> Option<Instant> {
         match self {
-            Self::Retrying { since, .. } | Self::Denied { since, .. } | Self::Absent { since, .. } => Some(*since),
+            Self::Retrying { since, .. } | Self::Denied { since, .. } | Self::Absent { since, .. } => {
+                Some(*since)
+            }
             _ => None,
         }
     }

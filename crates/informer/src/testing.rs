@@ -33,8 +33,8 @@ pub use faults::Request;
 use crate::{InformerBuilder, SharedInformer};
 use faults::Faults;
 use kube_informer_wire::{
-    BoxFuture, Kind, Limits, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Origin, Status,
-    WatchEvent, WatchOptions, WatchStream,
+    BoxFuture, Kind, Limits, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Origin,
+    Status, WatchEvent, WatchOptions, WatchStream,
 };
 use serde_json::{Value, json};
 use std::{

@@ -63,7 +63,8 @@ impl Transform {
 
     /// Whether a field, or something above or below it, is dropped.
     pub(crate) fn drops(&self, path: &str) -> bool {
-        let covers = |a: &str, b: &str| a == b || b.strip_prefix(a).is_some_and(|rest| rest.starts_with(['.', '[']));
+        let covers =
+            |a: &str, b: &str| a == b || b.strip_prefix(a).is_some_and(|rest| rest.starts_with(['.', '[']));
         self.dropped.iter().any(|dropped| covers(dropped, path) || covers(path, dropped))
     }
 

@@ -155,7 +155,10 @@ mod tests {
         assert_eq!(path(&deployments, None), "/apis/apps/v1/deployments");
         assert_eq!(path(&deployments, Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
         assert_eq!(path(&nodes, Some("shop")), "/api/v1/nodes");
-        assert_eq!(pods(Some("../../secrets?x#y")).path(), "/api/v1/namespaces/..%2F..%2Fsecrets%3Fx%23y/pods");
+        assert_eq!(
+            pods(Some("../../secrets?x#y")).path(),
+            "/api/v1/namespaces/..%2F..%2Fsecrets%3Fx%23y/pods"
+        );
     }
 
     #[test]

@@ -85,7 +85,8 @@ mod tests {
         assert_eq!((status.code, &*status.reason, &*status.message), (429, "TooManyRequests", "slow down"));
         assert_eq!(status.details.retry_after_seconds, 3);
         assert_eq!(status.details.causes, [Cause { reason: "r".into(), ..Cause::default() }]);
-        let odd = Status::parse(br#"{"kind":"Status","code":500,"reason":7,"message":[],"details":"x"}"#).unwrap();
+        let odd =
+            Status::parse(br#"{"kind":"Status","code":500,"reason":7,"message":[],"details":"x"}"#).unwrap();
         assert_eq!(odd, Status { code: 500, ..Status::default() });
     }
 

@@ -40,7 +40,16 @@ const MOST_RESERVED: usize = 64 << 10;
 impl WatchSplitter {
     /// A splitter for one body.
     pub fn new(origin: Arc<Origin>, limits: Limits) -> Self {
-        Self { origin, limits, chunk: Bytes::new(), at: 0, line: Vec::new(), usual: 0, skipping: false, failed: None }
+        Self {
+            origin,
+            limits,
+            chunk: Bytes::new(),
+            at: 0,
+            line: Vec::new(),
+            usual: 0,
+            skipping: false,
+            failed: None,
+        }
     }
 
     /// Takes the next chunk of the body, after [`next_event`](Self::next_event) has answered `None`.
@@ -208,7 +217,8 @@ impl Envelope {
     /// Reads a line; if it is not JSON, what came before that place.
     fn read(line: &[u8], limits: &Limits) -> Result<Self, (Self, Syntax)> {
         let mut envelope = Self::default();
-        let mut cursor = Cursor::new(line, limits.depth);
+        // One level more than an object may have: the envelope itself.
+        let mut cursor = Cursor::new(line, limits.depth.saturating_add(1));
         let end = envelope.fields(&mut cursor).and_then(|()| cursor.end());
         match end {
             Ok(()) => Ok(envelope),

@@ -2,7 +2,7 @@
 
 use crate::delta::AnyObject;
 use imbl::OrdMap;
-use kube_informer_wire::{DecodeError, ObjectKey};
+use kube_informer_wire::ObjectKey;
 use std::{
     any::Any,
     fmt,
@@ -40,8 +40,8 @@ impl<V> fmt::Debug for Index<V> {
     }
 }
 
-/// The values an object has in an index.
-pub(crate) type Extract<V> = Arc<dyn Fn(&AnyObject) -> Result<Vec<V>, DecodeError> + Send + Sync>;
+/// The values an object has in an index; `None` if it cannot be read. Must not panic.
+pub(crate) type Extract<V> = Arc<dyn Fn(&AnyObject) -> Option<Vec<V>> + Send + Sync>;
 
 /// An index whose value type is known only to its handle.
 pub(crate) trait AnyIndex: Send + Sync {
@@ -109,7 +109,7 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
     fn file(&mut self, object: &AnyObject) {
         let key = object.key().clone();
         match (self.extract)(object) {
-            Ok(mut values) => {
+            Some(mut values) => {
                 values.sort();
                 values.dedup();
                 for value in &values {
@@ -119,7 +119,7 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
                     self.filed.insert(key, Some(values.into()));
                 }
             }
-            Err(_) => {
+            None => {
                 self.unreadable += 1;
                 self.filed.insert(key, None);
             }

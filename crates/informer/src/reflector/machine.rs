@@ -30,7 +30,12 @@ pub(crate) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { page_size: None, streaming: true, min_watch: Duration::from_secs(300), backoff: Backoff::default() }
+        Self {
+            page_size: None,
+            streaming: true,
+            min_watch: Duration::from_secs(300),
+            backoff: Backoff::default(),
+        }
     }
 }
 
@@ -47,6 +52,8 @@ pub(crate) enum Command {
     Watch(WatchOptions),
     /// Go on with the stream that is open.
     Follow,
+    /// Ask whether the server has come as far as the open watch presumes, and nothing else.
+    Probe(ListOptions),
     /// Close everything and wait.
     Wait(Duration),
 }
@@ -58,16 +65,26 @@ pub(crate) enum Input {
     /// A request was refused or broke off.
     Failed(Failure),
     /// A page is staged.
-    Page { version: Option<ResourceVersion>, continue_token: Option<String> },
+    Page {
+        version: Option<ResourceVersion>,
+        continue_token: Option<String>,
+    },
     /// The streaming list is complete.
     StreamComplete(ResourceVersion),
     /// The streaming list does not get anywhere.
     StreamStalled,
     Committed,
     /// The server closed the stream.
-    Ended { lived: Duration, progress: bool },
+    Ended {
+        lived: Duration,
+        progress: bool,
+    },
     /// The stream shows something that only a list can settle.
     Doubtful,
+    /// Nothing has come for long since the watch was opened: perhaps the server is not where we think it is.
+    Quiet,
+    /// How far the server is.
+    Probed(Option<ResourceVersion>),
     Waited,
 }
 
@@ -108,9 +125,9 @@ impl Failure {
         let class = match error {
             ListWatchError::Api { status, .. } => Class::of_status(status, Class::Server),
             ListWatchError::Connect { refused: true, .. } => Class::Busy,
-            ListWatchError::Connect { .. } | ListWatchError::Broken { .. } | ListWatchError::Silent { .. } => {
-                Class::Transport
-            }
+            ListWatchError::Connect { .. }
+            | ListWatchError::Broken { .. }
+            | ListWatchError::Silent { .. } => Class::Transport,
             ListWatchError::NotJson { .. } | ListWatchError::Malformed { .. } => Class::Protocol,
         };
         Self { class, retry_after: error.retry_after() }
@@ -172,8 +189,12 @@ enum Phase {
         full: bool,
     },
     /// Committing, then following the stream (true) or opening a watch (false).
-    Committing { version: ResourceVersion, stream: bool },
+    Committing {
+        version: ResourceVersion,
+        stream: bool,
+    },
     Watching,
+    Probing,
     Waiting(Then),
 }
 
@@ -242,7 +263,7 @@ impl Machine {
             (Phase::Streaming, Input::Failed(failure)) => self.streaming_failed(&failure),
             (Phase::Streaming, Input::Ended { .. }) => {
                 self.early_ends += 1;
-                let then = if self.early_ends % STREAM_TRIES == 0 { Then::List } else { Then::Fill };
+                let then = if self.early_ends.is_multiple_of(STREAM_TRIES) { Then::List } else { Then::Fill };
                 self.wait(None, then)
             }
             (Phase::Listing { first, pages, full }, Input::Page { version, continue_token }) => {
@@ -258,6 +279,9 @@ impl Machine {
                 self.unavailable = true;
                 self.wait(None, Then::Fill)
             }
+            (Phase::Watching, Input::Quiet) => self.probe(),
+            (Phase::Probing, Input::Probed(version)) => self.probed(version),
+            (Phase::Probing, Input::Failed(failure)) => self.probe_failed(&failure),
             // Begin, and whatever does not fit the phase: start over, which is always right.
             _ => self.fill(),
         }
@@ -311,8 +335,12 @@ impl Machine {
             return self.complete(version.unwrap_or_else(ResourceVersion::unset), false);
         };
         // A server refuses a version together with a continue token, which has its own.
-        let options =
-            ListOptions { continue_token: Some(token), resource_version: None, version_match: None, ..first.clone() };
+        let options = ListOptions {
+            continue_token: Some(token),
+            resource_version: None,
+            version_match: None,
+            ..first.clone()
+        };
         self.phase = Phase::Listing { first, pages: pages + 1, full };
         Command::List { options, fresh: false }
     }
@@ -335,12 +363,7 @@ impl Machine {
         self.unavailable = false;
         self.compare = Compare::Version;
         self.early_ends = 0;
-        if stream {
-            self.phase = Phase::Watching;
-            Command::Follow
-        } else {
-            self.watch()
-        }
+        if stream { self.follow() } else { self.watch() }
     }
 
     fn watch(&mut self) -> Command {
@@ -373,7 +396,9 @@ impl Machine {
     fn list_failed(&mut self, first: ListOptions, pages: u32, full: bool, failure: &Failure) -> Command {
         match failure.class {
             // The rest of the pages is gone: one list without pages, at the version the first page was asked for.
-            Class::Expired if pages > 0 && !full => self.list_from(ListOptions { limit: None, ..first }, true),
+            Class::Expired if pages > 0 && !full => {
+                self.list_from(ListOptions { limit: None, ..first }, true)
+            }
             Class::Expired | Class::TooLarge if !self.unavailable => {
                 self.unavailable = true;
                 self.list_from(ListOptions { resource_version: None, ..first }, full)
@@ -388,7 +413,7 @@ impl Machine {
             // A broken connection says nothing about what is kept: however long it lasts, there is no need to
             // list again, and many clients that all do would break the server that comes back.
             Class::Busy | Class::Transport => Then::Watch,
-            Class::Server if self.watch_failures % WATCH_TRIES != 0 => Then::Watch,
+            Class::Server if !self.watch_failures.is_multiple_of(WATCH_TRIES) => Then::Watch,
             Class::TooLarge => {
                 self.unavailable = true;
                 Then::Fill
@@ -406,8 +431,48 @@ impl Machine {
             return self.watch();
         }
         self.watch_failures += 1;
-        let then = if self.watch_failures % WATCH_TRIES == 0 { Then::Fill } else { Then::Watch };
+        let then = if self.watch_failures.is_multiple_of(WATCH_TRIES) { Then::Fill } else { Then::Watch };
         self.wait(None, then)
+    }
+
+    /// A watch from a version in the server's future is accepted and stays silent until the server gets there:
+    /// after a restore from a backup it would hide everything that happens until then.
+    fn probe(&mut self) -> Command {
+        let Some(position) = &self.position else { return self.follow() };
+        let resource_version = Some(position.to_string());
+        self.phase = Phase::Probing;
+        Command::Probe(ListOptions {
+            resource_version,
+            version_match: Some(VersionMatch::NotOlderThan),
+            limit: Some(1),
+            ..ListOptions::default()
+        })
+    }
+
+    fn probed(&mut self, version: Option<ResourceVersion>) -> Command {
+        let behind =
+            self.position.as_ref().zip(version).is_some_and(|(position, now)| now.is_older_than(position));
+        if behind {
+            self.unavailable = true;
+            return self.fill();
+        }
+        self.follow()
+    }
+
+    fn probe_failed(&mut self, failure: &Failure) -> Command {
+        match failure.class {
+            Class::TooLarge | Class::Expired => {
+                self.unavailable = true;
+                self.fill()
+            }
+            // It says nothing about the watch, which will find out for itself.
+            _ => self.follow(),
+        }
+    }
+
+    fn follow(&mut self) -> Command {
+        self.phase = Phase::Watching;
+        Command::Follow
     }
 
     fn wait(&mut self, asked: Option<Duration>, then: Then) -> Command {

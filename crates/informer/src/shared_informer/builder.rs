@@ -125,7 +125,10 @@ impl InformerBuilder {
     }
 
     /// The informer, reading from the source that `source` gives for each namespace (`None` for all of them).
-    pub fn build<T: 'static>(self, mut source: impl FnMut(Option<&str>) -> Arc<dyn ListWatch>) -> SharedInformer<T> {
+    pub fn build<T: 'static>(
+        self,
+        mut source: impl FnMut(Option<&str>) -> Arc<dyn ListWatch>,
+    ) -> SharedInformer<T> {
         let partitions = Partitions::of_scope(&self.scope);
         let queue = Arc::new(DeltaQueue::new(partitions.clone(), self.queue_bound));
         let indexer = Arc::new(Indexer::new(partitions.clone()));

@@ -2,10 +2,13 @@
 
 use super::SharedInformer;
 use crate::indexer::{Extract, Index, TypedIndex};
-use kube_informer_wire::{Object, Uid};
+use kube_informer_wire::{DecodeError, Object, Uid};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 /// An index that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,22 +32,28 @@ impl<T: 'static> SharedInformer<T> {
     /// counts objects that cannot be read).
     ///
     /// May be called before and after the start; the index covers everything from the moment this returns.
-    pub fn index<V, I>(&self, values: impl Fn(&Object<T>) -> I + Send + Sync + 'static) -> Result<Index<V>, IndexError>
+    pub fn index<V, I>(
+        &self,
+        values: impl Fn(&Object<T>) -> I + Send + Sync + 'static,
+    ) -> Result<Index<V>, IndexError>
     where
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(Arc::new(move |object| Ok(values(&object.cast()).into_iter().collect())))
+        self.add_index(move |object| Ok(values(&object.cast()).into_iter().collect()))
     }
 
     /// An index over a few fields, read as `W`. An object that cannot be read as `W` is left out.
-    pub fn index_view<W, V, I>(&self, values: impl Fn(&W) -> I + Send + Sync + 'static) -> Result<Index<V>, IndexError>
+    pub fn index_view<W, V, I>(
+        &self,
+        values: impl Fn(&W) -> I + Send + Sync + 'static,
+    ) -> Result<Index<V>, IndexError>
     where
         W: DeserializeOwned,
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(Arc::new(move |object| Ok(values(&object.view::<W>()?).into_iter().collect())))
+        self.add_index(move |object| Ok(values(&object.view::<W>()?).into_iter().collect()))
     }
 
     /// An index over the text of a field, such as `spec.nodeName`. Objects without it are left out.
@@ -53,7 +62,7 @@ impl<T: 'static> SharedInformer<T> {
             return Err(IndexError::Dropped { path: path.to_owned() });
         }
         let names: Vec<String> = path.split('.').map(str::to_owned).collect();
-        self.add_index(Arc::new(move |object| {
+        self.add_index(move |object| {
             let whole: Value = object.view()?;
             let field = names.iter().try_fold(&whole, |at, name| at.get(name));
             Ok(match field {
@@ -61,7 +70,7 @@ impl<T: 'static> SharedInformer<T> {
                 Some(Value::String(text)) => vec![text.clone()],
                 Some(other) => vec![other.to_string()],
             })
-        }))
+        })
     }
 
     /// An index over the value of a label. Objects without it are left out.
@@ -85,10 +94,22 @@ impl<T: 'static> SharedInformer<T> {
         index.expect("the index belongs to this informer").unreadable()
     }
 
-    fn add_index<V: Ord + Clone + Send + Sync + 'static>(&self, extract: Extract<V>) -> Result<Index<V>, IndexError> {
+    fn add_index<V: Ord + Clone + Send + Sync + 'static>(
+        &self,
+        values: impl Fn(&Object<Value>) -> Result<Vec<V>, DecodeError> + Send + Sync + 'static,
+    ) -> Result<Index<V>, IndexError> {
         if self.is_stopped() {
             return Err(IndexError::Stopped);
         }
+        let telemetry = Arc::clone(self.core.tasks.telemetry());
+        // It runs between two batches of the controller, which must survive it.
+        let extract: Extract<V> = Arc::new(move |object| {
+            let values = catch_unwind(AssertUnwindSafe(|| values(object)));
+            if values.is_err() {
+                telemetry.index_panicked(object.key());
+            }
+            values.ok()?.ok()
+        });
         let handle = Index::new();
         let _between_batches = self.core.controller.between_batches();
         let mut store = self.core.controller.indexer.begin();

@@ -3,18 +3,24 @@
 use super::{Change, ChangeKind, FakeSource, State, Watcher, bookmark_object, encode, status};
 use futures_util::{StreamExt, stream};
 use kube_informer_wire::{
-    Bookmark, ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Origin, WatchEvent, WatchOptions, WatchStream,
+    Bookmark, ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Origin, WatchEvent, WatchOptions,
+    WatchStream,
 };
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 impl FakeSource {
-    pub(super) fn list(&self, options: &ListOptions, namespace: Option<&str>) -> Result<ListStream, ListWatchError> {
+    pub(super) fn list(
+        &self,
+        options: &ListOptions,
+        namespace: Option<&str>,
+    ) -> Result<ListStream, ListWatchError> {
         let mut state = self.lock();
         let (start, version) = state.list_start(options)?;
         let limit = options.limit.map_or(usize::MAX, |limit| limit as usize);
-        let matching: Vec<&Value> = state.objects.values().filter(|object| is_in(object, namespace)).collect();
+        let matching: Vec<&Value> =
+            state.objects.values().filter(|object| is_in(object, namespace)).collect();
         let page: Vec<ListPart> = matching
             .iter()
             .skip(start)
@@ -34,7 +40,11 @@ impl FakeSource {
         Ok(stream::iter(parts).boxed())
     }
 
-    pub(super) fn watch(&self, options: &WatchOptions, namespace: Option<&str>) -> Result<WatchStream, ListWatchError> {
+    pub(super) fn watch(
+        &self,
+        options: &WatchOptions,
+        namespace: Option<&str>,
+    ) -> Result<WatchStream, ListWatchError> {
         let mut state = self.lock();
         let asked = options.resource_version.as_deref().unwrap_or_default();
         let initial = options.send_initial_events == Some(true) || matches!(asked, "" | "0");
@@ -53,7 +63,8 @@ impl FakeSource {
             state.watchers.push(Watcher { namespace: namespace.map(str::to_owned), events: sender });
         }
         let broken = state.faults.break_after.take();
-        let events = stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
+        let events =
+            stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
         Ok(match broken {
             None => events.boxed(),
             Some(after) => events.take(after).chain(stream::once(async { Err(broken_off()) })).boxed(),
@@ -62,7 +73,9 @@ impl FakeSource {
 
     fn send_state(&self, state: &State, options: &WatchOptions, namespace: Option<&str>, to: &Sender) {
         for object in state.objects.values().filter(|object| is_in(object, namespace)) {
-            let _ = to.send(Ok(encode(&self.origin, object).map_or_else(WatchEvent::Unreadable, WatchEvent::Added)));
+            let _ = to.send(Ok(
+                encode(&self.origin, object).map_or_else(WatchEvent::Unreadable, WatchEvent::Added)
+            ));
         }
         if options.allow_bookmarks && !state.faults.no_end_bookmark {
             let end = bookmark_object(state.version, true).to_string();
@@ -87,7 +100,9 @@ impl FakeSource {
             let _ = to.send(Ok(WatchEvent::Error(status(410, "Expired", &message))));
             return Ok(false);
         }
-        for change in state.history.iter().filter(|change| change.version > from && is_in(&change.object, namespace)) {
+        for change in
+            state.history.iter().filter(|change| change.version > from && is_in(&change.object, namespace))
+        {
             let _ = to.send(Ok(event(&self.origin, change)));
         }
         Ok(true)
@@ -104,7 +119,8 @@ impl State {
         }
         let origin = Arc::clone(&self.origin);
         self.watchers.retain(|watcher| {
-            !is_in(&change.object, watcher.namespace.as_deref()) || watcher.events.send(Ok(event(&origin, change))).is_ok()
+            !is_in(&change.object, watcher.namespace.as_deref())
+                || watcher.events.send(Ok(event(&origin, change))).is_ok()
         });
     }
 

@@ -1,7 +1,9 @@
 //! Making a [`FakeSource`] fail.
 
 use super::{FakeSource, State, status};
-use kube_informer_wire::{Bookmark, ListOptions, ListWatchError, ObjectKey, Status, Unreadable, WatchEvent, WatchOptions};
+use kube_informer_wire::{
+    Bookmark, ListOptions, ListWatchError, ObjectKey, Status, Unreadable, WatchEvent, WatchOptions,
+};
 use std::{collections::VecDeque, time::Duration};
 
 /// A request that was made.
@@ -126,7 +128,9 @@ impl FakeSource {
 
     /// Breaks the connection of all watches.
     pub fn break_connections(&self) -> &Self {
-        self.end_watches(|| Err(ListWatchError::Broken { message: "connection reset".into(), url: "/fake".into() }))
+        self.end_watches(|| {
+            Err(ListWatchError::Broken { message: "connection reset".into(), url: "/fake".into() })
+        })
     }
 
     /// Ends all watches with an error event.
@@ -201,7 +205,9 @@ impl FakeSource {
     /// Sends a bookmark with the current version to all watches.
     pub fn bookmark(&self) -> &Self {
         let version = self.lock().version;
-        self.send(|| WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: false }))
+        self.send(|| {
+            WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: false })
+        })
     }
 
     /// Sends something that cannot be read to all watches.
@@ -211,7 +217,10 @@ impl FakeSource {
         let version = state.version;
         drop(state);
         self.send(|| {
-            WatchEvent::Unreadable(Unreadable { reason: "garbage".into(), resource_version: Some(version.into()) })
+            WatchEvent::Unreadable(Unreadable {
+                reason: "garbage".into(),
+                resource_version: Some(version.into()),
+            })
         })
     }
 

@@ -57,7 +57,8 @@ fn every_type_of_event() {
          {{\"type\":\"ERROR\",\"object\":{{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\",\"message\":\"m\"}}}}\n"
     );
     let events = events(&body);
-    let starts = ["Added(Pod a@3)", "Modified(Pod a@3)", "Deleted(Pod a@3)", "Bookmark(", "Error(Status { code: 410"];
+    let starts =
+        ["Added(Pod a@3)", "Modified(Pod a@3)", "Deleted(Pod a@3)", "Bookmark(", "Error(Status { code: 410"];
     assert_eq!(events.len(), starts.len(), "{events:#?}");
     for (event, start) in events.iter().zip(starts) {
         assert!(event.starts_with(start), "{event}");
@@ -104,7 +105,8 @@ fn one_bad_line_does_not_hide_another() {
 #[test]
 fn an_error_must_say_which() {
     for object in ["null", "7", "{}", POD, r#"{"kind":"Status","code":0}"#, r#"{"kind":"Status"}"#] {
-        let body = format!("{{\"type\":\"ERROR\",\"object\":{object}}}\n{{\"type\":\"ADDED\",\"object\":{POD}}}\n");
+        let body =
+            format!("{{\"type\":\"ERROR\",\"object\":{object}}}\n{{\"type\":\"ADDED\",\"object\":{POD}}}\n");
         let (events, error) = split(&[body.as_bytes()], Limits::default());
         assert_eq!((events, error), (vec![], Some(BodyError::ErrorWithoutStatus)), "{object}");
     }

@@ -1,0 +1,14 @@
+//! HTTP: from bytes to a resolved request, and from an answer to bytes.
+
+mod answer;
+mod body;
+mod gzip;
+mod handler;
+mod negotiate;
+mod probes;
+mod route;
+mod verb;
+
+pub(crate) use body::AnswerBody;
+pub(crate) use handler::handle;
+pub use verb::Verb;

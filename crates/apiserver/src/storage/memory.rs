@@ -1,0 +1,234 @@
+//! The backend that keeps everything in this process: the default.
+
+mod history;
+mod watch;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_core::future::BoxFuture;
+use tokio::time::Instant;
+
+use self::history::History;
+use super::document::Document;
+use super::stored::{Change, Stored};
+use super::{ChangeStream, Follower, Page, Range, Storage, StorageError};
+
+/// The revision of an empty store. Everything before it counts as compacted, so that a client that made up a small version is
+/// told so, as on a server with a past.
+const FIRST_REVISION: u64 = 1000;
+
+/// How often history is compacted by itself: what is older than one such period, and at most two, is forgotten.
+const COMPACTION_PERIOD: Duration = Duration::from_secs(300);
+
+/// A store in memory: multi-version, with compare-and-set, watches, and compaction.
+///
+/// One lock serialises writes and tells followers, in commit order. The longest critical section is one insertion into the
+/// tree plus one call per follower; reads take the lock only to copy a snapshot pointer and never while they scan.
+///
+/// Bounds: history is compacted every five minutes of writing, and earlier when it has more than
+/// [`MemoryStorage::MAX_HISTORY`] changes. Nothing runs in the background.
+#[derive(Clone)]
+pub struct MemoryStorage {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// The newest revision whose change everybody was told of; wakes watches.
+    published: tokio::sync::watch::Sender<u64>,
+}
+
+struct State {
+    history: History,
+    followers: Vec<Registered>,
+    compaction: Compaction,
+}
+
+struct Registered {
+    prefix: Box<str>,
+    follower: Weak<dyn Follower>,
+}
+
+/// When history was last cut, and where the next cut goes.
+struct Compaction {
+    /// The revision at the last tick: nothing a reader started with since then is cut at the next one.
+    mark: u64,
+    at: Instant,
+}
+
+impl MemoryStorage {
+    /// The most changes kept for reads and watches of the past.
+    pub const MAX_HISTORY: usize = 200_000;
+
+    /// An empty store. Its first write gets a revision above 1000.
+    pub fn new() -> Self {
+        let state = State {
+            history: History::new(FIRST_REVISION),
+            followers: Vec::new(),
+            compaction: Compaction { mark: FIRST_REVISION, at: Instant::now() },
+        };
+        let (published, _) = tokio::sync::watch::channel(FIRST_REVISION);
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), published }) }
+    }
+
+    fn write(
+        &self,
+        key: &str,
+        commit: impl FnOnce(&mut History) -> Result<Arc<Change>, StorageError>,
+    ) -> Result<Arc<Change>, StorageError> {
+        let mut state = self.shared.lock();
+        let change = commit(&mut state.history)?;
+        state.tell(key, &change);
+        state.compact_when_due();
+        self.shared.published.send_replace(change.revision);
+        Ok(change)
+    }
+}
+
+impl Default for MemoryStorage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for MemoryStorage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MemoryStorage(at {})", *self.shared.published.borrow())
+    }
+}
+
+impl Shared {
+    /// Poison is ignored: a commit changes the history in one step, after everything that can panic.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn tell(&mut self, key: &str, change: &Arc<Change>) {
+        self.followers.retain(|registered| {
+            let Some(follower) = registered.follower.upgrade() else { return false };
+            if key.starts_with(&*registered.prefix) {
+                follower.change(change);
+            } else {
+                follower.progress(change.revision);
+            }
+            true
+        });
+    }
+
+    fn compact_when_due(&mut self) {
+        let (now, current) = (Instant::now(), self.history.revision());
+        if now.duration_since(self.compaction.at) >= COMPACTION_PERIOD {
+            self.compact(self.compaction.mark);
+            self.compaction = Compaction { mark: current, at: now };
+        }
+        if self.history.len() > MemoryStorage::MAX_HISTORY {
+            self.compact(current - MemoryStorage::MAX_HISTORY as u64 / 2);
+        }
+    }
+
+    fn compact(&mut self, revision: u64) {
+        self.history.compact(revision);
+        let oldest = self.history.oldest();
+        for follower in self.followers.iter().filter_map(|registered| registered.follower.upgrade()) {
+            follower.compacted(oldest.saturating_sub(1));
+        }
+    }
+}
+
+/// What is done at once needs no future of its own.
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Storage for MemoryStorage {
+    fn current_revision(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
+        ready(Ok(self.shared.lock().history.revision()))
+    }
+
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<Stored>>, StorageError>> {
+        ready(Ok(self.shared.lock().history.get(key).cloned()))
+    }
+
+    fn list<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Result<Page, StorageError>> {
+        let view = self.shared.lock().history.view(range.at);
+        ready(view.map(|view| view.read(range)))
+    }
+
+    fn create<'a>(
+        &'a self,
+        key: &'a str,
+        document: Document,
+    ) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
+        let change = self.write(key, |history| match history.get(key) {
+            Some(existing) => Err(StorageError::Exists(Arc::clone(existing))),
+            None => Ok(history.put(key, document)),
+        });
+        ready(change.map(after))
+    }
+
+    fn update<'a>(
+        &'a self,
+        key: &'a str,
+        expected: u64,
+        document: Document,
+    ) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
+        let change = self.write(key, |history| {
+            history.check(key, expected)?;
+            Ok(history.put(key, document))
+        });
+        ready(change.map(after))
+    }
+
+    fn delete<'a>(&'a self, key: &'a str, expected: u64) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
+        let change = self.write(key, |history| {
+            history.check(key, expected)?;
+            history.remove(key).ok_or(StorageError::NotFound)
+        });
+        ready(change.map(|change| {
+            let last = change.previous.as_ref().expect("a removal has a version before");
+            Arc::new(last.at(change.revision))
+        }))
+    }
+
+    fn watch<'a>(&'a self, prefix: &'a str, after: u64) -> BoxFuture<'a, Result<ChangeStream, StorageError>> {
+        ready(watch::open(&self.shared, prefix, after))
+    }
+
+    fn follow<'a>(
+        &'a self,
+        prefix: &'a str,
+        follower: Weak<dyn Follower>,
+    ) -> BoxFuture<'a, Result<(), StorageError>> {
+        let mut state = self.shared.lock();
+        if let Some(told) = follower.upgrade() {
+            let everything = Range { prefix: prefix.to_owned(), ..Range::default() };
+            let page = state.history.view(None).map(|view| view.read(&everything));
+            match page {
+                Ok(page) => told.reset(page.revision, page.items),
+                Err(error) => return ready(Err(error)),
+            }
+            state.followers.retain(|known| !Weak::ptr_eq(&known.follower, &follower));
+            state.followers.push(Registered { prefix: prefix.into(), follower });
+        }
+        ready(Ok(()))
+    }
+
+    fn compact(&self, revision: u64) -> BoxFuture<'_, Result<(), StorageError>> {
+        let mut state = self.shared.lock();
+        let current = state.history.revision();
+        if revision > current {
+            return ready(Err(StorageError::Future { current }));
+        }
+        state.compact(revision);
+        drop(state);
+        self.shared.published.send_modify(|_| ());
+        ready(Ok(()))
+    }
+}
+
+fn after(change: Arc<Change>) -> Arc<Stored> {
+    Arc::clone(change.current.as_ref().expect("a write that stores has a version after"))
+}

@@ -1,0 +1,189 @@
+//! Which objects a request is about: a scope and two selectors, narrowed to the smallest range of keys.
+
+use kube_informer_wire::{FieldSelector, LabelSelector, Lookup};
+
+use super::request::{Resource, Scope};
+use crate::storage::{Attributes, Stored};
+
+/// What a request selects.
+#[derive(Debug, Clone)]
+pub(super) struct Filter {
+    /// Narrowed: a selector on one name or one namespace is part of it.
+    scope: Scope,
+    /// What keys in scope start with; for one object its whole key.
+    prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    namespaced: bool,
+    contradictory: bool,
+}
+
+impl Filter {
+    pub(super) fn new(
+        resource: &Resource,
+        scope: &Scope,
+        labels: &LabelSelector,
+        fields: &FieldSelector,
+    ) -> Self {
+        let scope = narrow(resource, scope, fields);
+        let prefix = match &scope {
+            Scope::All => resource.prefix.clone(),
+            Scope::Namespace(namespace) => format!("{}{namespace}/", resource.prefix),
+            Scope::Object { namespace: Some(namespace), name } => {
+                format!("{}{namespace}/{name}", resource.prefix)
+            }
+            Scope::Object { namespace: None, name } => format!("{}{name}", resource.prefix),
+        };
+        Self {
+            // A `/` in a selector value could name a key of another namespace; no object has such a name.
+            contradictory: !is_path_safe(&scope),
+            scope,
+            prefix,
+            labels: labels.clone(),
+            fields: fields.clone(),
+            namespaced: resource.namespaced,
+        }
+    }
+
+    pub(super) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// What every key in scope starts with.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The key, if the scope is one object.
+    pub(super) fn single(&self) -> Option<&str> {
+        matches!(self.scope, Scope::Object { .. }).then_some(&*self.prefix)
+    }
+
+    /// Whether there are selectors: then nobody knows how many objects remain.
+    pub(super) fn has_selectors(&self) -> bool {
+        !self.labels.is_everything() || !self.fields.is_everything()
+    }
+
+    pub(super) fn selects(&self, stored: &Stored) -> bool {
+        let in_scope = match self.scope {
+            Scope::Object { .. } => *stored.key == *self.prefix,
+            _ => stored.key.starts_with(&*self.prefix),
+        };
+        in_scope
+            && !self.contradictory
+            && self.labels.matches(stored.document.attributes())
+            && (self.fields.is_everything()
+                || self.fields.matches(&Fields { stored, namespaced: self.namespaced }))
+    }
+}
+
+/// Selectors on name and namespace become part of the scope. They stay in the selector too: a contradiction selects nothing.
+fn narrow(resource: &Resource, scope: &Scope, fields: &FieldSelector) -> Scope {
+    let name = fields.required("metadata.name").filter(|name| !name.is_empty());
+    let namespace = match scope {
+        Scope::Object { .. } => return scope.clone(),
+        Scope::Namespace(namespace) => Some(namespace.as_str()),
+        Scope::All if resource.namespaced => {
+            fields.required("metadata.namespace").filter(|ns| !ns.is_empty())
+        }
+        Scope::All => None,
+    };
+    match (name, namespace) {
+        (Some(name), namespace) if namespace.is_some() || !resource.namespaced => {
+            Scope::Object { namespace: namespace.map(str::to_owned), name: name.to_owned() }
+        }
+        (_, Some(namespace)) => Scope::Namespace(namespace.to_owned()),
+        (_, None) => Scope::All,
+    }
+}
+
+fn is_path_safe(scope: &Scope) -> bool {
+    match scope {
+        Scope::All => true,
+        Scope::Namespace(namespace) => !namespace.contains('/'),
+        Scope::Object { namespace, name } => {
+            !name.contains('/') && !namespace.as_deref().unwrap_or_default().contains('/')
+        }
+    }
+}
+
+impl Lookup for Attributes {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        self.label(key)
+    }
+}
+
+/// The selectable fields of an object: name and namespace from its key, the rest from its attributes.
+struct Fields<'a> {
+    stored: &'a Stored,
+    namespaced: bool,
+}
+
+impl Lookup for Fields<'_> {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        match key {
+            "metadata.name" => Some(self.stored.name()),
+            "metadata.namespace" => self.namespaced.then(|| self.stored.parent()),
+            other => self.stored.document.attributes().field(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Document;
+    use serde_json::json;
+
+    fn filter(scope: Scope, labels: &str, fields: &str) -> Filter {
+        let pods = Resource { prefix: "/pods/".to_owned(), namespaced: true, cached: true };
+        Filter::new(&pods, &scope, &labels.parse().unwrap(), &fields.parse().unwrap())
+    }
+
+    fn pod(key: &str) -> Stored {
+        let document = json!({"metadata": {"labels": {"app": "web"}}});
+        let document = Document::encode(&document, [("spec.nodeName", "n1")]).unwrap();
+        Stored { key: key.into(), revision: 1, document }
+    }
+
+    #[test]
+    fn a_namespace_ends_at_its_slash() {
+        let one = filter(Scope::Namespace("a".to_owned()), "", "");
+        assert!(one.selects(&pod("/pods/a/x")));
+        assert!(!one.selects(&pod("/pods/ab/x")));
+    }
+
+    #[test]
+    fn name_and_namespace_narrow_the_scope() {
+        assert_eq!(filter(Scope::All, "", "metadata.namespace=a").prefix(), "/pods/a/");
+        assert_eq!(filter(Scope::All, "", "metadata.name=x").single(), None);
+        assert_eq!(
+            filter(Scope::All, "", "metadata.name=x,metadata.namespace=a").single(),
+            Some("/pods/a/x")
+        );
+        assert_eq!(
+            filter(Scope::Namespace("a".to_owned()), "", "metadata.name=x").single(),
+            Some("/pods/a/x")
+        );
+        assert_eq!(filter(Scope::All, "", "metadata.namespace!=a").prefix(), "/pods/");
+    }
+
+    #[test]
+    fn a_contradiction_selects_nothing() {
+        let contradiction = filter(Scope::Namespace("a".to_owned()), "", "metadata.namespace=b");
+        assert!(!contradiction.selects(&pod("/pods/a/x")));
+        let traversal = filter(Scope::All, "", "metadata.namespace=a/x");
+        assert!(!traversal.selects(&pod("/pods/a/x/y")));
+    }
+
+    #[test]
+    fn selectors_look_at_attributes() {
+        assert!(filter(Scope::All, "app=web", "spec.nodeName=n1").selects(&pod("/pods/a/x")));
+        assert!(!filter(Scope::All, "app=db", "").selects(&pod("/pods/a/x")));
+        assert!(!filter(Scope::All, "", "spec.nodeName=n2").selects(&pod("/pods/a/x")));
+        assert!(
+            filter(Scope::All, "", "status.phase=").selects(&pod("/pods/a/x")),
+            "a missing field is empty"
+        );
+    }
+}

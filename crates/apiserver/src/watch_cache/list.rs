@@ -1,0 +1,232 @@
+//! LIST and GET: from the cache, or from the store when the cache may not or cannot answer.
+
+use std::sync::Arc;
+
+use super::WatchCache;
+use super::error::ReadError;
+use super::filter::Filter;
+use super::request::{ListAnswer, ListRequest, RevisionOption, Scope};
+use super::shared::Snapshot;
+use crate::continue_token::{ContinueToken, Maker};
+use crate::delegate::{Answerer, Consistency, ListOptions};
+use crate::storage::{Range, StorageError, Stored, Tree, scan};
+
+/// The largest page asked of the store while a selector leaves pages short.
+const MAX_STORAGE_PAGE: usize = 10_000;
+
+/// A list whose options were understood.
+struct Query {
+    filter: Filter,
+    options: ListOptions,
+    limit: usize,
+    token: Option<ContinueToken>,
+}
+
+/// Part of a list, before it becomes an answer.
+struct Scanned {
+    items: Vec<Arc<Stored>>,
+    /// Whether an object, selected or not, follows the last one that was looked at.
+    more: bool,
+    /// How many objects follow, if that is known and means something.
+    remaining: Option<usize>,
+}
+
+impl WatchCache {
+    /// One object, or `None`.
+    ///
+    /// Without a version the store is read; with one the cache, once it is that new.
+    pub async fn get(
+        &self,
+        scope: &Scope,
+        revision: RevisionOption,
+    ) -> Result<Option<Arc<Stored>>, ReadError> {
+        let filter = self.filter(scope, &Default::default(), &Default::default());
+        let Some(key) = filter.single() else { return Ok(None) };
+        if !self.cached() || revision == RevisionOption::Unset || !self.is_ready() {
+            if let RevisionOption::At(requested) = revision {
+                self.check_storage_reached(requested).await?;
+            }
+            return Ok(self.storage.get(key).await?);
+        }
+        if let RevisionOption::At(requested) = revision {
+            self.shared.reached(requested).await?;
+        }
+        Ok(self.shared.lock().tree.get(key).cloned())
+    }
+
+    /// A list.
+    pub async fn list(&self, request: &ListRequest) -> Result<ListAnswer, ReadError> {
+        let query = self.query(request)?;
+        let consistency = query.options.consistency();
+        if !self.cached() || query.options.answerer(self.shared.options.gates) == Answerer::Storage {
+            return self.list_from_storage(&query, consistency).await;
+        }
+        if let Err(not_ready) = self.check_ready() {
+            let small = query.limit > 0 && !query.filter.has_selectors();
+            return if small { self.list_from_storage(&query, consistency).await } else { Err(not_ready) };
+        }
+        match self.snapshot(consistency).await? {
+            Some(snapshot) => Ok(query.answer(&snapshot, consistency)),
+            None => self.list_from_storage(&query, consistency).await,
+        }
+    }
+
+    fn query(&self, request: &ListRequest) -> Result<Query, ReadError> {
+        let filter = self.filter(&request.scope, &request.labels, &request.fields);
+        let token = request.continue_token.as_deref().filter(|token| !token.is_empty());
+        let token = token.map(ContinueToken::decode).transpose().map_err(ReadError::InvalidContinue)?;
+        if token.is_some() && matches!(request.revision, RevisionOption::At(_)) {
+            return Err(ReadError::ContinueWithVersion);
+        }
+        let options = ListOptions {
+            revision: request.revision,
+            revision_match: request.revision_match,
+            limited: request.limit > 0,
+            continue_at: token.as_ref().map(|token| token.revision),
+            single: filter.single().is_some(),
+        };
+        Ok(Query { filter, options, limit: request.limit, token })
+    }
+
+    /// The state to show, or `None` if the store must be asked after all.
+    async fn snapshot(&self, consistency: Consistency) -> Result<Option<Snapshot>, ReadError> {
+        match consistency {
+            Consistency::Any => {}
+            Consistency::NotOlderThan(revision) => self.shared.reached(revision).await?,
+            Consistency::Latest => {
+                let current = self.storage.current_revision().await?;
+                if self.shared.reached(current).await.is_err() {
+                    return Ok(None);
+                }
+            }
+            Consistency::Exact(revision) => {
+                self.shared.reached(revision).await?;
+                let past = self.shared.lock().window.past(revision);
+                return Ok(past.map(|past| Snapshot { tree: past.tree(), revision }));
+            }
+        }
+        self.shared.snapshot().map(Some)
+    }
+
+    /// Reads the store in pages until the limit is full: a selector may leave a page short.
+    async fn list_from_storage(
+        &self,
+        query: &Query,
+        consistency: Consistency,
+    ) -> Result<ListAnswer, ReadError> {
+        if let Consistency::NotOlderThan(requested) = consistency {
+            self.check_storage_reached(requested).await?;
+        }
+        let at = if let Consistency::Exact(revision) = consistency { Some(revision) } else { None };
+        let start = query.start().map(|start| format!("{}{start}", query.filter.prefix()));
+        let mut range = Range { prefix: query.filter.prefix().to_owned(), start, at, limit: query.limit };
+        if query.filter.single().is_some() {
+            return self.look_up_in_storage(query, range).await;
+        }
+        let mut items = Vec::new();
+        loop {
+            let page = self.storage.list(&range).await.map_err(|error| query.expired(error))?;
+            let mut last = None;
+            let mut unread = page.items.len() + page.remaining;
+            for stored in page.items {
+                unread -= 1;
+                last = Some(Arc::clone(&stored.key));
+                if query.filter.selects(&stored) {
+                    items.push(stored);
+                }
+                if query.is_full(&items) {
+                    break;
+                }
+            }
+            if unread == 0 || query.is_full(&items) {
+                let scanned = Scanned { items, more: unread > 0, remaining: Some(unread) };
+                return Ok(query.finish(scanned, page.revision, Maker::Storage));
+            }
+            range.start = last.map(|key| format!("{key}\0"));
+            range.at = Some(page.revision);
+            range.limit = (range.limit * 2).min(MAX_STORAGE_PAGE);
+        }
+    }
+
+    /// A key is the first of all keys that start with it.
+    async fn look_up_in_storage(&self, query: &Query, range: Range) -> Result<ListAnswer, ReadError> {
+        let first = Range { limit: 1, ..range };
+        let page = self.storage.list(&first).await.map_err(|error| query.expired(error))?;
+        let items = page.items.into_iter().filter(|stored| query.filter.selects(stored)).collect();
+        Ok(query.finish(Scanned { items, more: false, remaining: None }, page.revision, Maker::Storage))
+    }
+
+    pub(super) async fn check_storage_reached(&self, requested: u64) -> Result<(), ReadError> {
+        let current = self.storage.current_revision().await?;
+        if current >= requested {
+            return Ok(());
+        }
+        Err(ReadError::TooLarge { requested, current, retry_after: None })
+    }
+}
+
+impl Query {
+    fn start(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| &*token.start)
+    }
+
+    fn is_full(&self, items: &[Arc<Stored>]) -> bool {
+        self.limit > 0 && items.len() >= self.limit
+    }
+
+    fn answer(&self, snapshot: &Snapshot, consistency: Consistency) -> ListAnswer {
+        // The limit of a list that takes any state has always been ignored by caches, and clients count on it.
+        let limit = if consistency == Consistency::Any { 0 } else { self.limit };
+        let scanned = match self.filter.single() {
+            Some(key) => self.look_up(&snapshot.tree, key),
+            None => self.scan(&snapshot.tree, limit),
+        };
+        self.finish(scanned, snapshot.revision, Maker::Cache)
+    }
+
+    fn look_up(&self, tree: &Tree, key: &str) -> Scanned {
+        let items = tree.get(key).filter(|stored| self.filter.selects(stored)).cloned().into_iter().collect();
+        Scanned { items, more: false, remaining: None }
+    }
+
+    fn scan(&self, tree: &Tree, limit: usize) -> Scanned {
+        let prefix = self.filter.prefix();
+        let start = self.start().map(|start| format!("{prefix}{start}")).unwrap_or_default();
+        let mut found = scan(tree, prefix, &start);
+        let selected = found.by_ref().filter(|stored| self.filter.selects(stored));
+        let most = if limit == 0 { usize::MAX } else { limit };
+        let items: Vec<_> = selected.take(most).cloned().collect();
+        let more = found.next().is_some();
+        let remaining = (more && !self.filter.has_selectors()).then(|| found.count() + 1);
+        Scanned { items, more, remaining }
+    }
+
+    fn finish(&self, scanned: Scanned, revision: u64, maker: Maker) -> ListAnswer {
+        let Scanned { items, more, remaining } = scanned;
+        let token = items.last().filter(|_| more).map(|last| {
+            let last = last.key.strip_prefix(self.filter.prefix()).unwrap_or_default();
+            ContinueToken::after(last, revision as i64).encode(maker)
+        });
+        let known = token.is_some() && !self.filter.has_selectors();
+        let remaining = remaining.filter(|_| known).map(|count| count as u64);
+        ListAnswer { items, revision, continue_token: token, remaining }
+    }
+
+    /// What a store says, in the words of a list.
+    fn expired(&self, error: StorageError) -> ReadError {
+        match (error, &self.token) {
+            (StorageError::Compacted { .. }, None) => ReadError::ListExpired,
+            (StorageError::Compacted { .. }, Some(token)) => {
+                ReadError::ContinueExpired { replacement: token.inconsistent().encode(Maker::Storage) }
+            }
+            (StorageError::Future { current }, _) => {
+                let requested = match self.options.consistency() {
+                    Consistency::Exact(revision) => revision,
+                    _ => current,
+                };
+                ReadError::TooLarge { requested, current, retry_after: None }
+            }
+            (other, _) => other.into(),
+        }
+    }
+}

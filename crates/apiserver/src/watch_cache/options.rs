@@ -1,0 +1,46 @@
+//! Numbers of the cache, with the values Kubernetes uses.
+
+use std::time::Duration;
+
+use super::window::WindowSize;
+use crate::delegate::Gates;
+
+/// How a watch cache behaves. The default is what kube-apiserver 1.36 does.
+#[derive(Debug, Clone)]
+pub struct CacheOptions {
+    /// Which lists the cache answers.
+    pub gates: Gates,
+    /// The fewest changes the window has room for.
+    pub window_min: usize,
+    /// The most changes the window has room for. It bounds memory, and how far a slow watcher may fall behind.
+    pub window_max: usize,
+    /// How long a read waits for a version that is not there yet.
+    pub wait: Duration,
+    /// How often a watch gets a bookmark.
+    pub bookmark_period: Duration,
+    /// A watch shorter than an hour gets its last bookmark so long before its end.
+    pub bookmark_before_end: Duration,
+    /// Seed of the lengths of watches without a timeout.
+    pub seed: u64,
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self {
+            gates: Gates::default(),
+            window_min: 100,
+            window_max: 102_400,
+            wait: Duration::from_secs(3),
+            bookmark_period: Duration::from_secs(60),
+            bookmark_before_end: Duration::from_secs(2),
+            seed: 0,
+        }
+    }
+}
+
+impl CacheOptions {
+    pub(super) fn window(&self) -> WindowSize {
+        let period = self.bookmark_period + Duration::from_secs(15);
+        WindowSize { min: self.window_min.max(1), max: self.window_max.max(self.window_min).max(1), period }
+    }
+}

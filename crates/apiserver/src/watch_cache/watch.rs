@@ -1,0 +1,116 @@
+//! WATCH: from where a stream starts, and what it begins with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::WatchCache;
+use super::error::ReadError;
+use super::filter::Filter;
+use super::initial::InitialState;
+use super::request::{RevisionOption, WatchRequest};
+use super::schedule::Schedule;
+use super::seat::Seat;
+use super::stream::{CachedWatch, StoredWatch, WatchStream};
+use crate::storage::{Range, StorageError};
+
+impl WatchCache {
+    /// A watch.
+    ///
+    /// Failures that clients expect inside the stream (a version that is too old, or too new for an initial state) are there. An error here
+    /// means that there is no stream.
+    pub async fn watch(&self, request: &WatchRequest) -> Result<WatchStream, ReadError> {
+        let opened = if self.cached() { self.open(request).await } else { self.open_stored(request).await };
+        match opened {
+            Err(error @ ReadError::NotReady { .. }) => Err(error),
+            Err(error) => Ok(WatchStream::failed(error)),
+            Ok(stream) => Ok(stream),
+        }
+    }
+
+    async fn open(&self, request: &WatchRequest) -> Result<WatchStream, ReadError> {
+        self.check_ready()?;
+        let needed = match request.revision {
+            RevisionOption::Unset => self.storage.current_revision().await?,
+            RevisionOption::Any => 0,
+            RevisionOption::At(revision) => revision,
+        };
+        if request.initial_events {
+            self.shared.reached(needed).await?;
+        }
+        let filter = Arc::new(self.filter(&request.scope, &request.labels, &request.fields));
+        let (mut state, revision) = self.shared.lock_at();
+        state.check_ready()?;
+        let length = self.length(request, &mut state.rng);
+        let (after, position) = match request.revision {
+            _ if request.initial_events => (revision, state.window.end()),
+            RevisionOption::Any => (revision, state.window.end()),
+            RevisionOption::Unset | RevisionOption::At(_) => {
+                let oldest = state.window.oldest();
+                let position = state.window.after(needed);
+                (needed, position.ok_or(ReadError::WatchExpired { requested: needed, oldest })?)
+            }
+        };
+        let initial = request.initial_events.then(|| InitialState::new(state.tree.clone(), &filter));
+        let id = state.watchers.add(&filter, position);
+        drop(state);
+        let end_mark = (request.initial_events && request.mark_initial_end).then_some(revision);
+        let schedule = self.schedule(request, length, true);
+        let seat = Seat::new(Arc::clone(&self.shared), filter, id);
+        Ok(WatchStream::cached(CachedWatch::new(seat, after, initial, end_mark, schedule)))
+    }
+
+    /// A watch of a resource without a cache: the store itself is read and watched.
+    async fn open_stored(&self, request: &WatchRequest) -> Result<WatchStream, ReadError> {
+        let filter = Arc::new(self.filter(&request.scope, &request.labels, &request.fields));
+        if let (RevisionOption::At(requested), true) = (request.revision, request.initial_events) {
+            self.check_storage_reached(requested).await?;
+        }
+        let (items, after) = match request.revision {
+            _ if request.initial_events => self.stored_state(&filter).await?,
+            RevisionOption::At(revision) => (Vec::new(), revision),
+            RevisionOption::Unset | RevisionOption::Any => {
+                (Vec::new(), self.storage.current_revision().await?)
+            }
+        };
+        let changes = self.storage.watch(filter.prefix(), after).await.map_err(expired)?;
+        let end_mark = (request.initial_events && request.mark_initial_end).then_some(after);
+        let (id, length) = {
+            let mut state = self.shared.lock();
+            (state.watchers.add(&filter, 0), self.length(request, &mut state.rng))
+        };
+        let seat = Seat::new(Arc::clone(&self.shared), filter, id);
+        let schedule = self.schedule(request, length, false);
+        Ok(WatchStream::stored(StoredWatch::new(seat, changes, items, end_mark, schedule)))
+    }
+
+    async fn stored_state(
+        &self,
+        filter: &Filter,
+    ) -> Result<(Vec<Arc<crate::storage::Stored>>, u64), ReadError> {
+        let everything = Range { prefix: filter.prefix().to_owned(), ..Range::default() };
+        let page = self.storage.list(&everything).await?;
+        Ok((page.items.into_iter().filter(|stored| filter.selects(stored)).collect(), page.revision))
+    }
+
+    /// How long the watch lasts: as asked, or between half an hour and an hour.
+    fn length(&self, request: &WatchRequest, rng: &mut fastrand::Rng) -> Duration {
+        request.timeout.unwrap_or_else(|| Duration::from_secs(1800).mul_f64(1.0 + rng.f64()))
+    }
+
+    fn schedule(&self, request: &WatchRequest, length: Duration, periodic: bool) -> Schedule {
+        let options = &self.shared.options;
+        let bookmarks = request.allow_bookmarks && periodic;
+        let period = bookmarks.then_some(options.bookmark_period);
+        Schedule::new(Instant::now(), length, period, options.bookmark_before_end)
+    }
+}
+
+/// What a store says, in the words of a watch.
+pub(super) fn expired(error: StorageError) -> ReadError {
+    match error {
+        StorageError::Compacted { .. } => ReadError::StorageWatchExpired,
+        other => other.into(),
+    }
+}
