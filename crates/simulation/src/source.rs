@@ -21,6 +21,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+use tokio::sync::Notify;
 
 pub(crate) use connection::Blow;
 
@@ -60,8 +61,9 @@ pub(crate) enum Condition {
 /// The server. Shared by its clients and by the world around it.
 pub(crate) struct Source {
     state: Mutex<Server>,
-    /// Counts changes of anything a connection may wait for.
-    changed: tokio::sync::watch::Sender<u64>,
+    /// Told at each change of anything a connection may wait for. Wakes in the order of waiting, unlike a watch
+    /// channel, which would make every run another one.
+    changed: Notify,
     pub(crate) log: Arc<Log>,
     origin: Arc<Origin>,
 }
@@ -99,7 +101,7 @@ impl Source {
             log: Arc::clone(&log),
             origin: Arc::clone(&origin),
         };
-        Arc::new(Self { state: Mutex::new(server), changed: tokio::sync::watch::Sender::new(0), log, origin })
+        Arc::new(Self { state: Mutex::new(server), changed: Notify::new(), log, origin })
     }
 
     pub(crate) fn origin(&self) -> &Arc<Origin> {
@@ -113,7 +115,7 @@ impl Source {
     /// Changes the server and lets every connection know.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Server) -> R) -> R {
         let result = change(&mut self.lock());
-        self.changed.send_modify(|count| *count += 1);
+        self.changed.notify_waiters();
         result
     }
 

@@ -5,13 +5,12 @@ use crate::totals::Fault;
 use futures_util::{StreamExt, stream};
 use kube_informer::{ListWatchError, WatchEvent, WatchOptions, WatchStream};
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::watch::Receiver, time::Instant};
+use tokio::time::Instant;
 
 /// The client's end of a connection; the server forgets it when this is dropped.
 struct Watching {
     source: Arc<Source>,
     id: u64,
-    changed: Receiver<u64>,
     ended: bool,
 }
 
@@ -29,7 +28,7 @@ pub(super) async fn answer(
 ) -> Result<WatchStream, ListWatchError> {
     let trap = source.arrive(Request::Watch(&options)).await?;
     let id = source.lock().open(client, namespace, &options, trap)?;
-    let watching = Watching { changed: source.changed.subscribe(), source, id, ended: false };
+    let watching = Watching { source, id, ended: false };
     Ok(stream::unfold(watching, |mut watching| async { Some((watching.next().await?, watching)) }).boxed())
 }
 
@@ -116,26 +115,27 @@ impl Watching {
             Delay::Time(time) => tokio::time::sleep(time).await,
         }
         loop {
-            self.changed.mark_unchanged();
+            let mut changed = std::pin::pin!(self.source.changed.notified());
+            // Waits from here on, so that no change is missed after looking.
+            changed.as_mut().enable();
             let next = self.source.lock().next(self.id);
             match next {
                 Next::Event(event) => return Some(Ok(*event)),
-                Next::Fail(error) => {
-                    self.ended = true;
-                    return Some(Err(error));
-                }
-                Next::End => {
-                    self.ended = true;
-                    return None;
-                }
-                Next::Wait => self.wait().await,
+                Next::Fail(error) => return self.end(Some(Err(error))),
+                Next::End => return self.end(None),
+                Next::Wait => self.until_due(changed).await,
                 Next::Never => std::future::pending().await,
             }
         }
     }
 
+    fn end(&mut self, last: Option<Result<WatchEvent, ListWatchError>>) -> Option<Result<WatchEvent, ListWatchError>> {
+        self.ended = true;
+        last
+    }
+
     /// Until something changes, or time is up.
-    async fn wait(&mut self) {
+    async fn until_due(&self, changed: impl Future<Output = ()>) {
         let deadline = self.source.lock().deadline(self.id);
         let up = async {
             match deadline {
@@ -145,8 +145,7 @@ impl Watching {
         };
         tokio::select! {
             biased;
-            // The sender lives as long as the source, which lives as long as we do.
-            _ = self.changed.changed() => {}
+            () = changed => {}
             () = up => {}
         }
     }
