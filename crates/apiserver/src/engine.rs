@@ -108,6 +108,11 @@ impl Engine {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
+    /// Now, in seconds since 1970.
+    pub(crate) fn now_seconds(&self) -> i64 {
+        Timestamp::try_from((self.clock)()).unwrap_or_default().as_second()
+    }
+
     /// Now, as objects show it.
     pub(crate) fn now_text(&self) -> String {
         self.text_in(0)

@@ -8,10 +8,13 @@ use serde::Serialize;
 
 use crate::registry::Resource;
 
-/// A Kubernetes `Status`, success or failure.
+/// A Kubernetes `Status`, success or failure. One pointer wide, because it is the error of nearly everything.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Status(Box<Content>);
+
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Status {
+struct Content {
     kind: &'static str,
     api_version: &'static str,
     metadata: ListMeta,
@@ -119,7 +122,7 @@ impl Status {
         message: impl Into<String>,
         details: Option<Details>,
     ) -> Self {
-        Self {
+        Self(Box::new(Content {
             kind: "Status",
             api_version: "v1",
             metadata: ListMeta::default(),
@@ -128,27 +131,22 @@ impl Status {
             reason,
             details,
             code: Some(code),
-        }
+        }))
     }
 
     /// The answer to a delete that left nothing to show.
     pub(crate) fn deleted(resource: &Resource, name: &str, uid: &str) -> Self {
         let details = Details { uid: uid.to_owned(), ..about(resource, name) };
-        Self {
-            kind: "Status",
-            api_version: "v1",
-            metadata: ListMeta::default(),
-            status: "Success",
-            message: String::new(),
-            reason: None,
-            details: Some(details),
-            code: None,
-        }
+        let mut status = Self::failure(200, None, "", Some(details));
+        (status.0.status, status.0.code) = ("Success", None);
+        status
     }
 
     /// The answer to a successful `binding` and similar posts.
     pub(crate) fn created() -> Self {
-        Self { status: "Success", code: Some(201), ..Self::failure(201, None, "", None) }
+        let mut status = Self::failure(201, None, "", None);
+        status.0.status = "Success";
+        status
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -332,7 +330,7 @@ impl Status {
                        created, modified, or deleted between the time the first chunk was returned and now may show up in the \
                        list.";
         let mut status = Self::expired(message);
-        status.metadata.continue_token = Some(replacement);
+        status.0.metadata.continue_token = Some(replacement);
         status
     }
 
@@ -377,12 +375,12 @@ impl Status {
     }
 
     pub(crate) fn code(&self) -> StatusCode {
-        self.code.and_then(|c| StatusCode::from_u16(c).ok()).unwrap_or(StatusCode::OK)
+        self.0.code.and_then(|c| StatusCode::from_u16(c).ok()).unwrap_or(StatusCode::OK)
     }
 
     /// For the `Retry-After` header.
     pub(crate) fn retry_after(&self) -> Option<u32> {
-        self.details.as_ref().and_then(|d| d.retry_after_seconds)
+        self.0.details.as_ref().and_then(|d| d.retry_after_seconds)
     }
 
     pub(crate) fn to_json(&self) -> Vec<u8> {

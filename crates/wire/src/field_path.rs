@@ -40,7 +40,12 @@ const LONGEST: usize = 128;
 impl FieldPath {
     /// The path of a field of the object itself, whatever its name.
     pub fn field(name: &str) -> Self {
-        Self { steps: vec![FieldStep::Name(name.to_owned())] }
+        Self::of([name])
+    }
+
+    /// The path of a field inside fields, whatever their names.
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { steps: names.into_iter().map(|name| FieldStep::Name(name.to_owned())).collect() }
     }
 
     /// The steps from the object to the field; at least one.

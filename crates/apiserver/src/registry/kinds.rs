@@ -1,5 +1,6 @@
 //! The table of built-in kinds, in the order of discovery.
 
+use super::columns::columns_for;
 use super::rules::rules_for;
 use super::{Resource, api_version};
 use crate::schema::types;
@@ -114,6 +115,7 @@ pub(super) fn built_in() -> impl Iterator<Item = Resource> {
         head: TypeHead::new(&api_version(row.group, row.version), row.kind),
         schema: types().kind(row.group, row.version, row.kind),
         rules: rules_for(row.group, row.kind),
+        columns: columns_for(row.group, row.kind),
     })
 }
 

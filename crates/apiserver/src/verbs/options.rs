@@ -70,8 +70,8 @@ pub(crate) struct ListOptions {
 }
 
 impl ListOptions {
-    /// Reads and validates. `watch_path` is the deprecated `/watch/` prefix, which forces a watch without setting the option, and
-    /// so goes without the defaults below.
+    /// Reads and validates. The deprecated `/watch/` prefix forces a watch without setting the option, and so goes without the
+    /// defaults of one.
     pub(crate) fn parse(query: &Query) -> Result<Self, Status> {
         let mut options = Self {
             label_selector: query.text("labelSelector").to_owned(),
@@ -178,7 +178,6 @@ pub(crate) enum FieldValidation {
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) field_validation: FieldValidation,
-    pub(crate) force: Option<bool>,
 }
 
 /// The longest name of a field manager.
@@ -188,8 +187,7 @@ impl WriteOptions {
     /// Reads and validates; `kind` is the name of the options in error messages. `force` belongs to apply patches alone.
     pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, Status> {
         let mut faults = Vec::new();
-        let force = query.get("force").map(truthy);
-        if kind == "PatchOptions" && force.is_some() {
+        if kind == "PatchOptions" && query.get("force").is_some() {
             faults.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
         let manager = query.text("fieldManager");
@@ -218,7 +216,7 @@ impl WriteOptions {
             }
         };
         match faults.as_slice() {
-            [] => Ok(Self { dry_run, field_validation, force }),
+            [] => Ok(Self { dry_run, field_validation }),
             faults => Err(Status::invalid_options(kind, faults)),
         }
     }

@@ -4,7 +4,7 @@
 //! the server does not model yet is listed, with the reason, in `tests/golden/SECOND_HALF.txt`; everything else must pass.
 //! These tests run in real time: silence on a socket can only be observed by waiting for it.
 
-pub mod exchange;
+pub(crate) mod exchange;
 mod matcher;
 mod run;
 mod stream;

@@ -2,7 +2,7 @@
 
 use super::SharedInformer;
 use crate::indexer::{Extract, Index, TypedIndex};
-use kube_informer_wire::{DecodeError, Object, Uid};
+use kube_informer_wire::{DecodeError, FieldPath, FieldPathError, Object, Uid};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
@@ -19,6 +19,9 @@ pub enum IndexError {
         /// The field.
         path: String,
     },
+    /// The path cannot be read.
+    #[error(transparent)]
+    Path(#[from] FieldPathError),
     /// The informer has stopped.
     #[error("the informer has stopped")]
     Stopped,
@@ -40,7 +43,7 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(move |object| Ok(values(&object.cast()).into_iter().collect()))
+        self.add_index(self.guarded(move |object| Ok(values(&object.cast()).into_iter().collect())))
     }
 
     /// An index over a few fields, read as `W`. An object that cannot be read as `W` is left out.
@@ -53,24 +56,18 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(move |object| Ok(values(&object.view::<W>()?).into_iter().collect()))
+        self.add_index(self.guarded(move |object| Ok(values(&object.view::<W>()?).into_iter().collect())))
     }
 
-    /// An index over the text of a field, such as `spec.nodeName`. Objects without it are left out.
+    /// An index over the text of a field, such as `spec.nodeName`, `spec.containers[*].image` or
+    /// `metadata.annotations[example.com/team]`. Objects without it are left out. The fields of all such
+    /// indexes are read in one pass over the bytes of an object.
     pub fn index_field(&self, path: &str) -> Result<Index<String>, IndexError> {
-        if self.core.transform.drops(path) {
+        let field: FieldPath = path.parse()?;
+        if self.core.transform.drops(&field) {
             return Err(IndexError::Dropped { path: path.to_owned() });
         }
-        let names: Vec<String> = path.split('.').map(str::to_owned).collect();
-        self.add_index(move |object| {
-            let whole: Value = object.view()?;
-            let field = names.iter().try_fold(&whole, |at, name| at.get(name));
-            Ok(match field {
-                None | Some(Value::Null) => Vec::new(),
-                Some(Value::String(text)) => vec![text.clone()],
-                Some(other) => vec![other.to_string()],
-            })
-        })
+        self.add_index(Extract::Field(field, |found| found.iter().filter_map(text).collect()))
     }
 
     /// An index over the value of a label. Objects without it are left out.
@@ -94,27 +91,42 @@ impl<T: 'static> SharedInformer<T> {
         index.expect("the index belongs to this informer").unreadable()
     }
 
-    fn add_index<V: Ord + Clone + Send + Sync + 'static>(
+    /// The function runs between two batches of the controller, which must survive it.
+    fn guarded<V>(
         &self,
         values: impl Fn(&Object<Value>) -> Result<Vec<V>, DecodeError> + Send + Sync + 'static,
-    ) -> Result<Index<V>, IndexError> {
-        if self.is_stopped() {
-            return Err(IndexError::Stopped);
-        }
+    ) -> Extract<V> {
         let telemetry = Arc::clone(self.core.tasks.telemetry());
-        // It runs between two batches of the controller, which must survive it.
-        let extract: Extract<V> = Arc::new(move |object| {
+        Extract::Object(Arc::new(move |object| {
             let values = catch_unwind(AssertUnwindSafe(|| values(object)));
             if values.is_err() {
                 telemetry.index_panicked(object.key());
             }
             values.ok()?.ok()
-        });
+        }))
+    }
+
+    fn add_index<V: Ord + Clone + Send + Sync + 'static>(
+        &self,
+        extract: Extract<V>,
+    ) -> Result<Index<V>, IndexError> {
+        if self.is_stopped() {
+            return Err(IndexError::Stopped);
+        }
         let handle = Index::new();
         let _between_batches = self.core.controller.between_batches();
         let mut store = self.core.controller.indexer.begin();
         store.add_index(Box::new(TypedIndex::new(handle, extract)));
         store.publish();
         Ok(handle)
+    }
+}
+
+/// A value as an index files it: a text as it is, anything else as JSON, nothing for null.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
     }
 }

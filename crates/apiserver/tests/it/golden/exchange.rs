@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpStream;
 
 /// Sends what a scenario's `request` describes. The answer's body is unread.
-pub async fn send(address: SocketAddr, request: &Value) -> Result<http::Response<Incoming>, String> {
+pub(crate) async fn send(address: SocketAddr, request: &Value) -> Result<http::Response<Incoming>, String> {
     let trouble = |e: &dyn std::fmt::Display| format!("exchange: {e}");
     let stream = TcpStream::connect(address).await.map_err(|e| trouble(&e))?;
     let (mut sender, connection) =
@@ -45,7 +45,7 @@ fn build(address: SocketAddr, request: &Value) -> Result<http::Request<Full<Byte
 }
 
 /// The parts of an answer that can be compared.
-pub async fn read(response: http::Response<Incoming>) -> Result<Map<String, Value>, String> {
+pub(crate) async fn read(response: http::Response<Incoming>) -> Result<Map<String, Value>, String> {
     let mut got = head(&response);
     let body = response.into_body().collect().await.map_err(|e| format!("body: {e}"))?.to_bytes();
     if body.starts_with(b"k8s\0") {
@@ -59,7 +59,7 @@ pub async fn read(response: http::Response<Incoming>) -> Result<Map<String, Valu
 }
 
 /// Status and headers; several headers of one name become a list.
-pub fn head(response: &http::Response<Incoming>) -> Map<String, Value> {
+pub(crate) fn head(response: &http::Response<Incoming>) -> Map<String, Value> {
     let mut headers = Map::new();
     for name in response.headers().keys() {
         let mut values =

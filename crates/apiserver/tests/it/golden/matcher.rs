@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::value::{Variables, substitute, substitute_text};
 
 /// Where and how an answer differs.
-pub type Mismatch = String;
+pub(crate) type Mismatch = String;
 
 fn differs(path: &str, expected: impl std::fmt::Display, got: &Value) -> Mismatch {
     let mut line = format!("{path}: expected {expected:.300} got {:.600}", got.to_string());
@@ -17,7 +17,7 @@ fn differs(path: &str, expected: impl std::fmt::Display, got: &Value) -> Mismatc
 }
 
 /// Whether `got` fits `want`; binds variables only if it does.
-pub fn fits(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -> bool {
+pub(crate) fn fits(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -> bool {
     let mut trial = variables.clone();
     let fits = compare(want, got, &mut trial, "", loose).is_ok();
     if fits {
@@ -27,7 +27,7 @@ pub fn fits(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -
 }
 
 /// Compares; `loose` lets objects have more keys than are expected.
-pub fn compare(
+pub(crate) fn compare(
     want: &Value,
     got: &Value,
     variables: &mut Variables,
@@ -159,7 +159,7 @@ fn whole(pattern: &str, text: &str) -> bool {
 }
 
 /// `a < b <= c` over variables.
-pub fn check_assertion(line: &str, variables: &Variables) -> Result<(), Mismatch> {
+pub(crate) fn check_assertion(line: &str, variables: &Variables) -> Result<(), Mismatch> {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\s+").expect("a valid pattern"));
     let words: Vec<&str> = WORDS.split(line.trim()).collect();
     let number = |name: &str| {

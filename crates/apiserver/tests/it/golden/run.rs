@@ -24,7 +24,7 @@ struct Run {
 }
 
 /// Replays a scenario; the error says at which step the server differs, and how.
-pub async fn run(address: SocketAddr, scenario: &Value, seed: u64) -> Result<(), Mismatch> {
+pub(crate) async fn run(address: SocketAddr, scenario: &Value, seed: u64) -> Result<(), Mismatch> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let letters: String = (0..4).map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())])).collect();
     let suffix = format!("{letters}{:04}", rng.u32(0..10_000));
@@ -97,8 +97,8 @@ impl Run {
                 }
             }
         }
-        let assertions = step["assert"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        assertions.map(|line| check_assertion(line, variables)).collect()
+        let mut assertions = step["assert"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        assertions.try_for_each(|line| check_assertion(line, variables))
     }
 
     /// Sends one request, waiting out 429 as clients do.

@@ -18,23 +18,23 @@ enum Item {
     End,
 }
 
-pub struct Stream {
+pub(crate) struct Stream {
     items: mpsc::UnboundedReceiver<Item>,
     ended: bool,
     reader: AbortHandle,
 }
 
 /// How a step reads.
-pub struct Reading<'a> {
-    pub count: usize,
-    pub seconds: f64,
-    pub end: Option<&'a str>,
-    pub quiet: f64,
-    pub ignore: Vec<&'a str>,
+pub(crate) struct Reading<'a> {
+    pub(crate) count: usize,
+    pub(crate) seconds: f64,
+    pub(crate) end: Option<&'a str>,
+    pub(crate) quiet: f64,
+    pub(crate) ignore: Vec<&'a str>,
 }
 
 impl Stream {
-    pub fn open(response: http::Response<Incoming>) -> Self {
+    pub(crate) fn open(response: http::Response<Incoming>) -> Self {
         let (sender, items) = mpsc::unbounded_channel();
         let content_type =
             response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -44,7 +44,7 @@ impl Stream {
     }
 
     /// Takes so many events, and then what `end` asks for.
-    pub async fn read(&mut self, how: &Reading<'_>) -> Result<Vec<Value>, String> {
+    pub(crate) async fn read(&mut self, how: &Reading<'_>) -> Result<Vec<Value>, String> {
         let deadline = Instant::now() + Duration::from_secs_f64(how.seconds);
         let mut events: Vec<Value> = Vec::new();
         while how.end.is_some() || events.len() < how.count {
@@ -138,7 +138,7 @@ fn split_frames(buffer: &mut BytesMut) -> Result<Option<Value>, String> {
 }
 
 /// Magic number and type of an enveloped object; the object itself stays opaque.
-pub fn envelope(bytes: &[u8]) -> Result<Value, String> {
+pub(crate) fn envelope(bytes: &[u8]) -> Result<Value, String> {
     let (magic, rest) = bytes.split_at_checked(4).ok_or("protobuf: shorter than its magic number")?;
     let unknown = if magic == b"k8s\0" { fields(rest)? } else { BTreeMap::new() };
     let meta = unknown.get(&1).map(|m| fields(m)).transpose()?.unwrap_or_default();

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
-pub type Variables = BTreeMap<String, Value>;
+pub(crate) type Variables = BTreeMap<String, Value>;
 
 /// Replaces variables in every string and key inside `value`.
-pub fn substitute(value: &Value, variables: &Variables) -> Result<Value, String> {
+pub(crate) fn substitute(value: &Value, variables: &Variables) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(substitute_text(text, variables)?),
         Value::Array(items) => {
@@ -24,14 +24,14 @@ pub fn substitute(value: &Value, variables: &Variables) -> Result<Value, String>
     })
 }
 
-pub fn substitute_text(text: &str, variables: &Variables) -> Result<String, String> {
+pub(crate) fn substitute_text(text: &str, variables: &Variables) -> Result<String, String> {
     static PATTERN: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\$\{(\w+)([+-]\d+)?\}").expect("a valid pattern"));
     let mut unbound = None;
     let filled = PATTERN.replace_all(text, |found: &Captures<'_>| {
-        let value = variables.get(&found[1]).and_then(|v| match v {
-            Value::String(s) => Some(s.clone()),
-            other => Some(other.to_string()),
+        let value = variables.get(&found[1]).map(|v| match v {
+            Value::String(s) => s.clone(),
+            other => other.to_string(),
         });
         let shifted = match (value, found.get(2)) {
             (Some(value), None) => Some(value),
