@@ -35,6 +35,8 @@ pub(super) struct Connection {
     pub(super) initial: VecDeque<Arc<Written>>,
     /// The version that the end of the initial state announces, until it is announced.
     pub(super) complete: Option<u64>,
+    /// It never is.
+    pub(super) endless: bool,
     bookmarks: bool,
     pub(super) deadline: Option<Instant>,
     pub(super) break_after: Option<usize>,
@@ -118,7 +120,7 @@ impl Server {
     /// What a connection does next.
     pub(super) fn next(&mut self, id: u64) -> Next {
         let (epoch, floor, current) = (self.history.epoch(), self.history.floor, self.history.version);
-        let (no_end, eager) = (self.has(Condition::NoEndBookmark), self.has(Condition::EagerBookmarks));
+        let eager = self.has(Condition::EagerBookmarks);
         let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
         if connection.stalled {
             return Next::Never;
@@ -138,8 +140,7 @@ impl Server {
             return event(watched(&self.origin, &write), WatchEvent::Added);
         }
         let client = connection.client;
-        if let Some(version) = connection.complete.filter(|_| !no_end) {
-            connection.complete = None;
+        if let Some(version) = connection.complete.take_if(|_| !connection.endless) {
             self.told(client, epoch, version);
             return bookmark(version, true);
         }

@@ -65,7 +65,8 @@ impl Server {
                 connection.initial = self.objects(chosen, namespace.as_deref()).into();
                 connection.cursor = chosen;
                 connection.complete = streaming.then_some(chosen);
-                if streaming && self.has(Condition::NoEndBookmark) {
+                connection.endless = streaming && self.has(Condition::NoEndBookmark);
+                if connection.endless {
                     self.log.strike(Fault::NoEndBookmark);
                 }
             }
@@ -114,11 +115,12 @@ impl Watching {
             Delay::Turn => tokio::task::yield_now().await,
             Delay::Time(time) => tokio::time::sleep(time).await,
         }
+        let source = Arc::clone(&self.source);
         loop {
-            let mut changed = std::pin::pin!(self.source.changed.notified());
+            let mut changed = std::pin::pin!(source.changed.notified());
             // Waits from here on, so that no change is missed after looking.
             changed.as_mut().enable();
-            let next = self.source.lock().next(self.id);
+            let next = source.lock().next(self.id);
             match next {
                 Next::Event(event) => return Some(Ok(*event)),
                 Next::Fail(error) => return self.end(Some(Err(error))),
