@@ -27,6 +27,9 @@ use tokio::task::{JoinHandle, JoinSet};
 /// Nothing that ends an informer or a handler may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// A slow reader may take this long to read what is left.
+const READING: Duration = Duration::from_secs(100_000);
+
 /// An informer under test.
 pub(crate) struct Subject {
     name: String,
@@ -182,7 +185,7 @@ impl Subject {
         let mut ended = Vec::new();
         for handler in handlers {
             let tape = handler.stopped(&log);
-            match tokio::time::timeout(PATIENCE, tape).await {
+            match tokio::time::timeout(READING, tape).await {
                 Ok(tape) => ended.push(tape),
                 Err(_) => log.fail(format_args!("a handler of {name} outlives it")),
             }
