@@ -212,10 +212,13 @@ impl Core {
     }
 }
 
-/// The last handle is gone: nobody will stop this any more, so it stops here.
+/// The last handle is gone: nobody will stop this any more, so it stops here. After a stop that drains, streams
+/// may still take what is left.
 impl Drop for Core {
     fn drop(&mut self) {
-        tasks::close_listeners(&self.controller, Stop::Drop);
+        if !self.tasks.is_stopped() {
+            tasks::close_listeners(&self.controller, Stop::Drop);
+        }
     }
 }
 
