@@ -81,7 +81,9 @@ impl Engine {
     }
 
     pub(crate) fn cache(&self, resource: &Resource) -> Result<&WatchCache, Status> {
-        self.caches.get(&resource.storage_prefix()).ok_or_else(|| Status::internal("no cache for this resource"))
+        self.caches
+            .get(&resource.storage_prefix())
+            .ok_or_else(|| Status::internal("no cache for this resource"))
     }
 
     /// The caches of a resource by plural name, or of all.
@@ -106,6 +108,11 @@ impl Engine {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
+    /// Now, in seconds since 1970.
+    pub(crate) fn now_seconds(&self) -> i64 {
+        Timestamp::try_from((self.clock)()).unwrap_or_default().as_second()
+    }
+
     /// Now, as objects show it.
     pub(crate) fn now_text(&self) -> String {
         self.text_in(0)
@@ -127,7 +134,8 @@ impl Engine {
     /// An object as it is stored, with what selectors will look at.
     pub(crate) fn document(&self, resource: &Resource, object: &Object) -> Result<Document, Status> {
         let fields = resource.rules.fields.values(object);
-        Document::encode(object.value(), fields.iter().map(|(label, value)| (*label, value.as_str()))).map_err(Status::internal)
+        Document::encode(object.value(), fields.iter().map(|(label, value)| (*label, value.as_str())))
+            .map_err(Status::internal)
     }
 
     /// The answer to a write that the store refused for a reason of its own.

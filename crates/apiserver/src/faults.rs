@@ -61,7 +61,9 @@ impl FaultRule {
     }
 
     fn fits(&self, verb: Verb, plural: &str) -> bool {
-        self.left > 0 && self.verb.is_none_or(|v| v == verb) && self.resource.as_deref().is_none_or(|r| r == plural)
+        self.left > 0
+            && self.verb.is_none_or(|v| v == verb)
+            && self.resource.as_deref().is_none_or(|r| r == plural)
     }
 }
 
@@ -93,7 +95,9 @@ impl Fault {
                 Some(Status::too_many_requests("Too many requests, please try again later.", retry_after))
             }
             Self::InternalError => Some(Status::internal("fault injected")),
-            Self::Unavailable => Some(Status::unavailable("fault injected: the server is currently unable to handle the request")),
+            Self::Unavailable => Some(Status::unavailable(
+                "fault injected: the server is currently unable to handle the request",
+            )),
             Self::Timeout => Some(Status::deadline_exceeded()),
             Self::Delay(_) => None,
         }

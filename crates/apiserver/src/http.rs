@@ -2,11 +2,14 @@
 
 mod answer;
 mod body;
+mod discovery;
+mod frames;
 mod gzip;
 mod handler;
 mod negotiate;
 mod probes;
 mod route;
+mod table;
 mod verb;
 
 pub(crate) use body::AnswerBody;

@@ -15,8 +15,8 @@ mod storage;
 mod verbs;
 mod watch_cache;
 
-pub use delegate::Gates;
 pub use crate::http::Verb;
+pub use delegate::Gates;
 pub use faults::Fault;
 pub use faults::FaultRule;
 pub use faults::Faults;

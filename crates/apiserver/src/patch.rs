@@ -60,10 +60,13 @@ impl Patch {
                 if let Some(found) = body.as_array().map(Vec::len).filter(|n| *n > MAX_OPERATIONS) {
                     return Err(PatchError::TooManyOperations(found));
                 }
-                let operations = serde_json::from_value(body).map_err(|e| PatchError::Malformed(e.to_string()))?;
+                let operations =
+                    serde_json::from_value(body).map_err(|e| PatchError::Malformed(e.to_string()))?;
                 Ok(Self::Json(operations))
             }
-            _ if !body.is_object() => Err(PatchError::Malformed("a merge patch must be a JSON object".to_owned())),
+            _ if !body.is_object() => {
+                Err(PatchError::Malformed("a merge patch must be a JSON object".to_owned()))
+            }
             PatchKind::Merge => Ok(Self::Merge(body)),
             PatchKind::Strategic => Ok(Self::Strategic(body)),
         }
@@ -73,7 +76,8 @@ impl Patch {
     pub(crate) fn apply(&self, mut object: Value, shape: Option<&Type>) -> Result<Value, PatchError> {
         match self {
             Self::Json(operations) => {
-                json_patch::patch(&mut object, operations).map_err(|e| PatchError::DoesNotApply(e.to_string()))?;
+                json_patch::patch(&mut object, operations)
+                    .map_err(|e| PatchError::DoesNotApply(e.to_string()))?;
             }
             Self::Merge(patch) => json_patch::merge(&mut object, patch),
             Self::Strategic(patch) => strategic::merge(&mut object, patch, shape)?,

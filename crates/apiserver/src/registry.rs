@@ -3,6 +3,7 @@
 //! A [`Resource`] is data plus a set of [`Rules`]; verbs never ask "is this a pod?". A new kind is a row in `kinds.rs` and, where it
 //! differs from the generic behaviour, an entry in `rules.rs`.
 
+mod columns;
 mod defaults;
 mod field_labels;
 mod generated_name;
@@ -16,7 +17,8 @@ mod validation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use field_labels::FieldLabels;
+pub(crate) use columns::Column;
+pub(crate) use columns::Columns;
 pub(crate) use field_labels::UnknownLabel;
 pub(crate) use generated_name::generate_name;
 pub(crate) use metadata::validate_metadata;
@@ -47,6 +49,8 @@ pub(crate) struct Resource {
     /// How objects are decoded; kinds without a schema keep every field.
     pub(crate) schema: Option<&'static Type>,
     pub(crate) rules: &'static Rules,
+    /// How objects show themselves as rows.
+    pub(crate) columns: Columns,
 }
 
 impl Resource {
@@ -67,7 +71,11 @@ impl Resource {
 
     /// The folder of storage keys under which all objects of this resource lie, with its closing slash.
     pub(crate) fn storage_prefix(&self) -> String {
-        if self.group.is_empty() { format!("/{}/", self.plural) } else { format!("/{}/{}/", self.group, self.plural) }
+        if self.group.is_empty() {
+            format!("/{}/", self.plural)
+        } else {
+            format!("/{}/{}/", self.group, self.plural)
+        }
     }
 
     /// The storage key of one object.
@@ -90,10 +98,13 @@ fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
+/// The versions of a group, and in each its resources by plural name.
+pub(crate) type Versions = BTreeMap<String, BTreeMap<String, Arc<Resource>>>;
+
 /// All resources that are served, by group, version and plural.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    groups: BTreeMap<String, BTreeMap<String, BTreeMap<String, Arc<Resource>>>>,
+    groups: BTreeMap<String, Versions>,
 }
 
 /// Why a path names no resource.
@@ -122,6 +133,11 @@ impl Registry {
         versions.get(version).and_then(|r| r.get(plural)).ok_or(Missing::Resource)
     }
 
+    /// Groups in order of name, each with its versions and their resources.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, &Versions)> {
+        self.groups.iter().map(|(group, versions)| (group.as_str(), versions))
+    }
+
     /// Every resource once.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups.values().flat_map(|versions| versions.values()).flat_map(|resources| resources.values())
@@ -133,6 +149,9 @@ impl Registry {
 
     /// Whether some served kind has this group, version and kind.
     pub(crate) fn knows_kind(&self, group: &str, version: &str, kind: &str) -> bool {
-        self.groups.get(group).and_then(|v| v.get(version)).is_some_and(|r| r.values().any(|r| r.kind == kind))
+        self.groups
+            .get(group)
+            .and_then(|v| v.get(version))
+            .is_some_and(|r| r.values().any(|r| r.kind == kind))
     }
 }

@@ -8,12 +8,9 @@ mod conform;
 mod parse;
 mod table;
 
-pub(crate) use conform::TypeMismatch;
 pub(crate) use conform::conform;
 pub(crate) use parse::Parsed;
 pub(crate) use parse::parse_json;
-pub(crate) use table::Field;
-pub(crate) use table::ListKind;
 pub(crate) use table::Merge;
 pub(crate) use table::Shape;
 pub(crate) use table::Type;

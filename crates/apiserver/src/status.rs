@@ -8,10 +8,13 @@ use serde::Serialize;
 
 use crate::registry::Resource;
 
-/// A Kubernetes `Status`, success or failure.
+/// A Kubernetes `Status`, success or failure. One pointer wide, because it is the error of nearly everything.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Status(Box<Content>);
+
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Status {
+struct Content {
     kind: &'static str,
     api_version: &'static str,
     metadata: ListMeta,
@@ -81,7 +84,8 @@ impl FieldError {
     }
 
     pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        let message =
+            if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self::new(field, "FieldValueRequired", message)
     }
 
@@ -91,7 +95,11 @@ impl FieldError {
 
     pub(crate) fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         let supported = supported.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ");
-        Self::new(field, "FieldValueNotSupported", format!("Unsupported value: {value:?}: supported values: {supported}"))
+        Self::new(
+            field,
+            "FieldValueNotSupported",
+            format!("Unsupported value: {value:?}: supported values: {supported}"),
+        )
     }
 
     pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
@@ -108,8 +116,13 @@ impl FieldError {
 }
 
 impl Status {
-    fn failure(code: u16, reason: Option<&'static str>, message: impl Into<String>, details: Option<Details>) -> Self {
-        Self {
+    fn failure(
+        code: u16,
+        reason: Option<&'static str>,
+        message: impl Into<String>,
+        details: Option<Details>,
+    ) -> Self {
+        Self(Box::new(Content {
             kind: "Status",
             api_version: "v1",
             metadata: ListMeta::default(),
@@ -118,27 +131,22 @@ impl Status {
             reason,
             details,
             code: Some(code),
-        }
+        }))
     }
 
     /// The answer to a delete that left nothing to show.
     pub(crate) fn deleted(resource: &Resource, name: &str, uid: &str) -> Self {
         let details = Details { uid: uid.to_owned(), ..about(resource, name) };
-        Self {
-            kind: "Status",
-            api_version: "v1",
-            metadata: ListMeta::default(),
-            status: "Success",
-            message: String::new(),
-            reason: None,
-            details: Some(details),
-            code: None,
-        }
+        let mut status = Self::failure(200, None, "", Some(details));
+        (status.0.status, status.0.code) = ("Success", None);
+        status
     }
 
     /// The answer to a successful `binding` and similar posts.
     pub(crate) fn created() -> Self {
-        Self { status: "Success", code: Some(201), ..Self::failure(201, None, "", None) }
+        let mut status = Self::failure(201, None, "", None);
+        status.0.status = "Success";
+        status
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -152,7 +160,12 @@ impl Status {
 
     /// A version or resource that a known group does not have.
     pub(crate) fn no_such_resource() -> Self {
-        Self::failure(404, Some("NotFound"), "the server could not find the requested resource", Some(Details::default()))
+        Self::failure(
+            404,
+            Some("NotFound"),
+            "the server could not find the requested resource",
+            Some(Details::default()),
+        )
     }
 
     pub(crate) fn method_not_allowed() -> Self {
@@ -173,7 +186,12 @@ impl Status {
     }
 
     pub(crate) fn unsupported_patch_type() -> Self {
-        Self::failure(415, Some("UnsupportedMediaType"), "415: Unsupported Media Type", Some(Details::default()))
+        Self::failure(
+            415,
+            Some("UnsupportedMediaType"),
+            "415: Unsupported Media Type",
+            Some(Details::default()),
+        )
     }
 
     pub(crate) fn already_exists(resource: &Resource, name: &str, being_deleted: bool) -> Self {
@@ -198,7 +216,8 @@ impl Status {
 
     /// The object moved on since the writer read it.
     pub(crate) fn modified(resource: &Resource, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
     }
 
@@ -221,7 +240,8 @@ impl Status {
             message: format!("namespace {namespace} is being terminated"),
             field: "metadata.namespace".to_owned(),
         };
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
         Self::forbidden(resource, name, &why, vec![cause])
     }
 
@@ -243,15 +263,26 @@ impl Status {
 
     fn invalid_of(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
         let texts: Vec<String> = errors.iter().map(FieldError::text).collect();
-        let texts = if let [one] = texts.as_slice() { one.clone() } else { format!("[{}]", texts.join(", ")) };
+        let texts =
+            if let [one] = texts.as_slice() { one.clone() } else { format!("[{}]", texts.join(", ")) };
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let causes = errors
             .iter()
             .map(|e| Cause { reason: e.reason, message: e.message.clone(), field: e.field.clone() })
             .collect();
-        let details =
-            Details { name: name.to_owned(), group: group.to_owned(), kind: kind.to_owned(), causes, ..Details::default() };
-        Self::failure(422, Some("Invalid"), format!("{qualified} {name:?} is invalid: {texts}"), Some(details))
+        let details = Details {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            causes,
+            ..Details::default()
+        };
+        Self::failure(
+            422,
+            Some("Invalid"),
+            format!("{qualified} {name:?} is invalid: {texts}"),
+            Some(details),
+        )
     }
 
     /// A patch that cannot be applied to the object as it is.
@@ -271,7 +302,12 @@ impl Status {
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
-        Self::failure(413, Some("RequestEntityTooLarge"), format!("Request entity too large: limit is {limit}"), None)
+        Self::failure(
+            413,
+            Some("RequestEntityTooLarge"),
+            format!("Request entity too large: limit is {limit}"),
+            None,
+        )
     }
 
     /// A JSON patch with more operations than anyone needs.
@@ -294,7 +330,7 @@ impl Status {
                        created, modified, or deleted between the time the first chunk was returned and now may show up in the \
                        list.";
         let mut status = Self::expired(message);
-        status.metadata.continue_token = Some(replacement);
+        status.0.metadata.continue_token = Some(replacement);
         status
     }
 
@@ -339,12 +375,12 @@ impl Status {
     }
 
     pub(crate) fn code(&self) -> StatusCode {
-        self.code.and_then(|c| StatusCode::from_u16(c).ok()).unwrap_or(StatusCode::OK)
+        self.0.code.and_then(|c| StatusCode::from_u16(c).ok()).unwrap_or(StatusCode::OK)
     }
 
     /// For the `Retry-After` header.
     pub(crate) fn retry_after(&self) -> Option<u32> {
-        self.details.as_ref().and_then(|d| d.retry_after_seconds)
+        self.0.details.as_ref().and_then(|d| d.retry_after_seconds)
     }
 
     pub(crate) fn to_json(&self) -> Vec<u8> {

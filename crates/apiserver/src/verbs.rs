@@ -36,8 +36,6 @@ pub(crate) struct Request {
     /// Empty for a collection.
     pub(crate) name: String,
     pub(crate) subresource: Option<String>,
-    /// The path had the deprecated `/watch/` prefix.
-    pub(crate) watch_path: bool,
     pub(crate) query: Query,
     /// Media type of the body, lower case, without parameters.
     pub(crate) content_type: String,

@@ -65,13 +65,13 @@ impl Backlog {
         Self { bound: bound.max(1), ..Self::default() }
     }
 
-    /// Adds an event, as it is or as a net effect.
-    pub(crate) fn push(&mut self, event: Event<Value>) {
+    /// Adds an event, as it is or as a net effect. `seen` is the state before the event, if there was one.
+    pub(crate) fn push(&mut self, event: Event<Value>, seen: Option<AnyObject>) {
         if self.overflow.is_empty() && self.queued < self.bound {
             self.queue.push_back(Item::Event(event));
             self.queued += 1;
-        } else if self.overflow.merge(event) {
-            self.coalesced += 1;
+        } else {
+            self.coalesced += self.overflow.merge(event, seen);
         }
     }
 
@@ -99,14 +99,16 @@ impl Backlog {
                     self.queued -= 1;
                     return Some(event);
                 }
-                None => match self.overflow.pop()? {
-                    (first, None) => return Some(first),
-                    (first, Some(second)) => {
+                None => {
+                    let (first, second) = self.overflow.pop()?.into_events();
+                    if let Some(second) = second {
                         self.queue.push_front(Item::Event(second));
                         self.queued += 1;
-                        return Some(first);
                     }
-                },
+                    if first.is_some() {
+                        return first;
+                    }
+                }
             }
         }
     }
@@ -139,16 +141,52 @@ struct Overflow {
     next: u64,
 }
 
-/// What happened to one object, all in all.
+/// What happened to one object, all in all. Invariant: something was seen, or there is something now.
 struct Net {
     /// What the handler will have seen when it gets here; `None` if nothing.
     seen: Option<AnyObject>,
-    now: Now,
+    /// The end of what was seen, if that has been reported.
+    end: Option<Deleted<Value>>,
+    now: Option<Now>,
 }
 
-enum Now {
-    Present { object: AnyObject, initial: bool },
-    Gone(Deleted<Value>),
+struct Now {
+    object: AnyObject,
+    initial: bool,
+}
+
+impl Net {
+    fn follow(&mut self, event: Event<Value>) {
+        let unseen_initial = self.seen.is_none() && self.now.as_ref().is_some_and(|now| now.initial);
+        self.now = match event {
+            Event::Added { object, initial } => Some(Now { object, initial: initial || unseen_initial }),
+            Event::Updated { new, .. } => Some(Now { object: new, initial: unseen_initial }),
+            Event::Deleted(deleted) => {
+                if self.seen.as_ref().is_some_and(|seen| seen.is_same(deleted.object())) {
+                    self.end = Some(deleted);
+                }
+                None
+            }
+        };
+    }
+
+    /// One event or two; none if there is nothing to tell.
+    fn into_events(self) -> (Option<Event<Value>>, Option<Event<Value>>) {
+        let Self { seen, end, now } = self;
+        let end = |old| Event::Deleted(end.unwrap_or_else(|| Deleted::unknown(old)));
+        match (seen, now) {
+            (Some(old), Some(now)) if old.is_same(&now.object) => {
+                (Some(Event::Updated { old, new: now.object }), None)
+            }
+            (seen, now) => {
+                let added = now.map(|Now { object, initial }| Event::Added { object, initial });
+                match seen {
+                    Some(old) => (Some(end(old)), added),
+                    None => (added, None),
+                }
+            }
+        }
+    }
 }
 
 impl Overflow {
@@ -156,29 +194,23 @@ impl Overflow {
         self.entries.is_empty()
     }
 
-    /// Returns whether the event was absorbed into an entry that was there already.
-    fn merge(&mut self, event: Event<Value>) -> bool {
+    /// Returns how many events were absorbed by that.
+    fn merge(&mut self, event: Event<Value>, seen: Option<AnyObject>) -> u64 {
         let key = event.object().key().clone();
-        let (seen, now) = match event {
-            Event::Added { object, initial } => (None, Now::Present { object, initial }),
-            Event::Updated { old, new } => (Some(old), Now::Present { object: new, initial: false }),
-            Event::Deleted(deleted) => (Some(deleted.object().clone()), Now::Gone(deleted)),
-        };
         let Some((_, net)) = self.entries.get_mut(&key) else {
+            let mut net = Net { seen, end: None, now: None };
+            net.follow(event);
             self.order.insert(self.next, key.clone());
-            self.entries.insert(key, (self.next, Net { seen, now }));
+            self.entries.insert(key, (self.next, net));
             self.next += 1;
-            return false;
+            return 0;
         };
-        let initial = net.seen.is_none() && matches!(net.now, Now::Present { initial: true, .. });
-        net.now = match now {
-            Now::Present { object, .. } => Now::Present { object, initial },
-            gone => gone,
-        };
-        if net.seen.is_none() && matches!(net.now, Now::Gone(_)) {
+        net.follow(event);
+        if net.seen.is_none() && net.now.is_none() {
             self.forget(&key);
+            return 2;
         }
-        true
+        1
     }
 
     fn forget(&mut self, key: &ObjectKey) -> Option<Net> {
@@ -187,26 +219,10 @@ impl Overflow {
         Some(net)
     }
 
-    /// The oldest net effect, as one event or two.
-    fn pop(&mut self) -> Option<(Event<Value>, Option<Event<Value>>)> {
+    /// The oldest net effect.
+    fn pop(&mut self) -> Option<Net> {
         let key = self.order.first_key_value()?.1.clone();
-        let Net { seen, now } = self.forget(&key)?;
-        Some(match (seen, now) {
-            (None, Now::Present { object, initial }) => (Event::Added { object, initial }, None),
-            (Some(old), Now::Present { object: new, .. }) if old.is_same(&new) => {
-                (Event::Updated { old, new }, None)
-            }
-            (Some(old), Now::Present { object, .. }) => {
-                let gone = Event::Deleted(Deleted::unknown(old));
-                (gone, Some(Event::Added { object, initial: false }))
-            }
-            (Some(old), Now::Gone(deleted)) if old.is_same(deleted.object()) => {
-                (Event::Deleted(deleted), None)
-            }
-            (Some(old), Now::Gone(_)) => (Event::Deleted(Deleted::unknown(old)), None),
-            // Unseen and gone never stays in here; if it did, the handler would have nothing to hear of it.
-            (None, Now::Gone(deleted)) => (Event::Deleted(deleted), None),
-        })
+        self.forget(&key)
     }
 }
 

@@ -102,37 +102,40 @@ impl Controller {
 
 /// Applies one delta to the store and notes what the handlers must hear.
 fn apply(store: &mut Transaction<'_>, delta: Delta, notifications: &mut Vec<Notification>) {
-    let change = |event| Notification::Change(event);
     match delta {
         Delta::Sync(object) => {
             // What is stored is what the resync is about: in this order of things it cannot have changed.
             let stored = store.get(object.key()).is_some_and(|stored| stored.is_same(&object));
             if stored {
-                notifications.push(Notification::Sync(Event::Updated { old: object.clone(), new: object }));
+                notifications.push(Notification::Sync(object));
             }
         }
         Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
             let old = store.put(object.clone());
-            notifications.extend(put_events(old, object).map(change));
+            put(old, object, notifications);
         }
         Delta::Deleted(deleted) => {
             if let Some(old) = store.remove(deleted.key()) {
-                let deleted = if old.is_same(deleted.object()) { deleted } else { Deleted::unknown(old) };
-                notifications.push(change(Event::Deleted(deleted)));
+                let deleted =
+                    if old.is_same(deleted.object()) { deleted } else { Deleted::unknown(old.clone()) };
+                notifications.push(Notification::Change(Event::Deleted(deleted), Some(old)));
             }
         }
     }
 }
 
 /// What handlers hear when `new` takes the place of `old`.
-fn put_events(old: Option<AnyObject>, new: AnyObject) -> impl Iterator<Item = Event<serde_json::Value>> {
-    let events = match old {
-        None => [Some(Event::Added { object: new, initial: false }), None],
+fn put(old: Option<AnyObject>, new: AnyObject, notifications: &mut Vec<Notification>) {
+    let added = |object| Notification::Change(Event::Added { object, initial: false }, None);
+    match old {
+        None => notifications.push(added(new)),
         Some(old) if !old.is_same(&new) => {
-            [Some(Event::Deleted(Deleted::unknown(old))), Some(Event::Added { object: new, initial: false })]
+            let gone = Event::Deleted(Deleted::unknown(old.clone()));
+            notifications.extend([Notification::Change(gone, Some(old)), added(new)]);
         }
-        Some(old) if old.is_same_version(&new) && old.is_same_content(&new) => [None, None],
-        Some(old) => [Some(Event::Updated { old, new }), None],
-    };
-    events.into_iter().flatten()
+        Some(old) if old.is_same_version(&new) && old.is_same_content(&new) => {}
+        Some(old) => {
+            notifications.push(Notification::Change(Event::Updated { old: old.clone(), new }, Some(old)))
+        }
+    }
 }

@@ -1,11 +1,15 @@
 //! The queue between reflectors and the store.
 
+mod staged;
+
+pub(crate) use staged::Staged;
+
 use crate::{
     delta::{AnyObject, Deleted, Delta},
     scope::{Partition, Partitions},
 };
 use kube_informer_wire::{ObjectKey, ResourceVersion};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// What is already known of objects when something new arrives: the store, read-only.
 pub(crate) trait Known {
@@ -56,8 +60,8 @@ struct Sequenced {
 #[derive(Debug)]
 enum Filed {
     Key(ObjectKey),
-    /// A position was reached without a change.
-    Bookmark(Position),
+    /// Positions were reached without a change, one for each partition at most.
+    Bookmarks(BTreeMap<Partition, ResourceVersion>),
     /// The end of a Replace.
     Replaced(Position),
 }
@@ -105,42 +109,6 @@ pub(crate) enum Compare {
     Content,
 }
 
-/// A list on its way in: what it has, and what of that is news.
-#[derive(Debug, Default)]
-pub(crate) struct Staged {
-    present: HashSet<ObjectKey>,
-    changed: Vec<AnyObject>,
-    /// Where in `changed` an object is, so that a later item of the same key replaces an earlier one.
-    at: HashMap<ObjectKey, usize>,
-}
-
-impl Staged {
-    /// How many distinct objects the list has so far.
-    pub(crate) fn len(&self) -> usize {
-        self.present.len()
-    }
-
-    fn insert(&mut self, object: AnyObject, unchanged: bool) {
-        let key = object.key().clone();
-        self.present.insert(key.clone());
-        match (self.at.get(&key), unchanged) {
-            (Some(&at), _) => self.changed[at] = object,
-            (None, true) => {}
-            (None, false) => {
-                self.at.insert(key, self.changed.len());
-                self.changed.push(object);
-            }
-        }
-    }
-
-    /// The object was deleted while the list was still streaming in.
-    pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        self.present.remove(key);
-        // Its entry in `changed` stays, so that the other positions hold; without a place in `at` it is skipped.
-        self.at.remove(key);
-    }
-}
-
 /// A prefix of the sequence, on its way into the store.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -150,6 +118,15 @@ pub(crate) struct Batch {
     pub(crate) positions: BTreeMap<Partition, ResourceVersion>,
     /// The partition whose list this batch is.
     pub(crate) replaced: Option<Partition>,
+}
+
+impl Batch {
+    /// A list that says no version leaves the position open.
+    fn reach(&mut self, Position { partition, version }: Position) {
+        if !version.is_unset() {
+            self.positions.insert(partition, version);
+        }
+    }
 }
 
 impl DeltaFifo {
@@ -185,7 +162,7 @@ impl DeltaFifo {
     pub(crate) fn list(&self) -> Vec<AnyObject> {
         let keys = self.queue.values().filter_map(|filed| match filed {
             Filed::Key(key) => Some(key),
-            Filed::Bookmark(_) | Filed::Replaced(_) => None,
+            Filed::Bookmarks(_) | Filed::Replaced(_) => None,
         });
         keys.filter_map(|key| Some(self.items.get(key)?.back()?.delta.object().clone())).collect()
     }
@@ -204,10 +181,10 @@ impl DeltaFifo {
         offered
     }
 
-    /// Whether a change would be news.
-    pub(crate) fn would_queue(&self, change: &Change, known: &dyn Known) -> bool {
+    /// What would become of a change, were it offered.
+    pub(crate) fn judge(&self, change: &Change, known: &dyn Known) -> Offered {
         let newest = self.newest(change.object().key(), known);
-        judge(change.clone(), newest).0.is_some()
+        judge(change.clone(), newest).1
     }
 
     /// A position was reached without a change.
@@ -236,18 +213,14 @@ impl DeltaFifo {
         }
         let first = self.next_sequence;
         for key in self.known_keys(position.partition, known) {
-            if staged.present.contains(&key) {
-                continue;
-            }
-            if let Newest::Present(last_known) = self.newest(&key, known) {
+            if staged.lacks(&key)
+                && let Newest::Present(last_known) = self.newest(&key, known)
+            {
                 self.append(Delta::Deleted(Deleted::unknown(last_known)), None);
             }
         }
-        let Staged { changed, at, .. } = staged;
-        for (i, object) in changed.into_iter().enumerate() {
-            if at.get(object.key()) == Some(&i) {
-                self.append(Delta::Replaced(object), None);
-            }
+        for object in staged.into_changed() {
+            self.append(Delta::Replaced(object), None);
         }
         let last = self.take_sequence();
         self.queue.insert(last, Filed::Replaced(position));
@@ -291,13 +264,11 @@ impl DeltaFifo {
             taken += 1;
             match self.queue.pop_first() {
                 Some((_, Filed::Key(key))) => self.take_oldest(key, &mut batch),
-                Some((_, Filed::Bookmark(position))) => {
-                    batch.positions.insert(position.partition, position.version);
-                }
+                Some((_, Filed::Bookmarks(positions))) => batch.positions.extend(positions),
                 Some((_, Filed::Replaced(position))) => {
                     self.replaces.pop_front();
                     batch.replaced = Some(position.partition);
-                    batch.positions.insert(position.partition, position.version);
+                    batch.reach(position);
                     break;
                 }
                 None => break,
@@ -324,7 +295,7 @@ impl DeltaFifo {
             }
         }
         if let Some(position) = oldest.position {
-            batch.positions.insert(position.partition, position.version);
+            batch.reach(position);
         }
         self.in_flight.insert(key, oldest.delta.clone());
         batch.deltas.push(oldest.delta);
@@ -342,10 +313,15 @@ impl DeltaFifo {
     }
 
     fn mark(&mut self, position: Option<Position>) {
-        if let Some(position) = position {
-            let sequence = self.take_sequence();
-            self.queue.insert(sequence, Filed::Bookmark(position));
+        let Some(Position { partition, version }) = position else { return };
+        // One mark after another says no more than the last of them: a quiet kind does not fill the queue.
+        let newest = self.next_sequence.checked_sub(1).and_then(|sequence| self.queue.get_mut(&sequence));
+        if let Some(Filed::Bookmarks(positions)) = newest {
+            positions.insert(partition, version);
+            return;
         }
+        let sequence = self.take_sequence();
+        self.queue.insert(sequence, Filed::Bookmarks(BTreeMap::from([(partition, version)])));
     }
 
     fn take_sequence(&mut self) -> u64 {

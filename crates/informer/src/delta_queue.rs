@@ -36,8 +36,8 @@ impl DeltaQueue {
         offered
     }
 
-    pub(crate) fn would_queue(&self, change: &Change, known: &dyn Known) -> bool {
-        self.lock().would_queue(change, known)
+    pub(crate) fn judge(&self, change: &Change, known: &dyn Known) -> Offered {
+        self.lock().judge(change, known)
     }
 
     pub(crate) fn bookmark(&self, position: Position) {

@@ -4,7 +4,7 @@ mod index;
 mod snapshot;
 
 pub use index::Index;
-pub(crate) use index::{AnyIndex, Extract, TypedIndex};
+pub(crate) use index::{AnyIndex, Extract, Indexed, TypedIndex};
 pub(crate) use snapshot::Snapshot;
 
 use crate::{

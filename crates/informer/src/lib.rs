@@ -7,6 +7,8 @@ mod delta_fifo;
 mod delta_queue;
 mod enqueue;
 mod factory;
+#[cfg(test)]
+mod fixtures;
 mod handler;
 mod indexer;
 mod kind;

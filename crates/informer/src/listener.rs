@@ -2,10 +2,11 @@
 
 use crate::{
     backlog::Backlog,
+    delta::AnyObject,
     handler::{Deliver, Event},
     indexer::Snapshot,
     scope::Partition,
-    telemetry::Telemetry,
+    telemetry::{ListenerMeters, Telemetry},
 };
 use serde_json::Value;
 use std::{
@@ -31,6 +32,7 @@ pub(crate) struct Listener {
     wake: Notify,
     synced: watch::Sender<Sync>,
     ended: watch::Sender<bool>,
+    meters: ListenerMeters,
 }
 
 struct State {
@@ -38,6 +40,8 @@ struct State {
     end: End,
     /// Whether the informer has its first complete list, and with it the last walk.
     upstream_synced: bool,
+    /// Since when something has been waiting without a break.
+    behind_since: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -66,21 +70,25 @@ pub(crate) enum Next {
 }
 
 impl Listener {
-    pub(crate) fn new(name: Arc<str>, bound: usize) -> Self {
-        let state = State { backlog: Backlog::new(bound), end: End::Open, upstream_synced: false };
+    pub(crate) fn new(name: Arc<str>, bound: usize, meters: ListenerMeters) -> Self {
+        let backlog = Backlog::new(bound);
+        let state = State { backlog, end: End::Open, upstream_synced: false, behind_since: None };
         let (synced, ended) = (watch::Sender::new(Sync::Pending), watch::Sender::new(false));
-        Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended }
+        Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended, meters }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Queues events.
-    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event<Value>>) {
+    /// Queues events, each with the state before it.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) {
         let mut state = self.lock();
         if state.end == End::Open {
-            events.into_iter().for_each(|event| state.backlog.push(event));
+            let coalesced = state.backlog.coalesced();
+            events.into_iter().for_each(|(event, seen)| state.backlog.push(event, seen));
+            self.meters.coalesced.increment(state.backlog.coalesced() - coalesced);
+            state.behind_since.get_or_insert_with(Instant::now);
         }
         drop(state);
         self.wake.notify_one();
@@ -117,6 +125,11 @@ impl Listener {
                 }
             });
         }
+        let behind = state.behind_since.map_or(Duration::ZERO, |since| since.elapsed());
+        if next.is_none() {
+            state.behind_since = None;
+        }
+        self.meters.lag.set(if next.is_none() { 0.0 } else { behind.as_secs_f64() });
         match next {
             Some(event) => Next::Event(event),
             None if state.end == End::Draining => Next::End,

@@ -1,6 +1,7 @@
 //! Fan-out: every handler gets every change.
 
 use crate::{
+    delta::AnyObject,
     handler::Event,
     indexer::Snapshot,
     listener::Listener,
@@ -37,10 +38,10 @@ struct Entry {
 /// A change on its way to the listeners.
 #[derive(Debug, Clone)]
 pub(crate) enum Notification {
-    /// For everybody.
-    Change(Event<Value>),
+    /// For everybody. The state before it, if there was one.
+    Change(Event<Value>, Option<AnyObject>),
     /// For those that a resync is due for.
-    Sync(Event<Value>),
+    Sync(AnyObject),
 }
 
 impl Processor {
@@ -105,8 +106,10 @@ impl Processor {
         }
         for entry in &self.listeners {
             entry.listener.push(notifications.iter().filter_map(|notification| match notification {
-                Notification::Change(event) => Some(event.clone()),
-                Notification::Sync(event) => entry.syncing.then(|| event.clone()),
+                Notification::Change(event, seen) => Some((event.clone(), seen.clone())),
+                Notification::Sync(object) => entry.syncing.then(|| {
+                    (Event::Updated { old: object.clone(), new: object.clone() }, Some(object.clone()))
+                }),
             }));
         }
     }

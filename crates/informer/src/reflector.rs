@@ -18,7 +18,8 @@ use crate::{
 };
 use futures_util::StreamExt;
 use kube_informer_wire::{
-    Bookmark, ListWatch, ListWatchError, ResourceVersion, Unreadable, WatchEvent, WatchOptions, WatchStream,
+    Bookmark, ListOptions, ListWatch, ListWatchError, ResourceVersion, Unreadable, WatchEvent, WatchOptions,
+    WatchStream,
 };
 use machine::{Class, Command, Failure, Input, Machine};
 use std::{sync::Arc, time::Duration};
@@ -28,6 +29,10 @@ use tokio::{sync::watch, time::Instant};
 const HEADERS: Duration = Duration::from_secs(30);
 /// How much longer than asked for a watch may last before it counts as dead.
 const GRACE: Duration = Duration::from_secs(15);
+
+/// A watch that has said nothing for this long since it was opened is looked into once: servers send bookmarks
+/// every minute, and where one has nothing to say, that may be because it is behind.
+const QUIET: Duration = Duration::from_secs(90);
 
 /// Keeps one partition of the queue fed.
 ///
@@ -64,6 +69,8 @@ struct OpenStream {
     /// Whether versions of events say how far the stream is. A stream opened without a version starts with the
     /// state of the collection, in which they do not; the first other event ends that.
     positioned: bool,
+    /// Whether the server has shown, or been asked, that it is as far as the watch presumes.
+    proven: bool,
 }
 
 impl OpenStream {
@@ -71,7 +78,8 @@ impl OpenStream {
         let dead_after = options.timeout.unwrap_or(Duration::from_secs(600)) + GRACE;
         let positioned = options.resource_version.as_deref().is_some_and(|version| version != "0")
             && options.send_initial_events.is_none();
-        Self { events, opened: Instant::now(), dead_after, progress: false, positioned }
+        let proven = !positioned;
+        Self { events, opened: Instant::now(), dead_after, progress: false, positioned, proven }
     }
 }
 
@@ -127,6 +135,7 @@ impl Reflector {
             Command::Commit(version) => self.commit(version),
             Command::Watch(options) => self.watch(options).await,
             Command::Follow => self.follow().await,
+            Command::Probe(options) => self.probe(options).await,
             Command::Wait(delay) => self.wait(delay).await,
         }
     }
@@ -167,8 +176,14 @@ impl Reflector {
         let Some(mut stream) = self.stream.take() else { return Input::Begin };
         loop {
             self.queue.room().await;
-            let left = stream.dead_after.saturating_sub(stream.opened.elapsed());
+            let patience = if stream.proven { stream.dead_after } else { QUIET.min(stream.dead_after) };
+            let left = patience.saturating_sub(stream.opened.elapsed());
             let event = match tokio::time::timeout(left, stream.events.next()).await {
+                Err(_) if !stream.proven => {
+                    stream.proven = true;
+                    self.stream = Some(stream);
+                    return Input::Quiet;
+                }
                 Err(_) => return self.watch_failed(self.silent("end of the watch", stream.dead_after)),
                 Ok(None) => {
                     return Input::Ended { lived: stream.opened.elapsed(), progress: stream.progress };
@@ -179,6 +194,18 @@ impl Reflector {
             self.telemetry.event(&event);
             if let Some(end) = self.take(event, &mut stream) {
                 return end;
+            }
+        }
+    }
+
+    /// Asks how far the server is. The watch stays open meanwhile.
+    async fn probe(&mut self, options: ListOptions) -> Input {
+        match self.list_meta(options).await {
+            Ok(meta) => Input::Probed(meta.resource_version),
+            Err(error) => {
+                let failure = Failure::of(&error);
+                self.telemetry.failed(&InformerError::List(error));
+                Input::Failed(failure)
             }
         }
     }
@@ -229,8 +256,10 @@ impl Reflector {
 
     /// An event that is older than what the stream has already shown: a repetition, or another history.
     fn take_rewound(&mut self, change: &Change) -> Option<Input> {
-        let news = self.queue.would_queue(change, &*self.indexer);
-        if news && self.machine.doubt(None) {
+        // The state that is known is a repetition for certain. An older one may be; but it is also how a server
+        // looks whose history was replaced.
+        let repeated = self.queue.judge(change, &*self.indexer) == Offered::Known;
+        if !repeated && self.machine.doubt(None) {
             self.reason = RelistReason::Doubtful;
             return Some(Input::Doubtful);
         }
@@ -267,6 +296,7 @@ impl Reflector {
 
     fn progressed(&mut self, position: Option<ResourceVersion>, stream: &mut OpenStream) {
         stream.progress = true;
+        stream.proven = true;
         self.machine.progress(position);
         self.live(self.machine.position().cloned());
     }

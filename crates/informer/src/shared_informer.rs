@@ -169,7 +169,8 @@ impl Core {
         resync: Duration,
         begin: impl FnOnce(Arc<Listener>, &Self) -> R,
     ) -> (Registration, R) {
-        let listener = Arc::new(Listener::new(name.into(), self.handler_bound));
+        let meters = self.tasks.telemetry().listener(&name);
+        let listener = Arc::new(Listener::new(name.into(), self.handler_bound, meters));
         let id = {
             let mut processor = self.controller.between_batches();
             let snapshot = self.controller.indexer.snapshot();

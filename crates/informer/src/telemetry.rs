@@ -88,6 +88,14 @@ pub(crate) struct Telemetry {
     slow: Counter,
 }
 
+/// The metrics of one handler.
+pub(crate) struct ListenerMeters {
+    /// Events absorbed into the net effect of another one.
+    pub(crate) coalesced: Counter,
+    /// For how long the handler has been behind, in seconds.
+    pub(crate) lag: Gauge,
+}
+
 impl fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Telemetry({})", self.kind)
@@ -125,6 +133,15 @@ impl Telemetry {
             labels,
             kind,
             hook,
+        }
+    }
+
+    pub(crate) fn listener(&self, handler: &str) -> ListenerMeters {
+        let mut labels = self.labels.clone();
+        labels.push(Label::new("handler", handler.to_owned()));
+        ListenerMeters {
+            coalesced: metrics::counter!("informer_coalesced_total", labels.clone()),
+            lag: metrics::gauge!("informer_handler_lag_seconds", labels),
         }
     }
 

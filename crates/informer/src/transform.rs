@@ -2,7 +2,7 @@
 
 use crate::{delta::AnyObject, telemetry::Telemetry};
 use bytes::Bytes;
-use kube_informer_wire::Limits;
+use kube_informer_wire::{FieldPath, FieldPathError, Limits, Prune};
 use serde_json::{Value, json};
 use std::{
     fmt,
@@ -24,12 +24,15 @@ type Function = Arc<dyn Fn(&mut Value) + Send + Sync>;
 /// use kube_informer::Transform;
 ///
 /// let slim = Transform::new()
-///     .drop_field("metadata.managedFields")
+///     .drop_field("metadata.managedFields")?
 ///     .function(|object| object["status"] = serde_json::Value::Null);
+/// # Ok::<(), kube_informer::FieldPathError>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Transform {
-    dropped: Vec<String>,
+    dropped: Vec<FieldPath>,
+    /// `dropped`, compiled.
+    prune: Prune,
     functions: Vec<Function>,
 }
 
@@ -41,12 +44,17 @@ impl Transform {
 
     /// Drops `metadata.managedFields`, usually a third of an object and of no interest to controllers.
     pub fn drop_managed_fields() -> Self {
-        Self::new().drop_field("metadata.managedFields")
+        Self::new().drop_path(FieldPath::of(["metadata", "managedFields"]))
     }
 
-    /// Drops a field, such as `spec.template` or `data`.
-    pub fn drop_field(mut self, path: impl Into<String>) -> Self {
-        self.dropped.push(path.into());
+    /// Drops a field, such as `spec.template`, `data` or `metadata.annotations[example.com/large]`.
+    pub fn drop_field(self, path: &str) -> Result<Self, FieldPathError> {
+        Ok(self.drop_path(path.parse()?))
+    }
+
+    fn drop_path(mut self, path: FieldPath) -> Self {
+        self.dropped.push(path);
+        self.prune = Prune::new(self.dropped.iter().cloned());
         self
     }
 
@@ -62,10 +70,8 @@ impl Transform {
     }
 
     /// Whether a field, or something above or below it, is dropped.
-    pub(crate) fn drops(&self, path: &str) -> bool {
-        let covers =
-            |a: &str, b: &str| a == b || b.strip_prefix(a).is_some_and(|rest| rest.starts_with(['.', '[']));
-        self.dropped.iter().any(|dropped| covers(dropped, path) || covers(path, dropped))
+    pub(crate) fn drops(&self, path: &FieldPath) -> bool {
+        self.dropped.iter().any(|dropped| dropped.overlaps(path))
     }
 
     /// Two transforms are the same if they drop the same fields and share their functions.
@@ -93,35 +99,23 @@ impl Transform {
     }
 
     fn changed(&self, object: &AnyObject) -> Option<AnyObject> {
-        let mut value: Value = object.view().ok()?;
-        for path in &self.dropped {
-            drop_path(&mut value, path);
-        }
+        let json = self.prune.apply(&object.json().ok()?).ok()?;
+        let json = if self.functions.is_empty() { json } else { self.call_functions(&json)? };
+        Some(object.with_content(json, &Limits::default()).unwrap_or_else(|_| identity_only(object)))
+    }
+
+    fn call_functions(&self, json: &[u8]) -> Option<Bytes> {
+        let mut value: Value = serde_json::from_slice(json).ok()?;
         for function in &self.functions {
             function(&mut value);
         }
-        let json = Bytes::from(value.to_string());
-        Some(object.with_content(json, &Limits::default()).unwrap_or_else(|_| identity_only(object)))
+        Some(value.to_string().into())
     }
 }
 
 impl fmt::Debug for Transform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Transform(drops {:?}, {} functions)", self.dropped, self.functions.len())
-    }
-}
-
-fn drop_path(value: &mut Value, path: &str) {
-    let (parents, last) = path.rsplit_once('.').map_or(("", path), |(parents, last)| (parents, last));
-    let mut at = value;
-    for name in parents.split('.').filter(|name| !name.is_empty()) {
-        match at.get_mut(name) {
-            Some(next) => at = next,
-            None => return,
-        }
-    }
-    if let Some(fields) = at.as_object_mut() {
-        fields.remove(last);
     }
 }
 

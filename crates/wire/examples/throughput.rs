@@ -2,7 +2,9 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 use bytes::Bytes;
-use kube_informer_wire::{Kind, Limits, ListPart, ListSplitter, Object, Origin, WatchSplitter};
+use kube_informer_wire::{
+    FieldPath, FieldPaths, Kind, Limits, ListPart, ListSplitter, Object, Origin, Prune, WatchSplitter,
+};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::{
@@ -11,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const PODS: usize = 2000;
+const PODS: usize = 200;
 /// What HTTP/2 delivers at once, and what a fast HTTP/1.1 connection does.
 const CHUNKS: [usize; 2] = [16 << 10, 256 << 10];
 
@@ -26,8 +28,15 @@ fn main() {
         encoded.iter().filter(|pod| serde_json::from_slice::<IgnoredAny>(pod).is_ok()).count()
     });
     report("read the identity", bytes, || {
-        encoded.iter().filter(|pod| Object::parse(&origin, (*pod).clone(), &Limits::default()).is_ok()).count()
+        encoded
+            .iter()
+            .filter(|pod| Object::parse(&origin, (*pod).clone(), &Limits::default()).is_ok())
+            .count()
     });
+    let prune = Prune::new(paths(&["metadata.managedFields"]));
+    report("drop managedFields", bytes, || encoded.iter().filter(|pod| prune.apply(pod).is_ok()).count());
+    let fields = FieldPaths::new(paths(&["spec.nodeName", "status.phase", "spec.containers[*].image"]));
+    report("read three fields", bytes, || encoded.iter().filter(|pod| fields.read(pod).is_ok()).count());
     let list = Bytes::from(format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{}]}}"#, pods.join(",")));
     let hidden = Bytes::from(format!(r#"{{"kind":"PodList","hidden":[{}],"items":[]}}"#, pods.join(",")));
     let lines: String = pods.iter().map(|pod| format!("{{\"type\":\"ADDED\",\"object\":{pod}}}\n")).collect();
@@ -37,9 +46,17 @@ fn main() {
         report(&format!("find the end of a value, {kib} KiB chunks"), bytes, || {
             PODS + split(&origin, &hidden, chunk)
         });
-        report(&format!("split a list into objects, {kib} KiB chunks"), bytes, || split(&origin, &list, chunk));
-        report(&format!("split a watch into objects, {kib} KiB chunks"), bytes, || watch(&origin, &lines, chunk));
+        report(&format!("split a list into objects, {kib} KiB chunks"), bytes, || {
+            split(&origin, &list, chunk)
+        });
+        report(&format!("split a watch into objects, {kib} KiB chunks"), bytes, || {
+            watch(&origin, &lines, chunk)
+        });
     }
+}
+
+fn paths(texts: &[&str]) -> Vec<FieldPath> {
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
 /// Runs `work`, which must find all pods, until it has taken long enough, and prints the best run.
@@ -86,7 +103,9 @@ fn watch(origin: &Arc<Origin>, body: &Bytes, size: usize) -> usize {
 fn pod(number: usize) -> Value {
     let container = |name: &str| {
         let env: Vec<Value> = (0..16)
-            .map(|i| json!({"name": format!("SETTING_{i}"), "value": format!("value-{i}-of-{name}-{number}")}))
+            .map(
+                |i| json!({"name": format!("SETTING_{i}"), "value": format!("value-{i}-of-{name}-{number}")}),
+            )
             .collect();
         let probe = json!({"failureThreshold": 3, "httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"},
             "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1});

@@ -2,7 +2,8 @@
 //!
 //! One pass over the JSON picks out the identity and skips the rest. It is lenient on purpose: a label map that
 //! is a string makes the object *odd*, not unreadable, so that one strange object can never hide another one,
-//! nor itself. Only a missing or impossible name does.
+//! nor itself. Only a missing or impossible name does. What is skipped is followed by its brackets and quotes
+//! only: whether it is JSON concerns whoever decodes it.
 
 use crate::{
     Labels, Limits, ObjectKey, Owner, ResourceVersion, Uid,
@@ -123,26 +124,39 @@ impl<'a> Scan<'a> {
         self.meta.as_ref().is_some_and(|meta| meta.initial_events_end)
     }
 
+    /// The identity of an object that has just arrived.
     pub(crate) fn identity(self, limits: &Limits) -> Result<Identity, Unreadable> {
         let resource_version = self.resource_version();
-        let unreadable =
-            |reason: &str| Unreadable { reason: reason.into(), resource_version: resource_version.clone() };
-        let meta = self.meta.ok_or_else(|| unreadable("it has no metadata"))?;
-        let name = meta.name.as_deref().unwrap_or_default();
-        let namespace = meta.namespace.as_deref();
-        if name.is_empty() {
-            return Err(unreadable("it has no name"));
-        }
-        if name.contains('/') || namespace.is_some_and(|ns| ns.contains('/')) {
-            return Err(unreadable("its name or namespace contains a slash"));
-        }
+        let meta = self.meta.as_ref();
+        let key = meta.ok_or("it has no metadata").and_then(Meta::key);
+        let key = key.map_err(|reason| Unreadable {
+            reason: reason.into(),
+            resource_version: resource_version.clone(),
+        })?;
+        let uid = Uid::from(meta.and_then(|meta| meta.uid.as_deref()).unwrap_or_default());
+        self.identity_of(key, uid, resource_version.unwrap_or_else(ResourceVersion::unset), limits)
+    }
+
+    /// The identity of an object whose key, uid and version are known, and everything else is as read.
+    pub(crate) fn identity_of(
+        self,
+        key: ObjectKey,
+        uid: Uid,
+        resource_version: ResourceVersion,
+        limits: &Limits,
+    ) -> Result<Identity, Unreadable> {
+        let meta = self.meta.unwrap_or_default();
         if meta.labels.len() > limits.labels {
-            return Err(unreadable("it has too many labels"));
+            let reason = "it has too many labels".into();
+            return Err(Unreadable {
+                reason,
+                resource_version: Some(resource_version).filter(|v| !v.is_unset()),
+            });
         }
         Ok(Identity {
-            key: ObjectKey::new(namespace, name),
-            uid: meta.uid.as_deref().unwrap_or_default().into(),
-            resource_version: resource_version.unwrap_or_else(ResourceVersion::unset),
+            key,
+            uid,
+            resource_version,
             labels: Labels::new(meta.labels),
             generation: meta.generation,
             deleting: meta.deleting,
@@ -162,12 +176,25 @@ impl<'a> Scan<'a> {
                 }
                 Ok(())
             }
-            _ => cursor.skip(),
+            _ => cursor.skip_unchecked(),
         })
     }
 }
 
 impl<'a> Meta<'a> {
+    /// Namespace and name, or why there are none.
+    fn key(&self) -> Result<ObjectKey, &'static str> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let namespace = self.namespace.as_deref();
+        if name.is_empty() {
+            return Err("it has no name");
+        }
+        if name.contains('/') || namespace.is_some_and(|namespace| namespace.contains('/')) {
+            return Err("its name or namespace contains a slash");
+        }
+        Ok(ObjectKey::new(namespace, name))
+    }
+
     fn fields(&mut self, cursor: &mut Cursor<'a>, limits: &Limits, odd: &mut bool) -> Result<(), Syntax> {
         cursor.object(|cursor, key| {
             match &*key {
@@ -180,7 +207,7 @@ impl<'a> Meta<'a> {
                 b"labels" => self.labels(cursor, limits, odd)?,
                 b"annotations" => self.annotations(cursor, odd)?,
                 b"ownerReferences" => self.owners(cursor, odd)?,
-                _ => cursor.skip()?,
+                _ => cursor.skip_unchecked()?,
             }
             Ok(())
         })
@@ -249,7 +276,7 @@ fn owner(cursor: &mut Cursor<'_>, odd: &mut bool) -> Result<Option<Owner>, Synta
             b"name" => name = text(cursor, odd)?,
             b"uid" => uid = text(cursor, odd)?,
             b"controller" => controller = flag(cursor, odd)?,
-            _ => cursor.skip()?,
+            _ => cursor.skip_unchecked()?,
         }
         Ok(())
     })?;

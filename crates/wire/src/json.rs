@@ -3,6 +3,7 @@
 //! [`Cursor`] reads a complete text; [`SpanFinder`] finds where a value ends in a text that arrives in chunks.
 //! Neither recurses, so that no nesting can exhaust the stack, and neither keeps or quotes what it reads.
 
+mod blocks;
 mod find;
 mod span;
 
@@ -227,10 +228,17 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips any value by its brackets and quotes, without checking that it is JSON, nor how deep.
+    /// Skips any value by its brackets and quotes, fast, without checking that what is inside is JSON.
     pub(crate) fn skip_unchecked(&mut self) -> Result<(), Syntax> {
-        self.peek()?;
-        match SpanFinder::default().advance(self.json, self.at) {
+        if !matches!(self.peek()?, b'{' | b'[') {
+            return self.skip();
+        }
+        let mut finder = SpanFinder::new(self.depth);
+        let step = finder.advance(self.json, self.at);
+        if finder.is_too_deep() {
+            return self.fail("less nesting");
+        }
+        match step {
             Step::End(end) => self.at = end,
             Step::More => {
                 self.at = self.json.len();
@@ -238,6 +246,14 @@ impl<'a> Cursor<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Skips any value fast, as [`skip_unchecked`](Self::skip_unchecked) does, and gives its bytes.
+    pub(crate) fn span_unchecked(&mut self) -> Result<&'a [u8], Syntax> {
+        self.peek()?;
+        let start = self.at;
+        self.skip_unchecked()?;
+        Ok(&self.json[start..self.at])
     }
 
     /// Steps into an object or array, up to its first value; `false` if it has none.

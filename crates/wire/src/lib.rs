@@ -9,6 +9,8 @@
 
 mod body_error;
 mod error;
+mod field_path;
+mod fields;
 mod identity;
 mod json;
 mod key;
@@ -20,6 +22,7 @@ mod list_watch;
 mod object;
 mod options;
 mod owner;
+mod prune;
 mod query;
 mod selector;
 mod status;
@@ -30,6 +33,10 @@ mod watch_body;
 
 pub use body_error::BodyError;
 pub use error::ListWatchError;
+pub use field_path::FieldPath;
+pub use field_path::FieldPathError;
+pub use field_path::FieldStep;
+pub use fields::FieldPaths;
 pub use identity::Unreadable;
 pub use key::ObjectKey;
 pub use key::ParseKeyError;
@@ -52,6 +59,7 @@ pub use options::ListOptions;
 pub use options::VersionMatch;
 pub use options::WatchOptions;
 pub use owner::Owner;
+pub use prune::Prune;
 pub use query::Collection;
 pub use selector::FieldSelector;
 pub use selector::FieldTerm;

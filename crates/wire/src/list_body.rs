@@ -217,7 +217,7 @@ impl ListSplitter {
             What::Key | What::Value(Field::Kind) | What::Value(Field::Items) => SMALL,
             What::Item | What::Value(Field::Metadata) => self.limits.object_bytes,
         };
-        self.capture.begin(keep);
+        self.capture.begin(keep, self.limits.depth.min(MAX_DEPTH));
         self.state = State::Inside(what);
         Ok(())
     }
@@ -239,10 +239,9 @@ impl ListSplitter {
     }
 
     fn item(&self, value: Captured) -> ListPart {
-        let deep = value.depth > self.limits.depth.min(MAX_DEPTH);
         let read = match value.bytes {
             Err(prefix) => Err(Unreadable::oversized(&prefix, &self.limits)),
-            Ok(json) if deep => Err(Unreadable::too_deep(&json, &self.limits)),
+            Ok(json) if value.too_deep => Err(Unreadable::too_deep(&json, &self.limits)),
             Ok(json) => Object::parse(&self.origin, json, &self.limits),
         };
         read.map_or_else(ListPart::Unreadable, ListPart::Item)

@@ -1,13 +1,18 @@
 //! One version of one object.
 
 use crate::{
-    Bookmark, Kind, Labels, Limits, ObjectKey, Origin, Owner, ResourceVersion, Uid, Unreadable,
+    Bookmark, FieldPath, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion, Uid,
+    Unreadable,
     identity::{Identity, Said, Scan},
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, LazyLock},
+};
 
 /// One version of one object: its identity in the open, its content as the bytes the server sent.
 ///
@@ -34,21 +39,34 @@ struct Record {
 impl Object<Value> {
     /// Reads the identity of an encoded object.
     pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
-        if json.len() > limits.object_bytes {
-            return Err(Unreadable::oversized(&json, limits));
-        }
-        let scan = Scan::read(&json, limits)?;
+        let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
-        let content = match type_meta {
-            (Said::Yes, Said::Yes) => json,
-            (Said::No, Said::No) => with_type_meta(origin, &json),
-            // Only one of the two is good: whoever wrote that meant something we do not know. Both are ours to say.
-            _ => replace_type_meta(origin, &json)?,
-        };
+        let content = complete(origin, json, type_meta)?;
         Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
     }
 }
+
+fn scan<'a>(json: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Unreadable> {
+    if json.len() > limits.object_bytes {
+        return Err(Unreadable::oversized(json, limits));
+    }
+    Scan::read(json, limits)
+}
+
+/// The object with `kind` and `apiVersion`, of which it may have said one, both or none.
+fn complete(origin: &Origin, json: Bytes, said: (Said, Said)) -> Result<Bytes, Unreadable> {
+    match said {
+        (Said::Yes, Said::Yes) => Ok(json),
+        (Said::No, Said::No) => Ok(with_type_meta(origin, &json)),
+        // Only one of the two is good: whoever wrote that meant something we do not know. Both are ours to say.
+        _ => Ok(with_type_meta(origin, &TYPE_META.apply(&json)?)),
+    }
+}
+
+/// Takes out what an object says of its type.
+static TYPE_META: LazyLock<Prune> =
+    LazyLock::new(|| Prune::new(["kind", "apiVersion"].map(FieldPath::field)));
 
 /// Puts `kind` and `apiVersion` in front of an object that has neither.
 fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
@@ -63,14 +81,6 @@ fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
     }
     full.extend_from_slice(rest);
     full.into()
-}
-
-fn replace_type_meta(origin: &Origin, json: &[u8]) -> Result<Bytes, Unreadable> {
-    let mut fields: serde_json::Map<String, Value> =
-        serde_json::from_slice(json).map_err(|_| Unreadable::new("nested too deeply"))?;
-    fields.remove("kind");
-    fields.remove("apiVersion");
-    Ok(with_type_meta(origin, Value::Object(fields).to_string().as_bytes()))
 }
 
 impl Bookmark {
@@ -193,16 +203,14 @@ impl<T> Object<T> {
     }
 
     /// The object with other content. Key, uid and version stay; labels, generation, deletion and controller
-    /// are read anew.
+    /// are read anew. The content need not say who the object is.
     pub fn with_content(&self, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
-        let changed = Object::parse(&self.record.origin, json, limits)?;
-        let mut identity = changed.record.identity.clone();
-        let own = &self.record.identity;
-        identity.key = own.key.clone();
-        identity.uid = own.uid;
-        identity.resource_version = own.resource_version.clone();
-        let content = changed.record.content.clone();
-        Ok(Self::from_record(Record { origin: Arc::clone(&self.record.origin), identity, content }))
+        let (own, origin) = (&self.record.identity, &self.record.origin);
+        let scan = scan(&json, limits)?;
+        let type_meta = (scan.kind, scan.api_version);
+        let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
+        let content = complete(origin, json, type_meta)?;
+        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
     }
 
     /// Bytes of the encoded content.

@@ -217,7 +217,8 @@ impl Envelope {
     /// Reads a line; if it is not JSON, what came before that place.
     fn read(line: &[u8], limits: &Limits) -> Result<Self, (Self, Syntax)> {
         let mut envelope = Self::default();
-        let mut cursor = Cursor::new(line, limits.depth);
+        // One level more than an object may have: the envelope itself.
+        let mut cursor = Cursor::new(line, limits.depth.saturating_add(1));
         let end = envelope.fields(&mut cursor).and_then(|()| cursor.end());
         match end {
             Ok(()) => Ok(envelope),

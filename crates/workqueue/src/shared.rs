@@ -57,11 +57,13 @@ impl<K: Clone + Eq + Hash> Shared<K> {
     pub(crate) fn with<R>(&self, operation: impl FnOnce(&mut State<K>) -> R) -> R {
         let mut state = lock(&self.state);
         let result = operation(&mut state);
-        let effects = state.take_effects();
+        let (wakes, counts) = (state.take_wakes(), state.take_counts());
         drop(state);
-        effects.wakes.run();
+        if let Some(wakes) = wakes {
+            wakes.run();
+        }
         if let Some(metrics) = &self.metrics {
-            metrics.added(effects.added, effects.queued);
+            metrics.added(counts.added, counts.queued);
         }
         result
     }

@@ -33,7 +33,8 @@ pub(crate) struct State<K> {
     phase: Phase,
     /// How often `shutdown` was called: each call ends the waiting of earlier drains.
     shutdowns: u64,
-    effects: Effects,
+    wakes: Wakes,
+    counts: Counts,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,10 +44,9 @@ enum Phase {
     Closed,
 }
 
-/// What an operation caused outside the lock.
-#[derive(Default)]
-pub(crate) struct Effects {
-    pub(crate) wakes: Wakes,
+/// How many keys changed their place in an operation.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
     /// Keys that came to need processing.
     pub(crate) added: usize,
     /// Keys that became ready.
@@ -72,7 +72,8 @@ impl<K: Clone + Eq + Hash> State<K> {
             drainers: Vec::new(),
             phase: Phase::Open,
             shutdowns: 0,
-            effects: Effects::default(),
+            wakes: Wakes::default(),
+            counts: Counts::default(),
         }
     }
 
@@ -136,12 +137,12 @@ impl<K: Clone + Eq + Hash> State<K> {
         let taken = self.take(started);
         if taken.is_some() || self.exhausted() {
             if let Some(id) = id.take() {
-                self.waiters.leave(id, &mut self.effects.wakes);
+                self.waiters.leave(id, &mut self.wakes);
             }
             self.settle();
             return taken.map_or(Polled::Exhausted, Polled::Taken);
         }
-        let me = self.waiters.wait(*id, waker, &mut self.effects.wakes);
+        let me = self.waiters.wait(*id, waker, &mut self.wakes);
         *id = Some(me);
         let Some(due) = self.delayed.first_due() else {
             self.waiters.stop_keeping_time(me);
@@ -152,14 +153,14 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// A waiter gives up; what it was called for passes to another.
     pub(crate) fn leave(&mut self, id: WaiterId) {
-        self.waiters.leave(id, &mut self.effects.wakes);
+        self.waiters.leave(id, &mut self.wakes);
         self.settle();
     }
 
     /// A worker is done with a key, which is ready again if it was added meanwhile.
     pub(crate) fn finish(&mut self, hash: u64, key: &K) {
         if let Some((key, Again { priority, since })) = self.in_flight.finish(hash, key) {
-            self.effects.queued += usize::from(self.ready.push(Ticket { key, hash, priority, since }));
+            self.counts.queued += usize::from(self.ready.push(Ticket { key, hash, priority, since }));
         }
         self.settle();
     }
@@ -184,7 +185,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     pub(crate) fn abort_drains(&mut self) {
         self.shutdowns += 1;
         for (_, waker) in std::mem::take(&mut self.drainers) {
-            self.effects.wakes.wake(waker);
+            self.wakes.wake(waker);
         }
     }
 
@@ -206,13 +207,18 @@ impl<K: Clone + Eq + Hash> State<K> {
     pub(crate) fn stop_waiting_for_rest(&mut self, id: u64) {
         if let Some(at) = self.drainers.iter().position(|(other, _)| *other == id) {
             let (_, waker) = self.drainers.swap_remove(at);
-            self.effects.wakes.discard(waker);
+            self.wakes.discard(waker);
         }
     }
 
-    /// What has to be done once the lock is free.
-    pub(crate) fn take_effects(&mut self) -> Effects {
-        std::mem::take(&mut self.effects)
+    /// Whom to wake once the lock is free. Mostly nobody, so this is kept cheap.
+    pub(crate) fn take_wakes(&mut self) -> Option<Wakes> {
+        (!self.wakes.is_empty()).then(|| std::mem::take(&mut self.wakes))
+    }
+
+    /// What was counted since the last time.
+    pub(crate) fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Shut down, and no key can become ready any more.
@@ -224,18 +230,18 @@ impl<K: Clone + Eq + Hash> State<K> {
         let again = Again { priority: ticket.priority, since: ticket.since };
         match self.in_flight.mark(ticket.hash, &ticket.key, again) {
             Added::Already => {}
-            Added::Marked => self.effects.added += 1,
+            Added::Marked => self.counts.added += 1,
             Added::NotInFlight => {
                 let new = usize::from(self.ready.push(ticket));
-                self.effects.added += new;
-                self.effects.queued += new;
+                self.counts.added += new;
+                self.counts.queued += new;
             }
         }
     }
 
     /// Restores the invariants of the type, whatever was done before.
     fn settle(&mut self) {
-        let wakes = &mut self.effects.wakes;
+        let wakes = &mut self.wakes;
         while self.waiters.called() < self.ready.len() && self.waiters.call_one(wakes) {}
         match (self.delayed.first_due(), self.waiters.timer()) {
             (Some(due), Some(timer)) if due < timer => {
@@ -253,10 +259,10 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     fn settle_closed(&mut self) {
         if self.exhausted() {
-            while self.waiters.call_one(&mut self.effects.wakes) {}
+            while self.waiters.call_one(&mut self.wakes) {}
         }
         if self.at_rest() {
-            self.drainers.drain(..).for_each(|(_, waker)| self.effects.wakes.wake(waker));
+            self.drainers.drain(..).for_each(|(_, waker)| self.wakes.wake(waker));
         }
     }
 }

@@ -7,13 +7,17 @@ use std::task::Waker;
 /// dropped waker may even drop the last handle to a task that holds an item of this very queue.
 #[derive(Default)]
 pub(crate) struct Wakes {
+    /// The usual case, one waker to wake, without an allocation.
     first: Option<Waker>,
     more: Vec<Waker>,
-    discarded: Option<Waker>,
-    discarded_more: Vec<Waker>,
+    discarded: Vec<Waker>,
 }
 
 impl Wakes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.more.is_empty() && self.discarded.is_empty()
+    }
+
     pub(crate) fn wake(&mut self, waker: Waker) {
         match &self.first {
             None => self.first = Some(waker),
@@ -22,10 +26,7 @@ impl Wakes {
     }
 
     pub(crate) fn discard(&mut self, waker: Waker) {
-        match &self.discarded {
-            None => self.discarded = Some(waker),
-            Some(_) => self.discarded_more.push(waker),
-        }
+        self.discarded.push(waker);
     }
 
     /// Wakes and drops. Call without the lock.

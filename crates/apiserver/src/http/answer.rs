@@ -5,11 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING};
 use http::{Response, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::body::{AnswerBody, ListBody, WatchBody};
+use super::body::{AnswerBody, ItemView, ListBody, WatchBody};
+use super::frames::Frames;
 use super::gzip::{Gzip, THRESHOLD};
-use super::negotiate::{Format, Representation};
+use super::negotiate::{Format, Representation, View};
+use super::table::{TableMaker, partial};
 use crate::engine::Engine;
 use crate::registry::Resource;
 use crate::status::Status;
@@ -23,33 +25,56 @@ pub(crate) struct Wish {
     pub(crate) gzip: bool,
 }
 
-pub(crate) fn respond(engine: &Engine, resource: &Arc<Resource>, answer: Answer, wish: Wish) -> Response<AnswerBody> {
-    match answer {
+pub(crate) fn respond(
+    engine: &Arc<Engine>,
+    resource: &Arc<Resource>,
+    answer: Answer,
+    wish: Wish,
+) -> Response<AnswerBody> {
+    let made = match answer {
         Answer::Object { code, object, warnings } => {
-            let json = match object {
-                Shown::Stored(stored) => stored.json(&resource.head),
-                Shown::Made(object) => encode(object.value()),
-            };
-            let mut response = whole(code, json, wish);
-            for warning in &warnings {
-                if let Ok(value) = HeaderValue::from_str(&warning_text(warning)) {
+            object_json(engine, resource, &object, wish.representation.view).map(|json| {
+                let mut response = whole(code, json, wish);
+                for value in warnings.iter().filter_map(|w| HeaderValue::from_str(&warning_text(w)).ok()) {
                     response.headers_mut().append(WARNING, value);
                 }
-            }
-            response
+                response
+            })
         }
-        Answer::Scale { code, scale } => whole(code, encode(&scale), wish),
-        Answer::List(list) => respond_list(resource, list, wish),
+        Answer::Scale { code, scale } => Ok(whole(code, encode(&scale), wish)),
+        Answer::List(list) => respond_list(engine, resource, list, wish),
         Answer::Watch(stream) => {
-            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, Arc::clone(resource), stream)));
-            new(StatusCode::OK, "application/json", body)
+            let frames = Frames::new(engine, resource, wish.representation.view);
+            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, frames, stream)));
+            Ok(new(StatusCode::OK, "application/json", body))
         }
-        Answer::Status(status) => respond_status(&status, wish.representation.format),
-    }
+        Answer::Status(status) => Err(status),
+    };
+    made.unwrap_or_else(|status| respond_status(&status, wish.representation.format))
+}
+
+fn object_json(
+    engine: &Arc<Engine>,
+    resource: &Arc<Resource>,
+    shown: &Shown,
+    view: View,
+) -> Result<Bytes, Status> {
+    let object = match (shown, view) {
+        (Shown::Stored(stored), View::Whole) => return Ok(stored.json(&resource.head)),
+        (Shown::Made(object), View::Whole) => return Ok(encode(object.value())),
+        (Shown::Stored(stored), _) => engine.object(resource, stored)?,
+        (Shown::Made(object), _) => (**object).clone(),
+    };
+    Ok(encode(&match view {
+        View::Table(include) => {
+            TableMaker::new(Arc::clone(engine), Arc::clone(resource), include).of_object(&object, true)
+        }
+        _ => partial(&object),
+    }))
 }
 
 pub(crate) fn respond_status(status: &Status, format: Format) -> Response<AnswerBody> {
-    let wish = Wish { representation: Representation { format, pretty: false }, gzip: false };
+    let wish = Wish { representation: Representation { format, ..Representation::JSON }, gzip: false };
     let mut response = whole(status.code().as_u16(), status.to_json().into(), wish);
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
@@ -58,53 +83,76 @@ pub(crate) fn respond_status(status: &Status, format: Format) -> Response<Answer
 }
 
 /// An answer that is not about an object.
-pub(crate) fn respond_text(code: StatusCode, content_type: &'static str, text: impl Into<Bytes>) -> Response<AnswerBody> {
+pub(crate) fn respond_text(
+    code: StatusCode,
+    content_type: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<AnswerBody> {
     new(code, content_type, AnswerBody::whole(text))
 }
 
-fn respond_list(resource: &Resource, list: ListAnswer, wish: Wish) -> Response<AnswerBody> {
-    let head = list_head(resource, &list);
-    let body = ListBody::new(head.into(), list.items);
-    let plain = wish.representation == Representation::JSON;
-    match (plain, wish.gzip && body.estimated_len() > THRESHOLD) {
+fn respond_list(
+    engine: &Arc<Engine>,
+    resource: &Arc<Resource>,
+    list: ListAnswer,
+    wish: Wish,
+) -> Result<Response<AnswerBody>, Status> {
+    let metadata = list_metadata(&list);
+    let mut body = match wish.representation.view {
+        View::Table(include) => {
+            let maker = TableMaker::new(Arc::clone(engine), Arc::clone(resource), include);
+            return Ok(whole(200, encode(&maker.of_list(&list.items, metadata)?), wish));
+        }
+        View::Whole => {
+            let head = list_head(&format!("{}List", resource.kind), &resource.api_version(), &metadata);
+            ListBody::new(head, list.items, ItemView::Untyped)
+        }
+        View::Metadata => {
+            let head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", &metadata);
+            ListBody::new(head, list.items, ItemView::Metadata)
+        }
+    };
+    let streamed = Representation { view: View::Whole, ..wish.representation }.is_stored_form();
+    Ok(match (streamed, wish.gzip && body.estimated_len() > THRESHOLD) {
         (true, false) => new(StatusCode::OK, "application/json", AnswerBody::List(body)),
         (true, true) => zipped("application/json", Gzip::list(body)),
         (false, _) => {
-            let mut body = body;
             let mut json = Vec::new();
             while let Some(piece) = body.next_piece() {
                 json.extend_from_slice(&piece);
             }
             whole(200, json.into(), wish)
         }
-    }
+    })
 }
 
-/// A list up to its items. Items of built-in kinds go without kind and apiVersion.
-fn list_head(resource: &Resource, list: &ListAnswer) -> String {
-    let text = |s: &str| serde_json::to_string(s).unwrap_or_default();
-    let mut head = format!(
-        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{{\"resourceVersion\":\"{}\"",
-        text(&format!("{}List", resource.kind)),
-        text(&resource.api_version()),
-        list.revision
-    );
+fn list_metadata(list: &ListAnswer) -> Value {
+    let mut metadata = json!({"resourceVersion": list.revision.to_string()});
     if let Some(token) = &list.continue_token {
-        head.push_str(&format!(",\"continue\":{}", text(token)));
+        metadata["continue"] = token.as_str().into();
     }
     if let Some(remaining) = list.remaining {
-        head.push_str(&format!(",\"remainingItemCount\":{remaining}"));
+        metadata["remainingItemCount"] = remaining.into();
     }
-    head.push_str("},\"items\":[");
-    head
+    metadata
+}
+
+/// A list up to its items.
+fn list_head(kind: &str, api_version: &str, metadata: &Value) -> Bytes {
+    let (kind, api_version) = (Value::from(kind), Value::from(api_version));
+    format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":[").into()
 }
 
 fn whole(code: u16, json: Bytes, wish: Wish) -> Response<AnswerBody> {
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
     let (content_type, body) = match wish.representation {
-        Representation { format: Format::Json, pretty: false } => ("application/json", json),
-        Representation { format: Format::Json, pretty: true } => ("application/json", reencode(&json, serde_json::to_string_pretty)),
-        Representation { format: Format::Yaml, .. } => ("application/yaml", reencode(&json, serde_saphyr::to_string)),
+        Representation { format: Format::Json, pretty: false, .. } => ("application/json", json),
+        Representation { format: Format::Json, pretty: true, .. } => {
+            ("application/json", reencode(&json, serde_json::to_string_pretty))
+        }
+        Representation { format: Format::Yaml, .. } => {
+            ("application/yaml", reencode(&json, serde_saphyr::to_string))
+        }
     };
     if wish.gzip && body.len() > THRESHOLD && code.is_success() {
         return zipped(content_type, Gzip::whole(body));

@@ -10,11 +10,10 @@ use futures_core::Stream;
 use futures_core::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
 
+use super::frames::{Frames, write_metadata};
 use super::gzip::Gzip;
 use crate::engine::Engine;
-use crate::registry::Resource;
 use crate::storage::Stored;
-use crate::verbs::watch::read_status;
 use crate::watch_cache::{WatchItem, WatchStream};
 
 /// List items are written in pieces of about this size, so that a large list never exists as one body.
@@ -32,14 +31,24 @@ pub(crate) enum AnswerBody {
 pub(crate) struct ListBody {
     head: Option<Bytes>,
     items: std::vec::IntoIter<Arc<Stored>>,
+    view: ItemView,
     first: bool,
     done: bool,
 }
 
-/// Events of one watch as JSON lines.
+/// What is written of each item of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ItemView {
+    /// All but its type: items of built-in kinds.
+    Untyped,
+    /// Its metadata, typed as such.
+    Metadata,
+}
+
+/// Events of one watch.
 pub(crate) struct WatchBody {
     stream: WatchStream,
-    resource: Arc<Resource>,
+    frames: Frames,
     /// Ready when the server shuts down.
     closing: BoxFuture<'static, ()>,
     done: bool,
@@ -47,8 +56,8 @@ pub(crate) struct WatchBody {
 
 impl ListBody {
     /// `head` reaches up to and including `"items":[`.
-    pub(crate) fn new(head: Bytes, items: Vec<Arc<Stored>>) -> Self {
-        Self { head: Some(head), items: items.into_iter(), first: true, done: false }
+    pub(crate) fn new(head: Bytes, items: Vec<Arc<Stored>>, view: ItemView) -> Self {
+        Self { head: Some(head), items: items.into_iter(), view, first: true, done: false }
     }
 
     /// Bytes the items will need, about.
@@ -73,20 +82,23 @@ impl ListBody {
             if !std::mem::take(&mut self.first) {
                 piece.push(b',');
             }
-            item.document.write(None, item.revision, &mut piece);
+            match self.view {
+                ItemView::Untyped => item.document.write(None, item.revision, &mut piece),
+                ItemView::Metadata => write_metadata(&item.document, item.revision, &mut piece),
+            }
         }
         Some(piece.into())
     }
 }
 
 impl WatchBody {
-    pub(crate) fn new(engine: &Engine, resource: Arc<Resource>, stream: WatchStream) -> Self {
+    pub(crate) fn new(engine: &Engine, frames: Frames, stream: WatchStream) -> Self {
         let mut closing = engine.closing();
         let closing = Box::pin(async move {
             // An error means the server is gone, which ends watches as well.
             let _ = closing.wait_for(|closing| *closing).await;
         });
-        Self { stream, resource, closing, done: false }
+        Self { stream, frames, closing, done: false }
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -95,17 +107,10 @@ impl WatchBody {
             return Poll::Ready(None);
         }
         let item = std::task::ready!(Pin::new(&mut self.stream).poll_next(cx));
-        Poll::Ready(item.map(|item| match item {
-            WatchItem::Event(event) => event.frame(&self.resource.head),
-            WatchItem::Bookmark(bookmark) => bookmark.frame(&self.resource.head),
-            WatchItem::Error(error) => {
-                self.done = true;
-                let mut frame = b"{\"type\":\"ERROR\",\"object\":".to_vec();
-                frame.extend_from_slice(&read_status(&error).to_json());
-                frame.extend_from_slice(b"}\n");
-                frame.into()
-            }
-        }))
+        if matches!(item, None | Some(WatchItem::Error(_))) {
+            self.done = true;
+        }
+        Poll::Ready(item.map(|item| self.frames.frame(&item)))
     }
 }
 
@@ -119,7 +124,10 @@ impl Body for AnswerBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match self.get_mut() {
             Self::Whole(bytes) => bytes.take(),
             Self::List(list) => list.next_piece(),

@@ -91,7 +91,13 @@ mod tests {
 
     #[test]
     fn encodings_as_clients_list_them() {
-        for (header, yes) in [("gzip", true), ("deflate, gzip;q=0.5", true), ("gzip;q=0", false), ("identity", false), ("", false)] {
+        for (header, yes) in [
+            ("gzip", true),
+            ("deflate, gzip;q=0.5", true),
+            ("gzip;q=0", false),
+            ("identity", false),
+            ("", false),
+        ] {
             assert_eq!(accepts_gzip(Some(header)), yes, "{header}");
         }
         assert!(!accepts_gzip(None));

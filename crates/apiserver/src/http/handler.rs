@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::answer::{Wish, respond, respond_status, respond_text};
 use super::body::AnswerBody;
+use super::discovery;
 use super::gzip::accepts_gzip;
-use super::negotiate::{Format, negotiate};
+use super::negotiate::{Format, Subject, negotiate};
 use super::probes;
 use super::route::{ResourcePath, Route};
 use super::verb::Verb;
@@ -34,13 +35,19 @@ where
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query());
     let head = parts.method == http::Method::HEAD;
+    let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok());
+    let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
     let mut response = match Route::parse(parts.uri.path()) {
         Route::Resource(path) => serve_resource(&engine, &parts, path, query, body).await,
         Route::Version => probes::version(),
         Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query),
-        Route::Group(group) | Route::GroupVersion(group, _) if engine.registry.has_group(&group) => {
-            respond_status(&Status::no_such_resource(), Format::Json)
-        }
+        Route::CoreVersions => discovery::core_versions(&engine, accept, known),
+        Route::Groups => discovery::groups(&engine, accept, known),
+        Route::Group(group) => discovery::group(&engine, &group).unwrap_or_else(page_not_found),
+        Route::GroupVersion(group, version) => discovery::resources(&engine, &group, &version)
+            .unwrap_or_else(|| {
+                if engine.registry.has_group(&group) { no_such_resource() } else { page_not_found() }
+            }),
         _ => page_not_found(),
     };
     if head {
@@ -53,7 +60,17 @@ fn page_not_found() -> Response<AnswerBody> {
     respond_text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
 }
 
-async fn serve_resource<B>(engine: &Arc<Engine>, parts: &http::request::Parts, path: ResourcePath, query: Query, body: B) -> Response<AnswerBody>
+fn no_such_resource() -> Response<AnswerBody> {
+    respond_status(&Status::no_such_resource(), Format::Json)
+}
+
+async fn serve_resource<B>(
+    engine: &Arc<Engine>,
+    parts: &http::request::Parts,
+    path: ResourcePath,
+    query: Query,
+    body: B,
+) -> Response<AnswerBody>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -61,14 +78,14 @@ where
     let resource = match engine.registry.find(&path.group, &path.version, &path.resource) {
         Ok(resource) => Arc::clone(resource),
         Err(Missing::Group) => return page_not_found(),
-        Err(Missing::Resource) => return respond_status(&Status::no_such_resource(), Format::Json),
+        Err(Missing::Resource) => return no_such_resource(),
     };
     let verb = match verb_of(parts, &path, &resource, &query) {
         Ok(verb) => verb,
         Err(status) => return respond_status(&status, Format::Json),
     };
     let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
-    let mut representation = match negotiate(accept, verb == Verb::Watch) {
+    let mut representation = match negotiate(accept, subject(verb, &path), &query) {
         Ok(representation) => representation,
         Err(refused) => return respond_status(&refused.status, refused.format),
     };
@@ -105,7 +122,6 @@ where
             namespace: path.namespace.unwrap_or_default(),
             name: path.name.unwrap_or_default(),
             subresource: path.subresource,
-            watch_path: path.watch,
             content_type: content_type(&parts.headers),
             resource,
             query,
@@ -146,7 +162,12 @@ async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answ
 }
 
 /// What the method means here, if the resource has it.
-fn verb_of(parts: &http::request::Parts, path: &ResourcePath, resource: &Resource, query: &Query) -> Result<Verb, Status> {
+fn verb_of(
+    parts: &http::request::Parts,
+    path: &ResourcePath,
+    resource: &Resource,
+    query: &Query,
+) -> Result<Verb, Status> {
     let named_without_namespace = resource.namespaced && path.name.is_some() && path.namespace.is_none();
     if named_without_namespace || (!resource.namespaced && path.namespace.is_some()) {
         return Err(Status::no_such_resource());
@@ -157,12 +178,24 @@ fn verb_of(parts: &http::request::Parts, path: &ResourcePath, resource: &Resourc
     let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or_else(Status::method_not_allowed)?;
     let everywhere = resource.namespaced && path.namespace.is_none();
     let allowed = match path.subresource.as_deref() {
-        None => resource.has_verb(verb.as_str()) && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection)),
+        None => {
+            resource.has_verb(verb.as_str())
+                && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
+        }
         Some("binding" | "eviction") => verb == Verb::Create,
         Some("finalize") => verb == Verb::Update,
         Some(_) => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
     };
     if allowed { Ok(verb) } else { Err(Status::method_not_allowed()) }
+}
+
+/// What the answer will be, as far as its representation goes.
+fn subject(verb: Verb, path: &ResourcePath) -> Subject {
+    match verb {
+        Verb::Watch => Subject::Watch,
+        Verb::List | Verb::DeleteCollection if path.subresource.is_none() => Subject::List,
+        _ => Subject::Object,
+    }
 }
 
 async fn meet_fault(engine: &Engine, verb: Verb, resource: &Resource) -> Result<(), Status> {
@@ -197,7 +230,9 @@ fn deadline(query: &Query) -> Result<Duration, Status> {
     if text.is_empty() {
         return Ok(DEADLINE);
     }
-    let asked = parse_duration(text).ok_or_else(|| Status::bad_request(format!("invalid timeout specified in the request URL: {text:?}")))?;
+    let asked = parse_duration(text).ok_or_else(|| {
+        Status::bad_request(format!("invalid timeout specified in the request URL: {text:?}"))
+    })?;
     Ok(if asked.is_zero() || asked > DEADLINE { DEADLINE } else { asked })
 }
 
@@ -243,7 +278,13 @@ mod tests {
 
     #[test]
     fn durations_as_go_prints_them() {
-        for (text, seconds) in [("32s", Some(32.0)), ("1m30s", Some(90.0)), ("250ms", Some(0.25)), ("1.5h", Some(5400.0)), ("0", Some(0.0))] {
+        for (text, seconds) in [
+            ("32s", Some(32.0)),
+            ("1m30s", Some(90.0)),
+            ("250ms", Some(0.25)),
+            ("1.5h", Some(5400.0)),
+            ("0", Some(0.0)),
+        ] {
             assert_eq!(parse_duration(text).map(|d| d.as_secs_f64()), seconds, "{text}");
         }
         for bad in ["", "x", "5", "s", "-3s", "3 s", "99999999999999999999h", "1..2s"] {

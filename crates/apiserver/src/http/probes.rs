@@ -33,13 +33,25 @@ pub(crate) fn version() -> Response<AnswerBody> {
 }
 
 /// `/healthz`, `/livez`, `/readyz`: all checks, or one by name.
-pub(crate) fn health(engine: &Engine, endpoint: &str, check: Option<&str>, query: &Query) -> Response<AnswerBody> {
+pub(crate) fn health(
+    engine: &Engine,
+    endpoint: &str,
+    check: Option<&str>,
+    query: &Query,
+) -> Response<AnswerBody> {
     let excluded = query.all("exclude");
-    let checks: Vec<(&str, bool)> = checks(engine, endpoint).into_iter().filter(|(name, _)| !excluded.iter().any(|e| e == name)).collect();
+    let checks: Vec<(&str, bool)> = checks(engine, endpoint)
+        .into_iter()
+        .filter(|(name, _)| !excluded.iter().any(|e| e == name))
+        .collect();
     if let Some(name) = check {
         return match checks.iter().find(|(known, _)| *known == name) {
             Some((_, true)) => respond_text(StatusCode::OK, TEXT, "ok"),
-            Some((_, false)) => respond_text(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("internal server error: {name}\n")),
+            Some((_, false)) => respond_text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                TEXT,
+                format!("internal server error: {name}\n"),
+            ),
             None => respond_text(StatusCode::NOT_FOUND, TEXT, "404 page not found\n"),
         };
     }
@@ -47,8 +59,14 @@ pub(crate) fn health(engine: &Engine, endpoint: &str, check: Option<&str>, query
     if healthy && !query.flag("verbose") {
         return respond_text(StatusCode::OK, TEXT, "ok");
     }
-    let mut lines: String =
-        checks.iter().map(|(name, ok)| if *ok { format!("[+]{name} ok\n") } else { format!("[-]{name} failed: not ready\n") }).collect();
+    let mut lines: String = checks
+        .iter()
+        .map(
+            |(name, ok)| {
+                if *ok { format!("[+]{name} ok\n") } else { format!("[-]{name} failed: not ready\n") }
+            },
+        )
+        .collect();
     lines.push_str(&format!("{endpoint} check {}\n", if healthy { "passed" } else { "failed" }));
     let code = if healthy { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
     respond_text(code, TEXT, lines)

@@ -63,12 +63,14 @@ fn health(check: &str, rest: &[&str]) -> Route {
 /// Decoded segments. A path that does not decode, or hides a slash or a dot-segment in one, is nobody's.
 fn segments(path: &str) -> Option<Vec<String>> {
     let parts = path.trim_matches('/').split('/');
-    let decoded: Option<Vec<String>> = parts.map(|p| Some(percent_decode_str(p).decode_utf8().ok()?.into_owned())).collect();
+    let decoded: Option<Vec<String>> =
+        parts.map(|p| Some(percent_decode_str(p).decode_utf8().ok()?.into_owned())).collect();
     decoded.filter(|parts| !parts.iter().any(|p| p.is_empty() || p == "." || p == ".." || p.contains('/')))
 }
 
 fn resource(group: &str, version: &str, rest: &[&str]) -> Route {
-    let mut path = ResourcePath { group: group.to_owned(), version: version.to_owned(), ..ResourcePath::default() };
+    let mut path =
+        ResourcePath { group: group.to_owned(), version: version.to_owned(), ..ResourcePath::default() };
     let rest = match rest {
         ["watch", rest @ ..] if !rest.is_empty() => {
             path.watch = true;
@@ -133,12 +135,21 @@ mod tests {
         assert_eq!((p.namespace.as_deref(), p.resource.as_str()), (Some("a"), "pods"));
         assert_eq!((p.name.as_deref(), p.subresource.as_deref()), (Some("p"), Some("status")));
         let p = path("/apis/apps/v1/deployments");
-        assert_eq!((p.group.as_str(), p.version.as_str(), p.resource.as_str(), p.name), ("apps", "v1", "deployments", None));
+        assert_eq!(
+            (p.group.as_str(), p.version.as_str(), p.resource.as_str(), p.name),
+            ("apps", "v1", "deployments", None)
+        );
         let p = path("/api/v1/namespaces/a/finalize");
-        assert_eq!((p.resource.as_str(), p.name.as_deref(), p.subresource.as_deref()), ("namespaces", Some("a"), Some("finalize")));
+        assert_eq!(
+            (p.resource.as_str(), p.name.as_deref(), p.subresource.as_deref()),
+            ("namespaces", Some("a"), Some("finalize"))
+        );
         let p = path("/api/v1/watch/namespaces/a/pods");
         assert!(p.watch && p.namespace.as_deref() == Some("a") && p.resource == "pods");
-        assert_eq!(path("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Ax").name.as_deref(), Some("system:x"));
+        assert_eq!(
+            path("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Ax").name.as_deref(),
+            Some("system:x")
+        );
     }
 
     #[test]
@@ -146,7 +157,15 @@ mod tests {
         assert_eq!(Route::parse("/apis/apps"), Route::Group("apps".into()));
         assert_eq!(Route::parse("/api/v1"), Route::GroupVersion(String::new(), "v1".into()));
         assert_eq!(Route::parse("/livez/ping"), Route::Health("livez", Some("ping".into())));
-        for nowhere in ["/", "/foo", "/api/v1/pods/../secrets", "/api/v1/pods/a%2Fb", "/api/v1//pods", "/api/v1/a/b/c/d/e", "/api/v1/pods/%ff"] {
+        for nowhere in [
+            "/",
+            "/foo",
+            "/api/v1/pods/../secrets",
+            "/api/v1/pods/a%2Fb",
+            "/api/v1//pods",
+            "/api/v1/a/b/c/d/e",
+            "/api/v1/pods/%ff",
+        ] {
             assert_eq!(Route::parse(nowhere), Route::Unknown, "{nowhere}");
         }
     }

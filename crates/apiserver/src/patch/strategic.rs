@@ -13,10 +13,15 @@ pub(super) fn merge(object: &mut Value, patch: &Value, shape: Option<&Type>) -> 
     merge_object(target, patch, shape)
 }
 
-fn merge_object(target: &mut Map<String, Value>, patch: &Map<String, Value>, shape: Option<&Type>) -> Result<(), PatchError> {
+fn merge_object(
+    target: &mut Map<String, Value>,
+    patch: &Map<String, Value>,
+    shape: Option<&Type>,
+) -> Result<(), PatchError> {
     match patch.get("$patch").and_then(Value::as_str) {
         Some("replace") => {
-            *target = patch.iter().filter(|(k, _)| *k != "$patch").map(|(k, v)| (k.clone(), v.clone())).collect();
+            *target =
+                patch.iter().filter(|(k, _)| *k != "$patch").map(|(k, v)| (k.clone(), v.clone())).collect();
             return Ok(());
         }
         Some("delete") => {
@@ -90,7 +95,12 @@ fn inner_type(shape: Option<&Shape>) -> Option<&'static Type> {
     }
 }
 
-fn merge_list(items: &mut Vec<Value>, patch: &[Value], shape: Option<&Shape>, order: Option<&Vec<Value>>) -> Result<(), PatchError> {
+fn merge_list(
+    items: &mut Vec<Value>,
+    patch: &[Value],
+    shape: Option<&Shape>,
+    order: Option<&Vec<Value>>,
+) -> Result<(), PatchError> {
     let rule = match shape {
         Some(Shape::List(_, _, rule)) if rule.merge => rule,
         _ => {
@@ -111,7 +121,12 @@ fn merge_list(items: &mut Vec<Value>, patch: &[Value], shape: Option<&Shape>, or
     Ok(())
 }
 
-fn merge_element(items: &mut Vec<Value>, element: &Value, rule: &Merge, shape: Option<&Type>) -> Result<(), PatchError> {
+fn merge_element(
+    items: &mut Vec<Value>,
+    element: &Value,
+    rule: &Merge,
+    shape: Option<&Type>,
+) -> Result<(), PatchError> {
     let Some(key) = rule.key else {
         if !items.contains(element) {
             items.push(element.clone());
@@ -120,13 +135,17 @@ fn merge_element(items: &mut Vec<Value>, element: &Value, rule: &Merge, shape: O
     };
     let id = element.get(key);
     if id.is_none() {
-        return Err(PatchError::Malformed(format!("map: {element} does not contain declared merge key: {key}")));
+        return Err(PatchError::Malformed(format!(
+            "map: {element} does not contain declared merge key: {key}"
+        )));
     }
     if directive(element) == Some("delete") {
         items.retain(|item| item.get(key) != id);
         return Ok(());
     }
-    let patch = element.as_object().ok_or_else(|| PatchError::Malformed(format!("elements keyed by {key} must be objects")))?;
+    let patch = element
+        .as_object()
+        .ok_or_else(|| PatchError::Malformed(format!("elements keyed by {key} must be objects")))?;
     match items.iter_mut().find(|item| item.get(key) == id).and_then(Value::as_object_mut) {
         Some(existing) => merge_object(existing, patch, shape),
         None => {
@@ -177,7 +196,9 @@ fn reorder_untouched(target: &mut Map<String, Value>, patch: &Map<String, Value>
             Some(Shape::List(_, _, rule)) => rule,
             _ => continue,
         };
-        if let (false, Some(Value::Array(items)), Some(order)) = (patch.contains_key(field), target.get_mut(field), order.as_array()) {
+        if let (false, Some(Value::Array(items)), Some(order)) =
+            (patch.contains_key(field), target.get_mut(field), order.as_array())
+        {
             let server = items.clone();
             arrange(items, order, &server, rule);
         }

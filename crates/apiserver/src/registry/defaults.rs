@@ -53,6 +53,9 @@ fn child<'m>(map: &'m mut Map<String, Value>, field: &str) -> &'m mut Map<String
 }
 
 /// The objects in a list field.
-fn each<'m>(map: &'m mut Map<String, Value>, field: &str) -> impl Iterator<Item = &'m mut Map<String, Value>> {
+fn each<'m>(
+    map: &'m mut Map<String, Value>,
+    field: &str,
+) -> impl Iterator<Item = &'m mut Map<String, Value>> {
     map.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }

@@ -82,7 +82,12 @@ mod tests {
         assert_eq!(labels.resolve("spec.x", true), Err(UnknownLabel::NotSupported("spec.x".into())));
         let pod = Object::new(json!({"spec": {"nodeName": "n"}, "status": {"phase": "Pending", "podIPs": [{"ip": "1"}, {"ip": "2"}]}})).unwrap();
         let values = labels.values(&pod);
-        for pair in [("spec.nodeName", "n"), ("status.phase", "Pending"), ("spec.hostNetwork", "false"), ("status.podIPs", "1,2")] {
+        for pair in [
+            ("spec.nodeName", "n"),
+            ("status.phase", "Pending"),
+            ("spec.hostNetwork", "false"),
+            ("status.podIPs", "1,2"),
+        ] {
             assert!(values.iter().any(|(l, v)| (*l, v.as_str()) == pair), "{pair:?} in {values:?}");
         }
     }
@@ -90,6 +95,9 @@ mod tests {
     #[test]
     fn kinds_without_a_table_know_name_and_namespace() {
         let e = FieldLabels::NONE.resolve("data.k", true).unwrap_err();
-        assert_eq!(e.to_string(), "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+        assert_eq!(
+            e.to_string(),
+            "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        );
     }
 }

@@ -1,14 +1,16 @@
 //! The table of built-in kinds, in the order of discovery.
 
-use super::{Resource, api_version};
+use super::columns::columns_for;
 use super::rules::rules_for;
+use super::{Resource, api_version};
 use crate::schema::types;
 use crate::storage::TypeHead;
 
 const NAMESPACED: bool = true;
 const CLUSTER: bool = false;
 
-const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const ALL_VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// Namespaces cannot be deleted by the dozen.
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
@@ -113,6 +115,7 @@ pub(super) fn built_in() -> impl Iterator<Item = Resource> {
         head: TypeHead::new(&api_version(row.group, row.version), row.kind),
         schema: types().kind(row.group, row.version, row.kind),
         rules: rules_for(row.group, row.kind),
+        columns: columns_for(row.group, row.kind),
     })
 }
 

@@ -45,7 +45,9 @@ pub(crate) fn validate_metadata_update(new: &Object, old: &Object) -> Vec<FieldE
             errors.push(FieldError::forbidden("metadata.finalizers", why));
         }
     }
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
         let (is, was) = (new.metadata().get(field), old.metadata().get(field));
         if is != was {
             let is = is.cloned().unwrap_or(Value::String(String::new()));
@@ -73,7 +75,8 @@ fn labels(object: &Object) -> Vec<FieldError> {
 fn annotations(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut total = 0;
-    for (key, value) in object.metadata().get("annotations").and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in object.metadata().get("annotations").and_then(Value::as_object).into_iter().flatten()
+    {
         // Keys may have capitals; the check is on the lower-cased key.
         let faults = qualified_name(&key.to_lowercase());
         errors.extend(faults.into_iter().map(|e| FieldError::invalid("metadata.annotations", key, e)));
@@ -88,11 +91,17 @@ fn annotations(object: &Object) -> Vec<FieldError> {
 fn owners(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut controllers = 0;
-    for (i, owner) in object.metadata().get("ownerReferences").and_then(Value::as_array).into_iter().flatten().enumerate() {
+    for (i, owner) in
+        object.metadata().get("ownerReferences").and_then(Value::as_array).into_iter().flatten().enumerate()
+    {
         let at = format!("metadata.ownerReferences[{i}]");
         let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-        for (field, why) in [("apiVersion", "version must not be empty"), ("kind", "must not be empty"), ("name", "must not be empty"), ("uid", "must not be empty")]
-        {
+        for (field, why) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
             if text(field).is_empty() {
                 errors.push(FieldError::invalid(format!("{at}.{field}"), "", why));
             }

@@ -95,7 +95,10 @@ fn too_long(name: &str, limit: usize) -> Vec<String> {
 fn is_label(name: &str) -> bool {
     let ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();
-    !bytes.is_empty() && ok(bytes[0]) && ok(bytes[bytes.len() - 1]) && bytes.iter().all(|b| ok(*b) || *b == b'-')
+    !bytes.is_empty()
+        && ok(bytes[0])
+        && ok(bytes[bytes.len() - 1])
+        && bytes.iter().all(|b| ok(*b) || *b == b'-')
 }
 
 fn is_subdomain(name: &str) -> bool {
@@ -225,7 +228,13 @@ mod tests {
         for bad in ["", "/a", "a/", "a/b/c", "Ex.com/a", "-a", "a b"] {
             assert!(!qualified_name(bad).is_empty(), "{bad}");
         }
-        assert!(label_value("").is_empty() && !label_value("-").is_empty() && !label_value(&"x".repeat(64)).is_empty());
-        assert!(data_key("a.b").is_empty() && !data_key("bad key!").is_empty() && !data_key("..x").is_empty());
+        assert!(
+            label_value("").is_empty()
+                && !label_value("-").is_empty()
+                && !label_value(&"x".repeat(64)).is_empty()
+        );
+        assert!(
+            data_key("a.b").is_empty() && !data_key("bad key!").is_empty() && !data_key("..x").is_empty()
+        );
     }
 }

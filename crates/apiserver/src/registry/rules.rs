@@ -1,10 +1,10 @@
 //! How each kind differs from the generic object.
 
+use super::Object;
 use super::defaults;
 use super::field_labels::FieldLabels;
 use super::names::NameRule;
 use super::validation;
-use super::Object;
 use crate::status::FieldError;
 
 /// What an update of the main resource does to `metadata.generation`.
@@ -71,7 +71,12 @@ const GENERIC: Rules = Rules {
 /// Kinds with a `status` that only `/status` writes.
 const STATUS: Rules = Rules { status_fields: &["status"], ..GENERIC };
 /// Kinds with a desired and an observed state, and a generation to tell them apart.
-const WORKLOAD: Rules = Rules { generation: Generation::Spec, status_keeps: &["labels"], prepare: defaults::empty_status, ..STATUS };
+const WORKLOAD: Rules = Rules {
+    generation: Generation::Spec,
+    status_keeps: &["labels"],
+    prepare: defaults::empty_status,
+    ..STATUS
+};
 const RBAC: Rules = Rules { names: NameRule::PathSegment, put_creates: true, ..GENERIC };
 const VERSIONED: Rules = Rules { unconditional_update: false, ..GENERIC };
 
@@ -192,7 +197,11 @@ static DAEMON_SET: Rules = Rules {
     ..WORKLOAD
 };
 static JOB: Rules = Rules {
-    fields: FieldLabels { fields: &[("status.successful", "/status/succeeded")], aliases: &[], own_table: true },
+    fields: FieldLabels {
+        fields: &[("status.successful", "/status/succeeded")],
+        aliases: &[],
+        own_table: true,
+    },
     default: defaults::job,
     prepare: defaults::new_job,
     ..WORKLOAD
@@ -206,8 +215,10 @@ static RESOURCE_SLICE: Rules = Rules {
     ..GENERIC
 };
 static RETURNS_OBJECT: Rules = Rules { delete_returns_object: true, ..GENERIC };
-static CLAIM: Rules = Rules { delete_returns_object: true, default: defaults::claim, prepare: defaults::new_claim, ..STATUS };
-static VOLUME: Rules = Rules { delete_returns_object: true, default: defaults::volume, prepare: defaults::new_volume, ..STATUS };
+static CLAIM: Rules =
+    Rules { delete_returns_object: true, default: defaults::claim, prepare: defaults::new_claim, ..STATUS };
+static VOLUME: Rules =
+    Rules { delete_returns_object: true, default: defaults::volume, prepare: defaults::new_volume, ..STATUS };
 static QUOTA: Rules = Rules { delete_returns_object: true, prepare: defaults::empty_status, ..STATUS };
 static ATTACHMENT: Rules = Rules { delete_returns_object: true, unconditional_update: false, ..STATUS };
 static STORAGE_VERSIONED: Rules = Rules { delete_returns_object: true, ..VERSIONED };

@@ -38,7 +38,10 @@ pub(super) fn secret_update(new: &Object, old: &Object) -> Vec<FieldError> {
 
 fn data_keys(object: &Object, field: &str) -> Vec<FieldError> {
     let keys = object.root().get(field).and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key);
-    keys.flat_map(|key| data_key(key).into_iter().map(move |e| FieldError::invalid(format!("{field}[{key}]"), key, e))).collect()
+    keys.flat_map(|key| {
+        data_key(key).into_iter().map(move |e| FieldError::invalid(format!("{field}[{key}]"), key, e))
+    })
+    .collect()
 }
 
 fn data_size(object: &Object, fields: &[&str], at: &str) -> Option<FieldError> {
@@ -88,7 +91,9 @@ pub(super) fn pod_update(new: &Object, old: &Object) -> Vec<FieldError> {
 fn mutable_removed(pod: &Object) -> Value {
     let mut spec = pod.at("/spec").cloned().unwrap_or_default();
     if let Some(fields) = spec.as_object_mut() {
-        for field in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {
+        for field in
+            ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"]
+        {
             fields.remove(field);
         }
         for list in ["containers", "initContainers"] {
@@ -102,7 +107,8 @@ fn mutable_removed(pod: &Object) -> Value {
 
 fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let list = |field: &str| spec.and_then(|s| s.get(field)).and_then(Value::as_array).cloned().unwrap_or_default();
+    let list =
+        |field: &str| spec.and_then(|s| s.get(field)).and_then(Value::as_array).cloned().unwrap_or_default();
     let containers = list("containers");
     if containers.is_empty() {
         errors.push(FieldError::required(format!("{at}.containers"), ""));
@@ -115,7 +121,9 @@ fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
         if name.is_empty() {
             errors.push(FieldError::required(format!("{at}.name"), ""));
         } else {
-            errors.extend(label(&name).into_iter().map(|e| FieldError::invalid(format!("{at}.name"), &name, e)));
+            errors.extend(
+                label(&name).into_iter().map(|e| FieldError::invalid(format!("{at}.name"), &name, e)),
+            );
             if seen.contains(&name) {
                 errors.push(FieldError::duplicate(format!("{at}.name"), &name));
             }
@@ -127,7 +135,11 @@ fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
     }
     let policy = spec.and_then(|s| s.get("restartPolicy")).and_then(Value::as_str).unwrap_or_default();
     if !["Always", "OnFailure", "Never"].contains(&policy) {
-        errors.push(FieldError::not_supported(format!("{at}.restartPolicy"), policy, &["Always", "OnFailure", "Never"]));
+        errors.push(FieldError::not_supported(
+            format!("{at}.restartPolicy"),
+            policy,
+            &["Always", "OnFailure", "Never"],
+        ));
     }
     errors
 }
@@ -143,7 +155,11 @@ pub(super) fn workload(object: &Object) -> Vec<FieldError> {
     match selector {
         None => errors.push(FieldError::required("spec.selector", "")),
         Some(selector) if selector.is_empty() => {
-            errors.push(FieldError::invalid("spec.selector", selector, "empty selector is invalid for deployment"));
+            errors.push(FieldError::invalid(
+                "spec.selector",
+                selector,
+                "empty selector is invalid for deployment",
+            ));
         }
         Some(selector) => {
             let empty = Map::new();
@@ -168,7 +184,8 @@ pub(super) fn selector_update(new: &Object, old: &Object) -> Vec<FieldError> {
 fn selects(selector: &Map<String, Value>, labels: &Map<String, Value>) -> bool {
     let equal = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
-    equal.into_iter().all(|(k, v)| labels.get(k) == Some(v)) && expressions.into_iter().all(|e| expression_holds(e, labels))
+    equal.into_iter().all(|(k, v)| labels.get(k) == Some(v))
+        && expressions.into_iter().all(|e| expression_holds(e, labels))
 }
 
 fn expression_holds(expression: &Value, labels: &Map<String, Value>) -> bool {
@@ -214,7 +231,8 @@ pub(super) fn service(object: &Object) -> Vec<FieldError> {
 /// An event lives in the namespace of what it is about.
 pub(super) fn event(object: &Object) -> Vec<FieldError> {
     let about = object.str_at("/involvedObject/namespace");
-    let fits = about == object.namespace() || (about.is_empty() && ["", "default", "kube-system"].contains(&object.namespace()));
+    let fits = about == object.namespace()
+        || (about.is_empty() && ["", "default", "kube-system"].contains(&object.namespace()));
     if fits {
         Vec::new()
     } else {

@@ -252,7 +252,10 @@ mod tests {
         let Shape::List(_, _, merge) = &pod.field("volumes").unwrap().shape else { panic!() };
         assert!(merge.retain_keys);
         let spec = types().named("apps.v1.DeploymentSpec").unwrap();
-        let Shape::Struct("apps.v1.DeploymentStrategy", merge) = &spec.field("strategy").unwrap().shape else { panic!() };
+        let Shape::Struct("apps.v1.DeploymentStrategy", merge) = &spec.field("strategy").unwrap().shape
+        else {
+            panic!()
+        };
         assert!(merge.retain_keys && !merge.merge);
         assert!(types().kind("apps", "v1", "Deployment").is_some());
         assert!(types().kind("apps", "v2", "Deployment").is_none());

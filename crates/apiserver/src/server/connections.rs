@@ -42,7 +42,12 @@ const LAST_ORDERS: Duration = Duration::from_secs(10);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts until stopped, then waits for the connections to finish. Dropped, it closes them all.
-pub(super) async fn serve(listener: TcpListener, engine: Arc<Engine>, limits: ConnectionLimits, mut stopped: watch::Receiver<bool>) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    engine: Arc<Engine>,
+    limits: ConnectionLimits,
+    mut stopped: watch::Receiver<bool>,
+) {
     let slots = Arc::new(Semaphore::new(limits.count));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -68,7 +73,10 @@ pub(super) async fn serve(listener: TcpListener, engine: Arc<Engine>, limits: Co
     connections.shutdown().await;
 }
 
-async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => {
@@ -86,7 +94,12 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpSt
 
 fn http_builder(limits: &ConnectionLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(MAX_HEAD).half_close(false);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(MAX_HEAD)
+        .half_close(false);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -103,7 +116,12 @@ struct Connection {
 }
 
 impl Connection {
-    async fn run(self, builder: &auto::Builder<TokioExecutor>, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
+    async fn run(
+        self,
+        builder: &auto::Builder<TokioExecutor>,
+        stream: TcpStream,
+        watcher: hyper_util::server::graceful::Watcher,
+    ) {
         let heard = Arc::new(AtomicBool::new(false));
         let (engine, flag) = (self.engine, Arc::clone(&heard));
         let service = service_fn(move |request: http::Request<Incoming>| {

@@ -30,7 +30,12 @@ pub(crate) fn match_namespace(object: &mut Object, namespace: &str) -> Result<()
 }
 
 /// Gives the object its identity, checks it and stores it.
-pub(crate) async fn insert(engine: &Engine, resource: &Resource, mut object: Object, dry_run: bool) -> Result<Answer, Status> {
+pub(crate) async fn insert(
+    engine: &Engine,
+    resource: &Resource,
+    mut object: Object,
+    dry_run: bool,
+) -> Result<Answer, Status> {
     let sent_version = object.resource_version().to_owned();
     identify(engine, &mut object);
     let generated = object.name().is_empty() && !object.meta_str("generateName").is_empty();
@@ -43,7 +48,8 @@ pub(crate) async fn insert(engine: &Engine, resource: &Resource, mut object: Obj
             candidate.set_meta("name", &name);
         }
         prepare(resource, &mut candidate);
-        let errors = [validate_metadata(resource, &candidate), (resource.rules.validate)(&candidate)].concat();
+        let errors =
+            [validate_metadata(resource, &candidate), (resource.rules.validate)(&candidate)].concat();
         if !errors.is_empty() {
             return Err(Status::invalid(resource, candidate.name(), &errors));
         }
@@ -53,8 +59,12 @@ pub(crate) async fn insert(engine: &Engine, resource: &Resource, mut object: Obj
         match store(engine, resource, candidate, dry_run).await {
             Ok(answer) => return Ok(answer),
             Err(Refused::Exists(..)) if generated && attempt < NAME_ATTEMPTS => attempt += 1,
-            Err(Refused::Exists(name, _)) if generated => return Err(Status::no_unique_name(resource, &name)),
-            Err(Refused::Exists(name, deleting)) => return Err(Status::already_exists(resource, &name, deleting)),
+            Err(Refused::Exists(name, _)) if generated => {
+                return Err(Status::no_unique_name(resource, &name));
+            }
+            Err(Refused::Exists(name, deleting)) => {
+                return Err(Status::already_exists(resource, &name, deleting));
+            }
             Err(Refused::Other(status)) => return Err(status),
         }
     }
@@ -66,14 +76,23 @@ enum Refused {
     Other(Status),
 }
 
-async fn store(engine: &Engine, resource: &Resource, object: Object, dry_run: bool) -> Result<Answer, Refused> {
+async fn store(
+    engine: &Engine,
+    resource: &Resource,
+    object: Object,
+    dry_run: bool,
+) -> Result<Answer, Refused> {
     let key = resource.storage_key(object.namespace(), object.name());
     let exists = |stored| {
         let deleting = engine.object(resource, stored).is_ok_and(|o| o.is_deleting());
         Refused::Exists(object.name().to_owned(), deleting)
     };
     if dry_run {
-        let taken = engine.storage.get(&key).await.map_err(|e| Refused::Other(engine.storage_status(resource, object.name(), e)))?;
+        let taken = engine
+            .storage
+            .get(&key)
+            .await
+            .map_err(|e| Refused::Other(engine.storage_status(resource, object.name(), e)))?;
         return match taken {
             Some(stored) => Err(exists(&stored)),
             None => Ok(Answer::made(201, object)),
@@ -90,7 +109,14 @@ async fn store(engine: &Engine, resource: &Resource, object: Object, dry_run: bo
 /// What only the server says of an object: when it came to be, and who it is.
 fn identify(engine: &Engine, object: &mut Object) {
     let metadata = object.metadata_mut();
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "managedFields", "generation"] {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "resourceVersion",
+        "managedFields",
+        "generation",
+    ] {
         metadata.remove(field);
     }
     metadata.insert("creationTimestamp".to_owned(), engine.now_text().into());
@@ -118,7 +144,9 @@ async fn admit(engine: &Engine, resource: &Resource, object: &Object) -> Result<
     }
     match engine.namespace_phase(object.namespace()).await?.as_deref() {
         None => Err(Status::not_found(engine.namespaces(), object.namespace())),
-        Some("Terminating") => Err(Status::namespace_terminating(resource, object.name(), object.namespace())),
+        Some("Terminating") => {
+            Err(Status::namespace_terminating(resource, object.name(), object.namespace()))
+        }
         Some(_) => Ok(()),
     }
 }

@@ -19,7 +19,11 @@ pub(crate) struct Decoded {
 }
 
 /// Decodes the body of a create or update.
-pub(crate) fn decode_object(engine: &Engine, request: &Request, validation: FieldValidation) -> Result<Decoded, Status> {
+pub(crate) fn decode_object(
+    engine: &Engine,
+    request: &Request,
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
     let resource = &request.resource;
     let parsed = parse_body(request)?;
     let Parsed { mut value, duplicates } = parsed;
@@ -27,7 +31,10 @@ pub(crate) fn decode_object(engine: &Engine, request: &Request, validation: Fiel
     check_type(engine, resource, &kind, &version)?;
     let cannot = |why: &str| {
         let (_, short) = split_version(&version);
-        Status::bad_request(format!("{kind} in version {short:?} cannot be handled as a {}: {why}", resource.kind))
+        Status::bad_request(format!(
+            "{kind} in version {short:?} cannot be handled as a {}: {why}",
+            resource.kind
+        ))
     };
     if !value.is_object() {
         return Err(cannot("json: cannot unmarshal a value that is not an object"));
@@ -44,7 +51,12 @@ pub(crate) fn decode_object(engine: &Engine, request: &Request, validation: Fiel
 }
 
 /// Makes a patched value an object of the kind again. Faults are the patch's.
-pub(crate) fn decode_patched(resource: &Resource, mut value: Value, duplicates: &[String], validation: FieldValidation) -> Result<Decoded, Status> {
+pub(crate) fn decode_patched(
+    resource: &Resource,
+    mut value: Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
     let invalid = |value: &Value, why: String| {
         Status::invalid_patch(&FieldError::invalid("patch", value.to_string(), why))
     };
@@ -55,7 +67,8 @@ pub(crate) fn decode_patched(resource: &Resource, mut value: Value, duplicates: 
         return Err(invalid(&original, format!("strict decoding error: {}", faults.join(", "))));
     }
     let warnings = if validation == FieldValidation::Warn { faults } else { Vec::new() };
-    let mut object = Object::new(value).ok_or_else(|| invalid(&original, "metadata is not an object".to_owned()))?;
+    let mut object =
+        Object::new(value).ok_or_else(|| invalid(&original, "metadata is not an object".to_owned()))?;
     set_type(resource, &mut object);
     Ok(Decoded { object, warnings })
 }
@@ -122,7 +135,10 @@ fn check_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &st
     } else {
         format!("no kind {kind:?} is registered for version {api_version:?} in scheme")
     };
-    Err(Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {}: {why}", resource.kind)))
+    Err(Status::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {}: {why}",
+        resource.kind
+    )))
 }
 
 /// Applies the kind's schema; a kind without one still has typed metadata. Gives the unknown fields.
@@ -138,7 +154,10 @@ fn conform_to(resource: &Resource, value: &mut Value) -> Result<Vec<String>, Str
                     let unknown = conform(shape, &resource.kind, metadata).map_err(|e| e.to_string())?;
                     Ok(unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
                 }
-                _ => Err(format!("json: cannot unmarshal into Go struct field {}.metadata of type v1.ObjectMeta", resource.kind)),
+                _ => Err(format!(
+                    "json: cannot unmarshal into Go struct field {}.metadata of type v1.ObjectMeta",
+                    resource.kind
+                )),
             }
         }
     }

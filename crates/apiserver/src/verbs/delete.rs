@@ -44,7 +44,11 @@ pub(crate) async fn delete(engine: &Engine, request: &Request) -> Result<Answer,
 
 impl DeleteOptions {
     pub(crate) fn read(request: &Request) -> Result<Self, Status> {
-        let options = if request.body.is_empty() { Self::from_query(&request.query)? } else { Self::from_body(&request.body)? };
+        let options = if request.body.is_empty() {
+            Self::from_query(&request.query)?
+        } else {
+            Self::from_body(&request.body)?
+        };
         match options.faults().as_slice() {
             [] => Ok(options),
             faults => Err(Status::invalid_options("DeleteOptions", faults)),
@@ -57,12 +61,15 @@ impl DeleteOptions {
     }
 
     fn from_body(body: &[u8]) -> Result<Self, Status> {
-        let malformed = |e: &dyn std::fmt::Display| Status::bad_request(format!("error decoding DeleteOptions: {e}"));
+        let malformed =
+            |e: &dyn std::fmt::Display| Status::bad_request(format!("error decoding DeleteOptions: {e}"));
         let value = parse_json(body).map_err(|e| malformed(&e))?.value;
         let options: Self = serde_json::from_value(value).map_err(|e| malformed(&e))?;
         match options.kind.as_deref() {
             None | Some("" | "DeleteOptions") => Ok(options),
-            Some(kind) => Err(Status::bad_request(format!("decoded object cannot be converted to DeleteOptions: it is a {kind}"))),
+            Some(kind) => Err(Status::bad_request(format!(
+                "decoded object cannot be converted to DeleteOptions: it is a {kind}"
+            ))),
         }
     }
 
@@ -84,7 +91,11 @@ impl DeleteOptions {
             faults.push(FieldError::invalid("propagationPolicy", policy, why));
         }
         if let Some(other) = policy.filter(|p| !["Foreground", "Background", "Orphan"].contains(p)) {
-            faults.push(FieldError::not_supported("propagationPolicy", other, &["Foreground", "Background", "Orphan", "nil"]));
+            faults.push(FieldError::not_supported(
+                "propagationPolicy",
+                other,
+                &["Foreground", "Background", "Orphan", "nil"],
+            ));
         }
         dry_run(&self.dry_run, &mut faults);
         faults
@@ -102,7 +113,8 @@ impl DeleteOptions {
             (Some(_), _) | (None, Some(false)) => None,
             (None, None) => return object.finalizers().into_iter().map(str::to_owned).collect(),
         };
-        let others = object.finalizers().into_iter().filter(|f| !["orphan", "foregroundDeletion"].contains(f));
+        let others =
+            object.finalizers().into_iter().filter(|f| !["orphan", "foregroundDeletion"].contains(f));
         others.chain(wish).map(str::to_owned).collect()
     }
 }
@@ -130,7 +142,9 @@ impl Outcome {
             Self::Removed(object) => {
                 let uid = match &object {
                     Shown::Made(object) => object.uid().to_owned(),
-                    Shown::Stored(stored) => engine.object(resource, stored).map(|o| o.uid().to_owned()).unwrap_or_default(),
+                    Shown::Stored(stored) => {
+                        engine.object(resource, stored).map(|o| o.uid().to_owned()).unwrap_or_default()
+                    }
                 };
                 Answer::Status(Status::deleted(resource, &request.name, &uid))
             }
@@ -190,7 +204,13 @@ pub(crate) async fn remove(
 }
 
 /// The second write of a two-step delete. Whoever touched the object in between is overruled, unless they gave it a finalizer.
-async fn finish(engine: &Engine, resource: &Resource, name: &str, key: &str, marked: &Arc<Stored>) -> Result<Outcome, Status> {
+async fn finish(
+    engine: &Engine,
+    resource: &Resource,
+    name: &str,
+    key: &str,
+    marked: &Arc<Stored>,
+) -> Result<Outcome, Status> {
     let suggestion = Some(Arc::clone(marked));
     let updated = guaranteed_update(&*engine.storage, key, suggestion, |stored| {
         let finished = is_finished(&engine.object(resource, stored)?);
@@ -200,13 +220,21 @@ async fn finish(engine: &Engine, resource: &Resource, name: &str, key: &str, mar
     match updated {
         Ok(Updated::Deleted(stored)) => Ok(Outcome::Removed(Shown::Stored(stored))),
         Ok(updated) => Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
-        Err(UpdateError::Storage(StorageError::NotFound)) => Ok(Outcome::Removed(Shown::Stored(Arc::clone(marked)))),
+        Err(UpdateError::Storage(StorageError::NotFound)) => {
+            Ok(Outcome::Removed(Shown::Stored(Arc::clone(marked))))
+        }
         Err(UpdateError::Refused(status)) => Err(status),
         Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, name, error)),
     }
 }
 
-async fn rehearse(engine: &Engine, resource: &Resource, name: &str, key: &str, options: &DeleteOptions) -> Result<Outcome, Status> {
+async fn rehearse(
+    engine: &Engine,
+    resource: &Resource,
+    name: &str,
+    key: &str,
+    options: &DeleteOptions,
+) -> Result<Outcome, Status> {
     let stored = engine.storage.get(key).await.map_err(|e| engine.storage_status(resource, name, e))?;
     let stored = stored.ok_or_else(|| Status::not_found(resource, name))?;
     let object = engine.object(resource, &stored)?;
@@ -263,7 +291,13 @@ fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &Del
     }
 }
 
-fn graceful_step(engine: &Engine, mut pod: Object, options: &DeleteOptions, held: bool, changed: bool) -> Step {
+fn graceful_step(
+    engine: &Engine,
+    mut pod: Object,
+    options: &DeleteOptions,
+    held: bool,
+    changed: bool,
+) -> Step {
     let grace = grace_period(&pod, options);
     if pod.is_deleting() {
         let left = pod.grace_seconds().unwrap_or_default();
@@ -297,8 +331,10 @@ fn namespace_step(engine: &Engine, mut namespace: Object) -> Step {
 
 /// How long a pod may take: as asked, else as it says itself; none if nothing runs.
 fn grace_period(pod: &Object, options: &DeleteOptions) -> i64 {
-    let own = || pod.at("/spec/terminationGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(30);
-    let idle = pod.str_at("/spec/nodeName").is_empty() || ["Succeeded", "Failed"].contains(&pod.str_at("/status/phase"));
+    let own =
+        || pod.at("/spec/terminationGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(30);
+    let idle = pod.str_at("/spec/nodeName").is_empty()
+        || ["Succeeded", "Failed"].contains(&pod.str_at("/status/phase"));
     match options.grace_period_seconds.unwrap_or_else(own) {
         _ if idle => 0,
         negative if negative < 0 => 1,

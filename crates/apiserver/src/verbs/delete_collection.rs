@@ -8,7 +8,11 @@ use crate::engine::Engine;
 use crate::status::Status;
 
 /// Not atomic: what fails in the middle leaves the rest standing. The answer is the list as it was read.
-pub(crate) async fn delete_collection(engine: &Engine, request: &Request, list: &ListOptions) -> Result<Answer, Status> {
+pub(crate) async fn delete_collection(
+    engine: &Engine,
+    request: &Request,
+    list: &ListOptions,
+) -> Result<Answer, Status> {
     let options = DeleteOptions::read(request)?;
     let answer = read(engine, request, list).await?;
     let resource = &request.resource;
@@ -16,7 +20,9 @@ pub(crate) async fn delete_collection(engine: &Engine, request: &Request, list: 
     for item in &answer.items {
         let namespace = if resource.namespaced { item.parent() } else { "" };
         match remove(engine, resource, namespace, item.name(), &options).await {
-            Ok(Outcome::Removed(_)) if !emptied.iter().any(|n| n == namespace) => emptied.push(namespace.to_owned()),
+            Ok(Outcome::Removed(_)) if !emptied.iter().any(|n| n == namespace) => {
+                emptied.push(namespace.to_owned())
+            }
             Ok(_) => {}
             Err(status) if status.code() == http::StatusCode::NOT_FOUND => {}
             Err(status) => return Err(status),

@@ -9,7 +9,9 @@ use crate::watch_cache::RevisionOption;
 
 pub(crate) async fn get(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     if request.query.flag("export") {
-        return Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"));
+        return Err(Status::bad_request(
+            "the export parameter, deprecated since v1.14, is no longer supported",
+        ));
     }
     let revision = parse_version(request.query.text("resourceVersion")).map_err(Status::unmapped)?;
     let cache = engine.cache(&request.resource)?;

@@ -11,12 +11,20 @@ use crate::registry::Resource;
 use crate::status::Status;
 use crate::watch_cache::{ListAnswer, ListRequest, RevisionMatch, Scope};
 
-pub(crate) async fn list(engine: &Engine, request: &Request, options: &ListOptions) -> Result<Answer, Status> {
+pub(crate) async fn list(
+    engine: &Engine,
+    request: &Request,
+    options: &ListOptions,
+) -> Result<Answer, Status> {
     read(engine, request, options).await.map(Answer::List)
 }
 
 /// The list itself, also for deletecollection.
-pub(crate) async fn read(engine: &Engine, request: &Request, options: &ListOptions) -> Result<ListAnswer, Status> {
+pub(crate) async fn read(
+    engine: &Engine,
+    request: &Request,
+    options: &ListOptions,
+) -> Result<ListAnswer, Status> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
     let list = ListRequest {
@@ -52,11 +60,13 @@ pub(crate) fn label_selector(options: &ListOptions) -> Result<LabelSelector, Sta
 
 /// Reads the selector and gives every label the name under which the kind's values are kept.
 pub(crate) fn field_selector(resource: &Resource, options: &ListOptions) -> Result<FieldSelector, Status> {
-    let selector = FieldSelector::parse(&options.field_selector).map_err(|e| Status::bad_request(e.to_string()))?;
+    let selector =
+        FieldSelector::parse(&options.field_selector).map_err(|e| Status::bad_request(e.to_string()))?;
     let resolve = |term: &FieldTerm| {
         let field = resource.rules.fields.resolve(&term.field, resource.namespaced)?;
         Ok(FieldTerm { field: field.into(), ..term.clone() })
     };
-    let terms: Result<Vec<FieldTerm>, crate::registry::UnknownLabel> = selector.terms().iter().map(resolve).collect();
+    let terms: Result<Vec<FieldTerm>, crate::registry::UnknownLabel> =
+        selector.terms().iter().map(resolve).collect();
     terms.map(FieldSelector::new).map_err(|e| Status::bad_request(e.to_string()))
 }

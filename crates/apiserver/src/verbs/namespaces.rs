@@ -84,7 +84,13 @@ impl Engine {
         for resource in self.registry.all().filter(|r| r.namespaced) {
             for name in self.names_in(resource, namespace).await {
                 if let Err(status) = remove(self, resource, namespace, &name, &options).await {
-                    tracing::debug!(namespace, name, resource = resource.plural, ?status, "object of a dying namespace stays");
+                    tracing::debug!(
+                        namespace,
+                        name,
+                        resource = resource.plural,
+                        ?status,
+                        "object of a dying namespace stays"
+                    );
                 }
             }
         }
@@ -103,7 +109,8 @@ impl Engine {
             let mut namespace = self.object(namespaces, stored)?;
             namespace.section_mut("spec").remove("finalizers");
             let finished = super::update::is_finished(&namespace);
-            let update = if finished { Update::Delete } else { Update::Write(self.document(namespaces, &namespace)?) };
+            let update =
+                if finished { Update::Delete } else { Update::Write(self.document(namespaces, &namespace)?) };
             Ok::<_, Status>(update)
         })
         .await;
@@ -113,7 +120,8 @@ impl Engine {
     }
 
     async fn names_in(&self, resource: &Resource, namespace: &str) -> Vec<String> {
-        let range = Range { prefix: format!("{}{namespace}/", resource.storage_prefix()), ..Range::default() };
+        let range =
+            Range { prefix: format!("{}{namespace}/", resource.storage_prefix()), ..Range::default() };
         let page = self.storage.list(&range).await;
         page.map(|page| page.items.iter().map(|item| item.name().to_owned()).collect()).unwrap_or_default()
     }

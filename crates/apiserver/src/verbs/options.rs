@@ -38,7 +38,9 @@ impl Query {
             None | Some("") => Ok(None),
             Some(text) => text.parse().map(Some).map_err(|e: std::num::ParseIntError| {
                 let why = match e.kind() {
-                    std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
+                    std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+                        "value out of range"
+                    }
                     _ => "invalid syntax",
                 };
                 Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
@@ -68,8 +70,8 @@ pub(crate) struct ListOptions {
 }
 
 impl ListOptions {
-    /// Reads and validates. `watch_path` is the deprecated `/watch/` prefix, which forces a watch without setting the option, and
-    /// so goes without the defaults below.
+    /// Reads and validates. The deprecated `/watch/` prefix forces a watch without setting the option, and so goes without the
+    /// defaults of one.
     pub(crate) fn parse(query: &Query) -> Result<Self, Status> {
         let mut options = Self {
             label_selector: query.text("labelSelector").to_owned(),
@@ -112,10 +114,17 @@ impl ListOptions {
                 faults.push(FieldError::forbidden(FIELD, why));
             }
             if !self.continue_token.is_empty() {
-                faults.push(FieldError::forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
+                faults.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
             }
             if !["Exact", "NotOlderThan"].contains(&self.version_match.as_str()) {
-                faults.push(FieldError::not_supported(FIELD, &self.version_match, &["Exact", "NotOlderThan", ""]));
+                faults.push(FieldError::not_supported(
+                    FIELD,
+                    &self.version_match,
+                    &["Exact", "NotOlderThan", ""],
+                ));
             }
             if self.version_match == "Exact" && self.resource_version == "0" {
                 let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
@@ -123,7 +132,8 @@ impl ListOptions {
             }
         }
         if self.send_initial_events.is_some() {
-            faults.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+            faults
+                .push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
         faults
     }
@@ -145,7 +155,10 @@ impl ListOptions {
                 faults.push(FieldError::not_supported(FIELD, &self.version_match, &["NotOlderThan"]));
             }
             if !self.continue_token.is_empty() {
-                faults.push(FieldError::forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
+                faults.push(FieldError::forbidden(
+                    FIELD,
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
             }
         }
         faults
@@ -165,7 +178,6 @@ pub(crate) enum FieldValidation {
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) field_validation: FieldValidation,
-    pub(crate) force: Option<bool>,
 }
 
 /// The longest name of a field manager.
@@ -175,8 +187,7 @@ impl WriteOptions {
     /// Reads and validates; `kind` is the name of the options in error messages. `force` belongs to apply patches alone.
     pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, Status> {
         let mut faults = Vec::new();
-        let force = query.get("force").map(truthy);
-        if kind == "PatchOptions" && force.is_some() {
+        if kind == "PatchOptions" && query.get("force").is_some() {
             faults.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
         let manager = query.text("fieldManager");
@@ -184,7 +195,11 @@ impl WriteOptions {
             faults.push(FieldError::too_long("fieldManager", MAX_MANAGER));
         }
         if manager.chars().any(char::is_control) {
-            faults.push(FieldError::invalid("fieldManager", manager, "should only contain printable characters"));
+            faults.push(FieldError::invalid(
+                "fieldManager",
+                manager,
+                "should only contain printable characters",
+            ));
         }
         let dry_run = dry_run(&query.all("dryRun"), &mut faults);
         let field_validation = match query.text("fieldValidation") {
@@ -192,12 +207,16 @@ impl WriteOptions {
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
             other => {
-                faults.push(FieldError::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
+                faults.push(FieldError::not_supported(
+                    "fieldValidation",
+                    other,
+                    &["Ignore", "Strict", "Warn"],
+                ));
                 FieldValidation::Warn
             }
         };
         match faults.as_slice() {
-            [] => Ok(Self { dry_run, field_validation, force }),
+            [] => Ok(Self { dry_run, field_validation }),
             faults => Err(Status::invalid_options(kind, faults)),
         }
     }
@@ -221,9 +240,15 @@ mod tests {
 
     #[test]
     fn flags_read_as_clients_send_them() {
-        for (query, watch) in
-            [("", false), ("watch", true), ("watch=", true), ("watch=1", true), ("watch=0", false), ("watch=FALSE", false), ("watch=no", true)]
-        {
+        for (query, watch) in [
+            ("", false),
+            ("watch", true),
+            ("watch=", true),
+            ("watch=1", true),
+            ("watch=0", false),
+            ("watch=FALSE", false),
+            ("watch=no", true),
+        ] {
             assert_eq!(Query::parse(Some(query)).flag("watch"), watch, "{query}");
         }
     }
@@ -244,30 +269,53 @@ mod tests {
     fn every_forbidden_combination_is_named() {
         for (query, words) in [
             ("resourceVersionMatch=Exact", "forbidden unless resourceVersion is provided"),
-            ("resourceVersionMatch=Exact&resourceVersion=1&continue=x", "forbidden when continue is provided"),
+            (
+                "resourceVersionMatch=Exact&resourceVersion=1&continue=x",
+                "forbidden when continue is provided",
+            ),
             ("resourceVersionMatch=Exact&resourceVersion=0", "is forbidden for resourceVersion"),
             ("resourceVersionMatch=X&resourceVersion=1", "Unsupported value"),
             ("sendInitialEvents=false", "sendInitialEvents is forbidden for list"),
             ("watch=1&sendInitialEvents=1", "requires setting resourceVersionMatch"),
             ("watch=1&resourceVersionMatch=NotOlderThan", "forbidden for watch unless"),
-            ("watch=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan&continue=x", "forbidden when continue"),
+            (
+                "watch=1&sendInitialEvents=1&resourceVersionMatch=NotOlderThan&continue=x",
+                "forbidden when continue",
+            ),
         ] {
             let error = list(query).unwrap_err();
             assert!(error.contains(words) && error.contains("\"code\":422"), "{query}: {error}");
         }
-        assert!(list("limit=many").unwrap_err().contains("strconv.ParseInt: parsing \\\"many\\\": invalid syntax"));
+        assert!(
+            list("limit=many")
+                .unwrap_err()
+                .contains("strconv.ParseInt: parsing \\\"many\\\": invalid syntax")
+        );
         assert!(list("limit=99999999999999999999").unwrap_err().contains("value out of range"));
         assert_eq!(list("limit=-5").unwrap().limit, 0);
     }
 
     #[test]
     fn write_options_are_checked() {
-        let parse = |q: &str, kind| WriteOptions::parse(&Query::parse(Some(q)), kind).map_err(|s| String::from_utf8(s.to_json()).unwrap());
+        let parse = |q: &str, kind| {
+            WriteOptions::parse(&Query::parse(Some(q)), kind)
+                .map_err(|s| String::from_utf8(s.to_json()).unwrap())
+        };
         assert!(parse("dryRun=All", "CreateOptions").unwrap().dry_run);
         assert!(parse("dryRun=Some", "CreateOptions").unwrap_err().contains("supported values: \\\"All\\\""));
-        assert!(parse("fieldValidation=Loud", "UpdateOptions").unwrap_err().contains("UpdateOptions.meta.k8s.io"));
-        assert!(parse("force=false", "PatchOptions").unwrap_err().contains("may not be specified for non-apply patch"));
-        assert!(parse(&format!("fieldManager={}", "m".repeat(129)), "CreateOptions").unwrap_err().contains("Too long"));
+        assert!(
+            parse("fieldValidation=Loud", "UpdateOptions").unwrap_err().contains("UpdateOptions.meta.k8s.io")
+        );
+        assert!(
+            parse("force=false", "PatchOptions")
+                .unwrap_err()
+                .contains("may not be specified for non-apply patch")
+        );
+        assert!(
+            parse(&format!("fieldManager={}", "m".repeat(129)), "CreateOptions")
+                .unwrap_err()
+                .contains("Too long")
+        );
         assert_eq!(parse("", "CreateOptions").unwrap().field_validation, FieldValidation::Warn);
     }
 }

@@ -33,7 +33,8 @@ pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, 
 
 /// The patch and the fields that its text held twice.
 pub(crate) fn read(kind: PatchKind, request: &Request) -> Result<(Patch, Vec<String>), Status> {
-    let parsed = parse_json(&request.body).map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
+    let parsed =
+        parse_json(&request.body).map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
     let patch = Patch::read(kind, parsed.value).map_err(|e| patch_status(&e))?;
     Ok((patch, parsed.duplicates))
 }

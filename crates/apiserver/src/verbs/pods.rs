@@ -13,7 +13,8 @@ use crate::storage::{StorageError, Update, UpdateError, guaranteed_update};
 /// POST `/binding`: a scheduler's decision.
 pub(crate) async fn bind(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let resource = &request.resource;
-    let binding = Object::new(parse_body(request)?.value).ok_or_else(|| Status::bad_request("a binding must be a JSON object"))?;
+    let binding = Object::new(parse_body(request)?.value)
+        .ok_or_else(|| Status::bad_request("a binding must be a JSON object"))?;
     let node = binding.str_at("/target/name").to_owned();
     if node.is_empty() {
         return Err(Status::bad_request("a binding must name its node in target.name"));
@@ -59,8 +60,8 @@ fn set_scheduled(pod: &mut Object, now: &str) {
 pub(crate) async fn evict(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let eviction = parse_body(request)?.value;
     let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-    let options: DeleteOptions =
-        serde_json::from_value(options).map_err(|e| Status::bad_request(format!("error decoding deleteOptions: {e}")))?;
+    let options: DeleteOptions = serde_json::from_value(options)
+        .map_err(|e| Status::bad_request(format!("error decoding deleteOptions: {e}")))?;
     let outcome = remove(engine, &request.resource, &request.namespace, &request.name, &options).await?;
     if matches!(outcome, Outcome::Removed(_)) && !options.is_dry_run() {
         engine.after_removal(&request.resource, &request.namespace).await;

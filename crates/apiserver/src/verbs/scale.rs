@@ -29,11 +29,17 @@ pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, 
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, _) = read(kind, request)?;
     let shape = types().kind("autoscaling", "v1", "Scale");
-    set(engine, request, options.dry_run, |current| patch.apply(current, shape).map_err(|e| patch_status(&e))).await
+    set(engine, request, options.dry_run, |current| patch.apply(current, shape).map_err(|e| patch_status(&e)))
+        .await
 }
 
 /// Writes the replica count that `change` makes of the current Scale.
-async fn set(engine: &Engine, request: &Request, dry_run: bool, change: impl Fn(Value) -> Result<Value, Status>) -> Result<Answer, Status> {
+async fn set(
+    engine: &Engine,
+    request: &Request,
+    dry_run: bool,
+    change: impl Fn(Value) -> Result<Value, Status>,
+) -> Result<Answer, Status> {
     let resource = &request.resource;
     let answer = write(engine, request, Part::Main, dry_run, |old| {
         let scale = change(scale_of(resource, old))?;
@@ -60,7 +66,8 @@ fn show(engine: &Engine, resource: &Resource, answer: Answer) -> Result<Answer, 
                 Shown::Made(object) => *object,
                 Shown::Stored(stored) => engine.object(resource, &stored)?,
             };
-            let scale = Object::new(scale_of(resource, &object)).ok_or_else(|| Status::internal("a scale has metadata"))?;
+            let scale = Object::new(scale_of(resource, &object))
+                .ok_or_else(|| Status::internal("a scale has metadata"))?;
             Ok(Answer::Scale { code, scale: scale.into_value() }.with_warnings(warnings))
         }
         other => Ok(other),
@@ -87,16 +94,24 @@ fn scale_of(resource: &Resource, object: &Object) -> Value {
 /// A selector as text. Replication controllers have a plain map, all others `matchLabels` and `matchExpressions`.
 fn selector_text(resource: &Resource, object: &Object) -> String {
     let selector = object.at("/spec/selector");
-    let labels = if resource.group.is_empty() { selector } else { selector.and_then(|s| s.get("matchLabels")) };
+    let labels =
+        if resource.group.is_empty() { selector } else { selector.and_then(|s| s.get("matchLabels")) };
     let mut terms: Vec<String> = labels
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
-    for e in selector.and_then(|s| s.get("matchExpressions")).and_then(Value::as_array).into_iter().flatten() {
+    for e in selector.and_then(|s| s.get("matchExpressions")).and_then(Value::as_array).into_iter().flatten()
+    {
         let key = e["key"].as_str().unwrap_or_default();
-        let values = e["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(",");
+        let values = e["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(",");
         terms.push(match e["operator"].as_str() {
             Some("In") => format!("{key} in ({values})"),
             Some("NotIn") => format!("{key} notin ({values})"),

@@ -31,10 +31,13 @@ pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer,
 /// The object must agree with the URL on its name.
 pub(crate) fn match_name(object: &Object, name: &str) -> Result<(), Status> {
     if object.name().is_empty() {
-        return Err(Status::bad_request("the name of the object (based on URL) was undeterminable: name must be provided"));
+        return Err(Status::bad_request(
+            "the name of the object (based on URL) was undeterminable: name must be provided",
+        ));
     }
     if object.name() != name {
-        let why = format!("the name of the object ({}) does not match the name on the URL ({name})", object.name());
+        let why =
+            format!("the name of the object ({}) does not match the name on the URL ({name})", object.name());
         return Err(Status::bad_request(why));
     }
     Ok(())
@@ -106,12 +109,17 @@ pub(crate) async fn write(
         if !errors.is_empty() {
             return Err(Status::invalid(resource, new.name(), &errors));
         }
-        let update = if is_finished(&new) { Update::Delete } else { Update::Write(engine.document(resource, &new)?) };
+        let update =
+            if is_finished(&new) { Update::Delete } else { Update::Write(engine.document(resource, &new)?) };
         result = Some(new);
         Ok(update)
     };
     if dry_run {
-        let stored = engine.storage.get(&request.key()).await.map_err(|e| WriteError::Status(engine.storage_status(resource, &request.name, e)))?;
+        let stored = engine
+            .storage
+            .get(&request.key())
+            .await
+            .map_err(|e| WriteError::Status(engine.storage_status(resource, &request.name, e)))?;
         step(&stored.ok_or(WriteError::NotFound)?).map_err(WriteError::Status)?;
         return result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound);
     }
@@ -124,7 +132,9 @@ pub(crate) async fn write(
         Ok(updated) => Ok(Answer::stored(200, Arc::clone(updated.stored()))),
         Err(UpdateError::Storage(StorageError::NotFound)) => Err(WriteError::NotFound),
         Err(UpdateError::Refused(status)) => Err(WriteError::Status(status)),
-        Err(UpdateError::Storage(error)) => Err(WriteError::Status(engine.storage_status(resource, &request.name, error))),
+        Err(UpdateError::Storage(error)) => {
+            Err(WriteError::Status(engine.storage_status(resource, &request.name, error)))
+        }
     }
 }
 
@@ -136,8 +146,11 @@ fn check_version(resource: &Resource, new: &Object, old: &Object) -> Result<(), 
         _ => return Err(Status::modified(resource, new.name())),
     }
     if !new.uid().is_empty() && new.uid() != old.uid() {
-        let why =
-            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", new.uid(), old.uid());
+        let why = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            new.uid(),
+            old.uid()
+        );
         return Err(Status::conflict(resource, new.name(), &why));
     }
     Ok(())
@@ -190,9 +203,17 @@ fn spec_changed(rule: Generation, new: &Object, old: &Object) -> bool {
     match rule {
         Generation::None => false,
         Generation::Spec => spec(),
-        Generation::SpecAndAnnotations => spec() || new.metadata().get("annotations") != old.metadata().get("annotations"),
+        Generation::SpecAndAnnotations => {
+            spec() || new.metadata().get("annotations") != old.metadata().get("annotations")
+        }
         Generation::Content => {
-            let content = |o: &Object| o.root().iter().filter(|(k, _)| *k != "metadata").map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>();
+            let content = |o: &Object| {
+                o.root()
+                    .iter()
+                    .filter(|(k, _)| *k != "metadata")
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect::<Vec<_>>()
+            };
             content(new) != content(old)
         }
     }

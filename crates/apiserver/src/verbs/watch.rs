@@ -10,7 +10,11 @@ use crate::engine::Engine;
 use crate::status::Status;
 use crate::watch_cache::{ReadError, RevisionOption, WatchRequest};
 
-pub(crate) async fn watch(engine: &Engine, request: &Request, options: &ListOptions) -> Result<Answer, Status> {
+pub(crate) async fn watch(
+    engine: &Engine,
+    request: &Request,
+    options: &ListOptions,
+) -> Result<Answer, Status> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
     if let (Some(selected), false) = (fields.required("metadata.name"), request.name.is_empty())
@@ -30,7 +34,11 @@ pub(crate) async fn watch(engine: &Engine, request: &Request, options: &ListOpti
         allow_bookmarks: options.allow_bookmarks,
         initial_events: asked || legacy,
         mark_initial_end: asked && options.allow_bookmarks,
-        timeout: options.timeout_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).map(Duration::from_secs),
+        timeout: options
+            .timeout_seconds
+            .and_then(|s| u64::try_from(s).ok())
+            .filter(|s| *s > 0)
+            .map(Duration::from_secs),
     };
     let stream = engine.cache(&request.resource)?.watch(&watch).await.map_err(|e| read_status(&e))?;
     Ok(Answer::Watch(stream))
@@ -42,9 +50,13 @@ pub(crate) fn read_status(error: &ReadError) -> Status {
         ReadError::TooLarge { requested, current, retry_after } => {
             Status::version_too_large(*requested, *current, retry_after.is_some())
         }
-        ReadError::ListExpired | ReadError::WatchExpired { .. } | ReadError::StorageWatchExpired => Status::expired(error.to_string()),
+        ReadError::ListExpired | ReadError::WatchExpired { .. } | ReadError::StorageWatchExpired => {
+            Status::expired(error.to_string())
+        }
         ReadError::ContinueExpired { replacement } => Status::continue_expired(replacement.clone()),
-        ReadError::InvalidContinue(_) | ReadError::ContinueWithVersion => Status::bad_request(error.to_string()),
+        ReadError::InvalidContinue(_) | ReadError::ContinueWithVersion => {
+            Status::bad_request(error.to_string())
+        }
         ReadError::NotReady { retry_after, .. } => Status::too_many_requests(error.to_string(), *retry_after),
         ReadError::Storage(error) => Status::internal(error),
     }

@@ -12,7 +12,7 @@ use super::event::{Bookmark, Event, WatchEvent, WatchItem};
 use super::filter::Filter;
 use super::initial::InitialState;
 use super::schedule::{Due, Schedule};
-use super::seat::{Signal, Seat};
+use super::seat::{Seat, Signal};
 use super::watch::expired;
 use super::watchers::Position;
 use crate::storage::{ChangeStream, Stored};

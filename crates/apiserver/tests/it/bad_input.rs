@@ -18,7 +18,11 @@ async fn ask(server: &ApiServer, request: Value) -> Answer {
     let got = read(response).await.expect("a whole answer");
     let body = got.get("body").cloned().unwrap_or_default();
     let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
-    Answer { status: got["status"].as_u64().unwrap_or_default(), reason: text("reason"), message: text("message") }
+    Answer {
+        status: got["status"].as_u64().unwrap_or_default(),
+        reason: text("reason"),
+        message: text("message"),
+    }
 }
 
 async fn stored_maps(server: &ApiServer) -> usize {
@@ -56,13 +60,23 @@ async fn bodies() {
         (r#"{"metadata":{"name":"a","labels":{"k":"-"}}}"#.to_owned(), 422, "Invalid"),
         (r#"{"metadata":{"name":"a","finalizers":["nope"]}}"#.to_owned(), 422, "Invalid"),
         (r#"{"metadata":{"name":"a","ownerReferences":[{}]}}"#.to_owned(), 422, "Invalid"),
-        (format!(r#"{{"metadata":{{"name":"a","annotations":{{"k":"{}"}}}}}}"#, "v".repeat(300_000)), 422, "Invalid"),
+        (
+            format!(r#"{{"metadata":{{"name":"a","annotations":{{"k":"{}"}}}}}}"#, "v".repeat(300_000)),
+            422,
+            "Invalid",
+        ),
         (format!(r#"{{"metadata":{{"generateName":"{}"}}}}"#, "A".repeat(500)), 422, "Invalid"),
         (named(r#","data":{"bad key!":"v"}"#), 422, "Invalid"),
         ("x".repeat(3 * 1024 * 1024 + 1), 413, "RequestEntityTooLarge"),
     ] {
         let answer = ask(&server, post(body.clone())).await;
-        assert_eq!((answer.status, answer.reason.as_str()), (status, reason), "{:.80}: {}", body, answer.message);
+        assert_eq!(
+            (answer.status, answer.reason.as_str()),
+            (status, reason),
+            "{:.80}: {}",
+            body,
+            answer.message
+        );
     }
     assert_eq!(stored_maps(&server).await, 0);
 }
@@ -87,9 +101,16 @@ async fn media_types_and_methods() {
         (json!({"path": format!("{MAPS}/a/nonsense")}), 404, "NotFound"),
     ] {
         let answer = ask(&server, request.clone()).await;
-        assert_eq!((answer.status, answer.reason.as_str()), (status, reason), "{request}: {}", answer.message);
+        assert_eq!(
+            (answer.status, answer.reason.as_str()),
+            (status, reason),
+            "{request}: {}",
+            answer.message
+        );
     }
-    for path in ["/apis/example.com/v1/things", "/%2e%2e/secrets", "/api/v1/namespaces/a%2Fb/pods", "/etc/passwd"] {
+    for path in
+        ["/apis/example.com/v1/things", "/%2e%2e/secrets", "/api/v1/namespaces/a%2Fb/pods", "/etc/passwd"]
+    {
         assert_eq!(ask(&server, json!({"path": path})).await.status, 404, "{path}");
     }
     assert_eq!(stored_maps(&server).await, 0);
@@ -102,7 +123,9 @@ async fn selectors_and_tokens() {
         use base64::Engine;
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json)
     };
-    let start = |rv: i64, start: &str| token(&format!(r#"{{"v":"meta.k8s.io/v1","rv":{rv},"start":{}}}"#, json!(start)));
+    let start = |rv: i64, start: &str| {
+        token(&format!(r#"{{"v":"meta.k8s.io/v1","rv":{rv},"start":{}}}"#, json!(start)))
+    };
     for query in [
         "labelSelector=a+in+(".to_owned(),
         "labelSelector=%3D%3D%3D".to_owned(),
@@ -131,7 +154,8 @@ async fn selectors_and_tokens() {
     ] {
         let answer = ask(&server, json!({"path": format!("{MAPS}?{query}")})).await;
         // A request line beyond the limit never becomes a request with a Status.
-        let refused = answer.status == 400 && answer.reason == "BadRequest" || matches!(answer.status, 414 | 431);
+        let refused =
+            answer.status == 400 && answer.reason == "BadRequest" || matches!(answer.status, 414 | 431);
         assert!(refused, "{query:.100}: {} {} {}", answer.status, answer.reason, answer.message);
     }
 }
@@ -161,11 +185,17 @@ async fn patches_and_options() {
         (patch("strategic-merge-patch", json!({"$patch": "explode"})), 400),
         (json!({"method": "PUT", "path": path, "json": {"metadata": {"name": "b"}}}), 400),
         (json!({"method": "PUT", "path": path, "json": {"metadata": {}}}), 400),
-        (json!({"method": "PUT", "path": format!("{path}?dryRun=Some"), "json": {"metadata": {"name": "a"}}}), 422),
+        (
+            json!({"method": "PUT", "path": format!("{path}?dryRun=Some"), "json": {"metadata": {"name": "a"}}}),
+            422,
+        ),
         (json!({"method": "DELETE", "path": path, "json": {"kind": "Pod"}}), 400),
         (json!({"method": "DELETE", "path": path, "json": {"gracePeriodSeconds": "x"}}), 400),
         (json!({"method": "DELETE", "path": path, "json": {"propagationPolicy": "Sideways"}}), 422),
-        (json!({"method": "DELETE", "path": format!("{path}?propagationPolicy=Orphan&orphanDependents=true")}), 422),
+        (
+            json!({"method": "DELETE", "path": format!("{path}?propagationPolicy=Orphan&orphanDependents=true")}),
+            422,
+        ),
         (json!({"method": "DELETE", "path": format!("{path}?dryRun=All&dryRun=Some")}), 422),
     ] {
         let answer = ask(&server, request.clone()).await;

@@ -4,7 +4,7 @@
 //! the server does not model yet is listed, with the reason, in `tests/golden/SECOND_HALF.txt`; everything else must pass.
 //! These tests run in real time: silence on a socket can only be observed by waiting for it.
 
-pub mod exchange;
+pub(crate) mod exchange;
 mod matcher;
 mod run;
 mod stream;
@@ -22,16 +22,23 @@ fn folder() -> PathBuf {
 
 /// Scenario names that are not expected to pass yet, each with its reason.
 fn second_half() -> BTreeMap<String, String> {
-    let text = std::fs::read_to_string(folder().join("SECOND_HALF.txt")).expect("SECOND_HALF.txt is readable");
+    let text =
+        std::fs::read_to_string(folder().join("SECOND_HALF.txt")).expect("SECOND_HALF.txt is readable");
     let lines = text.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty());
-    lines.map(|l| l.split_once(": ").map(|(n, why)| (n.to_owned(), why.to_owned())).expect("NAME: REASON")).collect()
+    lines
+        .map(|l| l.split_once(": ").map(|(n, why)| (n.to_owned(), why.to_owned())).expect("NAME: REASON"))
+        .collect()
 }
 
 fn scenarios() -> Vec<Value> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder()).expect("tests/golden").map(|e| e.expect("entry").path()).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder()).expect("tests/golden").map(|e| e.expect("entry").path()).collect();
     paths.retain(|p| p.extension().is_some_and(|e| e == "json"));
     paths.sort();
-    paths.iter().map(|p| serde_json::from_slice(&std::fs::read(p).expect("readable")).expect("a scenario is JSON")).collect()
+    paths
+        .iter()
+        .map(|p| serde_json::from_slice(&std::fs::read(p).expect("readable")).expect("a scenario is JSON"))
+        .collect()
 }
 
 fn name(scenario: &Value) -> &str {
@@ -41,11 +48,18 @@ fn name(scenario: &Value) -> &str {
 async fn replay(area: &str) {
     let later = second_half();
     let server = ApiServer::start().await.expect("the server starts");
-    let chosen = scenarios().into_iter().filter(|s| name(s).split('-').next() == Some(area) && !later.contains_key(name(s)));
+    let chosen = scenarios()
+        .into_iter()
+        .filter(|s| name(s).split('-').next() == Some(area) && !later.contains_key(name(s)));
     let mut runs = tokio::task::JoinSet::new();
     for (seed, scenario) in chosen.enumerate() {
         let address = server.address();
-        runs.spawn(async move { run::run(address, &scenario, seed as u64).await.err().map(|e| format!("FAIL {} {e}", name(&scenario))) });
+        runs.spawn(async move {
+            run::run(address, &scenario, seed as u64)
+                .await
+                .err()
+                .map(|e| format!("FAIL {} {e}", name(&scenario)))
+        });
     }
     let count = runs.len();
     let failures: Vec<String> = runs.join_all().await.into_iter().flatten().collect();

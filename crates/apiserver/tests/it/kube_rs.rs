@@ -15,7 +15,8 @@ use serde_json::json;
 type Known = Arc<Mutex<BTreeMap<String, String>>>;
 
 fn map(name: &str, value: u64) -> ConfigMap {
-    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": value.to_string()}})).expect("a config map")
+    serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": value.to_string()}}))
+        .expect("a config map")
 }
 
 /// Follows config maps until dropped, as names and versions.
@@ -31,9 +32,14 @@ fn follow(client: Client, config: watcher::Config, known: &Known) -> tokio::task
                 Ok(watcher::Event::InitApply(o)) => {
                     fresh.insert(key(&o), o.resource_version().unwrap_or_default());
                 }
-                Ok(watcher::Event::InitDone) => *known.lock().expect("unpoisoned") = std::mem::take(&mut fresh),
+                Ok(watcher::Event::InitDone) => {
+                    *known.lock().expect("unpoisoned") = std::mem::take(&mut fresh)
+                }
                 Ok(watcher::Event::Apply(o)) => {
-                    known.lock().expect("unpoisoned").insert(key(&o), o.resource_version().unwrap_or_default());
+                    known
+                        .lock()
+                        .expect("unpoisoned")
+                        .insert(key(&o), o.resource_version().unwrap_or_default());
                 }
                 Ok(watcher::Event::Delete(o)) => {
                     known.lock().expect("unpoisoned").remove(&key(&o));
@@ -76,7 +82,12 @@ async fn write(api: &Api<ConfigMap>, rng: &mut fastrand::Rng, step: u64) {
 
 async fn listed(client: &Client) -> BTreeMap<String, String> {
     let list = Api::<ConfigMap>::all(client.clone()).list(&ListParams::default()).await.expect("a list");
-    let pair = |o: ConfigMap| (format!("{}/{}", o.namespace().unwrap_or_default(), o.name_any()), o.resource_version().unwrap_or_default());
+    let pair = |o: ConfigMap| {
+        (
+            format!("{}/{}", o.namespace().unwrap_or_default(), o.name_any()),
+            o.resource_version().unwrap_or_default(),
+        )
+    };
     list.into_iter().map(pair).collect()
 }
 
@@ -123,8 +134,12 @@ async fn objects_travel_over_sockets() {
     let server = ApiServer::start().await.expect("the server starts");
     let client = server.client().expect("a client");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
-    let pod = json!({"metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}});
-    let created = pods.create(&PostParams::default(), &serde_json::from_value(pod).expect("a pod")).await.expect("created");
+    let pod =
+        json!({"metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}});
+    let created = pods
+        .create(&PostParams::default(), &serde_json::from_value(pod).expect("a pod"))
+        .await
+        .expect("created");
     assert!(created.name_any().starts_with("p-"));
     let evicted = pods.evict(&created.name_any(), &Default::default()).await;
     assert!(evicted.is_ok(), "{evicted:?}");
@@ -137,9 +152,15 @@ async fn objects_travel_over_sockets() {
 #[tokio::test(start_paused = true)]
 async fn the_same_seed_gives_the_same_objects() {
     let run = async || {
-        let server = ApiServer::builder().seed(3).clock(|| std::time::UNIX_EPOCH).in_process().await.expect("the server starts");
+        let server = ApiServer::builder()
+            .seed(3)
+            .clock(|| std::time::UNIX_EPOCH)
+            .in_process()
+            .await
+            .expect("the server starts");
         let api: Api<ConfigMap> = Api::namespaced(server.client(), "default");
-        let map: ConfigMap = serde_json::from_value(json!({"metadata": {"generateName": "g-"}})).expect("a config map");
+        let map: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"generateName": "g-"}})).expect("a config map");
         api.create(&PostParams::default(), &map).await.expect("created")
     };
     let (one, two) = (run().await, run().await);
@@ -158,12 +179,17 @@ async fn a_dying_namespace_takes_its_content_along() {
     let pods: Api<Pod> = Api::namespaced(client, "team");
     maps.create(&PostParams::default(), &map("plain", 1)).await.expect("created");
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/hold"]}});
-    maps.create(&PostParams::default(), &serde_json::from_value(held).expect("a config map")).await.expect("created");
+    maps.create(&PostParams::default(), &serde_json::from_value(held).expect("a config map"))
+        .await
+        .expect("created");
     let running = json!({"metadata": {"name": "running"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
-    pods.create(&PostParams::default(), &serde_json::from_value(running).expect("a pod")).await.expect("created");
+    pods.create(&PostParams::default(), &serde_json::from_value(running).expect("a pod"))
+        .await
+        .expect("created");
     namespaces.delete("team", &DeleteParams::default()).await.expect("deleted");
 
-    let left: Vec<String> = maps.list(&ListParams::default()).await.expect("a list").into_iter().map(|m| m.name_any()).collect();
+    let left: Vec<String> =
+        maps.list(&ListParams::default()).await.expect("a list").into_iter().map(|m| m.name_any()).collect();
     assert_eq!(left, ["held"]);
     assert_eq!(pods.list(&ListParams::default()).await.expect("a list").items.len(), 0);
     let phase = namespaces.get("team").await.expect("still there").status.and_then(|s| s.phase);

@@ -17,13 +17,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
     let mut heard = Vec::new();
-    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard)).await.expect("the server closes").expect("cleanly");
+    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard))
+        .await
+        .expect("the server closes")
+        .expect("cleanly");
     heard
 }
 
 #[tokio::test]
 async fn silent_and_slow_connections_are_closed() {
-    let server = ApiServer::builder().header_timeout(Duration::from_millis(100)).start().await.expect("the server starts");
+    let server = ApiServer::builder()
+        .header_timeout(Duration::from_millis(100))
+        .start()
+        .await
+        .expect("the server starts");
     let silent = TcpStream::connect(server.address()).await.expect("connected");
     let mut half_a_preface = TcpStream::connect(server.address()).await.expect("connected");
     half_a_preface.write_all(b"PRI * HTTP/2").await.expect("sent");
@@ -32,7 +39,9 @@ async fn silent_and_slow_connections_are_closed() {
     until_closed(silent).await;
     until_closed(half_a_preface).await;
     until_closed(half_a_head).await;
-    let got = read(send(server.address(), &json!({"path": "/livez"})).await.expect("an answer")).await.expect("whole");
+    let got = read(send(server.address(), &json!({"path": "/livez"})).await.expect("an answer"))
+        .await
+        .expect("whole");
     assert_eq!(got["text"], "ok");
 }
 
@@ -58,7 +67,10 @@ async fn connections_beyond_the_limit_wait_their_turn() {
     assert_eq!(&some, b"HTTP/1.1 200");
     let request = json!({"path": "/livez"});
     let mut second = Box::pin(send(server.address(), &request));
-    assert!(tokio::time::timeout(Duration::from_millis(100), &mut second).await.is_err(), "the second must wait");
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), &mut second).await.is_err(),
+        "the second must wait"
+    );
     drop(first);
     assert_eq!(second.await.expect("answered").status(), 200);
 }
@@ -74,13 +86,15 @@ async fn http2_without_upgrade() {
         let uri = format!("{}{path}", server.url());
         http::Request::builder().uri(uri).body(Full::<Bytes>::default()).expect("a request")
     };
-    let mut watch = sender.send_request(request("/api/v1/namespaces?watch=1&timeoutSeconds=1")).await.expect("a watch");
+    let mut watch =
+        sender.send_request(request("/api/v1/namespaces?watch=1&timeoutSeconds=1")).await.expect("a watch");
     assert_eq!(watch.version(), http::Version::HTTP_2);
     assert!(!watch.headers().contains_key("transfer-encoding"));
     let frame = watch.body_mut().frame().await.expect("an event").expect("no error");
     assert!(frame.data_ref().expect("data").starts_with(b"{\"type\":\"ADDED\""));
     let list = sender.send_request(request("/api/v1/namespaces")).await.expect("a list");
-    let list: Value = serde_json::from_slice(&list.into_body().collect().await.expect("whole").to_bytes()).expect("JSON");
+    let list: Value =
+        serde_json::from_slice(&list.into_body().collect().await.expect("whole").to_bytes()).expect("JSON");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(4));
 }
 
@@ -97,7 +111,8 @@ async fn large_lists_are_compressed_and_watches_never() {
     assert_eq!(list.headers()["content-encoding"], "gzip");
     assert_eq!(list.headers()["vary"], "Accept-Encoding");
     let packed = list.into_body().collect().await.expect("whole").to_bytes();
-    let list: Value = serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).expect("JSON in gzip");
+    let list: Value =
+        serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).expect("JSON in gzip");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
     for plain in ["/api/v1/namespaces", "/api/v1/configmaps?watch=1&timeoutSeconds=1"] {
         let answer = send(server.address(), &get(plain)).await.expect("an answer");
@@ -169,6 +184,7 @@ async fn the_kubeconfig_names_the_server() {
     let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.expect("complete");
     assert_eq!(config.cluster_url.to_string().trim_end_matches('/'), server.url());
     assert_eq!(config.default_namespace, "default");
-    let version = kube::Client::try_from(config).expect("a client").apiserver_version().await.expect("a version");
+    let version =
+        kube::Client::try_from(config).expect("a client").apiserver_version().await.expect("a version");
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
 }

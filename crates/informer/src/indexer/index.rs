@@ -2,7 +2,8 @@
 
 use crate::delta::AnyObject;
 use imbl::OrdMap;
-use kube_informer_wire::{DecodeError, ObjectKey};
+use kube_informer_wire::{DecodeError, FieldPath, ObjectKey};
+use serde_json::Value;
 use std::{
     any::Any,
     fmt,
@@ -40,14 +41,37 @@ impl<V> fmt::Debug for Index<V> {
     }
 }
 
-/// The values an object has in an index.
-pub(crate) type Extract<V> = Arc<dyn Fn(&AnyObject) -> Result<Vec<V>, DecodeError> + Send + Sync>;
+/// How the values that an object has in an index are found.
+pub(crate) enum Extract<V> {
+    /// By a function of the object.
+    Object(Arc<dyn Fn(&AnyObject) -> Result<Vec<V>, DecodeError> + Send + Sync>),
+    /// From a field, which is read together with those of all other indexes in one pass.
+    Field(FieldPath, fn(&[Value]) -> Vec<V>),
+}
+
+impl<V> Clone for Extract<V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Object(function) => Self::Object(Arc::clone(function)),
+            Self::Field(path, values) => Self::Field(path.clone(), *values),
+        }
+    }
+}
+
+/// An object with the fields that indexes want of it.
+pub(crate) struct Indexed<'a> {
+    pub(crate) object: &'a AnyObject,
+    /// In the order in which the indexes over fields were added; `None` if the object cannot be read.
+    pub(crate) fields: Option<Vec<Vec<Value>>>,
+}
 
 /// An index whose value type is known only to its handle.
 pub(crate) trait AnyIndex: Send + Sync {
     fn id(&self) -> u64;
-    /// Follows a change of one object.
-    fn update(&mut self, old: Option<&AnyObject>, new: Option<&AnyObject>);
+    /// Follows a change of one object: forgets the old state by its key, takes in the new one.
+    fn update(&mut self, old: Option<&ObjectKey>, new: Option<&Indexed<'_>>);
+    /// The field this index is over, and `slot`, its number among such indexes, is set.
+    fn take_slot(&mut self, slot: usize) -> Option<FieldPath>;
     /// Objects that this index cannot read and so leaves out.
     fn unreadable(&self) -> usize;
     fn clone_box(&self) -> Box<dyn AnyIndex>;
@@ -65,6 +89,8 @@ impl Clone for Box<dyn AnyIndex> {
 pub(crate) struct TypedIndex<V: Ord + Clone> {
     id: u64,
     extract: Extract<V>,
+    /// Where in [`Indexed::fields`] the values of this index are.
+    slot: usize,
     entries: OrdMap<(V, ObjectKey), AnyObject>,
     /// What each object was filed under, so that its old content need not be read again; `None` if unreadable.
     filed: OrdMap<ObjectKey, Option<Arc<[V]>>>,
@@ -73,7 +99,7 @@ pub(crate) struct TypedIndex<V: Ord + Clone> {
 
 impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
     pub(crate) fn new(handle: Index<V>, extract: Extract<V>) -> Self {
-        Self { id: handle.id, extract, entries: OrdMap::new(), filed: OrdMap::new(), unreadable: 0 }
+        Self { id: handle.id, extract, slot: 0, entries: OrdMap::new(), filed: OrdMap::new(), unreadable: 0 }
     }
 
     /// The objects filed under a value, in the server's order.
@@ -106,10 +132,18 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
         }
     }
 
-    fn file(&mut self, object: &AnyObject) {
+    fn values_of(&self, indexed: &Indexed<'_>) -> Option<Vec<V>> {
+        match &self.extract {
+            Extract::Object(function) => function(indexed.object).ok(),
+            Extract::Field(_, values) => Some(values(indexed.fields.as_ref()?.get(self.slot)?)),
+        }
+    }
+
+    fn file(&mut self, indexed: &Indexed<'_>) {
+        let object = indexed.object;
         let key = object.key().clone();
-        match (self.extract)(object) {
-            Ok(mut values) => {
+        match self.values_of(indexed) {
+            Some(mut values) => {
                 values.sort();
                 values.dedup();
                 for value in &values {
@@ -119,7 +153,7 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
                     self.filed.insert(key, Some(values.into()));
                 }
             }
-            Err(_) => {
+            None => {
                 self.unreadable += 1;
                 self.filed.insert(key, None);
             }
@@ -132,12 +166,20 @@ impl<V: Ord + Clone + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
         self.id
     }
 
-    fn update(&mut self, old: Option<&AnyObject>, new: Option<&AnyObject>) {
+    fn update(&mut self, old: Option<&ObjectKey>, new: Option<&Indexed<'_>>) {
         if let Some(old) = old {
-            self.unfile(old.key());
+            self.unfile(old);
         }
         if let Some(new) = new {
             self.file(new);
+        }
+    }
+
+    fn take_slot(&mut self, slot: usize) -> Option<FieldPath> {
+        self.slot = slot;
+        match &self.extract {
+            Extract::Object(_) => None,
+            Extract::Field(path, _) => Some(path.clone()),
         }
     }
 

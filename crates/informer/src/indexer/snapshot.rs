@@ -1,15 +1,16 @@
 //! One consistent state of the store.
 
-use super::{AnyIndex, TypedIndex};
+use super::{AnyIndex, Indexed, TypedIndex};
 use crate::{
     delta::AnyObject,
     scope::{Partition, Partitions},
 };
 use imbl::OrdMap;
-use kube_informer_wire::{ObjectKey, ResourceVersion};
+use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
+    sync::Arc,
 };
 
 /// One consistent state of the store. Cloning shares all nodes of the trees.
@@ -19,6 +20,10 @@ pub(crate) struct Snapshot {
     objects: OrdMap<ObjectKey, AnyObject>,
     /// Invariant: every index covers exactly `objects`, except those it cannot read.
     indexes: Vec<Box<dyn AnyIndex>>,
+    /// The fields that indexes are over, in the order of their slots.
+    field_paths: Vec<FieldPath>,
+    /// `field_paths`, compiled.
+    fields: Arc<FieldPaths>,
     /// The version each partition shows; none before its first list.
     positions: BTreeMap<Partition, ResourceVersion>,
     /// Partitions whose first list is complete.
@@ -32,6 +37,8 @@ impl Snapshot {
             partitions,
             objects: OrdMap::new(),
             indexes: Vec::new(),
+            field_paths: Vec::new(),
+            fields: Arc::default(),
             positions: BTreeMap::new(),
             filled: BTreeSet::new(),
             bytes: 0,
@@ -104,8 +111,9 @@ impl Snapshot {
         self.bytes += object.heap_size();
         let old = self.objects.insert(object.key().clone(), object.clone());
         self.bytes -= old.as_ref().map_or(0, |old| old.heap_size());
+        let indexed = self.indexed(&object);
         for index in &mut self.indexes {
-            index.update(old.as_ref(), Some(&object));
+            index.update(Some(object.key()), Some(&indexed));
         }
         old
     }
@@ -114,16 +122,27 @@ impl Snapshot {
         let old = self.objects.remove(key)?;
         self.bytes -= old.heap_size();
         for index in &mut self.indexes {
-            index.update(Some(&old), None);
+            index.update(Some(key), None);
         }
         Some(old)
     }
 
     pub(super) fn add_index(&mut self, mut index: Box<dyn AnyIndex>) {
+        if let Some(path) = index.take_slot(self.field_paths.len()) {
+            self.field_paths.push(path);
+            self.fields = Arc::new(FieldPaths::new(self.field_paths.iter().cloned()));
+        }
         for object in self.objects.values() {
-            index.update(None, Some(object));
+            index.update(None, Some(&self.indexed(object)));
         }
         self.indexes.push(index);
+    }
+
+    /// Reads what all indexes over fields want of an object, in one pass over its bytes.
+    fn indexed<'a>(&self, object: &'a AnyObject) -> Indexed<'a> {
+        let read = |object: &AnyObject| self.fields.read(&object.json().ok()?).ok();
+        let fields = if self.fields.is_empty() { None } else { read(object) };
+        Indexed { object, fields }
     }
 
     pub(super) fn reach(&mut self, positions: BTreeMap<Partition, ResourceVersion>) {

@@ -4,7 +4,7 @@ use super::{GRACE, HEADERS, InformerError, Input, OpenStream, Reflector};
 use crate::{delta_fifo::Staged, reflector::machine::Failure, status::InformerStatus};
 use futures_util::StreamExt;
 use kube_informer_wire::{
-    ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Object, WatchEvent, WatchOptions,
+    ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Object, Unreadable, WatchEvent, WatchOptions,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Reflector {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => self.stage(object),
             WatchEvent::Deleted(object) => self.staged.remove(object.key()),
-            WatchEvent::Unreadable(unreadable) => self.telemetry.quarantined(unreadable),
+            WatchEvent::Unreadable(unreadable) => self.stage_unreadable(unreadable),
             WatchEvent::Error(status) => {
                 let failure = Failure::in_stream(&status);
                 let error = ListWatchError::api(status, "in the streaming list");
@@ -104,9 +104,28 @@ impl Reflector {
                         self.stage(object);
                         self.report_fill(whole.remaining);
                     }
-                    ListPart::Unreadable(unreadable) => self.telemetry.quarantined(unreadable),
+                    ListPart::Unreadable(unreadable) => self.stage_unreadable(unreadable),
                     ListPart::Meta(meta) => merge(&mut whole, meta),
                 },
+            }
+        }
+    }
+
+    /// The metadata of a list, its items left unread.
+    pub(super) async fn list_meta(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
+        self.telemetry.listing();
+        let opening = timeout(HEADERS, self.source.list(options));
+        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
+        let mut whole = ListMeta::default();
+        loop {
+            let part = timeout(GRACE, parts.next()).await;
+            match part.map_err(|_| self.silent("part of the list", GRACE))? {
+                None => return Ok(whole),
+                Some(part) => {
+                    if let ListPart::Meta(meta) = part? {
+                        merge(&mut whole, meta);
+                    }
+                }
             }
         }
     }
@@ -123,6 +142,11 @@ impl Reflector {
     fn stage(&mut self, object: Object<Value>) {
         let object = self.transform.apply(object, &self.telemetry);
         self.queue.stage(&mut self.staged, object, self.machine.compare(), &*self.indexer);
+    }
+
+    fn stage_unreadable(&mut self, unreadable: Unreadable) {
+        self.staged.unreadable();
+        self.telemetry.quarantined(unreadable);
     }
 
     fn report_fill(&self, remaining: Option<u64>) {

@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Watch(WatchOptions),
     /// Go on with the stream that is open.
     Follow,
+    /// Ask whether the server has come as far as the open watch presumes, and nothing else.
+    Probe(ListOptions),
     /// Close everything and wait.
     Wait(Duration),
 }
@@ -79,6 +81,10 @@ pub(crate) enum Input {
     },
     /// The stream shows something that only a list can settle.
     Doubtful,
+    /// Nothing has come for long since the watch was opened: perhaps the server is not where we think it is.
+    Quiet,
+    /// How far the server is.
+    Probed(Option<ResourceVersion>),
     Waited,
 }
 
@@ -188,6 +194,7 @@ enum Phase {
         stream: bool,
     },
     Watching,
+    Probing,
     Waiting(Then),
 }
 
@@ -272,6 +279,9 @@ impl Machine {
                 self.unavailable = true;
                 self.wait(None, Then::Fill)
             }
+            (Phase::Watching, Input::Quiet) => self.probe(),
+            (Phase::Probing, Input::Probed(version)) => self.probed(version),
+            (Phase::Probing, Input::Failed(failure)) => self.probe_failed(&failure),
             // Begin, and whatever does not fit the phase: start over, which is always right.
             _ => self.fill(),
         }
@@ -353,12 +363,7 @@ impl Machine {
         self.unavailable = false;
         self.compare = Compare::Version;
         self.early_ends = 0;
-        if stream {
-            self.phase = Phase::Watching;
-            Command::Follow
-        } else {
-            self.watch()
-        }
+        if stream { self.follow() } else { self.watch() }
     }
 
     fn watch(&mut self) -> Command {
@@ -428,6 +433,46 @@ impl Machine {
         self.watch_failures += 1;
         let then = if self.watch_failures.is_multiple_of(WATCH_TRIES) { Then::Fill } else { Then::Watch };
         self.wait(None, then)
+    }
+
+    /// A watch from a version in the server's future is accepted and stays silent until the server gets there:
+    /// after a restore from a backup it would hide everything that happens until then.
+    fn probe(&mut self) -> Command {
+        let Some(position) = &self.position else { return self.follow() };
+        let resource_version = Some(position.to_string());
+        self.phase = Phase::Probing;
+        Command::Probe(ListOptions {
+            resource_version,
+            version_match: Some(VersionMatch::NotOlderThan),
+            limit: Some(1),
+            ..ListOptions::default()
+        })
+    }
+
+    fn probed(&mut self, version: Option<ResourceVersion>) -> Command {
+        let behind =
+            self.position.as_ref().zip(version).is_some_and(|(position, now)| now.is_older_than(position));
+        if behind {
+            self.unavailable = true;
+            return self.fill();
+        }
+        self.follow()
+    }
+
+    fn probe_failed(&mut self, failure: &Failure) -> Command {
+        match failure.class {
+            Class::TooLarge | Class::Expired => {
+                self.unavailable = true;
+                self.fill()
+            }
+            // It says nothing about the watch, which will find out for itself.
+            _ => self.follow(),
+        }
+    }
+
+    fn follow(&mut self) -> Command {
+        self.phase = Phase::Watching;
+        Command::Follow
     }
 
     fn wait(&mut self, asked: Option<Duration>, then: Then) -> Command {

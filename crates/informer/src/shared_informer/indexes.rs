@@ -1,8 +1,11 @@
 //! Adding indexes to an informer.
 
 use super::SharedInformer;
-use crate::indexer::{Extract, Index, TypedIndex};
-use kube_informer_wire::{Object, Uid};
+use crate::{
+    delta::AnyObject,
+    indexer::{Extract, Index, TypedIndex},
+};
+use kube_informer_wire::{FieldPath, FieldPathError, Object, Uid};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
@@ -16,6 +19,9 @@ pub enum IndexError {
         /// The field.
         path: String,
     },
+    /// The path cannot be read.
+    #[error(transparent)]
+    Path(#[from] FieldPathError),
     /// The informer has stopped.
     #[error("the informer has stopped")]
     Stopped,
@@ -37,7 +43,9 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(Arc::new(move |object| Ok(values(&object.cast()).into_iter().collect())))
+        self.add_index(Extract::Object(Arc::new(move |object| {
+            Ok(values(&object.cast()).into_iter().collect())
+        })))
     }
 
     /// An index over a few fields, read as `W`. An object that cannot be read as `W` is left out.
@@ -50,24 +58,19 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(Arc::new(move |object| Ok(values(&object.view::<W>()?).into_iter().collect())))
+        let read = move |object: &AnyObject| Ok(values(&object.view::<W>()?).into_iter().collect());
+        self.add_index(Extract::Object(Arc::new(read)))
     }
 
-    /// An index over the text of a field, such as `spec.nodeName`. Objects without it are left out.
+    /// An index over the text of a field, such as `spec.nodeName`, `spec.containers[*].image` or
+    /// `metadata.annotations[example.com/team]`. Objects without it are left out. The fields of all such
+    /// indexes are read in one pass over the bytes of an object.
     pub fn index_field(&self, path: &str) -> Result<Index<String>, IndexError> {
-        if self.core.transform.drops(path) {
+        let field: FieldPath = path.parse()?;
+        if self.core.transform.drops(&field) {
             return Err(IndexError::Dropped { path: path.to_owned() });
         }
-        let names: Vec<String> = path.split('.').map(str::to_owned).collect();
-        self.add_index(Arc::new(move |object| {
-            let whole: Value = object.view()?;
-            let field = names.iter().try_fold(&whole, |at, name| at.get(name));
-            Ok(match field {
-                None | Some(Value::Null) => Vec::new(),
-                Some(Value::String(text)) => vec![text.clone()],
-                Some(other) => vec![other.to_string()],
-            })
-        }))
+        self.add_index(Extract::Field(field, |found| found.iter().filter_map(text).collect()))
     }
 
     /// An index over the value of a label. Objects without it are left out.
@@ -104,5 +107,14 @@ impl<T: 'static> SharedInformer<T> {
         store.add_index(Box::new(TypedIndex::new(handle, extract)));
         store.publish();
         Ok(handle)
+    }
+}
+
+/// A value as an index files it: a text as it is, anything else as JSON, nothing for null.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
     }
 }

@@ -53,6 +53,10 @@ impl Tasks {
         }
     }
 
+    pub(super) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
     pub(super) fn is_stopped(&self) -> bool {
         matches!(*self.lock(), State::Stopped)
     }

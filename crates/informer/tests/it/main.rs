@@ -1,4 +1,5 @@
 //! Integration tests of the informer, one binary.
 
+mod acceptance;
 mod pipeline;
 mod support;

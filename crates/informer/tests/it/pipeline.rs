@@ -63,3 +63,27 @@ async fn a_late_handler_gets_a_replay_and_then_everything() {
     settle().await;
     assert!(recorder.calls().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_restored_behind_our_back_is_noticed_although_it_says_nothing() {
+    let source = source();
+    source.put(object("a", 1));
+    source.put(object("b", 1));
+    let before = source.objects();
+    source.put(object("a", 2));
+    source.put(object("c", 1));
+    let informer = source.informer::<Value>(|builder| builder);
+    let recorder = Recorder::default();
+    informer.add_handler(recorder.clone());
+    started(&informer).await;
+    recorder.take();
+    // The backup has an older version, and its history goes another way from there.
+    source.restore(102, before);
+    source.put(object("b", 7));
+    tokio::time::sleep(secs(120)).await;
+    settle().await;
+    assert_eq!(recorder.take(), ["-c@104?", "~a@103>101", "~b@102>103"]);
+    source.put(object("b", 8));
+    settle().await;
+    assert_eq!(recorder.take(), ["~b@103>104"], "the new history is followed from here on");
+}

@@ -1,7 +1,7 @@
 //! Finding the end of a string, eight bytes at a time.
 //!
 //! Strings in Kubernetes objects are short (keys, names, images), so that setting up a vector search for each
-//! one costs more than the search. A few steps on whole words come first.
+//! one would cost more than the search.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -33,20 +33,4 @@ pub(super) fn find_special(bytes: &[u8], mut at: usize) -> usize {
     }
     let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
     bytes[at.min(bytes.len())..].iter().position(special).map_or(bytes.len(), |found| at + found)
-}
-
-/// Position of the first quote or backslash from `at` on, or the length.
-#[inline]
-pub(super) fn find_quote(bytes: &[u8], mut at: usize) -> usize {
-    for _ in 0..8 {
-        let Some(word) = word_at(bytes, at) else { break };
-        let marks = zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
-        if marks != 0 {
-            return at + (marks.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    // A long string: now a vector search pays.
-    let rest = bytes.get(at..).unwrap_or_default();
-    memchr::memchr2(b'"', b'\\', rest).map_or(bytes.len(), |found| at + found)
 }

@@ -1,28 +1,36 @@
 //! Where a value ends, in a text that arrives in chunks.
 
-use super::{find::find_quote, is_space};
+use super::{
+    blocks::{BLOCK, Follower},
+    is_space,
+};
 
 /// Finds the end of one JSON value by its brackets and quotes alone; whether it is JSON is for others to say.
 ///
 /// 1. Feeding a value in one chunk or byte by byte finds the same end.
 /// 2. State is a few words however long or deep the value is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SpanFinder {
-    depth: usize,
-    deepest: usize,
     state: State,
+    brackets: Follower,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// No value is being looked for.
+impl Default for SpanFinder {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Before the first byte.
-    #[default]
     Start,
-    /// Between strings, inside brackets.
-    Structure,
-    /// Inside a string.
+    /// Inside brackets.
+    Nested,
+    /// Inside a string that is the value.
     Text,
-    /// Inside a string, after a backslash.
+    /// Inside such a string, after a backslash.
     Escape,
     /// Inside a number, or a word, or nonsense that stands in their place.
     Word,
@@ -38,81 +46,77 @@ pub(crate) enum Step {
 }
 
 impl SpanFinder {
-    /// How deeply the value is nested, as far as it has been seen.
-    pub(crate) fn deepest(&self) -> usize {
-        self.deepest
+    /// A search for the end of a value that should not be nested deeper than `limit`.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { state: State::Start, brackets: Follower::inside(limit) }
+    }
+
+    /// Whether the value is nested too deeply, as far as it has been seen.
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.state == State::Nested && self.brackets.too_deep
     }
 
     /// Looks at `chunk` from `at` on. The first call must be made at the first byte of the value.
     pub(crate) fn advance(&mut self, chunk: &[u8], mut at: usize) -> Step {
-        while at < chunk.len() {
-            match self.state {
-                State::Start => self.start(chunk[at], &mut at),
-                State::Structure => at = self.structure(chunk, at),
-                State::Text => {
-                    at = find_quote(chunk, at);
-                    if let Some(byte) = chunk.get(at) {
-                        self.state = match byte {
-                            b'\\' => State::Escape,
-                            _ => State::Structure,
-                        };
-                        at += 1;
-                    }
+        if self.state == State::Start {
+            match chunk.get(at) {
+                None => return Step::More,
+                Some(b'{' | b'[') => {
+                    self.state = State::Nested;
+                    at += 1;
                 }
-                State::Escape => {
+                Some(b'"') => {
                     self.state = State::Text;
                     at += 1;
                 }
-                State::Word => {
-                    let ends =
-                        |byte: &u8| is_space(*byte) || matches!(byte, b',' | b']' | b'}' | b':' | b'"');
-                    let Some(length) = chunk[at..].iter().position(ends) else { return Step::More };
-                    return Step::End(at + length);
-                }
-            }
-            if self.depth == 0 && self.state == State::Structure {
-                return Step::End(at);
+                Some(_) => self.state = State::Word,
             }
         }
-        Step::More
+        let rest = &chunk[at..];
+        let length = match self.state {
+            State::Nested => self.nested(rest),
+            State::Text | State::Escape => self.text(rest),
+            State::Start | State::Word => rest.iter().position(|byte| ends_word(*byte)),
+        };
+        length.map_or(Step::More, |length| Step::End(at + length))
     }
 
-    fn start(&mut self, byte: u8, at: &mut usize) {
-        match byte {
-            b'{' | b'[' => {
-                (self.depth, self.deepest) = (1, 1);
-                self.state = State::Structure;
-            }
-            b'"' => self.state = State::Text,
-            _ => {
-                self.state = State::Word;
-                return;
+    fn nested(&mut self, rest: &[u8]) -> Option<usize> {
+        let (blocks, tail) = rest.as_chunks::<BLOCK>();
+        for (index, block) in blocks.iter().enumerate() {
+            if let Some(end) = self.brackets.block(block, BLOCK) {
+                return Some(index * BLOCK + end);
             }
         }
-        *at += 1;
+        if tail.is_empty() {
+            return None;
+        }
+        // Blanks neither open nor close nor quote.
+        let mut block = [b' '; BLOCK];
+        block[..tail.len()].copy_from_slice(tail);
+        self.brackets.block(&block, tail.len()).map(|end| blocks.len() * BLOCK + end)
     }
 
-    /// Follows brackets up to the next string, the end of the value or of the chunk.
-    fn structure(&mut self, chunk: &[u8], from: usize) -> usize {
-        for (offset, byte) in chunk[from..].iter().enumerate() {
-            match byte {
-                b'"' => {
-                    self.state = State::Text;
-                    return from + offset + 1;
-                }
-                b'{' | b'[' => {
-                    self.depth += 1;
-                    self.deepest = self.deepest.max(self.depth);
-                }
-                b'}' | b']' => {
-                    self.depth -= 1;
-                    if self.depth == 0 {
-                        return from + offset + 1;
-                    }
-                }
-                _ => {}
+    fn text(&mut self, rest: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        if self.state == State::Escape && !rest.is_empty() {
+            self.state = State::Text;
+            at = 1;
+        }
+        loop {
+            at += memchr::memchr2(b'"', b'\\', rest.get(at..)?)?;
+            if rest[at] == b'"' {
+                return Some(at + 1);
+            }
+            at += 2;
+            if at > rest.len() {
+                self.state = State::Escape;
+                return None;
             }
         }
-        chunk.len()
     }
+}
+
+fn ends_word(byte: u8) -> bool {
+    is_space(byte) || matches!(byte, b',' | b']' | b'}' | b':' | b'"')
 }

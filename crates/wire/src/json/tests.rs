@@ -70,7 +70,7 @@ fn serde_accepts(json: &[u8]) -> bool {
 }
 
 fn span(json: &[u8], cuts: &[usize]) -> Option<usize> {
-    let (mut finder, mut start) = (SpanFinder::default(), 0);
+    let (mut finder, mut start) = (SpanFinder::new(usize::MAX), 0);
     for cut in cuts.iter().copied().chain([json.len()]) {
         if let Step::End(end) = finder.advance(&json[start..cut], 0) {
             return Some(start + end);
@@ -123,6 +123,21 @@ proptest! {
     }
 
     #[test]
+    fn brackets_are_followed_as_a_loop_would(
+        text in r#"\{(["\\]|[{}\[\]a]|["\\]{0,70}|[^\\"]{0,70}){0,12}"#,
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        limit in 0..8usize,
+    ) {
+        let (end, deepest) = followed(text.as_bytes());
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).collect();
+        cuts.sort_unstable();
+        prop_assert_eq!(span(text.as_bytes(), &cuts), end);
+        let mut finder = SpanFinder::new(limit);
+        finder.advance(text.as_bytes(), 0);
+        prop_assert_eq!(finder.is_too_deep(), deepest > limit);
+    }
+
+    #[test]
     fn an_object_is_walked_in_order(fields in prop::collection::vec((any_text(), any_value()), 0..6)) {
         let body: Vec<String> = fields.iter().map(|(k, v)| format!("{}:{v}", Value::from(k.as_str()))).collect();
         let json = format!("{{{}}}", body.join(","));
@@ -135,6 +150,27 @@ proptest! {
         let wanted: Vec<_> = fields.into_iter().map(|(k, v)| (k.into_bytes(), reread(&v))).collect();
         prop_assert_eq!(seen, wanted);
     }
+}
+
+/// Where brackets close, and how deep they were, byte by byte.
+fn followed(text: &[u8]) -> (Option<usize>, usize) {
+    let (mut depth, mut deepest, mut string, mut escape) = (0usize, 0, false, false);
+    for (at, byte) in text.iter().enumerate() {
+        let escaped = std::mem::take(&mut escape);
+        match byte {
+            b'\\' if !escaped => escape = true,
+            b'"' if !escaped => string = !string,
+            _ if string => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+        if depth == 0 {
+            return (Some(at + 1), deepest);
+        }
+    }
+    (None, deepest)
 }
 
 /// Numbers with a fraction may change in the last digit when they are written and read.

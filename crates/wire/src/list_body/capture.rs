@@ -30,7 +30,8 @@ const MOST_RESERVED: usize = 64 << 10;
 pub(crate) struct Captured {
     /// The value, or the beginning of one that is over the bound.
     pub(crate) bytes: Result<Bytes, Bytes>,
-    pub(crate) depth: usize,
+    /// Whether it is nested too deeply.
+    pub(crate) too_deep: bool,
 }
 
 impl Captured {
@@ -46,9 +47,10 @@ pub(crate) fn text(json: &[u8]) -> Option<String> {
 }
 
 impl Capture {
-    /// The next byte to come is the first of a value, of which up to `keep` bytes are wanted.
-    pub(crate) fn begin(&mut self, keep: usize) {
-        self.finder = SpanFinder::default();
+    /// The next byte to come is the first of a value, of which up to `keep` bytes are wanted, and which should not
+    /// be nested deeper than `depth`.
+    pub(crate) fn begin(&mut self, keep: usize, depth: usize) {
+        self.finder = SpanFinder::new(depth);
         self.keep = keep;
         self.length = 0;
         self.buffer = Vec::new();
@@ -92,7 +94,7 @@ impl Capture {
     }
 
     fn complete(&mut self, last: Bytes) -> Captured {
-        let depth = self.finder.deepest();
+        let too_deep = self.finder.is_too_deep();
         let whole = self.length + last.len() <= self.keep;
         let bytes = if self.length == 0 {
             if whole { last } else { last.slice(..last.len().min(PREFIX).min(self.keep)) }
@@ -101,6 +103,6 @@ impl Capture {
             self.usual = self.buffer.len().min(MOST_RESERVED);
             mem::take(&mut self.buffer).into()
         };
-        Captured { bytes: if whole { Ok(bytes) } else { Err(bytes) }, depth }
+        Captured { bytes: if whole { Ok(bytes) } else { Err(bytes) }, too_deep }
     }
 }

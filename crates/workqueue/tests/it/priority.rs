@@ -70,11 +70,9 @@ fn low_priorities_do_not_starve() {
     let queue = WorkQueue::builder().oldest_every(8).build();
     let low: Vec<_> = (0..10u32).collect();
     low.iter().for_each(|key| queue.add_with(*key, Priority::LOW));
-    let mut urgent = 1000;
     let mut taken_at = Vec::new();
-    for take in 1..=200 {
+    for (urgent, take) in (1000..).zip(1..=200) {
         queue.add_with(urgent, Priority::HIGH);
-        urgent += 1;
         let item = queue.try_get().unwrap();
         if *item < 1000 {
             taken_at.push(take);

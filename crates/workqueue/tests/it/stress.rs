@@ -72,7 +72,7 @@ async fn work(queue: WorkQueue<usize>, cells: Arc<Vec<Cell>>, runs: Arc<AtomicU6
         let cell = &cells[*item];
         assert!(!cell.held.swap(true, Ordering::SeqCst), "key {} is held twice", *item);
         let wanted = cell.wanted.load(Ordering::SeqCst);
-        if runs.fetch_add(1, Ordering::SeqCst) % 8 == 0 {
+        if runs.fetch_add(1, Ordering::SeqCst).is_multiple_of(8) {
             tokio::task::yield_now().await;
         }
         cell.seen.store(wanted, Ordering::SeqCst);

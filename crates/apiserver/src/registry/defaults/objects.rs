@@ -74,8 +74,12 @@ pub(in super::super) fn new_service(object: &mut Object) {
     let spec = object.section_mut("spec");
     if spec["type"] != "ExternalName" {
         if !spec.contains_key("clusterIP") {
-            let given = spec.get("clusterIPs").and_then(|ips| ips.get(0)).and_then(Value::as_str).map(str::to_owned);
-            spec.insert("clusterIP".to_owned(), given.unwrap_or(format!("10.96.{high}.{}", low.max(1))).into());
+            let given =
+                spec.get("clusterIPs").and_then(|ips| ips.get(0)).and_then(Value::as_str).map(str::to_owned);
+            spec.insert(
+                "clusterIP".to_owned(),
+                given.unwrap_or(format!("10.96.{high}.{}", low.max(1))).into(),
+            );
         }
         let address = spec["clusterIP"].clone();
         default_to(spec, "clusterIPs", json!([address]));

@@ -53,7 +53,9 @@ fn container(container: &mut Map<String, Value>) {
         default_to(port, "protocol", "TCP");
     }
     for variable in each(container, "env") {
-        if let Some(source) = variable.get_mut("valueFrom").and_then(|v| v.get_mut("fieldRef")).and_then(Value::as_object_mut) {
+        if let Some(source) =
+            variable.get_mut("valueFrom").and_then(|v| v.get_mut("fieldRef")).and_then(Value::as_object_mut)
+        {
             default_to(source, "apiVersion", "v1");
         }
     }
@@ -115,7 +117,9 @@ fn quality_of_service(spec: &mut Map<String, Value>) -> &'static str {
     let (mut any, mut guaranteed) = (false, true);
     for list in ["initContainers", "containers"] {
         for container in each(spec, list) {
-            let part = |field: &str, name: &str| container.get("resources").and_then(|r| r.get(field)).and_then(|r| r.get(name)).cloned();
+            let part = |field: &str, name: &str| {
+                container.get("resources").and_then(|r| r.get(field)).and_then(|r| r.get(name)).cloned()
+            };
             for name in ["cpu", "memory"] {
                 let (request, limit) = (part("requests", name), part("limits", name));
                 any |= request.is_some() || limit.is_some();
@@ -136,7 +140,13 @@ mod tests {
 
     #[test]
     fn images_without_a_tag_are_always_pulled() {
-        for (image, latest) in [("a", true), ("a:1", false), ("h:5000/a", true), ("h:5000/a:latest", true), ("a@sha256:x", false)] {
+        for (image, latest) in [
+            ("a", true),
+            ("a:1", false),
+            ("h:5000/a", true),
+            ("h:5000/a:latest", true),
+            ("a@sha256:x", false),
+        ] {
             assert_eq!(is_latest(image), latest, "{image}");
         }
     }
@@ -148,7 +158,9 @@ mod tests {
             (json!({"requests": {"cpu": "1"}}), "Burstable"),
             (json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed"),
         ] {
-            let mut pod = Object::new(json!({"spec": {"containers": [{"name": "c", "resources": resources}]}})).unwrap();
+            let mut pod =
+                Object::new(json!({"spec": {"containers": [{"name": "c", "resources": resources}]}}))
+                    .unwrap();
             super::pod(&mut pod);
             new_pod(&mut pod);
             assert_eq!(pod.str_at("/status/qosClass"), class);

@@ -97,7 +97,10 @@ pub(in super::super) fn new_job(object: &mut Object) {
             labels.insert(format!("{prefix}controller-uid"), uid.clone().into());
             labels.insert(format!("{prefix}job-name"), name.clone().into());
         }
-        spec.insert("selector".to_owned(), json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
+        spec.insert(
+            "selector".to_owned(),
+            json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
+        );
     }
     super::empty_status(object);
 }

@@ -11,17 +11,19 @@ use serde_json::{Map, Value, json};
 use tokio::net::TcpStream;
 
 /// Sends what a scenario's `request` describes. The answer's body is unread.
-pub async fn send(address: SocketAddr, request: &Value) -> Result<http::Response<Incoming>, String> {
+pub(crate) async fn send(address: SocketAddr, request: &Value) -> Result<http::Response<Incoming>, String> {
     let trouble = |e: &dyn std::fmt::Display| format!("exchange: {e}");
     let stream = TcpStream::connect(address).await.map_err(|e| trouble(&e))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| trouble(&e))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| trouble(&e))?;
     tokio::spawn(connection);
     sender.send_request(build(address, request)?).await.map_err(|e| trouble(&e))
 }
 
 fn build(address: SocketAddr, request: &Value) -> Result<http::Request<Full<Bytes>>, String> {
     let text = |field: &str| request.get(field).and_then(Value::as_str);
-    let mut builder = http::Request::builder().method(text("method").unwrap_or("GET")).uri(text("path").unwrap_or("/"));
+    let mut builder =
+        http::Request::builder().method(text("method").unwrap_or("GET")).uri(text("path").unwrap_or("/"));
     builder = builder.header("Host", address.to_string());
     let headers = request.get("headers").and_then(Value::as_object).cloned().unwrap_or_default();
     let typed = headers.keys().any(|k| k.eq_ignore_ascii_case("content-type"));
@@ -43,7 +45,7 @@ fn build(address: SocketAddr, request: &Value) -> Result<http::Request<Full<Byte
 }
 
 /// The parts of an answer that can be compared.
-pub async fn read(response: http::Response<Incoming>) -> Result<Map<String, Value>, String> {
+pub(crate) async fn read(response: http::Response<Incoming>) -> Result<Map<String, Value>, String> {
     let mut got = head(&response);
     let body = response.into_body().collect().await.map_err(|e| format!("body: {e}"))?.to_bytes();
     if body.starts_with(b"k8s\0") {
@@ -57,14 +59,18 @@ pub async fn read(response: http::Response<Incoming>) -> Result<Map<String, Valu
 }
 
 /// Status and headers; several headers of one name become a list.
-pub fn head(response: &http::Response<Incoming>) -> Map<String, Value> {
+pub(crate) fn head(response: &http::Response<Incoming>) -> Map<String, Value> {
     let mut headers = Map::new();
     for name in response.headers().keys() {
-        let mut values = response.headers().get_all(name).iter().map(|v| json!(String::from_utf8_lossy(v.as_bytes())));
+        let mut values =
+            response.headers().get_all(name).iter().map(|v| json!(String::from_utf8_lossy(v.as_bytes())));
         let first = values.next().unwrap_or_default();
         let rest: Vec<Value> = values.collect();
         let value = if rest.is_empty() { first } else { Value::Array([vec![first], rest].concat()) };
         headers.insert(name.as_str().to_owned(), value);
     }
-    Map::from_iter([("status".to_owned(), json!(response.status().as_u16())), ("headers".to_owned(), Value::Object(headers))])
+    Map::from_iter([
+        ("status".to_owned(), json!(response.status().as_u16())),
+        ("headers".to_owned(), Value::Object(headers)),
+    ])
 }

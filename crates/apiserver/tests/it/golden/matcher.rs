@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::value::{Variables, substitute, substitute_text};
 
 /// Where and how an answer differs.
-pub type Mismatch = String;
+pub(crate) type Mismatch = String;
 
 fn differs(path: &str, expected: impl std::fmt::Display, got: &Value) -> Mismatch {
     let mut line = format!("{path}: expected {expected:.300} got {:.600}", got.to_string());
@@ -17,7 +17,7 @@ fn differs(path: &str, expected: impl std::fmt::Display, got: &Value) -> Mismatc
 }
 
 /// Whether `got` fits `want`; binds variables only if it does.
-pub fn fits(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -> bool {
+pub(crate) fn fits(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -> bool {
     let mut trial = variables.clone();
     let fits = compare(want, got, &mut trial, "", loose).is_ok();
     if fits {
@@ -27,11 +27,18 @@ pub fn fits(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -
 }
 
 /// Compares; `loose` lets objects have more keys than are expected.
-pub fn compare(want: &Value, got: &Value, variables: &mut Variables, path: &str, loose: bool) -> Result<(), Mismatch> {
+pub(crate) fn compare(
+    want: &Value,
+    got: &Value,
+    variables: &mut Variables,
+    path: &str,
+    loose: bool,
+) -> Result<(), Mismatch> {
     match (want, got) {
         (Value::Object(fields), _) if fields.keys().any(|k| k.starts_with('$') && !k.starts_with("${")) => {
             for (matcher, argument) in fields {
-                let argument = if argument.is_string() { substitute(argument, variables)? } else { argument.clone() };
+                let argument =
+                    if argument.is_string() { substitute(argument, variables)? } else { argument.clone() };
                 one(matcher, &argument, got, variables, path, loose)?;
             }
             Ok(())
@@ -71,7 +78,14 @@ fn same(a: &Value, b: &Value) -> bool {
     a == b || (a.is_number() && b.is_number() && a.as_f64() == b.as_f64())
 }
 
-fn one(matcher: &str, argument: &Value, got: &Value, variables: &mut Variables, path: &str, loose: bool) -> Result<(), Mismatch> {
+fn one(
+    matcher: &str,
+    argument: &Value,
+    got: &Value,
+    variables: &mut Variables,
+    path: &str,
+    loose: bool,
+) -> Result<(), Mismatch> {
     let text = argument.as_str().unwrap_or_default();
     let need = |ok: bool, what: String| if ok { Ok(()) } else { Err(differs(path, what, got)) };
     match matcher {
@@ -90,7 +104,9 @@ fn one(matcher: &str, argument: &Value, got: &Value, variables: &mut Variables, 
             need(got.as_str().is_some_and(|g| whole(&pattern, g)), format!("<matching {pattern}>"))
         }
         "$oneOf" => {
-            let any = argument.as_array().is_some_and(|all| all.iter().any(|want| fits(want, got, variables, loose)));
+            let any = argument
+                .as_array()
+                .is_some_and(|all| all.iter().any(|want| fits(want, got, variables, loose)));
             need(any, format!("one of {argument}"))
         }
         "$contains" => {
@@ -143,7 +159,7 @@ fn whole(pattern: &str, text: &str) -> bool {
 }
 
 /// `a < b <= c` over variables.
-pub fn check_assertion(line: &str, variables: &Variables) -> Result<(), Mismatch> {
+pub(crate) fn check_assertion(line: &str, variables: &Variables) -> Result<(), Mismatch> {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\s+").expect("a valid pattern"));
     let words: Vec<&str> = WORDS.split(line.trim()).collect();
     let number = |name: &str| {

@@ -24,11 +24,14 @@ struct Run {
 }
 
 /// Replays a scenario; the error says at which step the server differs, and how.
-pub async fn run(address: SocketAddr, scenario: &Value, seed: u64) -> Result<(), Mismatch> {
+pub(crate) async fn run(address: SocketAddr, scenario: &Value, seed: u64) -> Result<(), Mismatch> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let letters: String = (0..4).map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())])).collect();
     let suffix = format!("{letters}{:04}", rng.u32(0..10_000));
-    let variables = Variables::from([("sfx".to_owned(), json!(suffix)), ("ns".to_owned(), json!(format!("gc-{suffix}")))]);
+    let variables = Variables::from([
+        ("sfx".to_owned(), json!(suffix)),
+        ("ns".to_owned(), json!(format!("gc-{suffix}"))),
+    ]);
     let mut run = Run { address, variables, streams: BTreeMap::new() };
     if let Some(namespaces) = scenario.get("namespaces") {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${each}"}});
@@ -47,7 +50,8 @@ impl Run {
         let values = step.get("foreach").map(|each| substitute(each, &self.variables)).transpose()?;
         let values = values.and_then(|v| v.as_array().cloned()).unwrap_or(once);
         for each in values {
-            let deadline = Instant::now() + Duration::from_secs_f64(step["within"].as_f64().unwrap_or_default());
+            let deadline =
+                Instant::now() + Duration::from_secs_f64(step["within"].as_f64().unwrap_or_default());
             loop {
                 let mut variables = self.variables.clone();
                 variables.insert("each".to_owned(), each.clone());
@@ -83,7 +87,8 @@ impl Run {
             match part.as_str() {
                 "status" => compare_status(want, &got, variables)?,
                 "headers" => {
-                    let lower = want.as_object().into_iter().flatten().map(|(k, v)| (k.to_lowercase(), v.clone()));
+                    let lower =
+                        want.as_object().into_iter().flatten().map(|(k, v)| (k.to_lowercase(), v.clone()));
                     compare(&Value::Object(lower.collect()), &got["headers"], variables, "headers", true)?;
                 }
                 part => {
@@ -92,8 +97,8 @@ impl Run {
                 }
             }
         }
-        let assertions = step["assert"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        assertions.map(|line| check_assertion(line, variables)).collect()
+        let mut assertions = step["assert"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        assertions.try_for_each(|line| check_assertion(line, variables))
     }
 
     /// Sends one request, waiting out 429 as clients do.

@@ -18,32 +18,33 @@ enum Item {
     End,
 }
 
-pub struct Stream {
+pub(crate) struct Stream {
     items: mpsc::UnboundedReceiver<Item>,
     ended: bool,
     reader: AbortHandle,
 }
 
 /// How a step reads.
-pub struct Reading<'a> {
-    pub count: usize,
-    pub seconds: f64,
-    pub end: Option<&'a str>,
-    pub quiet: f64,
-    pub ignore: Vec<&'a str>,
+pub(crate) struct Reading<'a> {
+    pub(crate) count: usize,
+    pub(crate) seconds: f64,
+    pub(crate) end: Option<&'a str>,
+    pub(crate) quiet: f64,
+    pub(crate) ignore: Vec<&'a str>,
 }
 
 impl Stream {
-    pub fn open(response: http::Response<Incoming>) -> Self {
+    pub(crate) fn open(response: http::Response<Incoming>) -> Self {
         let (sender, items) = mpsc::unbounded_channel();
-        let content_type = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let content_type =
+            response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
         let split = if content_type.contains("protobuf") { split_frames } else { split_lines };
         let reader = tokio::spawn(read(response.into_body(), split, sender)).abort_handle();
         Self { items, ended: false, reader }
     }
 
     /// Takes so many events, and then what `end` asks for.
-    pub async fn read(&mut self, how: &Reading<'_>) -> Result<Vec<Value>, String> {
+    pub(crate) async fn read(&mut self, how: &Reading<'_>) -> Result<Vec<Value>, String> {
         let deadline = Instant::now() + Duration::from_secs_f64(how.seconds);
         let mut events: Vec<Value> = Vec::new();
         while how.end.is_some() || events.len() < how.count {
@@ -62,7 +63,9 @@ impl Stream {
                 Some(Item::End) if done && how.end == Some("eof") => break,
                 Some(Item::End) => return Err(format!("{at}: expected <{expected}> got <end of stream>")),
                 Some(Item::Event(event)) if how.ignore.iter().any(|t| event["type"] == *t) => {}
-                Some(Item::Event(event)) if done => return Err(format!("{at}: expected <{expected}> got {event}")),
+                Some(Item::Event(event)) if done => {
+                    return Err(format!("{at}: expected <{expected}> got {event}"));
+                }
                 Some(Item::Event(event)) => events.push(event),
             }
         }
@@ -73,7 +76,10 @@ impl Stream {
         if self.ended {
             return Some(Item::End);
         }
-        let item = timeout(patience.max(Duration::from_millis(10)), self.items.recv()).await.ok()?.unwrap_or(Item::End);
+        let item = timeout(patience.max(Duration::from_millis(10)), self.items.recv())
+            .await
+            .ok()?
+            .unwrap_or(Item::End);
         self.ended = matches!(item, Item::End);
         Some(item)
     }
@@ -111,8 +117,10 @@ async fn read(mut body: Incoming, split: Split, sender: mpsc::UnboundedSender<It
 fn split_lines(buffer: &mut BytesMut) -> Result<Option<Value>, String> {
     let Some(end) = buffer.iter().position(|b| *b == b'\n') else { return Ok(None) };
     let line = buffer.split_to(end + 1);
-    let event: Value = serde_json::from_slice(&line).map_err(|e| format!("framing: not one object in a line: {e}"))?;
-    let exact = event.as_object().is_some_and(|o| o.len() == 2 && o.contains_key("type") && o.contains_key("object"));
+    let event: Value =
+        serde_json::from_slice(&line).map_err(|e| format!("framing: not one object in a line: {e}"))?;
+    let exact =
+        event.as_object().is_some_and(|o| o.len() == 2 && o.contains_key("type") && o.contains_key("object"));
     if exact { Ok(Some(event)) } else { Err(format!("framing: expected type and object got {event}")) }
 }
 
@@ -130,13 +138,15 @@ fn split_frames(buffer: &mut BytesMut) -> Result<Option<Value>, String> {
 }
 
 /// Magic number and type of an enveloped object; the object itself stays opaque.
-pub fn envelope(bytes: &[u8]) -> Result<Value, String> {
+pub(crate) fn envelope(bytes: &[u8]) -> Result<Value, String> {
     let (magic, rest) = bytes.split_at_checked(4).ok_or("protobuf: shorter than its magic number")?;
     let unknown = if magic == b"k8s\0" { fields(rest)? } else { BTreeMap::new() };
     let meta = unknown.get(&1).map(|m| fields(m)).transpose()?.unwrap_or_default();
     let text = |n: u64| meta.get(&n).map(|v| String::from_utf8_lossy(v).into_owned()).unwrap_or_default();
-    Ok(json!({"magic": String::from_utf8_lossy(magic).replace('\0', "\\0"), "apiVersion": text(1), "kind": text(2),
-        "rawBytes": unknown.get(&2).is_some_and(|raw| !raw.is_empty())}))
+    Ok(
+        json!({"magic": String::from_utf8_lossy(magic).replace('\0', "\\0"), "apiVersion": text(1), "kind": text(2),
+        "rawBytes": unknown.get(&2).is_some_and(|raw| !raw.is_empty())}),
+    )
 }
 
 /// Length-delimited fields of one protobuf message; varints are skipped.
@@ -146,7 +156,8 @@ fn fields(mut message: &[u8]) -> Result<BTreeMap<u64, Vec<u8>>, String> {
         let tag = varint(&mut message)?;
         let value = varint(&mut message)?;
         if tag & 7 == 2 {
-            let (field, rest) = message.split_at_checked(value as usize).ok_or("protobuf: a field is cut off")?;
+            let (field, rest) =
+                message.split_at_checked(value as usize).ok_or("protobuf: a field is cut off")?;
             found.insert(tag >> 3, field.to_vec());
             message = rest;
         }

@@ -113,6 +113,18 @@ async fn a_table_or_a_status_is_not_a_list() {
     }
 }
 
+#[tokio::test]
+async fn a_failed_login_does_not_show_what_the_login_command_said() {
+    let service = tower::service_fn(async |_: http::Request<kube::client::Body>| {
+        let error = kube::Error::Auth(kube::client::AuthError::AuthExec(CANARY.into()));
+        Err::<http::Response<kube::client::Body>, _>(tower::BoxError::from(error))
+    });
+    let source = KubeSource::new(kube::Client::new(service, "default"), pods(), None);
+    let error = source.list(ListOptions::default()).await.err().unwrap();
+    assert!(error.to_string().contains("credentials"), "{error}");
+    assert!(!format!("{error} {error:?}").contains(CANARY), "{error:?}");
+}
+
 /// A place to which log lines go.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
