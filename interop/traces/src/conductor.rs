@@ -3,7 +3,7 @@
 use crate::{
     driver::{Driver, DriverError, Said},
     protocol::{Command, What},
-    script::{AddHandler, Requested, Restore, Script, Step, Unordered},
+    script::{AddHandler, Answered, Restore, Script, Step, Unordered},
     server::{Initial, Server},
     trace::{Segment, Trace},
     wire,
@@ -158,9 +158,9 @@ impl Conductor<'_> {
                 self.driver.until(|said| resyncs(said, &handler) >= calls).await?;
                 self.resynced.insert(handler, calls);
             }
-            Step::Requested(Requested { client_go, ours }) => {
+            Step::Answered(Answered { client_go, ours }) => {
                 let requests = if self.side == Side::Ours { ours } else { client_go };
-                self.server.requested(requests).await;
+                self.server.answered(requests).await;
             }
             // Picked apart before.
             Step::ClientGo(_) | Step::Ours(_) => {}

@@ -137,7 +137,7 @@ pub(crate) enum Step {
     Initial(Vec<Sent>),
     /// The next streaming list sends these events and ends, without having said that those were all.
     Unfinished(Vec<Sent>),
-    /// Refuses requests.
+    /// Does not answer requests as it should.
     Refuse(Fault),
     /// Adds a handler.
     Add(AddHandler),
@@ -150,8 +150,8 @@ pub(crate) enum Step {
     /// Waits until a handler got this many calls of resyncs in all. Later ones are left out of the trace:
     /// how many there are depends on time.
     Resynced(Resynced),
-    /// Waits until a driver has sent this many requests in all.
-    Requested(Requested),
+    /// Waits until this many requests in all have been answered.
+    Answered(Answered),
     /// Steps for the run with client-go only.
     ClientGo(Vec<Step>),
     /// Steps for the run with our informer only.
@@ -237,13 +237,25 @@ pub(crate) enum Sent {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
     pub(crate) to: Request,
-    pub(crate) with: Refusal,
+    pub(crate) with: Answer,
     #[serde(default = "once")]
     pub(crate) times: u32,
 }
 
 fn once() -> u32 {
     1
+}
+
+/// How a request is not answered as it should be.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// With this status.
+    Status(Refusal),
+    /// With 200 and nothing more.
+    Nothing,
+    /// Not at all: the connection ends.
+    HangUp,
 }
 
 /// A class of requests.
@@ -277,6 +289,8 @@ pub(crate) enum Unordered {
     InOrder,
     /// Initial adds: client-go keeps a streaming list, and the snapshot for a late handler, in a map.
     Initial,
+    /// Initial adds, and then what a relist shows.
+    InitialThenRelist,
     /// The deletes of a relist among themselves, and then its adds and updates: it came as a streaming list.
     Relist,
     /// The deletes of a relist among themselves; it came as a list, which has an order.
@@ -294,7 +308,7 @@ pub(crate) struct Resynced {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Requested {
+pub(crate) struct Answered {
     #[serde(rename = "client-go")]
     pub(crate) client_go: usize,
     pub(crate) ours: usize,

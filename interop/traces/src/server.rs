@@ -5,7 +5,7 @@ mod answer;
 mod streams;
 
 use crate::{
-    script::{Cut, Expired, Fault, Refusal, Request, Sent, ServerSetup},
+    script::{Answer, Cut, Expired, Fault, Refusal, Request, Sent, ServerSetup},
     wire,
     world::{Change, World},
 };
@@ -44,6 +44,8 @@ struct State {
     /// What the next streaming lists send.
     initial: VecDeque<Initial>,
     asked: Vec<Asked>,
+    /// How many requests have been answered.
+    answered: usize,
 }
 
 /// What a streaming list sends instead of the objects.
@@ -126,9 +128,9 @@ impl Server {
         self.wait(|state| state.streams.live() >= collections).await;
     }
 
-    /// Resolves when this many requests have come.
-    pub(crate) async fn requested(&self, requests: usize) {
-        self.wait(|state| state.asked.len() >= requests).await;
+    /// Resolves when this many requests have been answered.
+    pub(crate) async fn answered(&self, requests: usize) {
+        self.wait(|state| state.answered >= requests).await;
     }
 
     async fn wait(&self, mut until: impl FnMut(&mut State) -> bool) {
@@ -157,16 +159,16 @@ impl Shared {
 }
 
 impl State {
-    /// How a request is to be refused, if it is.
-    fn fault(&mut self, request: Request) -> Option<Refusal> {
+    /// How a request is to be answered instead, if it is.
+    fn fault(&mut self, request: Request) -> Option<Answer> {
         let at = self.faults.iter().position(|fault| fault.to == request)?;
         let fault = &mut self.faults[at];
-        let refusal = fault.with.clone();
+        let answer = fault.with.clone();
         fault.times -= 1;
         if fault.times == 0 {
             self.faults.remove(at);
         }
-        Some(refusal)
+        Some(answer)
     }
 }
 

@@ -113,7 +113,8 @@ impl Unordered {
             Self::InOrder => None,
             Self::Initial => call.initial.then_some(0),
             Self::Resync => is_resync(call).then_some(0),
-            Self::Relist => Some(i32::from(call.unknown)),
+            Self::Relist => Some(u8::from(call.unknown)),
+            Self::InitialThenRelist => Some(if call.initial { 2 } else { u8::from(call.unknown) }),
             Self::RelistInOrder => call.unknown.then_some(0),
         };
         for run in calls.chunk_by_mut(|a, b| class(a).is_some() && class(a) == class(b)) {

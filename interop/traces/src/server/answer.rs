@@ -2,7 +2,7 @@
 
 use super::{Initial, Shared, State, expired, streams};
 use crate::{
-    script::{Refusal, Request, Streaming},
+    script::{self, Refusal, Request, Streaming},
     wire,
     world::{Pod, Selection},
 };
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use std::{collections::BTreeMap, convert::Infallible, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 type Body = Either<Full<Bytes>, streams::Body>;
 
@@ -21,10 +21,15 @@ pub(super) struct Asked {
     query: BTreeMap<String, String>,
 }
 
+/// The connection is to end without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("hung up, as the script says")]
+pub(super) struct HungUp;
+
 pub(super) async fn answer(
     shared: Arc<Shared>,
     request: http::Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+) -> Result<Response<Body>, HungUp> {
     let asked = Asked::new(request.uri());
     shared.lock().asked.push(asked.clone());
     shared.changed();
@@ -32,19 +37,20 @@ pub(super) async fn answer(
     let _ = shared.held.subscribe().wait_for(|held| !held).await;
     let response = respond(&shared, &asked);
     shared.changed();
-    Ok(response)
+    response
 }
 
-fn respond(shared: &Shared, asked: &Asked) -> Response<Body> {
+fn respond(shared: &Shared, asked: &Asked) -> Result<Response<Body>, HungUp> {
     let mut state = shared.lock();
+    state.answered += 1;
     let class = asked.class();
-    if let Some(refusal) = state.fault(class) {
-        return refuse(&refusal);
-    }
-    match class {
-        Request::List | Request::NextPage => list(&state, shared, asked),
-        Request::Stream => stream(&mut state, shared, asked),
-        Request::Watch => watch(&mut state, shared, asked),
+    match (state.fault(class), class) {
+        (Some(script::Answer::Status(refusal)), _) => Ok(refuse(&refusal)),
+        (Some(script::Answer::Nothing), _) => Ok(ok(Either::Left(Full::default()))),
+        (Some(script::Answer::HangUp), _) => Err(HungUp),
+        (None, Request::List | Request::NextPage) => Ok(list(&state, shared, asked)),
+        (None, Request::Stream) => Ok(stream(&mut state, shared, asked)),
+        (None, Request::Watch) => Ok(watch(&mut state, shared, asked)),
     }
 }
 
