@@ -13,6 +13,7 @@ use super::body::AnswerBody;
 use super::discovery;
 use super::gzip::accepts_gzip;
 use super::negotiate::{Format, Subject, negotiate};
+use super::openapi;
 use super::probes;
 use super::route::{ResourcePath, Route};
 use super::verb::Verb;
@@ -39,6 +40,10 @@ where
     let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
     let mut response = match Route::parse(parts.uri.path()) {
         Route::Resource(path) => serve_resource(&engine, &parts, path, query, body).await,
+        Route::OpenApiIndex => openapi::index(&engine),
+        Route::OpenApi(group, version) => {
+            openapi::document(&engine, &group, &version, query.text("hash")).unwrap_or_else(page_not_found)
+        }
         Route::Version => probes::version(),
         Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query),
         Route::CoreVersions => discovery::core_versions(&engine, accept, known),

@@ -36,7 +36,7 @@ pub(crate) struct Field {
 pub(crate) enum Shape {
     String,
     /// A string out of these. Whether another one is refused is the validator's business, not the decoder's.
-    Enum(#[allow(dead_code, reason = "read by validation of the second half")] Vec<&'static str>),
+    Enum(Vec<&'static str>),
     Int32,
     Int64,
     Number,
@@ -87,6 +87,10 @@ impl Types {
 }
 
 impl Type {
+    pub(crate) fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
     }
