@@ -1,11 +1,30 @@
 //! An API server with true LIST and WATCH semantics that starts in milliseconds inside a test.
 
+mod client;
 mod continue_token;
 mod delegate;
+mod engine;
+mod faults;
+mod http;
+mod managed;
+mod patch;
+mod registry;
+mod schema;
+mod server;
+mod status;
 mod storage;
+mod verbs;
 mod watch_cache;
 
+pub use crate::http::Verb;
 pub use delegate::Gates;
+pub use faults::Fault;
+pub use faults::FaultRule;
+pub use faults::Faults;
+pub use server::ApiServer;
+pub use server::Builder;
+pub use server::LocalServer;
+pub use server::StartError;
 pub use storage::Attributes;
 pub use storage::Change;
 pub use storage::ChangeStream;

@@ -1,3 +1,7 @@
-//! Integration tests, one module per area.
+//! Integration tests of the embedded API server: one binary, one module per subject.
 
+mod bad_input;
 mod contract;
+mod golden;
+mod kube_rs;
+mod transport;

@@ -1,0 +1,168 @@
+//! Bodies of answers: whole, a list written piece by piece, or a watch that goes on.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use futures_core::future::BoxFuture;
+use http_body::{Body, Frame, SizeHint};
+use serde_json::{Map, Value};
+
+use super::frames::{Frames, write_metadata};
+use super::gzip::Gzip;
+use crate::engine::Engine;
+use crate::registry::Conversion;
+use crate::storage::Stored;
+use crate::watch_cache::{WatchItem, WatchStream};
+
+/// List items are written in pieces of about this size, so that a large list never exists as one body.
+const PIECE: usize = 64 * 1024;
+
+/// The body of an answer.
+pub(crate) enum AnswerBody {
+    Whole(Option<Bytes>),
+    List(ListBody),
+    Zipped(Box<Gzip>),
+    Watch(Box<WatchBody>),
+}
+
+/// A list: a head, items spliced from their stored bytes, and a closing.
+pub(crate) struct ListBody {
+    head: Option<Bytes>,
+    items: std::vec::IntoIter<Arc<Stored>>,
+    view: ItemView,
+    first: bool,
+    done: bool,
+}
+
+/// What is written of each item of a list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ItemView {
+    /// All but its type: items of built-in kinds.
+    Untyped,
+    /// The same, in another form than it is stored in.
+    Converted(&'static Conversion),
+    /// Its metadata, typed as such.
+    Metadata,
+}
+
+/// Events of one watch.
+pub(crate) struct WatchBody {
+    stream: WatchStream,
+    frames: Frames,
+    /// Ready when the server shuts down.
+    closing: BoxFuture<'static, ()>,
+    done: bool,
+}
+
+impl ListBody {
+    /// `head` reaches up to and including `"items":[`.
+    pub(crate) fn new(head: Bytes, items: Vec<Arc<Stored>>, view: ItemView) -> Self {
+        Self { head: Some(head), items: items.into_iter(), view, first: true, done: false }
+    }
+
+    /// Bytes the items will need, about.
+    pub(crate) fn estimated_len(&self) -> usize {
+        self.items.as_slice().iter().map(|item| item.document.encoded_len() + 2).sum()
+    }
+
+    pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
+        if let Some(head) = self.head.take() {
+            return Some(head);
+        }
+        if self.done {
+            return None;
+        }
+        let mut piece = Vec::with_capacity(PIECE.min(self.estimated_len()) + 16);
+        while piece.len() < PIECE {
+            let Some(item) = self.items.next() else {
+                self.done = true;
+                piece.extend_from_slice(b"]}\n");
+                break;
+            };
+            if !std::mem::take(&mut self.first) {
+                piece.push(b',');
+            }
+            match self.view {
+                ItemView::Untyped => item.document.write(None, item.revision, &mut piece),
+                ItemView::Converted(conversion) => write_converted(&item, conversion, &mut piece),
+                ItemView::Metadata => write_metadata(&item.document, item.revision, &mut piece),
+            }
+        }
+        Some(piece.into())
+    }
+}
+
+fn write_converted(item: &Stored, conversion: &Conversion, out: &mut Vec<u8>) {
+    let mut json = Vec::with_capacity(item.document.encoded_len());
+    item.document.write(None, item.revision, &mut json);
+    let mut fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
+    conversion.show(&mut fields);
+    out.extend_from_slice(Value::Object(fields).to_string().as_bytes());
+}
+
+impl WatchBody {
+    pub(crate) fn new(engine: &Engine, frames: Frames, stream: WatchStream) -> Self {
+        let mut closing = engine.closing();
+        let closing = Box::pin(async move {
+            // An error means the server is gone, which ends watches as well.
+            let _ = closing.wait_for(|closing| *closing).await;
+        });
+        Self { stream, frames, closing, done: false }
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.done || self.closing.as_mut().poll(cx).is_ready() {
+            self.done = true;
+            return Poll::Ready(None);
+        }
+        let item = std::task::ready!(Pin::new(&mut self.stream).poll_next(cx));
+        if matches!(item, None | Some(WatchItem::Error(_))) {
+            self.done = true;
+        }
+        Poll::Ready(item.map(|item| self.frames.frame(&item)))
+    }
+}
+
+impl AnswerBody {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self::Whole(Some(bytes.into()).filter(|b| !b.is_empty()))
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match self.get_mut() {
+            Self::Whole(bytes) => bytes.take(),
+            Self::List(list) => list.next_piece(),
+            Self::Zipped(zipped) => zipped.next_piece(),
+            Self::Watch(watch) => std::task::ready!(watch.poll_event(cx)),
+        };
+        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::List(list) => list.head.is_none() && list.done,
+            Self::Zipped(zipped) => zipped.is_done(),
+            Self::Watch(watch) => watch.done,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            _ => SizeHint::default(),
+        }
+    }
+}

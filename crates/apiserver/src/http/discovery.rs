@@ -1,0 +1,275 @@
+//! What the server serves, told in the old way (one document per group and version) and the new (one for all).
+
+use std::collections::BTreeMap;
+
+use http::header::{ETAG, HeaderValue, VARY};
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::answer::respond_text;
+use super::body::AnswerBody;
+use crate::engine::Engine;
+use crate::registry::{Registry, Resource};
+
+/// The media type by which a client asks for, and recognises, the aggregated form.
+pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const JSON: &str = "application/json";
+
+/// `/api`
+pub(crate) fn core_versions(
+    engine: &Engine,
+    accept: Option<&str>,
+    known: Option<&str>,
+) -> Response<AnswerBody> {
+    if wants_aggregated(accept) {
+        return aggregated(&engine.registry, |group| group.is_empty(), known);
+    }
+    let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]);
+    json_answer(&json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}))
+}
+
+/// `/apis`
+pub(crate) fn groups(engine: &Engine, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
+    if wants_aggregated(accept) {
+        return aggregated(&engine.registry, |group| !group.is_empty(), known);
+    }
+    let groups: Vec<Value> = engine
+        .registry
+        .groups()
+        .filter(|(group, _)| !group.is_empty())
+        .map(|(group, versions)| {
+            group_document(group, &versions.keys().rev().map(String::as_str).collect::<Vec<_>>())
+        })
+        .collect();
+    json_answer(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+}
+
+/// `/apis/GROUP`
+pub(crate) fn group(engine: &Engine, name: &str) -> Option<Response<AnswerBody>> {
+    let (_, versions) = engine.registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
+    let mut document = group_document(name, &versions.keys().rev().map(String::as_str).collect::<Vec<_>>());
+    document["kind"] = "APIGroup".into();
+    document["apiVersion"] = "v1".into();
+    Some(json_answer(&document))
+}
+
+/// `/api/v1` and `/apis/GROUP/VERSION`
+pub(crate) fn resources(engine: &Engine, group: &str, version: &str) -> Option<Response<AnswerBody>> {
+    let (_, versions) = engine.registry.groups().find(|(name, _)| *name == group)?;
+    let resources = versions.get(version)?;
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let list: Vec<Value> = resources.values().flat_map(|r| legacy_entries(r)).collect();
+    let mut document = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
+    if !group.is_empty() {
+        document["apiVersion"] = "v1".into();
+    }
+    Some(json_answer(&document))
+}
+
+fn group_document(group: &str, versions: &[&str]) -> Value {
+    let entry = |version: &str| json!({"groupVersion": format!("{group}/{version}"), "version": version});
+    let all: Vec<Value> = versions.iter().map(|v| entry(v)).collect();
+    json!({"name": group, "versions": all, "preferredVersion": all.first()})
+}
+
+fn legacy_entries(resource: &Resource) -> Vec<Value> {
+    let mut main = json!({
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs,
+        "storageVersionHash": storage_hash(resource),
+    });
+    add_names(&mut main, resource);
+    let subresources = resource.subresources.iter().map(|name| {
+        let sub = Subresource::of(resource, name);
+        let mut entry = json!({
+            "name": format!("{}/{name}", resource.plural),
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": sub.kind,
+            "verbs": sub.verbs,
+        });
+        if sub.group != resource.group {
+            entry["group"] = sub.group.into();
+            entry["version"] = sub.version.into();
+        }
+        entry
+    });
+    std::iter::once(main).chain(subresources).collect()
+}
+
+fn add_names(entry: &mut Value, resource: &Resource) {
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = json!(resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        entry["categories"] = json!(resource.categories);
+    }
+}
+
+/// What a subresource speaks.
+struct Subresource<'r> {
+    group: &'r str,
+    version: &'r str,
+    kind: &'r str,
+    verbs: &'static [&'static str],
+}
+
+impl<'r> Subresource<'r> {
+    fn of(resource: &'r Resource, name: &str) -> Self {
+        const READ_WRITE: &[&str] = &["get", "patch", "update"];
+        let own =
+            |verbs| Self { group: &resource.group, version: &resource.version, kind: &resource.kind, verbs };
+        match name {
+            "scale" => Self { group: "autoscaling", version: "v1", kind: "Scale", verbs: READ_WRITE },
+            "binding" => Self { kind: "Binding", ..own(&["create"]) },
+            "eviction" => Self { group: "policy", version: "v1", kind: "Eviction", verbs: &["create"] },
+            "finalize" => own(&["update"]),
+            _ => own(READ_WRITE),
+        }
+    }
+}
+
+fn aggregated(
+    registry: &Registry,
+    wanted: impl Fn(&str) -> bool,
+    known: Option<&str>,
+) -> Response<AnswerBody> {
+    let groups: Vec<Value> =
+        registry.groups().filter(|(group, _)| wanted(group)).map(|(g, v)| aggregated_group(g, v)).collect();
+    let document = json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": groups,
+    });
+    let text = document.to_string();
+    let tag = format!("\"{:016X}\"", digest(text.as_bytes()));
+    let mut response = if known == Some(tag.as_str()) {
+        respond_text(StatusCode::NOT_MODIFIED, AGGREGATED, "")
+    } else {
+        respond_text(StatusCode::OK, AGGREGATED, text)
+    };
+    let headers = response.headers_mut();
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("public"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
+    }
+    response
+}
+
+fn aggregated_group<R: AsRef<Resource>>(
+    group: &str,
+    versions: &BTreeMap<String, BTreeMap<String, R>>,
+) -> Value {
+    // Higher versions come first; the core group has no name.
+    let versions: Vec<Value> = versions
+        .iter()
+        .rev()
+        .map(|(version, resources)| {
+            let resources: Vec<Value> = resources.values().map(|r| aggregated_resource(r.as_ref())).collect();
+            json!({"version": version, "resources": resources, "freshness": "Current"})
+        })
+        .collect();
+    let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+    json!({"metadata": metadata, "versions": versions})
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let mut entry = json!({
+        "resource": resource.plural,
+        // Group and version stay empty where they are the parent's.
+        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
+    });
+    add_names(&mut entry, resource);
+    let subresources: Vec<Value> = resource
+        .subresources
+        .iter()
+        .map(|name| {
+            let sub = Subresource::of(resource, name);
+            let parent = sub.group == resource.group;
+            let (group, version) = if parent { ("", "") } else { (sub.group, sub.version) };
+            json!({"subresource": name, "responseKind": {"group": group, "version": version, "kind": sub.kind}, "verbs": sub.verbs})
+        })
+        .collect();
+    if !subresources.is_empty() {
+        entry["subresources"] = subresources.into();
+    }
+    entry
+}
+
+/// Whether the first clause both sides know is the aggregated one.
+fn wants_aggregated(accept: Option<&str>) -> bool {
+    for clause in accept.unwrap_or_default().split(',') {
+        let parts: Vec<&str> = clause.split(';').map(str::trim).collect();
+        let has = |parameter: &str| parts.contains(&parameter);
+        match parts.first() {
+            Some(&"application/json")
+                if has("as=APIGroupDiscoveryList") && has("g=apidiscovery.k8s.io") && has("v=v2") =>
+            {
+                return true;
+            }
+            Some(&"application/json") if has("as=APIGroupDiscoveryList") => {}
+            Some(&("application/json" | "*/*" | "application/*")) => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn json_answer(document: &Value) -> Response<AnswerBody> {
+    respond_text(StatusCode::OK, JSON, document.to_string())
+}
+
+/// Tells clients when the stored form of a kind changes; here it never does.
+fn storage_hash(resource: &Resource) -> String {
+    use base64::Engine as _;
+    let name = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
+    base64::engine::general_purpose::STANDARD.encode(digest(name.as_bytes()).to_be_bytes())
+}
+
+/// FNV-1a: a name for a text, not a seal.
+pub(super) fn digest(text: &[u8]) -> u64 {
+    text.iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_aggregated_form_only_for_those_who_know_it() {
+        for (accept, yes) in [
+            (Some(AGGREGATED), true),
+            (
+                Some(
+                    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
+                ),
+                false,
+            ),
+            (
+                Some(
+                    "application/json, application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+                ),
+                false,
+            ),
+            (
+                Some(
+                    "application/vnd.kubernetes.protobuf,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+                ),
+                true,
+            ),
+            (Some("*/*"), false),
+            (None, false),
+        ] {
+            assert_eq!(wants_aggregated(accept), yes, "{accept:?}");
+        }
+    }
+}

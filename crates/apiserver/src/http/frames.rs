@@ -1,0 +1,176 @@
+//! Watch events as JSON lines, in the view the client asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::negotiate::View;
+use super::table::TableMaker;
+use crate::engine::Engine;
+use crate::registry::{Object, Resource};
+use crate::storage::Document;
+use crate::verbs::watch::read_status;
+use crate::watch_cache::{self, Bookmark, WatchEvent, WatchItem};
+
+/// The type of an object that shows its metadata alone.
+const PARTIAL_HEAD: &[u8] = b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",";
+
+/// Encodes the items of one watch.
+pub(crate) struct Frames {
+    engine: Arc<Engine>,
+    resource: Arc<Resource>,
+    shown: Shown,
+}
+
+enum Shown {
+    Whole,
+    /// The format under which all watchers of metadata share one encoding.
+    Metadata(watch_cache::Format),
+    /// Column definitions come with the first event alone, so tables are not shared.
+    Table {
+        maker: TableMaker,
+        begun: bool,
+    },
+}
+
+impl Frames {
+    pub(crate) fn new(engine: &Arc<Engine>, resource: &Arc<Resource>, view: View) -> Self {
+        let shown = match view {
+            View::Whole => Shown::Whole,
+            View::Metadata => Shown::Metadata(watch_cache::Format::new("PartialObjectMetadata")),
+            View::Table(include) => {
+                let maker = TableMaker::new(Arc::clone(engine), Arc::clone(resource), include);
+                Shown::Table { maker, begun: false }
+            }
+        };
+        Self { engine: Arc::clone(engine), resource: Arc::clone(resource), shown }
+    }
+
+    pub(crate) fn frame(&mut self, item: &WatchItem) -> Bytes {
+        match item {
+            WatchItem::Event(event) => self.event(event),
+            WatchItem::Bookmark(bookmark) => self.bookmark(bookmark),
+            WatchItem::Error(error) => line("ERROR", &read_status(error).to_json()),
+        }
+    }
+
+    fn event(&mut self, event: &WatchEvent) -> Bytes {
+        let kind = event.event_type().as_str();
+        match &mut self.shown {
+            Shown::Whole => match self.resource.conversion {
+                None => event.frame(&self.resource.head),
+                Some(conversion) => {
+                    let value = event.object().document.to_value(&self.resource.head, event.revision());
+                    let mut value = value.unwrap_or_default();
+                    value.as_object_mut().into_iter().for_each(|fields| conversion.show(fields));
+                    line(kind, value.to_string().as_bytes())
+                }
+            },
+            Shown::Metadata(format) => event.encoded(format, || {
+                let mut object = Vec::new();
+                write_metadata(&event.object().document, event.revision(), &mut object);
+                line(kind, &object)
+            }),
+            Shown::Table { maker, begun } => {
+                let value = event.object().document.to_value(&self.resource.head, event.revision());
+                let object = value.ok().and_then(Object::new);
+                let first = !std::mem::replace(begun, true);
+                let table = object.map(|object| maker.of_object(&object, first)).unwrap_or_default();
+                line(kind, table.to_string().as_bytes())
+            }
+        }
+    }
+
+    fn bookmark(&mut self, bookmark: &Bookmark) -> Bytes {
+        match &mut self.shown {
+            Shown::Whole => bookmark.frame(&self.resource.head),
+            Shown::Metadata(_) => {
+                let mut object = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
+                object["metadata"] = bookmark_metadata(bookmark);
+                line("BOOKMARK", object.to_string().as_bytes())
+            }
+            Shown::Table { maker, begun } => {
+                let first = !std::mem::replace(begun, true);
+                let object = Object::new(json!({"metadata": bookmark_metadata(bookmark)}));
+                let table = object.map(|object| maker.of_bookmark(&object, first)).unwrap_or_default();
+                line("BOOKMARK", table.to_string().as_bytes())
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Frames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Frames({} of {:?})", self.resource.plural, self.engine)
+    }
+}
+
+fn bookmark_metadata(bookmark: &Bookmark) -> Value {
+    let mut metadata = json!({"resourceVersion": bookmark.revision.to_string()});
+    if bookmark.initial_events_end {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    metadata
+}
+
+fn line(kind: &str, object: &[u8]) -> Bytes {
+    let mut frame = Vec::with_capacity(object.len() + 40);
+    frame.extend_from_slice(b"{\"type\":\"");
+    frame.extend_from_slice(kind.as_bytes());
+    frame.extend_from_slice(b"\",\"object\":");
+    frame.extend_from_slice(object);
+    frame.extend_from_slice(b"}\n");
+    frame.into()
+}
+
+/// Appends the object with nothing but its metadata, copied from the stored bytes.
+pub(crate) fn write_metadata(document: &Document, revision: u64, out: &mut Vec<u8>) {
+    let mut object = Vec::with_capacity(document.encoded_len());
+    document.write(None, revision, &mut object);
+    out.extend_from_slice(PARTIAL_HEAD);
+    out.extend_from_slice(&object[1..end_of_metadata(&object)]);
+    out.push(b'}');
+}
+
+/// Where the metadata of `{"metadata":{…},…` ends. Stored documents always begin so.
+fn end_of_metadata(object: &[u8]) -> usize {
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    for (i, byte) in object.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' if !quoted => depth += 1,
+            b'}' if !quoted => {
+                depth -= 1;
+                if depth == 1 {
+                    return i + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    object.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_cut_out_of_the_stored_bytes() {
+        let tricky =
+            json!({"metadata": {"name": "a", "annotations": {"k}\"{": "\\\"}}{"}}, "data": {"secret": "}"}});
+        let document = Document::encode(&tricky, []).unwrap();
+        let mut out = Vec::new();
+        write_metadata(&document, 7, &mut out);
+        let shown: Value = serde_json::from_slice(&out).unwrap();
+        let mut metadata = tricky["metadata"].clone();
+        metadata["resourceVersion"] = "7".into();
+        assert_eq!(
+            shown,
+            json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+        );
+    }
+}

@@ -1,0 +1,307 @@
+//! One request, from its first line to its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, USER_AGENT};
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::answer::{Wish, respond, respond_status, respond_text};
+use super::body::AnswerBody;
+use super::discovery;
+use super::gzip::accepts_gzip;
+use super::negotiate::{Format, Subject, negotiate};
+use super::openapi;
+use super::probes;
+use super::route::{ResourcePath, Route};
+use super::verb::Verb;
+use crate::engine::Engine;
+use crate::faults::Fault;
+use crate::registry::{Missing, Resource};
+use crate::status::Status;
+use crate::verbs::options::{ListOptions, Query};
+use crate::verbs::{self, Answer, Request};
+
+/// How long a request may take unless it is a watch.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Answers one request. Everything happens in the caller's task; a watch goes on in its body.
+pub(crate) async fn handle<B>(engine: Arc<Engine>, request: http::Request<B>) -> Response<AnswerBody>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query());
+    let head = parts.method == http::Method::HEAD;
+    let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok());
+    let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
+    let mut response = match Route::parse(parts.uri.path()) {
+        Route::Resource(path) => serve_resource(&engine, &parts, path, query, body).await,
+        Route::OpenApiIndex => openapi::index(&engine),
+        Route::OpenApi(group, version) => {
+            openapi::document(&engine, &group, &version, query.text("hash")).unwrap_or_else(page_not_found)
+        }
+        Route::Version => probes::version(),
+        Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query),
+        Route::CoreVersions => discovery::core_versions(&engine, accept, known),
+        Route::Groups => discovery::groups(&engine, accept, known),
+        Route::Group(group) => discovery::group(&engine, &group).unwrap_or_else(page_not_found),
+        Route::GroupVersion(group, version) => discovery::resources(&engine, &group, &version)
+            .unwrap_or_else(|| {
+                if engine.registry.has_group(&group) { no_such_resource() } else { page_not_found() }
+            }),
+        _ => page_not_found(),
+    };
+    if head {
+        *response.body_mut() = AnswerBody::whole(Bytes::new());
+    }
+    response
+}
+
+fn page_not_found() -> Response<AnswerBody> {
+    respond_text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
+}
+
+fn no_such_resource() -> Response<AnswerBody> {
+    respond_status(&Status::no_such_resource(), Format::Json)
+}
+
+async fn serve_resource<B>(
+    engine: &Arc<Engine>,
+    parts: &http::request::Parts,
+    path: ResourcePath,
+    query: Query,
+    body: B,
+) -> Response<AnswerBody>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let resource = match engine.registry.find(&path.group, &path.version, &path.resource) {
+        Ok(resource) => Arc::clone(resource),
+        Err(Missing::Group) => return page_not_found(),
+        Err(Missing::Resource) => return no_such_resource(),
+    };
+    let verb = match verb_of(parts, &path, &resource, &query) {
+        Ok(verb) => verb,
+        Err(status) => return respond_status(&status, Format::Json),
+    };
+    let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
+    let mut representation = match negotiate(accept, subject(verb, &path), &query) {
+        Ok(representation) => representation,
+        Err(refused) => return respond_status(&refused.status, refused.format),
+    };
+    representation.pretty = verb != Verb::Watch && wants_pretty(&parts.headers, &query);
+    let gzip = accepts_gzip(parts.headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok()));
+    let wish = Wish { representation, gzip };
+    match answer(engine, verb, parts, path, Arc::clone(&resource), query, body).await {
+        Ok(answer) => respond(engine, &resource, answer, wish),
+        Err(status) => respond_status(&status, wish.representation.format),
+    }
+}
+
+async fn answer<B>(
+    engine: &Arc<Engine>,
+    verb: Verb,
+    parts: &http::request::Parts,
+    path: ResourcePath,
+    resource: Arc<Resource>,
+    query: Query,
+    body: B,
+) -> Result<Answer, Status>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if engine.is_closing() {
+        return Err(Status::too_many_requests("The apiserver is shutting down, please try again later.", 5));
+    }
+    meet_fault(engine, verb, &resource).await?;
+    let deadline = deadline(&query)?;
+    let work = async {
+        let body = if verb.has_body() { read_body(body, engine.max_body).await? } else { Bytes::new() };
+        let request = Request {
+            namespace: path.namespace.unwrap_or_default(),
+            name: path.name.unwrap_or_default(),
+            subresource: path.subresource,
+            user_agent: user_agent(&parts.headers),
+            content_type: content_type(&parts.headers),
+            resource,
+            query,
+            body,
+        };
+        dispatch(engine, verb, &request).await
+    };
+    if verb == Verb::Watch {
+        return work.await;
+    }
+    tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| Err(Status::deadline_exceeded()))
+}
+
+async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answer, Status> {
+    if let Some(subresource) = request.subresource.as_deref() {
+        match (subresource, verb) {
+            ("scale", Verb::Get) => return verbs::scale::get(engine, request).await,
+            ("scale", Verb::Update) => return verbs::scale::update(engine, request).await,
+            ("scale", Verb::Patch) => return verbs::scale::patch(engine, request).await,
+            ("binding", _) => return verbs::pods::bind(engine, request).await,
+            ("eviction", _) => return verbs::pods::evict(engine, request).await,
+            _ => {}
+        }
+    }
+    match verb {
+        Verb::Get => verbs::get::get(engine, request).await,
+        Verb::List => verbs::list::list(engine, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Watch => verbs::watch::watch(engine, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Create => verbs::create::create(engine, request).await,
+        Verb::Update => verbs::update::update(engine, request).await,
+        Verb::Patch if request.content_type == verbs::apply::MEDIA_TYPE => {
+            verbs::apply::apply(engine, request).await
+        }
+        Verb::Patch => verbs::patch::patch(engine, request).await,
+        Verb::Delete => verbs::delete::delete(engine, request).await,
+        Verb::DeleteCollection => {
+            let options = ListOptions::parse(&request.query)?;
+            verbs::delete_collection::delete_collection(engine, request, &options).await
+        }
+    }
+}
+
+/// What the method means here, if the resource has it.
+fn verb_of(
+    parts: &http::request::Parts,
+    path: &ResourcePath,
+    resource: &Resource,
+    query: &Query,
+) -> Result<Verb, Status> {
+    let named_without_namespace = resource.namespaced && path.name.is_some() && path.namespace.is_none();
+    if named_without_namespace || (!resource.namespaced && path.namespace.is_some()) {
+        return Err(Status::no_such_resource());
+    }
+    if path.subresource.as_deref().is_some_and(|s| !resource.has_subresource(s)) {
+        return Err(Status::no_such_resource());
+    }
+    let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or_else(Status::method_not_allowed)?;
+    let everywhere = resource.namespaced && path.namespace.is_none();
+    let allowed = match path.subresource.as_deref() {
+        None => {
+            resource.has_verb(verb.as_str())
+                && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
+        }
+        Some("binding" | "eviction") => verb == Verb::Create,
+        Some("finalize") => verb == Verb::Update,
+        Some(_) => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
+    };
+    if allowed { Ok(verb) } else { Err(Status::method_not_allowed()) }
+}
+
+/// What the answer will be, as far as its representation goes.
+fn subject(verb: Verb, path: &ResourcePath) -> Subject {
+    match verb {
+        Verb::Watch => Subject::Watch,
+        Verb::List | Verb::DeleteCollection if path.subresource.is_none() => Subject::List,
+        _ => Subject::Object,
+    }
+}
+
+async fn meet_fault(engine: &Engine, verb: Verb, resource: &Resource) -> Result<(), Status> {
+    let Some(fault) = engine.faults.draw(verb, &resource.plural) else { return Ok(()) };
+    if let Fault::Delay(time) = fault {
+        tokio::time::sleep(time).await;
+    }
+    fault.status().map_or(Ok(()), Err)
+}
+
+async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Status>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
+        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+fn user_agent(headers: &HeaderMap) -> String {
+    headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+/// The media type of the body, without parameters.
+fn content_type(headers: &HeaderMap) -> String {
+    let text = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// `timeout=` may shorten the deadline, not lengthen it.
+fn deadline(query: &Query) -> Result<Duration, Status> {
+    let text = query.text("timeout");
+    if text.is_empty() {
+        return Ok(DEADLINE);
+    }
+    let asked = parse_duration(text).ok_or_else(|| {
+        Status::bad_request(format!("invalid timeout specified in the request URL: {text:?}"))
+    })?;
+    Ok(if asked.is_zero() || asked > DEADLINE { DEADLINE } else { asked })
+}
+
+/// A duration as Go prints it: `1m30s`, `250ms`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    let mut total = 0.0;
+    if rest == "0" {
+        return Some(Duration::ZERO);
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        rest = &rest[digits..];
+        let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let seconds = match &rest[..unit] {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            "ns" => 1e-9,
+            _ => return None,
+        };
+        total += number * seconds;
+        rest = &rest[unit..];
+    }
+    (!text.is_empty()).then(|| Duration::try_from_secs_f64(total).ok())?
+}
+
+/// Browsers and `curl` are read by people.
+fn wants_pretty(headers: &HeaderMap, query: &Query) -> bool {
+    if query.get("pretty").is_some() {
+        return query.flag("pretty");
+    }
+    let agent = user_agent(headers);
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_as_go_prints_them() {
+        for (text, seconds) in [
+            ("32s", Some(32.0)),
+            ("1m30s", Some(90.0)),
+            ("250ms", Some(0.25)),
+            ("1.5h", Some(5400.0)),
+            ("0", Some(0.0)),
+        ] {
+            assert_eq!(parse_duration(text).map(|d| d.as_secs_f64()), seconds, "{text}");
+        }
+        for bad in ["", "x", "5", "s", "-3s", "3 s", "99999999999999999999h", "1..2s"] {
+            assert_eq!(parse_duration(bad), None, "{bad}");
+        }
+    }
+}

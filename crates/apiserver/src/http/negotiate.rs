@@ -1,0 +1,202 @@
+//! Which representation the client wants.
+
+use crate::status::Status;
+use crate::verbs::options::Query;
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Yaml,
+}
+
+/// What is shown of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// All of it.
+    Whole,
+    /// Its metadata.
+    Metadata,
+    /// A row of a table.
+    Table(IncludeObject),
+}
+
+/// What rides along in a row of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IncludeObject {
+    None,
+    Metadata,
+    Object,
+}
+
+/// What an answer looks like on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Representation {
+    pub(crate) format: Format,
+    pub(crate) view: View,
+    /// JSON for people: indented.
+    pub(crate) pretty: bool,
+}
+
+impl Representation {
+    pub(crate) const JSON: Self = Self { format: Format::Json, view: View::Whole, pretty: false };
+
+    /// As it is stored: nothing has to be decoded.
+    pub(crate) fn is_stored_form(self) -> bool {
+        self == Self::JSON
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Object,
+    List,
+    Watch,
+}
+
+/// Nothing fits. The refusal itself is written in the format that was refused, where it can be.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) format: Format,
+    pub(crate) status: Status,
+}
+
+impl Refused {
+    fn json(status: Status) -> Self {
+        Self { format: Format::Json, status }
+    }
+}
+
+/// One clause of an `Accept` header.
+struct Clause<'a> {
+    media: &'a str,
+    /// The kind to show the object as, if not its own.
+    transform: Option<&'a str>,
+    group: &'a str,
+    version: &'a str,
+    quality: f32,
+}
+
+/// The best representation both sides know. A watch cannot be YAML.
+pub(crate) fn negotiate(
+    accept: Option<&str>,
+    subject: Subject,
+    query: &Query,
+) -> Result<Representation, Refused> {
+    let accept = accept.map(str::trim).filter(|a| !a.is_empty()).unwrap_or("*/*");
+    let mut clauses: Vec<Clause<'_>> = accept.split(',').map(parse_clause).collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality)); // stable: equals stay in the client's order
+    let mut wanted_yaml = false;
+    for clause in clauses.iter().filter(|c| c.quality > 0.0) {
+        let format = match clause.media {
+            "application/json" | "application/*" | "*/*" | "*" => Format::Json,
+            "application/yaml" if subject == Subject::Watch => {
+                wanted_yaml = true;
+                continue;
+            }
+            "application/yaml" => Format::Yaml,
+            _ => continue,
+        };
+        if let Some(view) = view(clause, subject, query)? {
+            return Ok(Representation { format, view, pretty: false });
+        }
+    }
+    let accepted =
+        if subject == Subject::Watch { "application/json" } else { "application/json, application/yaml" };
+    let status = Status::not_acceptable(format!("only the following media types are accepted: {accepted}"));
+    Err(Refused { format: if wanted_yaml { Format::Yaml } else { Format::Json }, status })
+}
+
+/// `None` if the clause asks for a kind that nobody knows.
+fn view(clause: &Clause<'_>, subject: Subject, query: &Query) -> Result<Option<View>, Refused> {
+    let Some(kind) = clause.transform else { return Ok(Some(View::Whole)) };
+    if clause.group != "meta.k8s.io" || clause.version != "v1" {
+        return Ok(None);
+    }
+    match (kind, subject) {
+        ("Table", _) => include_object(query).map(|include| Some(View::Table(include))),
+        ("PartialObjectMetadata", Subject::List) => Err(Refused::json(Status::not_acceptable(
+            "you requested PartialObjectMetadata, but the requested object is a list",
+        ))),
+        ("PartialObjectMetadataList", Subject::Object | Subject::Watch) => {
+            let why = "you requested PartialObjectMetadataList, but the requested object is not a list";
+            Err(Refused::json(Status::not_acceptable(why)))
+        }
+        ("PartialObjectMetadata" | "PartialObjectMetadataList", _) => Ok(Some(View::Metadata)),
+        _ => Ok(None),
+    }
+}
+
+fn include_object(query: &Query) -> Result<IncludeObject, Refused> {
+    match query.text("includeObject") {
+        "" | "Metadata" => Ok(IncludeObject::Metadata),
+        "Object" => Ok(IncludeObject::Object),
+        "None" => Ok(IncludeObject::None),
+        other => Err(Refused::json(Status::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', \
+             or empty"
+        )))),
+    }
+}
+
+fn parse_clause(clause: &str) -> Clause<'_> {
+    let mut parts = clause.split(';').map(str::trim);
+    let media = parts.next().unwrap_or_default();
+    let mut parsed = Clause { media, transform: None, group: "", version: "", quality: 1.0 };
+    for parameter in parts {
+        match parameter.split_once('=') {
+            Some(("as", kind)) => parsed.transform = Some(kind),
+            Some(("g", group)) => parsed.group = group,
+            Some(("v", version)) => parsed.version = version,
+            Some(("q", value)) => parsed.quality = value.parse().unwrap_or(0.0),
+            _ => {}
+        }
+    }
+    parsed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(accept: &str, subject: Subject, query: &str) -> Result<Representation, Refused> {
+        negotiate(Some(accept), subject, &Query::parse(Some(query)))
+    }
+
+    #[test]
+    fn the_first_known_clause_of_the_best_quality_wins() {
+        for (accept, format) in [
+            ("", Some(Format::Json)),
+            ("*/*", Some(Format::Json)),
+            ("application/yaml", Some(Format::Yaml)),
+            ("application/json;q=0.5, application/yaml", Some(Format::Yaml)),
+            ("application/vnd.kubernetes.protobuf, application/json", Some(Format::Json)),
+            ("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", Some(Format::Json)),
+            ("text/csv", None),
+            ("application/json;as=Chart", None),
+            ("application/json;q=0", None),
+            (";;;,,,=;q=x", None),
+        ] {
+            assert_eq!(ask(accept, Subject::List, "").ok().map(|r| r.format), format, "{accept}");
+        }
+        assert!(negotiate(None, Subject::List, &Query::default()).is_ok());
+        assert_eq!(ask("application/yaml", Subject::Watch, "").unwrap_err().format, Format::Yaml);
+    }
+
+    #[test]
+    fn views_fit_their_subject() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(ask(table, Subject::List, "").unwrap().view, View::Table(IncludeObject::Metadata));
+        assert_eq!(
+            ask(table, Subject::Watch, "includeObject=None").unwrap().view,
+            View::Table(IncludeObject::None)
+        );
+        assert!(ask(table, Subject::Object, "includeObject=Some").is_err());
+        let one = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        let many = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+        assert_eq!(ask(one, Subject::Watch, "").unwrap().view, View::Metadata);
+        assert_eq!(ask(many, Subject::List, "").unwrap().view, View::Metadata);
+        assert!(ask(one, Subject::List, "").is_err() && ask(many, Subject::Object, "").is_err());
+    }
+}

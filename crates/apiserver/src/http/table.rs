@@ -1,0 +1,78 @@
+//! Tables: objects as rows, for people.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::negotiate::IncludeObject;
+use crate::engine::Engine;
+use crate::registry::{Column, Object, Resource};
+use crate::status::Status;
+use crate::storage::Stored;
+
+/// Turns objects of one resource into rows.
+#[derive(Debug)]
+pub(crate) struct TableMaker {
+    engine: Arc<Engine>,
+    resource: Arc<Resource>,
+    include: IncludeObject,
+}
+
+impl TableMaker {
+    pub(crate) fn new(engine: Arc<Engine>, resource: Arc<Resource>, include: IncludeObject) -> Self {
+        Self { engine, resource, include }
+    }
+
+    pub(crate) fn of_list(&self, items: &[Arc<Stored>], metadata: Value) -> Result<Value, Status> {
+        let rows: Result<Vec<Value>, Status> =
+            items.iter().map(|item| Ok(self.row(&self.engine.object(&self.resource, item)?))).collect();
+        Ok(self.table(metadata, rows?, true))
+    }
+
+    pub(crate) fn of_object(&self, object: &Object, with_columns: bool) -> Value {
+        let metadata = json!({"resourceVersion": object.resource_version()});
+        self.table(metadata, vec![self.row(object)], with_columns)
+    }
+
+    /// A bookmark has no cells to speak of, but its row says where the watch is.
+    pub(crate) fn of_bookmark(&self, bookmark: &Object, with_columns: bool) -> Value {
+        let cells = self.resource.columns.columns.iter().map(|column| match column.kind {
+            "integer" => json!(0),
+            "boolean" => json!(false),
+            _ => json!(""),
+        });
+        let row = json!({"cells": cells.collect::<Vec<_>>(), "object": partial(bookmark)});
+        self.table(json!({"resourceVersion": bookmark.resource_version()}), vec![row], with_columns)
+    }
+
+    fn table(&self, metadata: Value, rows: Vec<Value>, with_columns: bool) -> Value {
+        let columns = if with_columns {
+            self.resource.columns.columns.iter().map(definition).collect()
+        } else {
+            Value::Null
+        };
+        json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
+    }
+
+    fn row(&self, object: &Object) -> Value {
+        let shown = match self.include {
+            IncludeObject::Metadata => partial(object),
+            IncludeObject::Object => object.value().clone(),
+            IncludeObject::None => Value::Null,
+        };
+        json!({"cells": (self.resource.columns.cells)(object, self.engine.now_seconds()), "object": shown})
+    }
+}
+
+fn definition(column: &Column) -> Value {
+    json!({"name": column.name, "type": column.kind, "format": column.format, "description": "", "priority": column.priority})
+}
+
+/// The object without everything but its metadata.
+pub(crate) fn partial(object: &Object) -> Value {
+    let mut shown = Map::new();
+    shown.insert("kind".to_owned(), "PartialObjectMetadata".into());
+    shown.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+    shown.insert("metadata".to_owned(), Value::Object(object.metadata().clone()));
+    Value::Object(shown)
+}

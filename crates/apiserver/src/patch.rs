@@ -1,0 +1,90 @@
+//! The three ways to patch: JSON patch, merge patch, strategic merge patch.
+
+mod strategic;
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::schema::Type;
+
+/// More operations than this in one JSON patch are refused.
+pub(crate) const MAX_OPERATIONS: usize = 10_000;
+
+/// How a patch body is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchKind {
+    Json,
+    Merge,
+    Strategic,
+}
+
+/// A patch, read.
+#[derive(Debug)]
+pub(crate) enum Patch {
+    Json(Vec<PatchOperation>),
+    Merge(Value),
+    Strategic(Value),
+}
+
+/// Why a patch cannot be.
+#[derive(Debug, Error)]
+pub(crate) enum PatchError {
+    /// The body is no patch of its kind.
+    #[error("error decoding patch: {0}")]
+    Malformed(String),
+    #[error("{0} operations in one patch")]
+    TooManyOperations(usize),
+    /// The object is not as the patch supposes.
+    #[error("the patch does not fit the object: {0}")]
+    DoesNotApply(String),
+}
+
+impl PatchKind {
+    /// By media type, without parameters.
+    pub(crate) fn of(media_type: &str) -> Option<Self> {
+        match media_type {
+            "application/json-patch+json" => Some(Self::Json),
+            "application/merge-patch+json" => Some(Self::Merge),
+            "application/strategic-merge-patch+json" => Some(Self::Strategic),
+            _ => None,
+        }
+    }
+}
+
+impl Patch {
+    /// Reads a decoded body.
+    pub(crate) fn read(kind: PatchKind, body: Value) -> Result<Self, PatchError> {
+        match kind {
+            PatchKind::Json => {
+                if let Some(found) = body.as_array().map(Vec::len).filter(|n| *n > MAX_OPERATIONS) {
+                    return Err(PatchError::TooManyOperations(found));
+                }
+                let operations =
+                    serde_json::from_value(body).map_err(|e| PatchError::Malformed(e.to_string()))?;
+                Ok(Self::Json(operations))
+            }
+            _ if !body.is_object() => {
+                Err(PatchError::Malformed("a merge patch must be a JSON object".to_owned()))
+            }
+            PatchKind::Merge => Ok(Self::Merge(body)),
+            PatchKind::Strategic => Ok(Self::Strategic(body)),
+        }
+    }
+
+    /// The patched object. `shape` guides strategic merges; without it they treat every list as a value.
+    pub(crate) fn apply(&self, mut object: Value, shape: Option<&Type>) -> Result<Value, PatchError> {
+        match self {
+            Self::Json(operations) => {
+                json_patch::patch(&mut object, operations)
+                    .map_err(|e| PatchError::DoesNotApply(e.to_string()))?;
+            }
+            Self::Merge(patch) => json_patch::merge(&mut object, patch),
+            Self::Strategic(patch) => strategic::merge(&mut object, patch, shape)?,
+        }
+        Ok(object)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use serde_json::json;
+
+use super::*;
+use crate::schema::types;
+
+fn strategic(object: Value, patch: Value) -> Value {
+    let shape = types().kind("apps", "v1", "Deployment");
+    Patch::read(PatchKind::Strategic, patch).unwrap().apply(object, shape).unwrap()
+}
+
+fn containers(list: Value) -> Value {
+    json!({"spec": {"template": {"spec": {"containers": list}}}})
+}
+
+#[test]
+fn containers_merge_by_name_and_new_ones_come_first() {
+    let before = containers(json!([{"name": "c", "image": "1"}, {"name": "d", "image": "1"}]));
+    let after = strategic(
+        before,
+        containers(json!([{"name": "n", "image": "n"}, {"name": "d", "env": [{"name": "A", "value": "1"}]}])),
+    );
+    assert_eq!(
+        after,
+        containers(json!([{"name": "n", "image": "n"}, {"name": "c", "image": "1"},
+            {"name": "d", "image": "1", "env": [{"name": "A", "value": "1"}]}]))
+    );
+}
+
+#[test]
+fn directives_delete_replace_and_order() {
+    let before = containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
+    let gone = strategic(before.clone(), containers(json!([{"name": "a", "$patch": "delete"}])));
+    assert_eq!(gone, containers(json!([{"name": "b", "image": "1"}])));
+    let replaced =
+        strategic(before.clone(), containers(json!([{"$patch": "replace"}, {"name": "z", "image": "2"}])));
+    assert_eq!(replaced, containers(json!([{"name": "z", "image": "2"}])));
+    let mut patch = containers(json!([]));
+    patch["spec"]["template"]["spec"] =
+        json!({"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]});
+    assert_eq!(
+        strategic(before, patch),
+        containers(json!([{"name": "b", "image": "1"}, {"name": "a", "image": "1"}]))
+    );
+}
+
+#[test]
+fn finalizers_are_a_set_and_can_be_taken_out_one_by_one() {
+    let before = json!({"metadata": {"finalizers": ["x/a", "x/b"]}});
+    let more = strategic(before.clone(), json!({"metadata": {"finalizers": ["x/c", "x/a"]}}));
+    assert_eq!(more["metadata"]["finalizers"].as_array().unwrap().len(), 3);
+    let less = strategic(before, json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["x/a"]}}));
+    assert_eq!(less, json!({"metadata": {"finalizers": ["x/b"]}}));
+}
+
+#[test]
+fn strategy_keeps_only_the_named_keys() {
+    let before = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
+    let after =
+        strategic(before, json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}));
+    assert_eq!(after, json!({"spec": {"strategy": {"type": "Recreate"}}}));
+}
+
+#[test]
+fn plain_lists_are_replaced_and_null_removes() {
+    let before = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["a", "b"]}], "hostname": "h"}}}});
+    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["z"]}], "hostname": null}}}});
+    assert_eq!(strategic(before, patch), containers(json!([{"name": "c", "args": ["z"]}])));
+}
+
+#[test]
+fn an_element_without_its_key_and_unknown_directives_are_malformed() {
+    let shape = types().kind("apps", "v1", "Deployment");
+    for patch in [containers(json!([{"image": "x"}])), json!({"spec": {"$patch": "explode"}})] {
+        let result = Patch::read(PatchKind::Strategic, patch)
+            .unwrap()
+            .apply(containers(json!([{"name": "a"}])), shape);
+        assert!(matches!(result, Err(PatchError::Malformed(_))));
+    }
+}
+
+#[test]
+fn json_patches_apply_whole_or_not_at_all() {
+    let read = |body| Patch::read(PatchKind::Json, body);
+    let object = json!({"data": {"k": "1"}});
+    let good = read(json!([{"op": "test", "path": "/data/k", "value": "1"}, {"op": "add", "path": "/data/l", "value": "2"}])).unwrap();
+    assert_eq!(good.apply(object.clone(), None).unwrap(), json!({"data": {"k": "1", "l": "2"}}));
+    for bad in [
+        json!([{"op": "test", "path": "/data/k", "value": "x"}]),
+        json!([{"op": "remove", "path": "/data/none"}]),
+        json!([{"op": "add", "path": "/a/b/c", "value": 1}]),
+        json!([{"op": "replace", "path": "/nope", "value": 1}]),
+    ] {
+        assert!(matches!(read(bad).unwrap().apply(object.clone(), None), Err(PatchError::DoesNotApply(_))));
+    }
+    for malformed in [json!({}), json!([{"op": "explode", "path": "/"}]), json!([1])] {
+        assert!(matches!(read(malformed), Err(PatchError::Malformed(_))));
+    }
+    let many = Value::Array(vec![json!({"op": "remove", "path": "/x"}); MAX_OPERATIONS + 1]);
+    assert!(matches!(read(many), Err(PatchError::TooManyOperations(10_001))));
+}

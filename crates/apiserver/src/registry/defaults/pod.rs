@@ -1,0 +1,169 @@
+//! Pods and pod templates.
+
+use serde_json::{Map, Value, json};
+
+use super::super::Object;
+use super::{child, default_to, each};
+
+pub(in super::super) fn pod(object: &mut Object) {
+    pod_spec(object.section_mut("spec"));
+    let spec = object.section_mut("spec");
+    default_to(spec, "enableServiceLinks", true);
+    default_to(spec, "preemptionPolicy", "PreemptLowerPriority");
+    default_to(spec, "priority", 0);
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    if let Some(list) = tolerations.as_array_mut() {
+        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            if !list.iter().any(|t| t["key"] == key && t["effect"] != "NoSchedule") {
+                list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+            }
+        }
+    }
+}
+
+/// A pod as the server admits it: waiting, with its quality of service settled for life.
+pub(in super::super) fn new_pod(object: &mut Object) {
+    let class = quality_of_service(object.section_mut("spec"));
+    let status = object.section_mut("status");
+    status.insert("phase".to_owned(), "Pending".into());
+    status.insert("qosClass".to_owned(), class.into());
+}
+
+/// The defaults of a pod spec, alone or in a template.
+pub(super) fn pod_spec(spec: &mut Map<String, Value>) {
+    default_to(spec, "restartPolicy", "Always");
+    default_to(spec, "dnsPolicy", "ClusterFirst");
+    default_to(spec, "terminationGracePeriodSeconds", 30);
+    default_to(spec, "schedulerName", "default-scheduler");
+    child(spec, "securityContext");
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        each(spec, list).for_each(container);
+    }
+    each(spec, "volumes").for_each(volume);
+}
+
+fn container(container: &mut Map<String, Value>) {
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let policy = if is_latest(image) { "Always" } else { "IfNotPresent" };
+    default_to(container, "imagePullPolicy", policy);
+    default_to(container, "terminationMessagePath", "/dev/termination-log");
+    default_to(container, "terminationMessagePolicy", "File");
+    requests_follow_limits(child(container, "resources"));
+    for port in each(container, "ports") {
+        default_to(port, "protocol", "TCP");
+    }
+    for variable in each(container, "env") {
+        if let Some(source) =
+            variable.get_mut("valueFrom").and_then(|v| v.get_mut("fieldRef")).and_then(Value::as_object_mut)
+        {
+            default_to(source, "apiVersion", "v1");
+        }
+    }
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(name).and_then(Value::as_object_mut) {
+            probe_defaults(probe);
+        }
+    }
+}
+
+/// A request left out equals its limit.
+fn requests_follow_limits(resources: &mut Map<String, Value>) {
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };
+    let requests = child(resources, "requests");
+    for (name, quantity) in limits {
+        requests.entry(name).or_insert(quantity);
+    }
+}
+
+fn probe_defaults(probe: &mut Map<String, Value>) {
+    default_to(probe, "timeoutSeconds", 1);
+    default_to(probe, "periodSeconds", 10);
+    default_to(probe, "successThreshold", 1);
+    default_to(probe, "failureThreshold", 3);
+    if let Some(get) = probe.get_mut("httpGet").and_then(Value::as_object_mut) {
+        default_to(get, "path", "/");
+        default_to(get, "scheme", "HTTP");
+    }
+    if let Some(grpc) = probe.get_mut("grpc").and_then(Value::as_object_mut) {
+        default_to(grpc, "service", "");
+    }
+}
+
+fn volume(volume: &mut Map<String, Value>) {
+    const FILE_MODE: i32 = 0o644;
+    for source in ["secret", "configMap", "downwardAPI", "projected"] {
+        if let Some(source) = volume.get_mut(source).and_then(Value::as_object_mut) {
+            default_to(source, "defaultMode", FILE_MODE);
+        }
+    }
+    if let Some(path) = volume.get_mut("hostPath").and_then(Value::as_object_mut) {
+        default_to(path, "type", "");
+    }
+    if volume.len() == 1 {
+        child(volume, "emptyDir"); // a volume without a source is an empty directory
+    }
+}
+
+/// No tag, or the tag `latest`: always pulled.
+fn is_latest(image: &str) -> bool {
+    if image.contains('@') {
+        return false;
+    }
+    let last = image.rsplit('/').next().unwrap_or(image);
+    last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+}
+
+fn quality_of_service(spec: &mut Map<String, Value>) -> &'static str {
+    let (mut any, mut guaranteed) = (false, true);
+    for list in ["initContainers", "containers"] {
+        for container in each(spec, list) {
+            let part = |field: &str, name: &str| {
+                container.get("resources").and_then(|r| r.get(field)).and_then(|r| r.get(name)).cloned()
+            };
+            for name in ["cpu", "memory"] {
+                let (request, limit) = (part("requests", name), part("limits", name));
+                any |= request.is_some() || limit.is_some();
+                guaranteed &= limit.is_some() && request == limit;
+            }
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_without_a_tag_are_always_pulled() {
+        for (image, latest) in [
+            ("a", true),
+            ("a:1", false),
+            ("h:5000/a", true),
+            ("h:5000/a:latest", true),
+            ("a@sha256:x", false),
+        ] {
+            assert_eq!(is_latest(image), latest, "{image}");
+        }
+    }
+
+    #[test]
+    fn quality_of_service_follows_requests_and_limits() {
+        for (resources, class) in [
+            (json!({}), "BestEffort"),
+            (json!({"requests": {"cpu": "1"}}), "Burstable"),
+            (json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed"),
+        ] {
+            let mut pod =
+                Object::new(json!({"spec": {"containers": [{"name": "c", "resources": resources}]}}))
+                    .unwrap();
+            super::pod(&mut pod);
+            new_pod(&mut pod);
+            assert_eq!(pod.str_at("/status/qosClass"), class);
+        }
+    }
+}

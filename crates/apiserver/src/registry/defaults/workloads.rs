@@ -1,0 +1,133 @@
+//! Everything that makes pods from a template.
+
+use serde_json::{Map, Value, json};
+
+use super::super::Object;
+use super::pod::pod_spec;
+use super::{child, default_to};
+
+fn template(object: &mut Object) -> &mut Map<String, Value> {
+    let spec = object.section_mut("spec");
+    let template = child(spec, "template");
+    child(template, "metadata");
+    pod_spec(child(template, "spec"));
+    spec
+}
+
+pub(in super::super) fn deployment(object: &mut Object) {
+    let spec = template(object);
+    default_to(spec, "replicas", 1);
+    default_to(spec, "revisionHistoryLimit", 10);
+    default_to(spec, "progressDeadlineSeconds", 600);
+    let strategy = child(spec, "strategy");
+    default_to(strategy, "type", "RollingUpdate");
+    if strategy["type"] == "RollingUpdate" {
+        let rolling = child(strategy, "rollingUpdate");
+        default_to(rolling, "maxSurge", "25%");
+        default_to(rolling, "maxUnavailable", "25%");
+    }
+}
+
+pub(in super::super) fn replica_set(object: &mut Object) {
+    default_to(template(object), "replicas", 1);
+}
+
+/// Selector and labels of a replication controller follow its template.
+pub(in super::super) fn replication_controller(object: &mut Object) {
+    let spec = template(object);
+    default_to(spec, "replicas", 1);
+    let labels = spec["template"]["metadata"].get("labels").cloned();
+    let Some(labels) = labels else { return };
+    default_to(spec, "selector", labels.clone());
+    object.metadata_mut().entry("labels").or_insert(labels);
+}
+
+pub(in super::super) fn stateful_set(object: &mut Object) {
+    let spec = template(object);
+    default_to(spec, "replicas", 1);
+    default_to(spec, "revisionHistoryLimit", 10);
+    default_to(spec, "podManagementPolicy", "OrderedReady");
+    default_to(spec, "serviceName", "");
+    let policy = child(spec, "persistentVolumeClaimRetentionPolicy");
+    default_to(policy, "whenDeleted", "Retain");
+    default_to(policy, "whenScaled", "Retain");
+    let strategy = child(spec, "updateStrategy");
+    default_to(strategy, "type", "RollingUpdate");
+    if strategy["type"] == "RollingUpdate" {
+        default_to(child(strategy, "rollingUpdate"), "partition", 0);
+    }
+}
+
+pub(in super::super) fn daemon_set(object: &mut Object) {
+    let spec = template(object);
+    default_to(spec, "revisionHistoryLimit", 10);
+    let strategy = child(spec, "updateStrategy");
+    default_to(strategy, "type", "RollingUpdate");
+    if strategy["type"] == "RollingUpdate" {
+        let rolling = child(strategy, "rollingUpdate");
+        default_to(rolling, "maxSurge", 0);
+        default_to(rolling, "maxUnavailable", 1);
+    }
+}
+
+fn job_spec(spec: &mut Map<String, Value>) {
+    pod_spec(child(child(spec, "template"), "spec"));
+    default_to(spec, "backoffLimit", 6);
+    default_to(spec, "completionMode", "NonIndexed");
+    default_to(spec, "suspend", false);
+    default_to(spec, "podReplacementPolicy", "TerminatingOrFailed");
+    if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
+        default_to(spec, "completions", 1);
+    }
+    default_to(spec, "parallelism", 1);
+    default_to(spec, "manualSelector", false);
+}
+
+pub(in super::super) fn job(object: &mut Object) {
+    job_spec(object.section_mut("spec"));
+}
+
+/// A new job selects its pods by its own uid unless the client insists on a selector.
+pub(in super::super) fn new_job(object: &mut Object) {
+    let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
+    let spec = object.section_mut("spec");
+    if spec.get("manualSelector") != Some(&Value::Bool(true)) {
+        let labels = child(child(child(spec, "template"), "metadata"), "labels");
+        for prefix in ["batch.kubernetes.io/", ""] {
+            labels.insert(format!("{prefix}controller-uid"), uid.clone().into());
+            labels.insert(format!("{prefix}job-name"), name.clone().into());
+        }
+        spec.insert(
+            "selector".to_owned(),
+            json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
+        );
+    }
+    super::empty_status(object);
+}
+
+pub(in super::super) fn cron_job(object: &mut Object) {
+    let spec = object.section_mut("spec");
+    default_to(spec, "concurrencyPolicy", "Allow");
+    default_to(spec, "suspend", false);
+    default_to(spec, "successfulJobsHistoryLimit", 3);
+    default_to(spec, "failedJobsHistoryLimit", 1);
+    let template = child(child(spec, "jobTemplate"), "spec");
+    pod_spec(child(child(template, "template"), "spec"));
+}
+
+pub(in super::super) fn empty_replica_status(object: &mut Object) {
+    object.section_mut("status").insert("replicas".to_owned(), 0.into());
+}
+
+pub(in super::super) fn new_stateful_set(object: &mut Object) {
+    let status = object.section_mut("status");
+    status.insert("replicas".to_owned(), 0.into());
+    status.insert("availableReplicas".to_owned(), 0.into());
+}
+
+pub(in super::super) fn new_daemon_set(object: &mut Object) {
+    let status = object.section_mut("status");
+    for field in ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"] {
+        status.insert(field.to_owned(), 0.into());
+    }
+}

@@ -1,0 +1,294 @@
+//! Makes a value what a typed server would have decoded: wrong types are refused, unknown fields leave, empty ones too.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::table::{Field, Shape, Type, types};
+
+/// A field holds what cannot be decoded.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum TypeMismatch {
+    /// The wrong JSON type.
+    #[error("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")]
+    Type { found: &'static str, field: String, wanted: &'static str },
+    /// Text that is not base64.
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+    /// Text that is not a time.
+    #[error("parsing time {0:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {0:?} as a time")]
+    Time(String),
+    /// Text that is not a quantity.
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    Quantity,
+}
+
+/// Checks `object` against `shape_of` in place.
+///
+/// 1. A field of the wrong JSON type is an error; nothing may be stored then.
+/// 2. Fields the type does not have are removed; their paths are returned in document order.
+/// 3. `null`, and an empty list or map in an optional field, mean absent and are removed: what is stored is canonical, so that
+///    a write of the same thing in another spelling changes nothing. Empty objects of a type of their own (`emptyDir: {}`) stay.
+pub(crate) fn conform(
+    shape_of: &Type,
+    kind: &str,
+    object: &mut Map<String, Value>,
+) -> Result<Vec<String>, TypeMismatch> {
+    let mut walk = Walk { kind, path: String::new(), unknown: Vec::new() };
+    walk.fields(shape_of, object)?;
+    Ok(walk.unknown)
+}
+
+struct Walk<'a> {
+    kind: &'a str,
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn fields(&mut self, shape_of: &Type, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
+        let mark = self.path.len();
+        let mut drop = Vec::new();
+        for (name, value) in object.iter_mut() {
+            if mark > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(name);
+            match shape_of.field(name) {
+                None => {
+                    self.unknown.push(self.path.clone());
+                    drop.push(name.clone());
+                }
+                Some(field) => {
+                    self.value(&field.shape, value)?;
+                    if is_absent(value, field) {
+                        drop.push(name.clone());
+                    }
+                }
+            }
+            self.path.truncate(mark);
+        }
+        for name in drop {
+            object.remove(&name);
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, shape: &Shape, value: &mut Value) -> Result<(), TypeMismatch> {
+        match (shape, value) {
+            (_, Value::Null) | (Shape::Any, _) => Ok(()),
+            (Shape::String | Shape::Enum(_), Value::String(_)) => Ok(()),
+            (Shape::Bytes, Value::String(text)) => check_base64(text),
+            (Shape::Time, Value::String(text)) => check_time(text),
+            (Shape::Quantity, Value::String(text)) => check_quantity(text),
+            (Shape::Quantity, number @ Value::Number(_)) => {
+                *number = Value::String(number.to_string()); // a bare number is a quantity too; the canonical form is text
+                Ok(())
+            }
+            (Shape::IntOrString, Value::String(_))
+            | (Shape::Number, Value::Number(_))
+            | (Shape::Bool, Value::Bool(_)) => Ok(()),
+            (Shape::IntOrString | Shape::Int32, Value::Number(n))
+                if n.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) =>
+            {
+                Ok(())
+            }
+            (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
+            (Shape::Struct(name, _), Value::Object(object)) => match types().named(name) {
+                Some(inner) => self.fields(inner, object),
+                None => Ok(()),
+            },
+            (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object),
+            (Shape::List(inner, ..), Value::Array(items)) => {
+                let mark = self.path.len();
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.path.push_str(&format!("[{i}]"));
+                    self.value(inner, item)?;
+                    self.path.truncate(mark);
+                }
+                Ok(())
+            }
+            (shape, found) => Err(self.mismatch(shape, found)),
+        }
+    }
+
+    fn entries(&mut self, inner: &Shape, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
+        let mark = self.path.len();
+        for (key, value) in object.iter_mut() {
+            self.path.push('.');
+            self.path.push_str(key);
+            if value.is_null() && matches!(inner, Shape::String) {
+                *value = Value::String(String::new()); // a typed map has no null strings
+            }
+            self.value(inner, value)?;
+            self.path.truncate(mark);
+        }
+        Ok(())
+    }
+
+    fn mismatch(&self, wanted: &Shape, found: &Value) -> TypeMismatch {
+        // The path is named without indexes and map keys, as the original does.
+        let path: String =
+            self.path.split('.').map(|s| s.split('[').next().unwrap_or(s)).collect::<Vec<_>>().join(".");
+        TypeMismatch::Type {
+            found: json_type(found),
+            field: format!("{}.{path}", self.kind),
+            wanted: wanted.type_name(),
+        }
+    }
+}
+
+impl Shape {
+    fn type_name(&self) -> &'static str {
+        match self {
+            Shape::String | Shape::Enum(_) => "string",
+            Shape::Int32 => "int32",
+            Shape::Int64 => "int64",
+            Shape::Number => "float64",
+            Shape::Bool => "bool",
+            Shape::Bytes => "[]uint8",
+            Shape::Time => "v1.Time",
+            Shape::Quantity => "resource.Quantity",
+            Shape::IntOrString => "intstr.IntOrString",
+            Shape::Any => "interface {}",
+            Shape::Struct(name, _) => name.split_once('.').map_or(name, |(_, short)| short),
+            Shape::Map(_) => "map[string]string",
+            Shape::List(..) => "[]interface {}",
+        }
+    }
+}
+
+/// What a typed server would leave out when it writes the object again.
+fn is_absent(value: &Value, field: &Field) -> bool {
+    // The one optional text that means something when it is empty: "no class", as opposed to "the default class".
+    let meant = field.required || field.name == "storageClassName";
+    match (value, &field.shape) {
+        (Value::Null, _) => true,
+        (Value::Array(items), Shape::List(..)) => items.is_empty() && !meant,
+        (Value::Object(entries), Shape::Map(_)) => entries.is_empty() && !meant,
+        (Value::String(text), Shape::String | Shape::Enum(_)) => text.is_empty() && !meant,
+        _ => false,
+    }
+}
+
+fn check_base64(text: &str) -> Result<(), TypeMismatch> {
+    let bad = text
+        .bytes()
+        .position(|b| !b.is_ascii_alphanumeric() && !matches!(b, b'+' | b'/' | b'=' | b'\n' | b'\r'));
+    match bad {
+        Some(at) => Err(TypeMismatch::Base64(at)),
+        None if STANDARD.decode(text.replace(['\n', '\r'], "")).is_err() => {
+            Err(TypeMismatch::Base64(text.len()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_time(text: &str) -> Result<(), TypeMismatch> {
+    text.parse::<jiff::Timestamp>().map(drop).map_err(|_| TypeMismatch::Time(text.to_owned()))
+}
+
+/// A number, then a suffix of letters, then perhaps an exponent.
+fn check_quantity(text: &str) -> Result<(), TypeMismatch> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let digits = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(digits);
+    let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let exponent = letters.strip_prefix(['+', '-']).unwrap_or(letters);
+    let numeric = number.bytes().any(|b| b.is_ascii_digit()) && number.matches('.').count() <= 1;
+    if numeric && exponent.bytes().all(|b| b.is_ascii_digit()) { Ok(()) } else { Err(TypeMismatch::Quantity) }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(kind: &str, group: &str, mut object: Value) -> (Value, Result<Vec<String>, String>) {
+        let shape = types().kind(group, "v1", kind).unwrap();
+        let unknown = conform(shape, kind, object.as_object_mut().unwrap()).map_err(|e| e.to_string());
+        (object, unknown)
+    }
+
+    #[test]
+    fn unknown_fields_leave_and_are_named() {
+        let (pod, unknown) = check(
+            "Pod",
+            "",
+            json!({"x": 1, "spec": {"containers": [{"name": "c", "img": "i"}], "volumes": []}}),
+        );
+        assert_eq!(unknown.unwrap(), ["spec.containers[0].img", "x"]);
+        assert_eq!(pod, json!({"spec": {"containers": [{"name": "c"}]}}));
+    }
+
+    #[test]
+    fn wrong_types_are_refused_with_the_field() {
+        let (_, e) = check("ConfigMap", "", json!({"data": {"k": 1}}));
+        assert_eq!(
+            e.unwrap_err(),
+            "json: cannot unmarshal number into Go struct field ConfigMap.data.k of type string"
+        );
+        let (_, e) = check("Deployment", "apps", json!({"spec": {"replicas": 3_000_000_000u64}}));
+        assert!(e.unwrap_err().contains("Deployment.spec.replicas of type int32"));
+    }
+
+    #[test]
+    fn times_quantities_and_bytes_must_read_as_such() {
+        let quantity =
+            |q: &str| json!({"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": q}}}]}});
+        for good in ["1", "100m", "1.5Gi", "+2e3", "1E", ".5", "-3"] {
+            assert!(check("Pod", "", quantity(good)).1.is_ok(), "{good}");
+        }
+        for bad in ["", "x", "1 Gi", "1.2.3", "--1", "1Zi", "."] {
+            assert!(check("Pod", "", quantity(bad)).1.is_err(), "{bad}");
+        }
+        assert!(check("Secret", "", json!({"data": {"k": "eA=="}})).1.is_ok());
+        assert_eq!(
+            check("Secret", "", json!({"data": {"k": "a!"}})).1.unwrap_err(),
+            "illegal base64 data at input byte 1"
+        );
+        assert!(
+            check(
+                "Lease",
+                "coordination.k8s.io",
+                json!({"spec": {"renewTime": "2026-01-02T03:04:05.000006Z"}})
+            )
+            .1
+            .is_ok()
+        );
+        assert!(check("Lease", "coordination.k8s.io", json!({"spec": {"renewTime": "soon"}})).1.is_err());
+    }
+
+    #[test]
+    fn empty_text_means_absent_except_where_it_means_something() {
+        let (claim, _) =
+            check("PersistentVolumeClaim", "", json!({"spec": {"storageClassName": "", "volumeName": ""}}));
+        assert_eq!(claim, json!({"spec": {"storageClassName": ""}}));
+    }
+
+    #[test]
+    fn typed_empty_objects_stay_and_nulls_leave() {
+        let (pod, _) = check(
+            "Pod",
+            "",
+            json!({"metadata": {"labels": {}, "creationTimestamp": null},
+            "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}),
+        );
+        assert_eq!(
+            pod,
+            json!({"metadata": {}, "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}})
+        );
+    }
+}

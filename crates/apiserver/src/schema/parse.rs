@@ -1,0 +1,133 @@
+//! JSON text to a value, remembering fields that occur twice.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// A body, read.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) value: Value,
+    /// Paths of fields that the text held more than once; the last one counts.
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// Reads one JSON value and nothing after it.
+pub(crate) fn parse_json(text: &[u8]) -> Result<Parsed, serde_json::Error> {
+    let mut state = State::default();
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = Node(&mut state).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(Parsed { value, duplicates: state.duplicates })
+}
+
+#[derive(Default)]
+struct State {
+    /// Where the reader stands, as `a.b[3]`.
+    path: String,
+    duplicates: Vec<String>,
+}
+
+struct Node<'s>(&'s mut State);
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Value, E> {
+        Ok(Value::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(v.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, v: f64) -> Result<Value, E> {
+        Number::from_f64(v).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(Value::String(v.to_owned()))
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Value, E> {
+        Ok(Value::String(v))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        let mark = self.0.path.len();
+        loop {
+            self.0.path.push_str(&format!("[{}]", items.len()));
+            let item = seq.next_element_seed(Node(self.0))?;
+            self.0.path.truncate(mark);
+            match item {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        let mark = self.0.path.len();
+        while let Some(key) = entries.next_key::<String>()? {
+            if mark > 0 {
+                self.0.path.push('.');
+            }
+            self.0.path.push_str(&key);
+            if map.contains_key(&key) {
+                if self.0.duplicates.len() >= MAX_REPORTED {
+                    return Err(A::Error::custom("too many duplicate fields"));
+                }
+                self.0.duplicates.push(self.0.path.clone());
+            }
+            let value = entries.next_value_seed(Node(self.0))?;
+            self.0.path.truncate(mark);
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// A body of nothing but repeated fields must not turn into as many warnings.
+const MAX_REPORTED: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_fields_are_named_and_the_last_wins() {
+        let parsed = parse_json(br#"{"a":{"k":1,"k":2},"l":[{"x":1},{"x":1,"x":3}]}"#).unwrap();
+        assert_eq!(parsed.value["a"]["k"], 2);
+        assert_eq!(parsed.duplicates, ["a.k", "l[1].x"]);
+    }
+
+    #[test]
+    fn garbage_after_the_value_and_deep_nesting_are_errors() {
+        assert!(parse_json(b"{} x").is_err());
+        assert!(parse_json(b"").is_err());
+        assert!(parse_json("[".repeat(100_000).as_bytes()).is_err());
+    }
+}

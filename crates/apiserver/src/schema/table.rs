@@ -1,0 +1,264 @@
+//! Reads `types.txt`, whose notation is explained at its top, into [`Types`].
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// All types of the table.
+#[derive(Debug)]
+pub(crate) struct Types {
+    /// Every type once; a reference is an index into this list.
+    all: Vec<Type>,
+    /// The types that are kinds of their own, by (group, version, kind).
+    by_kind: HashMap<(&'static str, &'static str, &'static str), usize>,
+    by_name: HashMap<&'static str, usize>,
+}
+
+/// One object type.
+#[derive(Debug)]
+pub(crate) struct Type {
+    pub(crate) name: &'static str,
+    /// Server-side apply and strategic merge replace it whole.
+    pub(crate) atomic: bool,
+    /// Sorted by name.
+    fields: Vec<Field>,
+}
+
+/// One field of a type.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
+    pub(crate) required: bool,
+}
+
+/// The JSON that a field may hold.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    String,
+    /// A string out of these. Whether another one is refused is the validator's business, not the decoder's.
+    Enum(Vec<&'static str>),
+    Int32,
+    Int64,
+    Number,
+    Bool,
+    /// Base64 text.
+    Bytes,
+    Time,
+    Quantity,
+    IntOrString,
+    Any,
+    Struct(&'static str, Merge),
+    Map(Box<Shape>),
+    List(Box<Shape>, ListKind, Merge),
+}
+
+/// How server-side apply sees a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Atomic,
+    Set,
+    Map(Vec<&'static str>),
+}
+
+/// How a strategic merge patch treats a list or object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Merge {
+    /// Elements are merged; otherwise the patch replaces the list whole.
+    pub(crate) merge: bool,
+    /// The patch may name the keys to keep (`$retainKeys`).
+    pub(crate) retain_keys: bool,
+    /// Replace even an object.
+    pub(crate) replace: bool,
+    /// The field by which list elements are the same one; without it elements are compared as plain values.
+    pub(crate) key: Option<&'static str>,
+}
+
+impl Types {
+    /// The type of a kind, if the table has it.
+    pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Type> {
+        // The map's keys are static; a lookup by borrowed parts needs no allocation because the tuple is of references.
+        self.by_kind.get(&(group, version, kind)).map(|i| &self.all[*i])
+    }
+
+    /// The type of that name. References inside the table always resolve; a test holds that.
+    pub(crate) fn named(&self, name: &str) -> Option<&Type> {
+        self.by_name.get(name).map(|i| &self.all[*i])
+    }
+}
+
+impl Type {
+    pub(crate) fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
+    }
+}
+
+/// The table, read on first use (about a millisecond).
+pub(crate) fn types() -> &'static Types {
+    static TYPES: LazyLock<Types> = LazyLock::new(|| read(include_str!("types.txt")));
+    &TYPES
+}
+
+fn read(text: &'static str) -> Types {
+    let mut types = Types { all: Vec::new(), by_kind: HashMap::new(), by_name: HashMap::new() };
+    for line in text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
+        if let Some(field) = line.strip_prefix(' ') {
+            let (name, shape) = field.split_once(' ').unwrap_or((field, "*"));
+            let (shape, required) = match shape.strip_suffix('!') {
+                Some(shape) => (shape, true),
+                None => (shape, false),
+            };
+            if let Some(owner) = types.all.last_mut() {
+                owner.fields.push(Field { name, shape: Reader(shape).shape(), required });
+            }
+            continue;
+        }
+        let mut words = line.split(' ');
+        let name = words.next().unwrap_or_default();
+        let index = types.all.len();
+        let mut atomic = false;
+        for word in words {
+            if word == "atomic" {
+                atomic = true;
+            } else if let Some([g, v, k]) = word.strip_prefix("kind=").map(split3) {
+                types.by_kind.insert((g, v, k), index);
+            }
+        }
+        types.by_name.insert(name, index);
+        types.all.push(Type { name, atomic, fields: Vec::new() });
+    }
+    types
+}
+
+fn split3(gvk: &'static str) -> [&'static str; 3] {
+    let mut parts = gvk.splitn(3, '/');
+    [(); 3].map(|()| parts.next().unwrap_or_default())
+}
+
+/// A cursor over the notation of one shape.
+struct Reader(&'static str);
+
+impl Reader {
+    fn shape(&mut self) -> Shape {
+        let first = self.0.as_bytes().first().copied().unwrap_or(b'*');
+        self.0 = self.0.get(1..).unwrap_or_default();
+        match first {
+            b's' => self.parenthesised('|').map_or(Shape::String, Shape::Enum),
+            b'i' => Shape::Int32,
+            b'l' => Shape::Int64,
+            b'n' => Shape::Number,
+            b'b' => Shape::Bool,
+            b'y' => Shape::Bytes,
+            b't' | b'u' => Shape::Time,
+            b'q' => Shape::Quantity,
+            b'x' => Shape::IntOrString,
+            b'@' => {
+                let name = self.until(&['~', ']', '}']);
+                Shape::Struct(name, self.merge())
+            }
+            b'{' => {
+                let inner = self.shape();
+                self.skip('}');
+                self.list_kind();
+                self.merge();
+                Shape::Map(Box::new(inner))
+            }
+            b'[' => {
+                let inner = self.shape();
+                self.skip(']');
+                let kind = self.list_kind();
+                Shape::List(Box::new(inner), kind, self.merge())
+            }
+            _ => Shape::Any,
+        }
+    }
+
+    fn list_kind(&mut self) -> ListKind {
+        if self.skip('s') {
+            ListKind::Set
+        } else if self.skip('m') {
+            ListKind::Map(self.parenthesised(',').unwrap_or_default())
+        } else {
+            self.skip('a');
+            ListKind::Atomic
+        }
+    }
+
+    fn merge(&mut self) -> Merge {
+        if !self.skip('~') {
+            return Merge::default();
+        }
+        let words = self.until(&[']', '}']);
+        let (strategies, key) = words.split_once(':').map_or((words, None), |(s, k)| (s, Some(k)));
+        let has = |word| strategies.split(',').any(|s| s == word);
+        Merge { merge: has("merge"), retain_keys: has("retainKeys"), replace: has("replace"), key }
+    }
+
+    fn parenthesised(&mut self, separator: char) -> Option<Vec<&'static str>> {
+        if !self.skip('(') {
+            return None;
+        }
+        let words = self.until(&[')']);
+        self.skip(')');
+        Some(words.split(separator).collect())
+    }
+
+    fn until(&mut self, stops: &[char]) -> &'static str {
+        let end = self.0.find(stops).unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at(end);
+        self.0 = rest;
+        word
+    }
+
+    fn skip(&mut self, c: char) -> bool {
+        match self.0.strip_prefix(c) {
+            Some(rest) => {
+                self.0 = rest;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_references(shape: &Shape) {
+        match shape {
+            Shape::Struct(name, _) => assert!(types().named(name).is_some(), "no type {name}"),
+            Shape::Map(inner) | Shape::List(inner, ..) => check_references(inner),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_reference_resolves_and_fields_are_sorted() {
+        for t in &types().all {
+            assert!(t.fields.is_sorted_by_key(|f| f.name));
+            t.fields.iter().for_each(|f| check_references(&f.shape));
+        }
+    }
+
+    #[test]
+    fn merge_rules_are_read() {
+        let pod = types().named("core.v1.PodSpec").unwrap();
+        let Shape::List(_, kind, merge) = &pod.field("containers").unwrap().shape else { panic!() };
+        assert_eq!(*kind, ListKind::Map(vec!["name"]));
+        assert_eq!(*merge, Merge { merge: true, key: Some("name"), ..Merge::default() });
+        let Shape::List(_, _, merge) = &pod.field("volumes").unwrap().shape else { panic!() };
+        assert!(merge.retain_keys);
+        let spec = types().named("apps.v1.DeploymentSpec").unwrap();
+        let Shape::Struct("apps.v1.DeploymentStrategy", merge) = &spec.field("strategy").unwrap().shape
+        else {
+            panic!()
+        };
+        assert!(merge.retain_keys && !merge.merge);
+        assert!(types().kind("apps", "v1", "Deployment").is_some());
+        assert!(types().kind("apps", "v2", "Deployment").is_none());
+    }
+}

@@ -1,0 +1,158 @@
+//! The server as a user holds it: started, asked for a client, dropped.
+
+mod builder;
+mod connections;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use builder::Builder;
+pub use builder::StartError;
+
+use crate::client;
+use crate::engine::Engine;
+use crate::faults::Faults;
+use crate::storage::Storage;
+
+/// A Kubernetes API server on a free port of this machine.
+///
+/// 1. [`ApiServer::start`] returns when the server answers; that takes milliseconds.
+/// 2. Dropping it closes the port, every connection and every watch, and frees all it stored.
+/// 3. [`shutdown`](Self::shutdown) does the same in good order: requests under way are answered and watches end cleanly first.
+/// 4. It listens on the loopback interface and nowhere else, and asks nobody who they are.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use kube_embedded_apiserver::ApiServer;
+///
+/// let server = ApiServer::start().await?;
+/// let namespaces: kube::Api<Namespace> = kube::Api::all(server.client()?);
+/// let names: Vec<_> = namespaces.list(&Default::default()).await?.into_iter().filter_map(|n| n.metadata.name).collect();
+/// assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system"]);
+/// server.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ApiServer {
+    local: LocalServer,
+    address: SocketAddr,
+    /// Accepts connections and owns them; ends when `stop` says so.
+    listener: Option<JoinHandle<()>>,
+    /// Tells the listener to end in good order.
+    stop: watch::Sender<bool>,
+}
+
+/// The same server without sockets and without a task: requests are answered in the task that makes them.
+///
+/// Under a paused clock and with a seed, the same requests get the same answers, uids, names and timestamps included.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::api::{Api, ObjectMeta, PostParams};
+/// use kube_embedded_apiserver::ApiServer;
+///
+/// let server = ApiServer::builder().seed(7).in_process().await?;
+/// let maps: Api<ConfigMap> = Api::namespaced(server.client(), "default");
+/// let map = ConfigMap { metadata: ObjectMeta { name: Some("a".into()), ..Default::default() }, ..Default::default() };
+/// let stored = maps.create(&PostParams::default(), &map).await?;
+/// assert!(stored.metadata.uid.is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct LocalServer {
+    engine: Arc<Engine>,
+}
+
+impl ApiServer {
+    /// A server with everything at its default.
+    pub async fn start() -> Result<Self, StartError> {
+        Self::builder().start().await
+    }
+
+    /// Choices before the start.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Where it listens: `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A client over a socket, with the namespace `default`.
+    pub fn client(&self) -> Result<kube::Client, kube::Error> {
+        client::over_socket(&self.url())
+    }
+
+    /// A kubeconfig file for tools that want one.
+    pub fn kubeconfig(&self) -> String {
+        client::kubeconfig(&self.url())
+    }
+
+    /// The server behind the sockets, for requests without them.
+    pub fn local(&self) -> &LocalServer {
+        &self.local
+    }
+
+    /// What can go wrong, on demand.
+    pub fn faults(&self) -> Faults {
+        self.local.faults()
+    }
+
+    /// Stops taking connections, ends watches, lets requests under way finish, and returns when all are done.
+    pub async fn shutdown(mut self) {
+        self.local.engine.close();
+        self.stop.send_replace(true);
+        if let Some(listener) = self.listener.take() {
+            // A panic of the listener has nobody left to concern.
+            let _ = listener.await;
+        }
+    }
+}
+
+impl Drop for ApiServer {
+    fn drop(&mut self) {
+        self.local.engine.close();
+        if let Some(listener) = self.listener.take() {
+            listener.abort();
+        }
+    }
+}
+
+impl LocalServer {
+    /// A client that calls the server directly, with the namespace `default`.
+    ///
+    /// Must be called inside a tokio runtime: `kube` puts a queue in front of every client.
+    pub fn client(&self) -> kube::Client {
+        client::in_process(Arc::clone(&self.engine))
+    }
+
+    /// What can go wrong, on demand.
+    pub fn faults(&self) -> Faults {
+        Faults::new(Arc::clone(&self.engine))
+    }
+
+    /// Where everything is kept.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.engine.storage
+    }
+
+    /// Ends every watch and refuses new requests.
+    pub fn close(&self) {
+        self.engine.close();
+    }
+}

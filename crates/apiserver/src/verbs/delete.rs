@@ -1,0 +1,354 @@
+//! DELETE of one object: at once, by mark and finalizers, or (pods) with time to leave.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::options::{Query, dry_run};
+use super::update::is_finished;
+use super::{Answer, Request, Shown};
+use crate::engine::Engine;
+use crate::registry::{Object, Resource};
+use crate::schema::parse_json;
+use crate::status::{FieldError, Status};
+use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
+
+/// How to delete, from the body or else from the query.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) grace_period_seconds: Option<i64>,
+    preconditions: Preconditions,
+    orphan_dependents: Option<bool>,
+    propagation_policy: Option<String>,
+    dry_run: Vec<String>,
+    kind: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+pub(crate) async fn delete(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+    let options = DeleteOptions::read(request)?;
+    let outcome = remove(engine, &request.resource, &request.namespace, &request.name, &options).await?;
+    if matches!(outcome, Outcome::Removed(_)) && !options.is_dry_run() {
+        engine.after_removal(&request.resource, &request.namespace).await;
+    }
+    engine.after_marking(&request.resource, &request.name, &outcome).await;
+    Ok(outcome.answer(engine, request, &options))
+}
+
+impl DeleteOptions {
+    pub(crate) fn read(request: &Request) -> Result<Self, Status> {
+        let options = if request.body.is_empty() {
+            Self::from_query(&request.query)?
+        } else {
+            Self::from_body(&request.body)?
+        };
+        match options.faults().as_slice() {
+            [] => Ok(options),
+            faults => Err(Status::invalid_options("DeleteOptions", faults)),
+        }
+    }
+
+    /// Delete without asking anybody: what the namespace controller does.
+    pub(crate) fn at_once() -> Self {
+        Self { grace_period_seconds: Some(0), ..Self::default() }
+    }
+
+    fn from_body(body: &[u8]) -> Result<Self, Status> {
+        let malformed =
+            |e: &dyn std::fmt::Display| Status::bad_request(format!("error decoding DeleteOptions: {e}"));
+        let value = parse_json(body).map_err(|e| malformed(&e))?.value;
+        let options: Self = serde_json::from_value(value).map_err(|e| malformed(&e))?;
+        match options.kind.as_deref() {
+            None | Some("" | "DeleteOptions") => Ok(options),
+            Some(kind) => Err(Status::bad_request(format!(
+                "decoded object cannot be converted to DeleteOptions: it is a {kind}"
+            ))),
+        }
+    }
+
+    fn from_query(query: &Query) -> Result<Self, Status> {
+        Ok(Self {
+            grace_period_seconds: query.number("gracePeriodSeconds")?,
+            orphan_dependents: query.get("orphanDependents").map(|_| query.flag("orphanDependents")),
+            propagation_policy: query.get("propagationPolicy").map(str::to_owned),
+            dry_run: query.all("dryRun"),
+            ..Self::default()
+        })
+    }
+
+    fn faults(&self) -> Vec<FieldError> {
+        let mut faults = Vec::new();
+        let policy = self.propagation_policy.as_deref();
+        if self.orphan_dependents.is_some() && policy.is_some() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            faults.push(FieldError::invalid("propagationPolicy", policy, why));
+        }
+        if let Some(other) = policy.filter(|p| !["Foreground", "Background", "Orphan"].contains(p)) {
+            faults.push(FieldError::not_supported(
+                "propagationPolicy",
+                other,
+                &["Foreground", "Background", "Orphan", "nil"],
+            ));
+        }
+        dry_run(&self.dry_run, &mut faults);
+        faults
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run.iter().any(|v| !v.is_empty())
+    }
+
+    /// The finalizers of an object once the wish for its dependents is noted on it.
+    fn finalizers(&self, object: &Object) -> Vec<String> {
+        let wish = match (self.propagation_policy.as_deref(), self.orphan_dependents) {
+            (Some("Orphan"), _) | (None, Some(true)) => Some("orphan"),
+            (Some("Foreground"), _) => Some("foregroundDeletion"),
+            (Some(_), _) | (None, Some(false)) => None,
+            (None, None) => return object.finalizers().into_iter().map(str::to_owned).collect(),
+        };
+        let others =
+            object.finalizers().into_iter().filter(|f| !["orphan", "foregroundDeletion"].contains(f));
+        others.chain(wish).map(str::to_owned).collect()
+    }
+}
+
+/// What became of the object.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Gone; this was its last state.
+    Removed(Shown),
+    /// Marked, or already marked: it goes when its time or its finalizers are over.
+    Marked(Shown),
+}
+
+impl Outcome {
+    fn answer(self, engine: &Engine, request: &Request, options: &DeleteOptions) -> Answer {
+        let resource = &request.resource;
+        match self {
+            Self::Marked(object) => {
+                let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+                Answer::Object { code, object, warnings: Vec::new() }
+            }
+            Self::Removed(object) if resource.rules.delete_returns_object => {
+                Answer::Object { code: 200, object, warnings: Vec::new() }
+            }
+            Self::Removed(object) => {
+                let uid = match &object {
+                    Shown::Made(object) => object.uid().to_owned(),
+                    Shown::Stored(stored) => {
+                        engine.object(resource, stored).map(|o| o.uid().to_owned()).unwrap_or_default()
+                    }
+                };
+                Answer::Status(Status::deleted(resource, &request.name, &uid))
+            }
+        }
+    }
+}
+
+/// The next thing to do to an object that shall go.
+enum Step {
+    /// Nothing holds it.
+    Remove,
+    /// Store this mark; the object stays.
+    Mark(Object),
+    /// Store this mark, then remove: two writes, as watchers of pods expect.
+    MarkThenRemove(Object),
+    /// It is on its way already.
+    Wait,
+}
+
+/// Deletes one object as far as its finalizers and its grace allow.
+pub(crate) async fn remove(
+    engine: &Engine,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Outcome, Status> {
+    engine.check_deletable(resource, name)?;
+    let key = resource.storage_key(namespace, name);
+    if options.is_dry_run() {
+        return rehearse(engine, resource, name, &key, options).await;
+    }
+    let mut again = false;
+    let updated = guaranteed_update(&*engine.storage, &key, None, |stored| {
+        again = false;
+        let object = engine.object(resource, stored)?;
+        check_preconditions(resource, &object, options)?;
+        Ok(match next_step(engine, resource, object, options) {
+            Step::Remove => Update::Delete,
+            Step::Wait => Update::Unchanged,
+            Step::Mark(marked) => Update::Write(engine.document(resource, &marked)?),
+            Step::MarkThenRemove(marked) => {
+                again = true;
+                Update::Write(engine.document(resource, &marked)?)
+            }
+        })
+    })
+    .await;
+    match updated {
+        // The mark is stored; the next round finds nothing that holds the object. A version precondition was met already.
+        Ok(Updated::Written(stored)) if again => finish(engine, resource, name, &key, &stored).await,
+        Ok(Updated::Deleted(stored)) => Ok(Outcome::Removed(Shown::Stored(stored))),
+        Ok(updated) => Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
+        Err(UpdateError::Refused(status)) => Err(status),
+        Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, name, error)),
+    }
+}
+
+/// The second write of a two-step delete. Whoever touched the object in between is overruled, unless they gave it a finalizer.
+async fn finish(
+    engine: &Engine,
+    resource: &Resource,
+    name: &str,
+    key: &str,
+    marked: &Arc<Stored>,
+) -> Result<Outcome, Status> {
+    let suggestion = Some(Arc::clone(marked));
+    let updated = guaranteed_update(&*engine.storage, key, suggestion, |stored| {
+        let finished = is_finished(&engine.object(resource, stored)?);
+        Ok(if finished { Update::Delete } else { Update::Unchanged })
+    })
+    .await;
+    match updated {
+        Ok(Updated::Deleted(stored)) => Ok(Outcome::Removed(Shown::Stored(stored))),
+        Ok(updated) => Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
+        Err(UpdateError::Storage(StorageError::NotFound)) => {
+            Ok(Outcome::Removed(Shown::Stored(Arc::clone(marked))))
+        }
+        Err(UpdateError::Refused(status)) => Err(status),
+        Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, name, error)),
+    }
+}
+
+async fn rehearse(
+    engine: &Engine,
+    resource: &Resource,
+    name: &str,
+    key: &str,
+    options: &DeleteOptions,
+) -> Result<Outcome, Status> {
+    let stored = engine.storage.get(key).await.map_err(|e| engine.storage_status(resource, name, e))?;
+    let stored = stored.ok_or_else(|| Status::not_found(resource, name))?;
+    let object = engine.object(resource, &stored)?;
+    check_preconditions(resource, &object, options)?;
+    Ok(match next_step(engine, resource, object, options) {
+        Step::Remove => Outcome::Removed(Shown::Stored(stored)),
+        Step::MarkThenRemove(marked) => Outcome::Removed(Shown::Made(Box::new(marked))),
+        Step::Mark(marked) => Outcome::Marked(Shown::Made(Box::new(marked))),
+        Step::Wait => Outcome::Marked(Shown::Stored(stored)),
+    })
+}
+
+fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Status> {
+    let wanted = &options.preconditions;
+    if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != object.uid()) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and \
+             then recreated",
+            object.uid()
+        );
+        return Err(Status::precondition(resource, object.name(), &why));
+    }
+    if let Some(version) = wanted.resource_version.as_deref().filter(|v| *v != object.resource_version()) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object \
+             might have been modified",
+            object.resource_version()
+        );
+        return Err(Status::precondition(resource, object.name(), &why));
+    }
+    Ok(())
+}
+
+fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
+    if resource.is_namespace() {
+        return namespace_step(engine, object);
+    }
+    let finalizers = options.finalizers(&object);
+    let changed = finalizers != object.finalizers();
+    let held = !finalizers.is_empty();
+    let mut marked = object;
+    marked.set_finalizers(finalizers);
+    if resource.rules.graceful {
+        return graceful_step(engine, marked, options, held, changed);
+    }
+    match (held, marked.is_deleting()) {
+        (false, _) => Step::Remove,
+        (true, true) if changed => Step::Mark(marked),
+        (true, true) => Step::Wait,
+        (true, false) => {
+            mark(engine, &mut marked, 0);
+            Step::Mark(marked)
+        }
+    }
+}
+
+fn graceful_step(
+    engine: &Engine,
+    mut pod: Object,
+    options: &DeleteOptions,
+    held: bool,
+    changed: bool,
+) -> Step {
+    let grace = grace_period(&pod, options);
+    if pod.is_deleting() {
+        let left = pod.grace_seconds().unwrap_or_default();
+        let shorter = options.grace_period_seconds.is_some() && grace < left;
+        if shorter {
+            let metadata = pod.metadata_mut();
+            metadata.insert("deletionTimestamp".to_owned(), engine.text_in(grace).into());
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+        }
+        return match (shorter, held || grace.min(left) > 0) {
+            (true, false) => Step::MarkThenRemove(pod),
+            (true, true) => Step::Mark(pod),
+            (false, false) => Step::Remove,
+            (false, true) if changed => Step::Mark(pod),
+            (false, true) => Step::Wait,
+        };
+    }
+    mark(engine, &mut pod, grace);
+    if held || grace > 0 { Step::Mark(pod) } else { Step::MarkThenRemove(pod) }
+}
+
+/// The first delete of a namespace begins its end; it is over when its content is gone and `/finalize` said so.
+fn namespace_step(engine: &Engine, mut namespace: Object) -> Step {
+    if namespace.is_deleting() {
+        return if is_finished(&namespace) { Step::Remove } else { Step::Wait };
+    }
+    namespace.metadata_mut().insert("deletionTimestamp".to_owned(), engine.now_text().into());
+    namespace.section_mut("status").insert("phase".to_owned(), "Terminating".into());
+    if is_finished(&namespace) { Step::Remove } else { Step::Mark(namespace) }
+}
+
+/// How long a pod may take: as asked, else as it says itself; none if nothing runs.
+fn grace_period(pod: &Object, options: &DeleteOptions) -> i64 {
+    let own =
+        || pod.at("/spec/terminationGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(30);
+    let idle = pod.str_at("/spec/nodeName").is_empty()
+        || ["Succeeded", "Failed"].contains(&pod.str_at("/status/phase"));
+    match options.grace_period_seconds.unwrap_or_else(own) {
+        _ if idle => 0,
+        negative if negative < 0 => 1,
+        seconds => seconds,
+    }
+}
+
+fn mark(engine: &Engine, object: &mut Object, grace: i64) {
+    let generation = object.generation();
+    let when = engine.text_in(grace);
+    let metadata = object.metadata_mut();
+    metadata.insert("deletionTimestamp".to_owned(), when.into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+    if generation > 0 {
+        metadata.insert("generation".to_owned(), (generation + 1).into());
+    }
+}

@@ -1,0 +1,257 @@
+//! PUT, and what PUT and PATCH share: the step from the stored object to the new one.
+
+use std::sync::Arc;
+
+use super::create::{Ownership, insert, match_namespace};
+use super::decode::{Decoded, decode_object};
+use super::options::WriteOptions;
+use super::{Answer, Request};
+use crate::engine::Engine;
+use crate::managed::Managers;
+use crate::registry::{Generation, Object, Resource, validate_metadata, validate_metadata_update};
+use crate::status::Status;
+use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
+
+pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+    let resource = &request.resource;
+    let options = WriteOptions::parse(&request.query, "UpdateOptions")?;
+    let Decoded { mut object, warnings } = decode_object(engine, request, options.field_validation)?;
+    match_namespace(&mut object, &request.namespace)?;
+    match_name(&object, &request.name)?;
+    let part = Part::of(request.subresource.as_deref());
+    let written = write(engine, request, part, options.dry_run, |_| Ok(Change::Sent(object.clone()))).await;
+    let answer = match written {
+        Err(WriteError::NotFound) if part == Part::Main && resource.rules.put_creates => {
+            insert(engine, resource, object, Ownership::Writer(request.writer(engine)), options.dry_run)
+                .await?
+        }
+        other => other.map_err(|e| e.status(resource, &request.name))?,
+    };
+    Ok(answer.with_warnings(warnings))
+}
+
+/// The object must agree with the URL on its name.
+pub(crate) fn match_name(object: &Object, name: &str) -> Result<(), Status> {
+    if object.name().is_empty() {
+        return Err(Status::bad_request(
+            "the name of the object (based on URL) was undeterminable: name must be provided",
+        ));
+    }
+    if object.name() != name {
+        let why =
+            format!("the name of the object ({}) does not match the name on the URL ({name})", object.name());
+        return Err(Status::bad_request(why));
+    }
+    Ok(())
+}
+
+/// Which part of an object a write is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but the status.
+    Main,
+    /// The status, and metadata.
+    Status,
+    /// `spec.finalizers` of a namespace.
+    Finalize,
+}
+
+impl Part {
+    pub(crate) fn of(subresource: Option<&str>) -> Self {
+        match subresource {
+            Some("status") => Self::Status,
+            Some("finalize") => Self::Finalize,
+            _ => Self::Main,
+        }
+    }
+}
+
+/// What a write makes of an object.
+pub(crate) enum Change {
+    /// The object as the client sees it: what it changes is the client's from now on.
+    Sent(Object),
+    /// An applied configuration, merged, with its owners settled.
+    Applied(Object, Managers),
+}
+
+/// Why a write did not happen. A missing object is told apart because some kinds are then created.
+pub(crate) enum WriteError {
+    NotFound,
+    Status(Status),
+}
+
+impl WriteError {
+    pub(crate) fn status(self, resource: &Resource, name: &str) -> Status {
+        match self {
+            Self::NotFound => Status::not_found(resource, name),
+            Self::Status(status) => status,
+        }
+    }
+}
+
+/// Replaces the stored object by what `change` makes of it, retried while others are faster.
+///
+/// 1. A version in the new object must be the stored one. Without one the last writer wins, unless the kind demands it.
+/// 2. A result equal to what is stored takes no revision and tells nobody.
+/// 3. An object that is being deleted and has lost its last finalizer is removed instead of stored; the writer sees what they
+///    wrote at the old version.
+pub(crate) async fn write(
+    engine: &Engine,
+    request: &Request,
+    part: Part,
+    dry_run: bool,
+    mut change: impl FnMut(&Object) -> Result<Change, Status>,
+) -> Result<Answer, WriteError> {
+    let resource = &request.resource;
+    let writer = request.writer(engine);
+    let mut result: Option<Object> = None;
+    let mut step = |stored: &Arc<Stored>| -> Result<Update, Status> {
+        let old = engine.object(resource, stored)?;
+        let (mut new, settled) = match change(&old)? {
+            Change::Sent(new) => (new, None),
+            Change::Applied(new, managers) => (new, Some(managers)),
+        };
+        check_version(resource, &new, &old)?;
+        let known = known_managers(&new, &old);
+        carry_over(resource, part, &mut new, &old);
+        match (settled, known) {
+            (Some(managers), _) => managers.write(&mut new),
+            (None, Some(known)) => known.updated(resource, &writer, Some(&old), &new).write(&mut new),
+            (None, None) => Managers::default().write(&mut new),
+        }
+        let errors = [
+            validate_metadata(resource, &new),
+            validate_metadata_update(&new, &old),
+            (resource.rules.validate)(&new),
+            if part == Part::Main { (resource.rules.validate_update)(&new, &old) } else { Vec::new() },
+        ]
+        .concat();
+        if !errors.is_empty() {
+            return Err(Status::invalid(resource, new.name(), &errors));
+        }
+        let update =
+            if is_finished(&new) { Update::Delete } else { Update::Write(engine.document(resource, &new)?) };
+        result = Some(new);
+        Ok(update)
+    };
+    if dry_run {
+        let stored = engine
+            .storage
+            .get(&request.key())
+            .await
+            .map_err(|e| WriteError::Status(engine.storage_status(resource, &request.name, e)))?;
+        step(&stored.ok_or(WriteError::NotFound)?).map_err(WriteError::Status)?;
+        return result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound);
+    }
+    let updated = guaranteed_update(&*engine.storage, &request.key(), None, step).await;
+    match updated {
+        Ok(Updated::Deleted(_)) => {
+            engine.after_removal(resource, &request.namespace).await;
+            result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound)
+        }
+        Ok(updated) => Ok(Answer::stored(200, Arc::clone(updated.stored()))),
+        Err(UpdateError::Storage(StorageError::NotFound)) => Err(WriteError::NotFound),
+        Err(UpdateError::Refused(status)) => Err(WriteError::Status(status)),
+        Err(UpdateError::Storage(error)) => {
+            Err(WriteError::Status(engine.storage_status(resource, &request.name, error)))
+        }
+    }
+}
+
+/// The managers to go on from: those the client sent, else the stored ones; `None` if it asks to forget them.
+fn known_managers(new: &Object, old: &Object) -> Option<Managers> {
+    match new.metadata().contains_key("managedFields") {
+        true if Managers::is_reset(new) => None,
+        true => Some(Managers::read(new)),
+        false => Some(Managers::read(old)),
+    }
+}
+
+fn check_version(resource: &Resource, new: &Object, old: &Object) -> Result<(), Status> {
+    match new.resource_version() {
+        "" | "0" if resource.rules.unconditional_update => {}
+        "" | "0" => return Err(Status::version_required(resource, new.name())),
+        version if version == old.resource_version() => {}
+        _ => return Err(Status::modified(resource, new.name())),
+    }
+    if !new.uid().is_empty() && new.uid() != old.uid() {
+        let why = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            new.uid(),
+            old.uid()
+        );
+        return Err(Status::conflict(resource, new.name(), &why));
+    }
+    Ok(())
+}
+
+/// Makes of what the client sent what the server takes: the parts this write is not about come from the stored object.
+fn carry_over(resource: &Resource, part: Part, new: &mut Object, old: &Object) {
+    let rules = resource.rules;
+    match part {
+        Part::Main => {
+            for field in rules.status_fields {
+                new.copy_field(field, old);
+            }
+        }
+        Part::Status => {
+            let sent = std::mem::replace(new, old.clone());
+            for field in rules.status_fields.iter().chain(&["metadata"]) {
+                new.copy_field(field, &sent);
+            }
+            for field in rules.status_keeps {
+                new.copy_meta(field, old);
+            }
+        }
+        Part::Finalize => {
+            let sent = std::mem::replace(new, old.clone());
+            new.copy_field("spec", &sent);
+        }
+    }
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if !new.metadata().contains_key(field) {
+            new.copy_meta(field, old);
+        }
+    }
+    new.copy_meta("generation", old);
+    new.metadata_mut().remove("selfLink");
+    new.copy_meta("resourceVersion", old);
+    (rules.default)(new);
+    if part == Part::Main {
+        (rules.prepare_update)(new, old);
+        if spec_changed(rules.generation, new, old) {
+            new.metadata_mut().insert("generation".to_owned(), (old.generation() + 1).into());
+        }
+    }
+}
+
+fn spec_changed(rule: Generation, new: &Object, old: &Object) -> bool {
+    let spec = || new.at("/spec") != old.at("/spec");
+    match rule {
+        Generation::None => false,
+        Generation::Spec => spec(),
+        Generation::SpecAndAnnotations => {
+            spec() || new.metadata().get("annotations") != old.metadata().get("annotations")
+        }
+        Generation::Content => {
+            let content = |o: &Object| {
+                o.root()
+                    .iter()
+                    .filter(|(k, _)| *k != "metadata")
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect::<Vec<_>>()
+            };
+            content(new) != content(old)
+        }
+    }
+}
+
+/// Being deleted, and nothing holds it any more.
+pub(crate) fn is_finished(object: &Object) -> bool {
+    let held = object.at("/spec/finalizers").and_then(|f| f.as_array()).is_some_and(|f| !f.is_empty());
+    let is_namespace = object.str_at("/kind") == "Namespace";
+    object.is_deleting()
+        && object.finalizers().is_empty()
+        && object.grace_seconds().unwrap_or_default() == 0
+        && !(is_namespace && held)
+}

@@ -1,0 +1,63 @@
+//! Watches: a collection with `watch=true`, or the deprecated `/watch/` path.
+
+use std::time::Duration;
+
+use super::get::parse_version;
+use super::list::{field_selector, label_selector, scope};
+use super::options::ListOptions;
+use super::{Answer, Request};
+use crate::engine::Engine;
+use crate::status::Status;
+use crate::watch_cache::{ReadError, RevisionOption, WatchRequest};
+
+pub(crate) async fn watch(
+    engine: &Engine,
+    request: &Request,
+    options: &ListOptions,
+) -> Result<Answer, Status> {
+    let labels = label_selector(options)?;
+    let fields = field_selector(&request.resource, options)?;
+    if let (Some(selected), false) = (fields.required("metadata.name"), request.name.is_empty())
+        && selected != request.name
+    {
+        return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+    }
+    let revision = parse_version(&options.resource_version).map_err(Status::unmapped)?;
+    let asked = options.send_initial_events == Some(true);
+    // The old path never sets the option: from nowhere it starts with the state, but does not mark its end.
+    let legacy = !options.watch && !matches!(revision, RevisionOption::At(_));
+    let watch = WatchRequest {
+        scope: scope(request),
+        revision: if legacy { RevisionOption::Any } else { revision },
+        labels,
+        fields,
+        allow_bookmarks: options.allow_bookmarks,
+        initial_events: asked || legacy,
+        mark_initial_end: asked && options.allow_bookmarks,
+        timeout: options
+            .timeout_seconds
+            .and_then(|s| u64::try_from(s).ok())
+            .filter(|s| *s > 0)
+            .map(Duration::from_secs),
+    };
+    let stream = engine.cache(&request.resource)?.watch(&watch).await.map_err(|e| read_status(&e))?;
+    Ok(Answer::Watch(stream))
+}
+
+/// The answer to a read that failed. On a watch that has begun it travels in the stream instead.
+pub(crate) fn read_status(error: &ReadError) -> Status {
+    match error {
+        ReadError::TooLarge { requested, current, retry_after } => {
+            Status::version_too_large(*requested, *current, retry_after.is_some())
+        }
+        ReadError::ListExpired | ReadError::WatchExpired { .. } | ReadError::StorageWatchExpired => {
+            Status::expired(error.to_string())
+        }
+        ReadError::ContinueExpired { replacement } => Status::continue_expired(replacement.clone()),
+        ReadError::InvalidContinue(_) | ReadError::ContinueWithVersion => {
+            Status::bad_request(error.to_string())
+        }
+        ReadError::NotReady { retry_after, .. } => Status::too_many_requests(error.to_string(), *retry_after),
+        ReadError::Storage(error) => Status::internal(error),
+    }
+}

@@ -1,0 +1,93 @@
+//! Conversations recorded from a real kube-apiserver, replayed over real sockets.
+//!
+//! The scenarios are in `tests/golden/`; their format is that of the recorder. One test per area, one line per scenario that differs. What
+//! the server does not model yet is listed, with the reason, in `tests/golden/SECOND_HALF.txt`; everything else must pass.
+//! These tests run in real time: silence on a socket can only be observed by waiting for it.
+
+pub(crate) mod exchange;
+mod matcher;
+mod run;
+mod stream;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kube_embedded_apiserver::ApiServer;
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// Scenario names that are not expected to pass yet, each with its reason.
+fn second_half() -> BTreeMap<String, String> {
+    let text =
+        std::fs::read_to_string(folder().join("SECOND_HALF.txt")).expect("SECOND_HALF.txt is readable");
+    let lines = text.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty());
+    lines
+        .map(|l| l.split_once(": ").map(|(n, why)| (n.to_owned(), why.to_owned())).expect("NAME: REASON"))
+        .collect()
+}
+
+fn scenarios() -> Vec<Value> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder()).expect("tests/golden").map(|e| e.expect("entry").path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "json"));
+    paths.sort();
+    paths
+        .iter()
+        .map(|p| serde_json::from_slice(&std::fs::read(p).expect("readable")).expect("a scenario is JSON"))
+        .collect()
+}
+
+fn name(scenario: &Value) -> &str {
+    scenario["name"].as_str().expect("a scenario has a name")
+}
+
+async fn replay(area: &str) {
+    let later = second_half();
+    let server = ApiServer::start().await.expect("the server starts");
+    let chosen = scenarios()
+        .into_iter()
+        .filter(|s| name(s).split('-').next() == Some(area) && !later.contains_key(name(s)));
+    let mut runs = tokio::task::JoinSet::new();
+    for (seed, scenario) in chosen.enumerate() {
+        let address = server.address();
+        runs.spawn(async move {
+            run::run(address, &scenario, seed as u64)
+                .await
+                .err()
+                .map(|e| format!("FAIL {} {e}", name(&scenario)))
+        });
+    }
+    let count = runs.len();
+    let failures: Vec<String> = runs.join_all().await.into_iter().flatten().collect();
+    assert!(failures.is_empty(), "{} of {count} scenarios differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+macro_rules! areas {
+    ($($test:ident),*) => {
+        $(
+            #[tokio::test]
+            async fn $test() {
+                replay(stringify!($test)).await;
+            }
+        )*
+
+        const AREAS: &[&str] = &[$(stringify!($test)),*];
+    };
+}
+
+areas!(apply, cr, crd, create, delete, disc, get, kind, list, neg, ns, patch, sub, update, watch);
+
+#[test]
+fn every_scenario_belongs_to_an_area_and_every_exception_exists() {
+    let names: Vec<String> = scenarios().iter().map(|s| name(s).to_owned()).collect();
+    for name in &names {
+        assert!(AREAS.contains(&name.split('-').next().unwrap_or_default()), "{name} is in no area");
+    }
+    for name in second_half().keys() {
+        assert!(names.contains(name), "{name} is listed as missing but there is no such scenario");
+    }
+}

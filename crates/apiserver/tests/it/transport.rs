@@ -1,0 +1,190 @@
+//! Sockets: protocols, limits, silence, and the end.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, Verb};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::golden::exchange::{read, send};
+
+/// Longer than anything here may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
+    let mut heard = Vec::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard))
+        .await
+        .expect("the server closes")
+        .expect("cleanly");
+    heard
+}
+
+#[tokio::test]
+async fn silent_and_slow_connections_are_closed() {
+    let server = ApiServer::builder()
+        .header_timeout(Duration::from_millis(100))
+        .start()
+        .await
+        .expect("the server starts");
+    let silent = TcpStream::connect(server.address()).await.expect("connected");
+    let mut half_a_preface = TcpStream::connect(server.address()).await.expect("connected");
+    half_a_preface.write_all(b"PRI * HTTP/2").await.expect("sent");
+    let mut half_a_head = TcpStream::connect(server.address()).await.expect("connected");
+    half_a_head.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.expect("sent");
+    until_closed(silent).await;
+    until_closed(half_a_preface).await;
+    until_closed(half_a_head).await;
+    let got = read(send(server.address(), &json!({"path": "/livez"})).await.expect("an answer"))
+        .await
+        .expect("whole");
+    assert_eq!(got["text"], "ok");
+}
+
+#[tokio::test]
+async fn heads_beyond_the_limit_are_refused() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let mut stream = TcpStream::connect(server.address()).await.expect("connected");
+    let head = format!("GET /version HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n", "x".repeat(200_000));
+    // The server may close before it has read all of it.
+    let _ = stream.write_all(head.as_bytes()).await;
+    let mut heard = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard)).await.expect("the server closes");
+    assert!(heard.is_empty() || heard.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&heard));
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_their_turn() {
+    let server = ApiServer::builder().max_connections(1).start().await.expect("the server starts");
+    let mut first = TcpStream::connect(server.address()).await.expect("connected");
+    first.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
+    let mut some = [0; 12];
+    first.read_exact(&mut some).await.expect("answered");
+    assert_eq!(&some, b"HTTP/1.1 200");
+    let request = json!({"path": "/livez"});
+    let mut second = Box::pin(send(server.address(), &request));
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), &mut second).await.is_err(),
+        "the second must wait"
+    );
+    drop(first);
+    assert_eq!(second.await.expect("answered").status(), 200);
+}
+
+#[tokio::test]
+async fn http2_without_upgrade() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let stream = TcpStream::connect(server.address()).await.expect("connected");
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("h2");
+    tokio::spawn(connection);
+    let request = |path: &str| {
+        let uri = format!("{}{path}", server.url());
+        http::Request::builder().uri(uri).body(Full::<Bytes>::default()).expect("a request")
+    };
+    let mut watch =
+        sender.send_request(request("/api/v1/namespaces?watch=1&timeoutSeconds=1")).await.expect("a watch");
+    assert_eq!(watch.version(), http::Version::HTTP_2);
+    assert!(!watch.headers().contains_key("transfer-encoding"));
+    let frame = watch.body_mut().frame().await.expect("an event").expect("no error");
+    assert!(frame.data_ref().expect("data").starts_with(b"{\"type\":\"ADDED\""));
+    let list = sender.send_request(request("/api/v1/namespaces")).await.expect("a list");
+    let list: Value =
+        serde_json::from_slice(&list.into_body().collect().await.expect("whole").to_bytes()).expect("JSON");
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(4));
+}
+
+#[tokio::test]
+async fn large_lists_are_compressed_and_watches_never() {
+    let server = ApiServer::start().await.expect("the server starts");
+    for i in 0..3 {
+        let body = json!({"metadata": {"name": format!("m{i}")}, "data": {"k": "v".repeat(60_000)}});
+        let post = json!({"method": "POST", "path": "/api/v1/namespaces/default/configmaps", "json": body});
+        assert_eq!(send(server.address(), &post).await.expect("an answer").status(), 201);
+    }
+    let get = |path: &str| json!({"path": path, "headers": {"Accept-Encoding": "gzip"}});
+    let list = send(server.address(), &get("/api/v1/configmaps")).await.expect("a list");
+    assert_eq!(list.headers()["content-encoding"], "gzip");
+    assert_eq!(list.headers()["vary"], "Accept-Encoding");
+    let packed = list.into_body().collect().await.expect("whole").to_bytes();
+    let list: Value =
+        serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).expect("JSON in gzip");
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
+    for plain in ["/api/v1/namespaces", "/api/v1/configmaps?watch=1&timeoutSeconds=1"] {
+        let answer = send(server.address(), &get(plain)).await.expect("an answer");
+        assert!(!answer.headers().contains_key("content-encoding"), "{plain}");
+    }
+}
+
+#[tokio::test]
+async fn shutdown_ends_watches_cleanly() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let address = server.address();
+    let watch = |kind: &str| json!({"path": format!("/api/v1/{kind}?watch=1")});
+    let namespaces = send(address, &watch("namespaces")).await.expect("a watch");
+    let events = send(address, &watch("events")).await.expect("a watch of a kind without a cache");
+    let (bodies, ()) = tokio::time::timeout(PATIENCE, async {
+        tokio::join!(
+            async { (namespaces.into_body().collect().await, events.into_body().collect().await) },
+            server.shutdown()
+        )
+    })
+    .await
+    .expect("the shutdown ends");
+    assert_eq!(bodies.0.expect("a clean end").to_bytes().iter().filter(|b| **b == b'\n').count(), 4);
+    assert!(bodies.1.expect("a clean end").to_bytes().is_empty());
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn dropping_the_server_closes_its_port() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let address = server.address();
+    let watch = send(address, &json!({"path": "/api/v1/namespaces?watch=1"})).await.expect("a watch");
+    drop(server);
+    // However it ends, it ends.
+    let _ = tokio::time::timeout(PATIENCE, watch.into_body().collect()).await.expect("the watch ends");
+    let gone = async {
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("the port closes");
+}
+
+#[tokio::test]
+async fn injected_faults_reach_the_client() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let list = json!({"path": "/api/v1/pods"});
+    let faults = server.faults();
+    for (fault, status, retry) in [
+        (Fault::TooManyRequests { retry_after: 3 }, 429, Some("3")),
+        (Fault::InternalError, 500, None),
+        (Fault::Unavailable, 503, None),
+        (Fault::Timeout, 504, None),
+    ] {
+        faults.add(FaultRule::new(fault).verb(Verb::List).resource("pods").times(2));
+        for _ in 0..2 {
+            let answer = send(server.address(), &list).await.expect("an answer");
+            assert_eq!(answer.status(), status);
+            assert_eq!(answer.headers().get("retry-after").and_then(|v| v.to_str().ok()), retry);
+        }
+        assert_eq!(send(server.address(), &list).await.expect("an answer").status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn the_kubeconfig_names_the_server() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let config = kube::config::Kubeconfig::from_yaml(&server.kubeconfig()).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.expect("complete");
+    assert_eq!(config.cluster_url.to_string().trim_end_matches('/'), server.url());
+    assert_eq!(config.default_namespace, "default");
+    let version =
+        kube::Client::try_from(config).expect("a client").apiserver_version().await.expect("a version");
+    assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
+}
