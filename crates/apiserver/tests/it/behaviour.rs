@@ -281,3 +281,18 @@ async fn events_have_two_faces() {
     let (_, patched) = c.patch(&format!("{new}/e"), MERGE, json!({"note": "m"})).await;
     assert_eq!((&patched["note"], &patched["message"]), (&json!("m"), &Value::Null));
 }
+
+#[tokio::test(start_paused = true)]
+async fn reviews_say_yes_and_are_not_kept() {
+    let c = Cluster::new().await;
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let (code, answer) = c.post(path, review).await;
+    assert_eq!(
+        (code, &answer["status"]["allowed"], &answer["kind"]),
+        (201, &json!(true), &json!("SelfSubjectAccessReview"))
+    );
+    assert_eq!(c.get(path).await.0, 405);
+    let (_, who) = c.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({})).await;
+    assert!(who["status"]["userInfo"]["groups"].as_array().unwrap().contains(&json!("system:masters")));
+}
