@@ -45,7 +45,9 @@ pub enum ListWatchError {
         url: Arc<str>,
     },
     /// Something other than a Kubernetes API server answered, or a proxy in between.
-    #[error("{url}: expected JSON from an API server, got {content_type:?}; is a proxy or login page in between?")]
+    #[error(
+        "{url}: expected JSON from an API server, got {content_type:?}; is a proxy or login page in between?"
+    )]
     NotJson {
         /// The Content-Type of the answer.
         content_type: String,

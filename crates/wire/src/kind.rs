@@ -66,7 +66,8 @@ impl Origin {
     /// The origin of objects of `kind`.
     pub fn new(kind: Kind) -> Self {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
-        let type_meta = format!(r#""kind":{},"apiVersion":{}"#, quoted(&kind.kind), quoted(&kind.api_version()));
+        let type_meta =
+            format!(r#""kind":{},"apiVersion":{}"#, quoted(&kind.kind), quoted(&kind.api_version()));
         Self { kind, type_meta }
     }
 

@@ -1,13 +1,19 @@
 //! One version of one object.
 
 use crate::{
-    Bookmark, Kind, Labels, Limits, ObjectKey, Origin, Owner, ResourceVersion, Uid, Unreadable,
-    identity::{Identity, Scan},
+    Bookmark, FieldPath, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion, Uid,
+    Unreadable,
+    identity::{Identity, Said, Scan},
+    pack::{Content, Packer},
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, LazyLock},
+};
 
 /// One version of one object: its identity in the open, its content as the bytes the server sent.
 ///
@@ -27,26 +33,41 @@ pub struct Object<T> {
 struct Record {
     origin: Arc<Origin>,
     identity: Identity,
-    /// Complete JSON object, with `apiVersion` and `kind`.
-    content: Bytes,
+    /// A complete JSON object, with `apiVersion` and `kind`.
+    content: Content,
 }
 
 impl Object<Value> {
     /// Reads the identity of an encoded object.
     pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
-        let scan = Scan::read(&json)?;
-        let complete = scan.has_kind && scan.has_api_version;
-        let bare = !scan.has_kind && !scan.has_api_version;
+        let scan = scan(&json, limits)?;
+        let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
-        let content = match (complete, bare) {
-            (true, _) => json,
-            (_, true) => with_type_meta(origin, &json),
-            // One of the two is there: whoever wrote that meant something we do not know. Both are ours to say.
-            _ => replace_type_meta(origin, &json)?,
-        };
+        let content = Content::Raw(complete(origin, json, type_meta)?);
         Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
     }
 }
+
+fn scan<'a>(json: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Unreadable> {
+    if json.len() > limits.object_bytes {
+        return Err(Unreadable::oversized(json, limits));
+    }
+    Scan::read(json, limits)
+}
+
+/// The object with `kind` and `apiVersion`, of which it may have said one, both or none.
+fn complete(origin: &Origin, json: Bytes, said: (Said, Said)) -> Result<Bytes, Unreadable> {
+    match said {
+        (Said::Yes, Said::Yes) => Ok(json),
+        (Said::No, Said::No) => Ok(with_type_meta(origin, &json)),
+        // Only one of the two is good: whoever wrote that meant something we do not know. Both are ours to say.
+        _ => Ok(with_type_meta(origin, &TYPE_META.apply(&json)?)),
+    }
+}
+
+/// Takes out what an object says of its type.
+static TYPE_META: LazyLock<Prune> =
+    LazyLock::new(|| Prune::new(["kind", "apiVersion"].map(FieldPath::field)));
 
 /// Puts `kind` and `apiVersion` in front of an object that has neither.
 fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
@@ -63,21 +84,14 @@ fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
     full.into()
 }
 
-fn replace_type_meta(origin: &Origin, json: &[u8]) -> Result<Bytes, Unreadable> {
-    let mut fields: serde_json::Map<String, Value> =
-        serde_json::from_slice(json).map_err(|_| Unreadable::new("nested too deeply"))?;
-    fields.remove("kind");
-    fields.remove("apiVersion");
-    Ok(with_type_meta(origin, Value::Object(fields).to_string().as_bytes()))
-}
-
 impl Bookmark {
     /// Reads the object of a BOOKMARK event.
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
-        let scan = Scan::read(json)?;
-        let resource_version =
-            scan.resource_version().ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
-        Ok(Self { resource_version, initial_events_end: scan.initial_events_end })
+        let scan = Scan::read(json, &Limits::default())?;
+        let resource_version = scan
+            .resource_version()
+            .ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
+        Ok(Self { resource_version, initial_events_end: scan.initial_events_end() })
     }
 }
 
@@ -161,7 +175,10 @@ impl<T> Object<T> {
 
     /// Whether both have the same content, byte for byte.
     pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
-        self.record.content == other.record.content
+        match (self.record.content.read(), other.record.content.read()) {
+            (Some(own), Some(others)) => own == others,
+            _ => false,
+        }
     }
 
     /// Whether both are one value in memory.
@@ -171,50 +188,51 @@ impl<T> Object<T> {
 
     /// The object as JSON, with `apiVersion` and `kind`.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
-        Ok(self.record.content.clone())
+        self.record.content.read().ok_or_else(|| DecodeError::unpackable(self))
     }
 
     /// Only the fields that `V` names. `V` is any type that serde can read, usually a small struct of yours.
     pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
-        let content = &self.record.content;
-        serde_json::from_slice(content).map_err(|_| DecodeError::locate::<V, T>(self, content))
+        let content = self.json()?;
+        serde_json::from_slice(&content).map_err(|_| DecodeError::locate::<V, T>(self, &content))
     }
 
-    /// The object's content in one allocation of its own, so that it does not keep a larger buffer alive.
-    pub fn compact(self) -> Self {
+    /// The object as it is kept: its content packed if that pays, and in any case in one allocation of its own,
+    /// so that it does not keep a larger buffer alive.
+    pub fn pack(self, packer: &Packer) -> Self {
         let Record { origin, identity, content } = match Arc::try_unwrap(self.record) {
             Ok(record) => record,
             Err(shared) => return Self { record: shared, as_type: PhantomData },
         };
-        Self::from_record(Record { origin, identity, content: Bytes::copy_from_slice(&content) })
+        let secret = origin.kind().is_secret();
+        Self::from_record(Record { origin, identity, content: packer.pack(content, secret) })
     }
 
     /// The object with other content. Key, uid and version stay; labels, generation, deletion and controller
-    /// are read anew.
+    /// are read anew. The content need not say who the object is.
     pub fn with_content(&self, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
-        let changed = Object::parse(&self.record.origin, json, limits)?;
-        let mut identity = changed.record.identity.clone();
-        let own = &self.record.identity;
-        identity.key = own.key.clone();
-        identity.uid = own.uid;
-        identity.resource_version = own.resource_version.clone();
-        let content = changed.record.content.clone();
-        Ok(Self::from_record(Record { origin: Arc::clone(&self.record.origin), identity, content }))
+        let (own, origin) = (&self.record.identity, &self.record.origin);
+        let scan = scan(&json, limits)?;
+        let type_meta = (scan.kind, scan.api_version);
+        let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
+        let content = Content::Raw(complete(origin, json, type_meta)?);
+        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
     }
 
     /// Bytes of the encoded content.
     pub fn content_len(&self) -> usize {
-        self.record.content.len()
+        self.record.content.raw_len()
     }
 
     /// Bytes this object occupies on the heap, its share of common allocations counted in full.
     pub fn heap_size(&self) -> usize {
         let identity = &self.record.identity;
-        size_of::<Record>() + 2 * size_of::<usize>()
+        size_of::<Record>()
+            + 2 * size_of::<usize>()
             + identity.key.as_str().len()
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
-            + self.record.content.len()
+            + self.record.content.heap_len()
     }
 
     /// A JSON patch from this object to what `change` makes of it, guarded by the resource version: the server
@@ -269,6 +287,16 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
+    /// Memory was damaged, or there is a mistake in here: what was packed does not unpack.
+    fn unpackable<T>(object: &Object<T>) -> Self {
+        Self::at(object, ".".to_owned(), "content that unpacks".to_owned())
+    }
+
+    fn at<T>(object: &Object<T>, path: String, expected: String) -> Self {
+        let (kind, key) = (object.kind().kind.clone(), object.key().clone());
+        Self { kind, key, version: object.resource_version().clone(), path, expected }
+    }
+
     /// Reads once more, slowly, to learn where it fails: only failures pay for the path.
     fn locate<V: DeserializeOwned, T>(object: &Object<T>, content: &[u8]) -> Self {
         let reader = &mut serde_json::Deserializer::from_slice(content);
@@ -276,13 +304,7 @@ impl DecodeError {
             Err(error) => (error.path().to_string(), expectation(&error.inner().to_string())),
             Ok(_) => (".".to_owned(), "nothing after the object".to_owned()),
         };
-        Self {
-            kind: object.kind().kind.clone(),
-            key: object.key().clone(),
-            version: object.resource_version().clone(),
-            path,
-            expected,
-        }
+        Self::at(object, path, expected)
     }
 }
 
@@ -292,7 +314,8 @@ fn expectation(message: &str) -> String {
     if message.starts_with("missing field ") {
         return format!("no {message}").replacen("no missing", "the", 1);
     }
-    let by_serde = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
+    let by_serde =
+        ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
     match message.rsplit_once(", expected ") {
         Some((_, expected)) if by_serde.iter().any(|start| message.starts_with(start)) => expected.to_owned(),
         _ => "a valid value".to_owned(),

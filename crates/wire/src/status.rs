@@ -59,7 +59,8 @@ impl Status {
     /// The requested version lies in the server's future. Servers before 1.16 said so only in words.
     pub fn is_version_too_large(&self) -> bool {
         const WORDS: &str = "Too large resource version";
-        let named = |cause: &Cause| cause.reason == "ResourceVersionTooLarge" || cause.message.contains(WORDS);
+        let named =
+            |cause: &Cause| cause.reason == "ResourceVersionTooLarge" || cause.message.contains(WORDS);
         self.details.causes.iter().any(named)
             || (self.reason == "Timeout" || self.code == 504) && self.message.contains(WORDS)
     }

@@ -1,1 +1,43 @@
-//! A deduplicating, delaying, rate limiting work queue with priorities.
+#![doc = include_str!("../README.md")]
+
+mod add;
+mod builder;
+mod delayed;
+mod drain;
+mod get;
+mod in_flight;
+mod index;
+mod item;
+mod limiter;
+mod metrics;
+mod priority;
+mod queue;
+mod ready;
+mod shared;
+mod state;
+mod sync;
+mod time;
+mod waiters;
+mod workers;
+
+pub use add::AddOptions;
+pub use builder::Builder;
+pub use drain::Delayed;
+pub use drain::Drain;
+pub use get::Get;
+pub use item::Item;
+pub use limiter::BucketLimiter;
+pub use limiter::ExponentialLimiter;
+pub use limiter::FastSlowLimiter;
+pub use limiter::JitterLimiter;
+pub use limiter::MaxOfLimiter;
+pub use limiter::MaxWaitLimiter;
+pub use limiter::RateLimiter;
+pub use limiter::controller_rate_limiter;
+pub use limiter::item_rate_limiter;
+pub use priority::Priority;
+pub use queue::DelayedKey;
+pub use queue::WorkQueue;
+pub use workers::HandlerError;
+pub use workers::RunWorkers;
+pub use workers::Verdict;

@@ -110,9 +110,10 @@ fn a_decode_error_names_the_place_and_never_the_value() {
         spec: Spec,
     }
     let secret = "hunter2, expected hunter3 at line 7";
-    let object =
-        parse(&json!({"metadata": {"name": "a", "resourceVersion": "5"}, "spec": {"replicas": secret}}).to_string())
-            .unwrap();
+    let object = parse(
+        &json!({"metadata": {"name": "a", "resourceVersion": "5"}, "spec": {"replicas": secret}}).to_string(),
+    )
+    .unwrap();
     let error = object.view::<View>().unwrap_err();
     assert_eq!((error.path.as_str(), error.expected.as_str()), ("spec.replicas", "u32"));
     assert!(!error.to_string().contains("hunter"), "{error}");
@@ -122,13 +123,15 @@ fn a_decode_error_names_the_place_and_never_the_value() {
 
 #[test]
 fn debug_shows_identity_only() {
-    let object = parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"data":{"password":"hunter2"}}"#).unwrap();
+    let object =
+        parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"data":{"password":"hunter2"}}"#).unwrap();
     assert_eq!(format!("{object:?}"), "Pod a@5");
 }
 
 #[test]
 fn an_edit_is_guarded_by_the_version() {
-    let object = parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"spec":{"x":1,"unknown":2}}"#).unwrap();
+    let object =
+        parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"spec":{"x":1,"unknown":2}}"#).unwrap();
     let patch = object.edit(|value| value["spec"]["x"] = json!(9)).unwrap();
     assert_eq!(
         serde_json::to_value(&patch).unwrap(),
@@ -146,6 +149,50 @@ fn new_content_cannot_change_who_the_object_is() {
     let changed = object.with_content(Bytes::from_static(changed.as_bytes()), &Limits::default()).unwrap();
     assert!(changed.is_same_version(&object));
     assert_eq!(changed.labels().get("app"), Some("x"));
+    for bare in ["{}", r#"{"metadata":{}}"#, r#"{"metadata":null}"#] {
+        let bare = object.with_content(Bytes::copy_from_slice(bare.as_bytes()), &Limits::default()).unwrap();
+        assert!(bare.is_same_version(&object) && bare.labels().is_empty());
+        assert_eq!(bare.view::<Value>().unwrap()["kind"], "Pod");
+    }
+    assert!(object.with_content(Bytes::from_static(b"[]"), &Limits::default()).is_err());
+}
+
+#[test]
+fn a_type_that_is_said_badly_is_said_anew() {
+    for meta in [
+        r#""kind":"""#,
+        r#""kind":null,"apiVersion":7"#,
+        r#""apiVersion":"v1""#,
+        r#""kind":"Pod","apiVersion":"""#,
+    ] {
+        let object = parse(&format!(r#"{{{meta},"metadata":{{"name":"a"}},"z":1,"b":2}}"#)).unwrap();
+        let expected = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"z":1,"b":2}"#;
+        assert_eq!(object.json().unwrap(), expected, "{meta}");
+    }
+}
+
+#[test]
+fn limits_hold_for_a_single_object() {
+    let limits = Limits { object_bytes: 100, depth: 3, labels: 1 };
+    let parse = |json: &str| Object::parse(&origin(), Bytes::copy_from_slice(json.as_bytes()), &limits);
+    assert!(parse(r#"{"metadata":{"name":"a","x":{}},"y":[[1]]}"#).is_ok());
+    for (json, reason) in [
+        (format!(r#"{{"metadata":{{"name":"a"}},"x":"{}"}}"#, "x".repeat(100)), "larger than 100 bytes"),
+        (r#"{"metadata":{"name":"a"},"x":[[[1]]]}"#.into(), "less nesting"),
+        (r#"{"metadata":{"name":"a","labels":{"a":"","b":""}}}"#.into(), "too many labels"),
+        (r#"{"metadata":{"name":"a","x":[[]]}}"#.into(), "less nesting"),
+    ] {
+        let unreadable = parse(&json).unwrap_err();
+        assert!(unreadable.reason.contains(reason), "{json}: {unreadable}");
+    }
+}
+
+#[test]
+fn what_nobody_reads_need_not_be_json() {
+    let object = parse(r#"{"metadata":{"name":"a","x":{y}},"spec":{"a":nonsense}}"#).unwrap();
+    assert_eq!(object.name(), "a");
+    assert!(object.view::<Value>().is_err());
+    assert!(parse(r#"{"metadata":{"name":"a"},"spec":nonsense}"#).is_err());
 }
 
 #[test]

@@ -14,7 +14,10 @@ fn check(selector: &str, matching: &[&[(&str, &str)]], other: &[&[(&str, &str)]]
     for pairs in matching {
         assert!(selector.matches(&labels(pairs)), "{selector} should match {pairs:?}");
         assert!(selector.matches(*pairs), "{selector} should match the slice {pairs:?}");
-        assert!(selector.matches(&crate::Labels::new(pairs.iter().copied())), "{selector} should match packed {pairs:?}");
+        assert!(
+            selector.matches(&crate::Labels::new(pairs.iter().copied())),
+            "{selector} should match packed {pairs:?}"
+        );
     }
     for pairs in other {
         assert!(!selector.matches(&labels(pairs)), "{selector} should not match {pairs:?}");

@@ -1,0 +1,194 @@
+use super::*;
+use crate::{
+    fixtures::{object, object_of, short_event},
+    indexer::Indexer,
+    scope::{Partitions, Scope},
+};
+
+mod model;
+
+fn added(object: AnyObject) -> (Event<Value>, Option<AnyObject>) {
+    (Event::Added { object, initial: false }, None)
+}
+
+fn updated(old: AnyObject, new: AnyObject) -> (Event<Value>, Option<AnyObject>) {
+    (Event::Updated { old: old.clone(), new }, Some(old))
+}
+
+/// The end of what was seen in state `old`, reported with its final state.
+fn deleted(old: AnyObject, last: AnyObject) -> (Event<Value>, Option<AnyObject>) {
+    (Event::Deleted(Deleted::Seen(last)), Some(old))
+}
+
+/// A backlog with room for one event, which is taken by another object.
+fn full() -> Backlog {
+    let mut backlog = Backlog::new(1);
+    push(&mut backlog, [added(object("ns/first", 1))]);
+    backlog
+}
+
+fn push(backlog: &mut Backlog, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) {
+    events.into_iter().for_each(|(event, seen)| backlog.push(event, seen));
+}
+
+fn drain(backlog: &mut Backlog) -> Vec<String> {
+    std::iter::from_fn(|| backlog.next()).map(|event| short_event(&event)).collect()
+}
+
+/// What comes out after the first event.
+fn net(events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) -> Vec<String> {
+    let mut backlog = full();
+    push(&mut backlog, events);
+    drain(&mut backlog).split_off(1)
+}
+
+fn snapshot(scope: &Scope, objects: impl IntoIterator<Item = AnyObject>) -> Arc<Snapshot> {
+    let indexer = Indexer::new(Partitions::of_scope(scope));
+    let mut store = indexer.begin();
+    for object in objects {
+        store.put(object);
+    }
+    store.publish()
+}
+
+#[test]
+fn up_to_the_bound_events_stay_as_they_are() {
+    let mut backlog = Backlog::new(4);
+    let [one, two, three] = [1, 2, 3].map(|version| object("ns/a", version));
+    let events = [
+        added(one.clone()),
+        updated(one, two.clone()),
+        updated(two.clone(), three.clone()),
+        deleted(three, two),
+    ];
+    push(&mut backlog, events);
+    assert_eq!((backlog.len(), backlog.coalesced()), (4, 0));
+    assert_eq!(drain(&mut backlog), ["+a@1", "~a@1>2", "~a@2>3", "-a@2"]);
+}
+
+#[test]
+fn unseen_and_present_is_an_add_of_the_latest() {
+    let [one, two] = [2, 3].map(|version| object("ns/a", version));
+    assert_eq!(net([added(one.clone()), updated(one, two)]), ["+a@3"]);
+}
+
+#[test]
+fn unseen_and_gone_is_nothing() {
+    let [one, end] = [2, 3].map(|version| object("ns/a", version));
+    assert!(net([added(one.clone()), deleted(one, end)]).is_empty());
+}
+
+#[test]
+fn seen_and_the_same_object_is_one_update() {
+    let [one, two, three] = [1, 2, 3].map(|version| object("ns/a", version));
+    assert_eq!(net([updated(one, two.clone()), updated(two, three)]), ["~a@1>3"]);
+}
+
+#[test]
+fn seen_and_gone_is_its_end() {
+    let [one, two, end] = [1, 2, 3].map(|version| object("ns/a", version));
+    assert_eq!(net([updated(one, two.clone()), deleted(two, end)]), ["-a@3"]);
+}
+
+#[test]
+fn seen_and_another_object_is_an_end_and_an_add() {
+    let [one, end] = [1, 2].map(|version| object_of("ns/a", "first", version));
+    let another = object_of("ns/a", "second", 3);
+    assert_eq!(
+        net([deleted(one.clone(), end), added(another.clone())]),
+        ["-a@2", "+a@3"],
+        "the end was seen"
+    );
+    let unseen = Event::Deleted(Deleted::unknown(one.clone()));
+    assert_eq!(net([(unseen, Some(one)), added(another)]), ["-a@1?", "+a@3"], "the end was not");
+}
+
+#[test]
+fn of_several_objects_of_one_name_only_the_seen_and_the_last_are_told() {
+    let first = object_of("ns/a", "first", 1);
+    let second = object_of("ns/a", "second", 3);
+    let third = object_of("ns/a", "third", 5);
+    let story = [
+        deleted(first.clone(), object_of("ns/a", "first", 2)),
+        added(second.clone()),
+        deleted(second, object_of("ns/a", "second", 4)),
+    ];
+    assert_eq!(net(story.clone()), ["-a@2"]);
+    assert_eq!(net(story.into_iter().chain([added(third)])), ["-a@2", "+a@5"]);
+}
+
+#[test]
+fn what_left_the_selection_and_came_back_is_an_update_from_what_was_seen() {
+    let [seen, left, back] = [1, 2, 3].map(|version| object("ns/a", version));
+    assert_eq!(net([deleted(seen, left), added(back)]), ["~a@1>3"]);
+}
+
+#[test]
+fn a_resync_of_what_is_waiting_anyway_adds_nothing() {
+    let [one, two] = [1, 2].map(|version| object("ns/a", version));
+    assert_eq!(net([updated(one, two.clone()), updated(two.clone(), two.clone())]), ["~a@1>2"]);
+    assert_eq!(net([updated(two.clone(), two)]), ["~a@2>2"]);
+}
+
+#[test]
+fn net_effects_come_in_the_order_in_which_objects_were_touched() {
+    let events = ["ns/c", "ns/a", "ns/b", "ns/a", "ns/c"].map(|key| added(object(key, 2)));
+    assert_eq!(net(events), ["+c@2", "+a@2", "+b@2"]);
+}
+
+#[test]
+fn coalescing_is_counted() {
+    let mut backlog = full();
+    let versions: Vec<_> = (1..=10).map(|version| object("ns/a", version)).collect();
+    push(&mut backlog, versions.windows(2).map(|pair| updated(pair[0].clone(), pair[1].clone())));
+    assert_eq!((backlog.len(), backlog.coalesced()), (2, 8));
+}
+
+#[test]
+fn after_the_overflow_everything_is_told_again() {
+    let mut backlog = full();
+    push(&mut backlog, [added(object("ns/a", 1))]);
+    assert_eq!(drain(&mut backlog).len(), 2);
+    push(&mut backlog, [added(object("ns/b", 2))]);
+    assert!(backlog.overflow.is_empty());
+    assert_eq!(drain(&mut backlog), ["+b@2"]);
+}
+
+#[test]
+fn a_walk_is_a_cursor_and_not_a_copy() {
+    let mut backlog = Backlog::new(1);
+    let snapshot = snapshot(&Scope::All, ["ns/b", "ns/a", "ns/c"].map(|key| object(key, 1)));
+    backlog.walk(Arc::clone(&snapshot), None);
+    assert_eq!((backlog.len(), Arc::strong_count(&snapshot)), (1, 2));
+    push(&mut backlog, [updated(object("ns/a", 1), object("ns/a", 2))]);
+    assert!(!backlog.is_walked());
+    assert_eq!(drain(&mut backlog), ["+a@1!", "+b@1!", "+c@1!", "~a@1>2"]);
+    assert_eq!((backlog.is_walked(), Arc::strong_count(&snapshot)), (true, 1));
+}
+
+#[test]
+fn a_walk_is_over_when_something_is_asked_for_after_its_last_object() {
+    let mut backlog = Backlog::new(1);
+    backlog.walk(snapshot(&Scope::All, [object("ns/a", 1)]), None);
+    assert!(backlog.next().is_some() && !backlog.is_walked(), "the handler may still be busy with it");
+    assert!(backlog.next().is_none() && backlog.is_walked());
+}
+
+#[test]
+fn a_walk_over_one_partition_leaves_out_the_others() {
+    let mut backlog = Backlog::new(1);
+    let scope = Scope::namespaces(["x", "y"]);
+    backlog.walk(snapshot(&scope, ["x/a", "y/b", "x/c"].map(|key| object(key, 1))), Some(0));
+    assert_eq!(drain(&mut backlog), ["+a@1!", "+c@1!"]);
+}
+
+#[test]
+fn cleared_it_holds_nothing() {
+    let mut backlog = full();
+    let snapshot = snapshot(&Scope::All, [object("ns/a", 1)]);
+    backlog.walk(Arc::clone(&snapshot), None);
+    push(&mut backlog, [added(object("ns/b", 1)), added(object("ns/b", 2))]);
+    backlog.clear();
+    assert_eq!((backlog.len(), backlog.is_walked(), Arc::strong_count(&snapshot)), (0, true, 1));
+    assert_eq!(backlog.coalesced(), 1, "what was counted stays");
+}

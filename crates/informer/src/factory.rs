@@ -1,0 +1,429 @@
+//! One informer for each resource, however often it is asked for.
+
+pub mod builtin;
+
+use crate::{
+    InformerBuilder, InformerError, KubeSource, Scope, SharedInformer, Stop, SyncError, Transform,
+    kind::{kind_of, kind_of_resource},
+    lister::Lister,
+    shared_informer::Core,
+    source::{ClientError, informer_client},
+    telemetry::ErrorHook,
+};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube_informer_wire::{Kind, ListWatch, Origin};
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// Shares informers: everybody who asks for the same resource gets the same watch and the same cache.
+///
+/// 1. What is shared is the resource with its scope, selectors and transform, not the type: a typed, a slim
+///    and a dynamic handle of one resource use one watch and one store.
+/// 2. Asking registers; [`start`](Self::start) starts what has not been started, again and again if need be.
+/// 3. [`synced`](Self::synced) waits for everything that was asked for, and says what it is that keeps it.
+/// 4. After [`shutdown`](Self::shutdown) nothing runs, and nothing is started any more.
+///
+/// Cloning gives another handle on the same factory.
+#[derive(Clone)]
+pub struct InformerFactory {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    connect: Connect,
+    defaults: InformerOptions,
+    configure: Option<Configure>,
+    /// Held while an informer is looked up or added, never over an `.await`.
+    registry: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    informers: Vec<Entry>,
+    shut_down: bool,
+}
+
+struct Entry {
+    kind: Kind,
+    options: InformerOptions,
+    core: Arc<Core>,
+}
+
+type Configure = Arc<dyn Fn(InformerBuilder) -> InformerBuilder + Send + Sync>;
+type MakeSource =
+    Arc<dyn Fn(&Arc<Origin>, &InformerOptions, Option<&str>) -> Arc<dyn ListWatch> + Send + Sync>;
+
+enum Connect {
+    Client(kube::Client),
+    Sources(MakeSource),
+}
+
+/// Which objects an informer covers, and how they are kept: what two askers must agree on to share one.
+#[derive(Debug, Clone, Default)]
+pub struct InformerOptions {
+    /// The namespaces.
+    pub scope: Scope,
+    /// A label selector, such as `app=cart`.
+    pub label_selector: Option<String>,
+    /// A field selector, such as `spec.nodeName=node-1`.
+    pub field_selector: Option<String>,
+    /// Only the metadata of the objects.
+    pub metadata_only: bool,
+    /// What is done to every object before it is kept.
+    pub transform: Transform,
+}
+
+impl InformerOptions {
+    fn is_same(&self, other: &Self) -> bool {
+        let plain = |options: &Self| {
+            (
+                options.scope.clone(),
+                options.label_selector.clone(),
+                options.field_selector.clone(),
+                options.metadata_only,
+            )
+        };
+        plain(self) == plain(other) && self.transform.is_same(&other.transform)
+    }
+}
+
+impl InformerFactory {
+    /// A factory with a client of its own, made for informers: HTTP/2 with pings, nothing retried behind their
+    /// back. This is the recommended door.
+    pub fn from_config(config: kube::Config) -> Result<Self, ClientError> {
+        Ok(Self::new(informer_client(config)?))
+    }
+
+    /// A factory on any client, without defaults.
+    pub fn new(client: kube::Client) -> Self {
+        Self::builder(client).build()
+    }
+
+    /// A factory on any client, with defaults of your own.
+    pub fn builder(client: kube::Client) -> FactoryBuilder {
+        FactoryBuilder::over(Connect::Client(client))
+    }
+
+    /// A factory on other sources than an API server: for tests.
+    pub fn from_sources(
+        source: impl Fn(&Arc<Origin>, &InformerOptions, Option<&str>) -> Arc<dyn ListWatch>
+        + Send
+        + Sync
+        + 'static,
+    ) -> FactoryBuilder {
+        FactoryBuilder::over(Connect::Sources(Arc::new(source)))
+    }
+
+    /// The informer of a kind.
+    pub fn of<K>(&self) -> SharedInformer<K>
+    where
+        K: kube::Resource<DynamicType = ()> + 'static,
+        K::Scope: 'static,
+    {
+        self.of_as::<K, K>()
+    }
+
+    /// The informer of a kind, its objects read as another type: usually a small struct of yours.
+    pub fn of_as<K, T: 'static>(&self) -> SharedInformer<T>
+    where
+        K: kube::Resource<DynamicType = ()>,
+        K::Scope: 'static,
+    {
+        self.of_with::<K, T>(|options| options)
+    }
+
+    /// The informer of a kind with other options than the factory's defaults.
+    ///
+    /// ```no_run
+    /// # use kube_informer::{InformerFactory, InformerOptions, Scope};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn example(factory: InformerFactory) {
+    /// let here = factory.of_with::<Pod, Pod>(|options| InformerOptions {
+    ///     field_selector: Some("spec.nodeName=node-1".into()),
+    ///     scope: Scope::namespace("shop"),
+    ///     ..options
+    /// });
+    /// # }
+    /// ```
+    pub fn of_with<K, T: 'static>(
+        &self,
+        options: impl FnOnce(InformerOptions) -> InformerOptions,
+    ) -> SharedInformer<T>
+    where
+        K: kube::Resource<DynamicType = ()>,
+        K::Scope: 'static,
+    {
+        let mut kind_options = options(self.shared.defaults.clone());
+        let kind = kind_of::<K>();
+        if !kind.namespaced {
+            kind_options.scope = Scope::All;
+        }
+        self.informer(kind, kind_options)
+    }
+
+    /// The informer of a resource known only at run time.
+    pub fn dynamic(&self, resource: &ApiResource) -> SharedInformer<DynamicObject> {
+        self.informer(kind_of_resource(resource), self.shared.defaults.clone())
+    }
+
+    /// The informer of a resource known only at run time, with other options than the factory's defaults.
+    pub fn dynamic_with<T: 'static>(
+        &self,
+        resource: &ApiResource,
+        options: impl FnOnce(InformerOptions) -> InformerOptions,
+    ) -> SharedInformer<T> {
+        self.informer(kind_of_resource(resource), options(self.shared.defaults.clone()))
+    }
+
+    /// An informer of the metadata of a kind: the server sends nothing else.
+    pub fn metadata<K>(&self) -> SharedInformer<PartialObjectMeta<K>>
+    where
+        K: kube::Resource<DynamicType = ()> + 'static,
+        K::Scope: 'static,
+    {
+        self.of_with::<K, _>(|options| InformerOptions { metadata_only: true, ..options })
+    }
+
+    /// Starts every informer that has been asked for and not been started.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(&self) {
+        let registry = self.registry();
+        if !registry.shut_down {
+            registry.informers.iter().for_each(|entry| entry.core.start());
+        }
+    }
+
+    /// Resolves when every informer that has been asked for has its first complete list. The error names those
+    /// that have not, and why.
+    pub async fn synced(&self, within: Duration) -> Result<(), SyncError> {
+        let cores = self.cores();
+        let all = async {
+            for core in &cores {
+                if !core.until(|snapshot| snapshot.is_filled()).await {
+                    return false;
+                }
+            }
+            true
+        };
+        match tokio::time::timeout(within, all).await {
+            Ok(true) => Ok(()),
+            _ => Err(SyncError { laggards: cores.iter().flat_map(|core| core.laggards()).collect() }),
+        }
+    }
+
+    /// Stops every informer; events on their way are dropped. When this resolves no handler is running, nor
+    /// will be.
+    pub async fn shutdown(&self) {
+        self.shutdown_with(Stop::Drop).await;
+    }
+
+    /// Stops every informer; events on their way are delivered or dropped, by choice.
+    pub async fn shutdown_with(&self, stop: Stop) {
+        self.registry().shut_down = true;
+        let cores = self.cores();
+        futures_util::future::join_all(cores.iter().map(|core| core.stop(stop))).await;
+    }
+
+    /// All informers that have been asked for.
+    pub fn informers(&self) -> Vec<SharedInformer<DynamicObject>> {
+        self.cores().into_iter().map(SharedInformer::from_core).collect()
+    }
+
+    fn informer<T: 'static>(&self, kind: Kind, options: InformerOptions) -> SharedInformer<T> {
+        let mut registry = self.registry();
+        // One that was stopped by itself is replaced.
+        registry.informers.retain(|entry| !entry.core.is_stopped());
+        let same = |entry: &&Entry| same_resource(&entry.kind, &kind) && entry.options.is_same(&options);
+        if let Some(entry) = registry.informers.iter().find(same) {
+            return SharedInformer::from_core(Arc::clone(&entry.core));
+        }
+        let informer = self.make::<T>(kind.clone(), &options);
+        registry.informers.push(Entry { kind, options, core: Arc::clone(&informer.core) });
+        informer
+    }
+
+    fn make<T: 'static>(&self, kind: Kind, options: &InformerOptions) -> SharedInformer<T> {
+        let origin = Arc::new(Origin::new(kind));
+        let mut builder = InformerBuilder::new(Arc::clone(&origin));
+        if let Some(configure) = &self.shared.configure {
+            builder = configure(builder);
+        }
+        builder
+            .scope(options.scope.clone())
+            .transform(options.transform.clone())
+            .build(|namespace| self.source(&origin, options, namespace))
+    }
+
+    fn source(
+        &self,
+        origin: &Arc<Origin>,
+        options: &InformerOptions,
+        namespace: Option<&str>,
+    ) -> Arc<dyn ListWatch> {
+        let client = match &self.shared.connect {
+            Connect::Client(client) => client.clone(),
+            Connect::Sources(source) => return source(origin, options, namespace),
+        };
+        let mut source = KubeSource::new(client, Arc::clone(origin), namespace);
+        if let Some(selector) = &options.label_selector {
+            source = source.labels(selector);
+        }
+        if let Some(selector) = &options.field_selector {
+            source = source.fields(selector);
+        }
+        if options.metadata_only {
+            source = source.metadata_only();
+        }
+        Arc::new(source)
+    }
+
+    fn cores(&self) -> Vec<Arc<Core>> {
+        self.registry().informers.iter().map(|entry| Arc::clone(&entry.core)).collect()
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether two kinds are one resource; what a dynamic asker does not know about it plays no part.
+fn same_resource(a: &Kind, b: &Kind) -> bool {
+    (&a.group, &a.version, &a.plural) == (&b.group, &b.version, &b.plural)
+}
+
+impl fmt::Debug for InformerFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.informers()).finish()
+    }
+}
+
+/// Defaults for the informers of a factory.
+#[must_use = "a factory exists only once it is built"]
+pub struct FactoryBuilder {
+    connect: Connect,
+    defaults: InformerOptions,
+    resync: Option<Duration>,
+    hook: Option<ErrorHook>,
+    configure: Option<Configure>,
+}
+
+impl FactoryBuilder {
+    fn over(connect: Connect) -> Self {
+        Self { connect, defaults: InformerOptions::default(), resync: None, hook: None, configure: None }
+    }
+
+    /// The namespaces of namespaced kinds; all by default.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.defaults.scope = scope;
+        self
+    }
+
+    /// One namespace for namespaced kinds.
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        self.scope(Scope::namespace(namespace))
+    }
+
+    /// A label selector for all kinds.
+    pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
+        self.defaults.label_selector = Some(selector.into());
+        self
+    }
+
+    /// A field selector for all kinds.
+    pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
+        self.defaults.field_selector = Some(selector.into());
+        self
+    }
+
+    /// What is done to every object before it is kept.
+    pub fn transform(mut self, transform: Transform) -> Self {
+        self.defaults.transform = transform;
+        self
+    }
+
+    /// How often handlers are told of every object although nothing changed; never by default.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
+        self
+    }
+
+    /// Called for every failure, wherever it happens. Must not block.
+    pub fn on_error(mut self, hook: impl Fn(&InformerError) + Send + Sync + 'static) -> Self {
+        self.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Anything else about the informers: bounds, page sizes, backoff.
+    pub fn configure(
+        mut self,
+        configure: impl Fn(InformerBuilder) -> InformerBuilder + Send + Sync + 'static,
+    ) -> Self {
+        self.configure = Some(Arc::new(configure));
+        self
+    }
+
+    /// The factory.
+    pub fn build(self) -> InformerFactory {
+        let Self { connect, defaults, resync, hook, configure } = self;
+        let configure: Configure = Arc::new(move |mut builder| {
+            if let Some(period) = resync {
+                builder = builder.resync(period);
+            }
+            if let Some(hook) = hook.clone() {
+                builder = builder.on_error(move |error| hook(error));
+            }
+            match &configure {
+                Some(configure) => configure(builder),
+                None => builder,
+            }
+        });
+        let registry = Mutex::new(Registry::default());
+        InformerFactory {
+            shared: Arc::new(Shared { connect, defaults, configure: Some(configure), registry }),
+        }
+    }
+}
+
+impl fmt::Debug for FactoryBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FactoryBuilder").field("defaults", &self.defaults).finish_non_exhaustive()
+    }
+}
+
+/// A built-in kind of a factory, on the way to its informer or its lister.
+pub struct InformerFor<K> {
+    factory: InformerFactory,
+    of: PhantomData<fn() -> K>,
+}
+
+impl<K> InformerFor<K>
+where
+    K: kube::Resource<DynamicType = ()> + 'static,
+    K::Scope: 'static,
+{
+    fn new(factory: &InformerFactory) -> Self {
+        Self { factory: factory.clone(), of: PhantomData }
+    }
+
+    /// The shared informer.
+    pub fn informer(&self) -> SharedInformer<K> {
+        self.factory.of()
+    }
+
+    /// Its lister.
+    pub fn lister(&self) -> Lister<K> {
+        self.informer().lister()
+    }
+}
+
+impl<K> fmt::Debug for InformerFor<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InformerFor({})", std::any::type_name::<K>())
+    }
+}

@@ -1,0 +1,294 @@
+//! One handler and its own backlog.
+
+use crate::{
+    backlog::Backlog,
+    delta::AnyObject,
+    handler::{Deliver, Event},
+    indexer::Snapshot,
+    scope::Partition,
+    telemetry::{ListenerMeters, Telemetry},
+};
+use serde_json::Value;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+
+/// A call that takes longer is reported.
+const SLOW_CALL: Duration = Duration::from_secs(1);
+/// Calls between two chances for other tasks.
+const CALLS_A_TURN: usize = 64;
+
+/// One handler of an informer: what it has still to hear, and how far it is.
+pub(crate) struct Listener {
+    name: Arc<str>,
+    /// Held while an event is put in or taken out, never while the handler runs.
+    state: Mutex<State>,
+    wake: Notify,
+    synced: watch::Sender<Sync>,
+    ended: watch::Sender<bool>,
+    meters: ListenerMeters,
+}
+
+struct State {
+    backlog: Backlog,
+    end: End,
+    /// The handler, until its task takes it. A stream has none: whoever reads it takes the events himself.
+    handler: Option<Deliver>,
+    /// Whether events are taken by a stream.
+    pulled: bool,
+    /// Whether the informer has its first complete list, and with it the last walk.
+    upstream_synced: bool,
+    /// Since when something has been waiting without a break.
+    behind_since: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum End {
+    Open,
+    /// What is queued is still delivered.
+    Draining,
+    /// Nothing more is delivered.
+    Closed,
+}
+
+/// Whether a handler has heard of everything that was there before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    Pending,
+    Done,
+    /// It ended before it was synced and never will be.
+    Never,
+}
+
+/// What comes next for a handler.
+pub(crate) enum Next {
+    Event(Event<Value>),
+    Wait,
+    End,
+}
+
+impl Listener {
+    pub(crate) fn new(name: Arc<str>, bound: usize, meters: ListenerMeters) -> Self {
+        let state = State {
+            backlog: Backlog::new(bound),
+            end: End::Open,
+            handler: None,
+            pulled: false,
+            upstream_synced: false,
+            behind_since: None,
+        };
+        let (synced, ended) = (watch::Sender::new(Sync::Pending), watch::Sender::new(false));
+        Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended, meters }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Sets the handler that a task is to call.
+    pub(crate) fn set_handler(&self, handler: Deliver) {
+        let mut state = self.lock();
+        let closed = state.end == End::Closed;
+        let unused = if closed { Some(handler) } else { state.handler.replace(handler) };
+        drop(state);
+        drop(unused);
+        if closed {
+            self.ended();
+        }
+    }
+
+    /// The handler, for the task that calls it; `None` if the listener has ended before.
+    pub(crate) fn take_handler(&self) -> Option<Deliver> {
+        self.lock().handler.take()
+    }
+
+    /// A stream takes the events.
+    pub(crate) fn set_pulled(&self) {
+        self.lock().pulled = true;
+    }
+
+    /// Queues events, each with the state before it.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) {
+        let mut state = self.lock();
+        if state.end == End::Open {
+            let coalesced = state.backlog.coalesced();
+            events.into_iter().for_each(|(event, seen)| state.backlog.push(event, seen));
+            self.meters.coalesced.increment(state.backlog.coalesced() - coalesced);
+            state.behind_since.get_or_insert_with(Instant::now);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Queues everything in a snapshot, or in one partition of it.
+    pub(crate) fn walk(&self, snapshot: Arc<Snapshot>, partition: Option<Partition>) {
+        let mut state = self.lock();
+        if state.end == End::Open {
+            state.backlog.walk(snapshot, partition);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// The informer has its first complete list, and this listener has been given it.
+    pub(crate) fn upstream_synced(&self) {
+        self.lock().upstream_synced = true;
+        self.wake.notify_one();
+    }
+
+    /// The next event. Asking for it says that the one before has been dealt with.
+    pub(crate) fn next(&self) -> Next {
+        let mut state = self.lock();
+        if state.end == End::Closed {
+            return Next::End;
+        }
+        let next = state.backlog.next();
+        if state.upstream_synced && state.backlog.is_walked() {
+            self.settle(Sync::Done);
+        }
+        let behind = state.behind_since.map_or(Duration::ZERO, |since| since.elapsed());
+        if next.is_none() {
+            state.behind_since = None;
+        }
+        self.meters.lag.set(if next.is_none() { 0.0 } else { behind.as_secs_f64() });
+        match next {
+            Some(event) => Next::Event(event),
+            None if state.end == End::Draining => Next::End,
+            None => Next::Wait,
+        }
+    }
+
+    /// Resolves when there may be something next.
+    pub(crate) async fn wait(&self) {
+        self.wake.notified().await;
+    }
+
+    /// No more events come in; what is queued is delivered or not.
+    pub(crate) fn close(&self, drain: bool) {
+        let mut state = self.lock();
+        let end = if drain { End::Draining } else { End::Closed };
+        if end > state.end {
+            state.end = end;
+        }
+        let mut idle = None;
+        if state.end == End::Closed {
+            state.backlog.clear();
+            idle = state.handler.take();
+        }
+        drop(state);
+        self.wake.notify_one();
+        if idle.is_some() {
+            // No task will ever call it, nor say that it ended.
+            drop(idle);
+            self.mark_ended();
+        }
+    }
+
+    /// The informer has stopped and its tasks have ended. What a stream has still to take, it may take.
+    pub(crate) fn stopped(&self) {
+        let state = self.lock();
+        let left_to_take = state.pulled && state.end == End::Draining;
+        drop(state);
+        if !left_to_take {
+            self.ended();
+        }
+    }
+
+    /// The last call has returned.
+    pub(crate) fn ended(&self) {
+        self.close(false);
+        self.mark_ended();
+    }
+
+    fn mark_ended(&self) {
+        self.settle(Sync::Never);
+        self.ended.send_replace(true);
+    }
+
+    /// Decides about being synced, once.
+    fn settle(&self, as_what: Sync) {
+        self.synced.send_if_modified(|sync| {
+            let pending = *sync == Sync::Pending;
+            if pending {
+                *sync = as_what;
+            }
+            pending
+        });
+    }
+
+    /// Becomes true once the handler is no longer running, nor will be.
+    pub(crate) fn has_ended(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
+    }
+
+    pub(crate) fn synced(&self) -> watch::Receiver<Sync> {
+        self.synced.subscribe()
+    }
+
+    /// Entries waiting, and events absorbed into others.
+    pub(crate) fn load(&self) -> (usize, u64) {
+        let state = self.lock();
+        (state.backlog.len(), state.backlog.coalesced())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says that the listener ended, however its task did.
+struct Ended(Arc<Listener>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
+}
+
+/// Calls a handler for every event until its listener ends.
+pub(crate) fn run(
+    listener: Arc<Listener>,
+    mut deliver: Deliver,
+    telemetry: Arc<Telemetry>,
+) -> impl Future<Output = ()> + Send {
+    // Made before the future is: a task that is aborted before it ever ran has ended too.
+    let ended = Ended(Arc::clone(&listener));
+    async move {
+        let mut calls = 0_usize;
+        loop {
+            match listener.next() {
+                Next::End => break,
+                Next::Wait => listener.wait().await,
+                Next::Event(event) => {
+                    call(&listener, &mut deliver, event, &telemetry);
+                    calls += 1;
+                    if calls.is_multiple_of(CALLS_A_TURN) {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        }
+        // The handler goes before its end is announced: whoever waits for that may rely on it.
+        drop(deliver);
+        drop(ended);
+    }
+}
+
+fn call(listener: &Listener, deliver: &mut Deliver, event: Event<Value>, telemetry: &Telemetry) {
+    let key = event.object().key().clone();
+    let start = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(|| deliver(event)));
+    let took = start.elapsed();
+    if result.is_err() {
+        telemetry.handler_panicked(listener.name(), &key);
+    }
+    if took >= SLOW_CALL {
+        telemetry.handler_slow(listener.name(), &key, took);
+    }
+}

@@ -1,0 +1,161 @@
+//! Reading the cache.
+
+use crate::indexer::{Index, Indexer, Snapshot};
+use kube_informer_wire::{LabelSelector, Object, ObjectKey, ResourceVersion};
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+/// Reads the cache of an informer. Cheap to clone; never talks to the server, never waits for the writer.
+///
+/// Every call answers from one consistent snapshot, in the order in which the server lists objects. Several
+/// questions that must fit together are asked of one [`snapshot`](Self::snapshot).
+pub struct Lister<T> {
+    indexer: Arc<Indexer>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Lister<T> {
+    pub(crate) fn new(indexer: Arc<Indexer>) -> Self {
+        Self { indexer, of: PhantomData }
+    }
+
+    /// What the cache holds now; it does not change any more.
+    pub fn snapshot(&self) -> CacheSnapshot<T> {
+        CacheSnapshot { snapshot: self.indexer.snapshot(), of: PhantomData }
+    }
+
+    /// One object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Object<T>> {
+        self.snapshot().get(key)
+    }
+
+    /// All objects.
+    pub fn list(&self) -> Vec<Object<T>> {
+        self.snapshot().iter().collect()
+    }
+
+    /// The objects of a namespace.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Object<T>> {
+        self.snapshot().in_namespace(namespace)
+    }
+
+    /// The objects whose labels match a selector.
+    ///
+    /// ```
+    /// # use kube_informer::{LabelSelector, Lister};
+    /// # fn example(lister: Lister<serde_json::Value>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let front: LabelSelector = "app=cart,tier in (front, edge)".parse()?;
+    /// let pods = lister.matching(&front);
+    /// # Ok(()) }
+    /// ```
+    pub fn matching(&self, selector: &LabelSelector) -> Vec<Object<T>> {
+        self.snapshot().matching(selector)
+    }
+
+    /// The objects that an index files under a value.
+    ///
+    /// # Panics
+    /// If the index was made by another informer.
+    pub fn by<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>, value: &V) -> Vec<Object<T>> {
+        self.snapshot().by(index, value)
+    }
+
+    /// The distinct values of an index, in order.
+    ///
+    /// # Panics
+    /// If the index was made by another informer.
+    pub fn values<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>) -> Vec<V> {
+        self.snapshot().values(index)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.indexer.snapshot().len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T> Clone for Lister<T> {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.indexer))
+    }
+}
+
+impl<T> fmt::Debug for Lister<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lister({} objects)", self.len())
+    }
+}
+
+/// One consistent state of a cache.
+pub struct CacheSnapshot<T> {
+    snapshot: Arc<Snapshot>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> CacheSnapshot<T> {
+    /// One object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Object<T>> {
+        self.snapshot.get(key).map(Object::cast)
+    }
+
+    /// All objects in the server's order.
+    pub fn iter(&self) -> impl Iterator<Item = Object<T>> {
+        self.snapshot.objects().map(Object::cast)
+    }
+
+    /// The objects of a namespace.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Object<T>> {
+        self.snapshot.namespace(namespace).map(Object::cast).collect()
+    }
+
+    /// The objects whose labels match a selector.
+    pub fn matching(&self, selector: &LabelSelector) -> Vec<Object<T>> {
+        self.snapshot.objects().filter(|object| selector.matches(object.labels())).map(Object::cast).collect()
+    }
+
+    /// The objects that an index files under a value.
+    ///
+    /// # Panics
+    /// If the index was made by another informer.
+    pub fn by<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>, value: &V) -> Vec<Object<T>> {
+        let index = self.snapshot.index::<V>(index.id).expect("the index belongs to this informer");
+        index.get(value).map(Object::cast).collect()
+    }
+
+    /// The distinct values of an index, in order.
+    ///
+    /// # Panics
+    /// If the index was made by another informer.
+    pub fn values<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>) -> Vec<V> {
+        self.snapshot.index::<V>(index.id).expect("the index belongs to this informer").values()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.snapshot.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The version this state shows; `None` before the first list, and for an informer of several namespaces
+    /// (each has its own, see [`namespace_version`](Self::namespace_version)).
+    pub fn resource_version(&self) -> Option<ResourceVersion> {
+        match self.snapshot.partitions().len() {
+            1 => self.snapshot.position(0).cloned(),
+            _ => None,
+        }
+    }
+
+    /// The version that objects of a namespace are shown at.
+    pub fn namespace_version(&self, namespace: &str) -> Option<ResourceVersion> {
+        let partition = self.snapshot.partitions().of_namespace(Some(namespace))?;
+        self.snapshot.position(partition).cloned()
+    }
+}

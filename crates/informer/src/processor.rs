@@ -1,0 +1,127 @@
+//! Fan-out: every handler gets every change.
+
+use crate::{
+    delta::AnyObject,
+    handler::Event,
+    indexer::Snapshot,
+    listener::Listener,
+    resync::{CheckPeriod, Due},
+    scope::Partition,
+};
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// Names one listener of a processor.
+pub(crate) type ListenerId = u64;
+
+/// The listeners of one informer.
+///
+/// Whoever holds the processor's lock holds up the pipeline between two batches: joining, leaving, resync
+/// ticks and new indexes happen there, never between a store write and its fan-out.
+pub(crate) struct Processor {
+    /// In the order in which they joined.
+    listeners: Vec<Entry>,
+    check: CheckPeriod,
+    next_id: ListenerId,
+    filled: bool,
+}
+
+struct Entry {
+    id: ListenerId,
+    listener: Arc<Listener>,
+    due: Due,
+    /// Whether the resync that is on its way is for this listener.
+    syncing: bool,
+}
+
+/// A change on its way to the listeners.
+#[derive(Debug, Clone)]
+pub(crate) enum Notification {
+    /// For everybody. The state before it, if there was one.
+    Change(Event<Value>, Option<AnyObject>),
+    /// For those that a resync is due for.
+    Sync(AnyObject),
+}
+
+impl Processor {
+    pub(crate) fn new(resync: Duration) -> Self {
+        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, filled: false }
+    }
+
+    /// The informer starts: resync periods are settled.
+    pub(crate) fn start(&mut self) {
+        self.check.start();
+    }
+
+    /// How often to look whether a resync is due.
+    pub(crate) fn check_period(&self) -> Option<Duration> {
+        self.check.get()
+    }
+
+    /// A listener joins. It gets what the store holds now, and everything that happens from now on.
+    pub(crate) fn join(
+        &mut self,
+        listener: Arc<Listener>,
+        resync: Duration,
+        snapshot: &Arc<Snapshot>,
+        now: Instant,
+    ) -> ListenerId {
+        if snapshot.len() > 0 {
+            listener.walk(Arc::clone(snapshot), None);
+        }
+        if self.filled {
+            listener.upstream_synced();
+        }
+        let asked = self.check.request(resync);
+        let due = Due::new(asked, &self.check, now);
+        let id = self.next_id;
+        self.next_id += 1;
+        self.listeners.push(Entry { id, listener, due, syncing: false });
+        id
+    }
+
+    /// A listener leaves: it hears of nothing that happens from now on.
+    pub(crate) fn leave(&mut self, id: ListenerId) -> Option<Arc<Listener>> {
+        let at = self.listeners.iter().position(|entry| entry.id == id)?;
+        Some(self.listeners.remove(at).listener)
+    }
+
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = &Arc<Listener>> {
+        self.listeners.iter().map(|entry| &entry.listener)
+    }
+
+    /// Marks the listeners that are due. Returns whether there are any.
+    pub(crate) fn tick(&mut self, now: Instant) -> bool {
+        for entry in &mut self.listeners {
+            entry.syncing = entry.due.take(&self.check, now);
+        }
+        self.listeners.iter().any(|entry| entry.syncing)
+    }
+
+    /// Hands out the changes of one batch.
+    pub(crate) fn distribute(&self, notifications: &[Notification]) {
+        if notifications.is_empty() {
+            return;
+        }
+        for entry in &self.listeners {
+            entry.listener.push(notifications.iter().filter_map(|notification| match notification {
+                Notification::Change(event, seen) => Some((event.clone(), seen.clone())),
+                Notification::Sync(object) => entry.syncing.then(|| {
+                    (Event::Updated { old: object.clone(), new: object.clone() }, Some(object.clone()))
+                }),
+            }));
+        }
+    }
+
+    /// A partition has its first list: everybody gets it.
+    pub(crate) fn fill(&mut self, partition: Partition, snapshot: &Arc<Snapshot>) {
+        self.filled = snapshot.is_filled();
+        for entry in &self.listeners {
+            entry.listener.walk(Arc::clone(snapshot), Some(partition));
+            if self.filled {
+                entry.listener.upstream_synced();
+            }
+        }
+    }
+}

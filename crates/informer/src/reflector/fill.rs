@@ -1,0 +1,180 @@
+//! Getting the whole collection: by stream or by pages.
+
+use super::{GRACE, HEADERS, InformerError, Input, OpenStream, Reflector};
+use crate::{
+    delta_fifo::{Compare, Staged},
+    reflector::machine::Failure,
+    status::InformerStatus,
+};
+use futures_util::StreamExt;
+use kube_informer_wire::{
+    ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Object, Unreadable, WatchEvent, WatchOptions,
+};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// A streaming list that says nothing for this long will not say anything.
+const SILENCE: Duration = Duration::from_secs(15);
+/// A streaming list may take longer than this only while it is still gaining objects.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Objects between two reports of how far a fill is.
+const REPORT_EVERY: usize = 256;
+
+impl Reflector {
+    /// Stages a streaming list until the server says it is complete.
+    pub(super) async fn stream_list(&mut self, options: WatchOptions) -> Input {
+        self.begin_fill();
+        self.telemetry.watching();
+        let mut stream = match self.open(options).await {
+            Ok(stream) => stream,
+            Err(error) => return self.watch_failed(error),
+        };
+        let mut gained = Instant::now();
+        loop {
+            let size = self.staged.len();
+            let event = match timeout(SILENCE, stream.events.next()).await {
+                Err(_) => return Input::StreamStalled,
+                Ok(None) => {
+                    return Input::Ended { lived: stream.opened.elapsed(), progress: stream.progress };
+                }
+                Ok(Some(Err(error))) => return self.watch_failed(error),
+                Ok(Some(Ok(event))) => event,
+            };
+            if let Some(end) = self.stage_event(event, &mut stream) {
+                return end;
+            }
+            if self.staged.len() > size {
+                gained = Instant::now();
+                self.report_fill(None);
+            } else if stream.opened.elapsed() >= LONGEST && gained.elapsed() >= SILENCE {
+                return Input::StreamStalled;
+            }
+        }
+    }
+
+    /// Stages one event of a streaming list; returns what ends it.
+    fn stage_event(&mut self, event: WatchEvent, stream: &mut OpenStream) -> Option<Input> {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => self.stage(object),
+            WatchEvent::Deleted(object) => self.staged.remove(object.key()),
+            WatchEvent::Unreadable(unreadable) => self.stage_unreadable(unreadable),
+            WatchEvent::Error(status) => {
+                let failure = Failure::in_stream(&status);
+                let error = ListWatchError::api(status, "in the streaming list");
+                self.note_failure(failure.class, &error);
+                self.telemetry.failed(&InformerError::Watch(error));
+                return Some(Input::Failed(failure));
+            }
+            WatchEvent::Bookmark(bookmark) if bookmark.initial_events_end => {
+                stream.progress = true;
+                stream.positioned = true;
+                let events = std::mem::replace(&mut stream.events, futures_util::stream::empty().boxed());
+                self.stream = Some(OpenStream { events, ..*stream });
+                return Some(Input::StreamComplete(bookmark.resource_version));
+            }
+            WatchEvent::Bookmark(_) => {}
+        }
+        None
+    }
+
+    /// Stages one page of a list.
+    pub(super) async fn list_page(&mut self, options: ListOptions, fresh: bool) -> Input {
+        if fresh {
+            self.begin_fill();
+        }
+        self.telemetry.listing();
+        match self.stage_page(options).await {
+            Ok(meta) => Input::Page { version: meta.resource_version, continue_token: meta.continue_token },
+            Err(error) => {
+                let failure = Failure::of(&error);
+                self.note_failure(failure.class, &error);
+                self.telemetry.failed(&InformerError::List(error));
+                Input::Failed(failure)
+            }
+        }
+    }
+
+    async fn stage_page(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
+        let opening = timeout(HEADERS, self.source.list(options));
+        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
+        let mut whole = ListMeta::default();
+        loop {
+            let part = timeout(LONGEST + GRACE, parts.next()).await;
+            match part.map_err(|_| self.silent("part of the list", LONGEST + GRACE))? {
+                None => return Ok(whole),
+                Some(part) => match part? {
+                    ListPart::Item(object) => {
+                        self.stage(object);
+                        self.report_fill(whole.remaining);
+                    }
+                    ListPart::Unreadable(unreadable) => self.stage_unreadable(unreadable),
+                    ListPart::Meta(meta) => merge(&mut whole, meta),
+                },
+            }
+        }
+    }
+
+    /// The metadata of a list, its items left unread.
+    pub(super) async fn list_meta(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
+        self.telemetry.listing();
+        let opening = timeout(HEADERS, self.source.list(options));
+        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
+        let mut whole = ListMeta::default();
+        loop {
+            let part = timeout(GRACE, parts.next()).await;
+            match part.map_err(|_| self.silent("part of the list", GRACE))? {
+                None => return Ok(whole),
+                Some(part) => {
+                    if let ListPart::Meta(meta) = part? {
+                        merge(&mut whole, meta);
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin_fill(&mut self) {
+        self.telemetry.filling(self.reason);
+        self.stream = None;
+        self.staged = Staged::default();
+        if !self.indexer.snapshot().is_partition_filled(self.partition) && self.failure.is_none() {
+            self.set_status(InformerStatus::Syncing { so_far: 0, of: None });
+        }
+    }
+
+    /// Takes in one listed object: what is known costs nothing but a note that the list has it.
+    fn stage(&mut self, object: Object<Value>) {
+        let compare = self.machine.compare();
+        if compare == Compare::Version && self.queue.is_known(&object, compare, &*self.indexer) {
+            return self.staged.note(&object);
+        }
+        let object = self.transform.apply(object, &self.telemetry);
+        if self.queue.is_known(&object, compare, &*self.indexer) {
+            return self.staged.note(&object);
+        }
+        self.staged.insert(object.pack(&self.packer));
+    }
+
+    fn stage_unreadable(&mut self, unreadable: Unreadable) {
+        self.staged.unreadable();
+        self.telemetry.quarantined(unreadable);
+    }
+
+    fn report_fill(&self, remaining: Option<u64>) {
+        let size = self.staged.len();
+        if size % REPORT_EVERY == 1 && !self.indexer.snapshot().is_partition_filled(self.partition) {
+            let so_far = size as u64;
+            self.set_status(InformerStatus::Syncing {
+                so_far,
+                of: remaining.map(|remaining| so_far + remaining),
+            });
+        }
+    }
+}
+
+fn merge(whole: &mut ListMeta, part: ListMeta) {
+    whole.resource_version = part.resource_version.or(whole.resource_version.take());
+    whole.continue_token = part.continue_token.or(whole.continue_token.take());
+    whole.remaining = part.remaining.or(whole.remaining);
+}

@@ -1,0 +1,485 @@
+//! What a reflector does next: a state machine without any I/O.
+
+use super::backoff::Backoff;
+use crate::delta_fifo::Compare;
+use kube_informer_wire::{ListOptions, ListWatchError, ResourceVersion, Status, VersionMatch, WatchOptions};
+use std::time::Duration;
+
+/// Page size where nobody asked for another one.
+const PAGE: u32 = 500;
+/// A watch that ends sooner than this, without an event, does not count as one.
+const SHORT_WATCH: Duration = Duration::from_secs(1);
+/// A watch that lived this long is a success even if nothing happened.
+const HEALTHY_WATCH: Duration = Duration::from_secs(10);
+/// Failures of the watch in a row before the collection is listed again.
+const WATCH_TRIES: u32 = 3;
+/// Streaming lists that may end early, in a row, before a list is tried instead.
+const STREAM_TRIES: u32 = 3;
+
+/// How a reflector is set up.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Page size; `None` leaves it to the rules of client-go.
+    pub(crate) page_size: Option<u32>,
+    /// Whether to try a streaming list.
+    pub(crate) streaming: bool,
+    /// Watches are asked to last between this and twice this.
+    pub(crate) min_watch: Duration,
+    pub(crate) backoff: Backoff,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            page_size: None,
+            streaming: true,
+            min_watch: Duration::from_secs(300),
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+/// What the driver is to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Command {
+    /// Open a streaming list, dropping whatever was staged, and stage until it says it is complete.
+    Stream(WatchOptions),
+    /// Fetch a page and stage it. `fresh` drops what was staged before.
+    List { options: ListOptions, fresh: bool },
+    /// What is staged is the collection at this version.
+    Commit(ResourceVersion),
+    /// Open a watch and follow it.
+    Watch(WatchOptions),
+    /// Go on with the stream that is open.
+    Follow,
+    /// Ask whether the server has come as far as the open watch presumes, and nothing else.
+    Probe(ListOptions),
+    /// Close everything and wait.
+    Wait(Duration),
+}
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub(crate) enum Input {
+    Begin,
+    /// A request was refused or broke off.
+    Failed(Failure),
+    /// A page is staged.
+    Page {
+        version: Option<ResourceVersion>,
+        continue_token: Option<String>,
+    },
+    /// The streaming list is complete.
+    StreamComplete(ResourceVersion),
+    /// The streaming list does not get anywhere.
+    StreamStalled,
+    Committed,
+    /// The server closed the stream.
+    Ended {
+        lived: Duration,
+        progress: bool,
+    },
+    /// The stream shows something that only a list can settle.
+    Doubtful,
+    /// Nothing has come for long since the watch was opened: perhaps the server is not where we think it is.
+    Quiet,
+    /// How far the server is.
+    Probed(Option<ResourceVersion>),
+    Waited,
+}
+
+/// A failure, as far as the next step depends on it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) class: Class,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+/// Kinds of failure that are treated differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The version or page is no longer kept.
+    Expired,
+    /// The version lies in the server's future.
+    TooLarge,
+    /// Nobody listens, or the server asks to slow down: it is not about us.
+    Busy,
+    /// The connection, not the server, failed.
+    Transport,
+    /// 401, 403.
+    Denied,
+    /// 404.
+    Absent,
+    /// The server does not know what is asked of it.
+    Invalid,
+    /// Anything else the server says.
+    Server,
+    /// The server said it in the middle of a stream.
+    InStream,
+    /// What came is not what the protocol asks for.
+    Protocol,
+}
+
+impl Failure {
+    pub(crate) fn of(error: &ListWatchError) -> Self {
+        let class = match error {
+            ListWatchError::Api { status, .. } => Class::of_status(status, Class::Server),
+            ListWatchError::Connect { refused: true, .. } => Class::Busy,
+            ListWatchError::Connect { .. }
+            | ListWatchError::Broken { .. }
+            | ListWatchError::Silent { .. } => Class::Transport,
+            ListWatchError::NotJson { .. } | ListWatchError::Malformed { .. } => Class::Protocol,
+        };
+        Self { class, retry_after: error.retry_after() }
+    }
+
+    /// A failure that came as an ERROR event.
+    pub(crate) fn in_stream(status: &Status) -> Self {
+        Self { class: Class::of_status(status, Class::InStream), retry_after: status.retry_after() }
+    }
+}
+
+impl Class {
+    fn of_status(status: &Status, otherwise: Class) -> Self {
+        match status.code {
+            _ if status.is_expired() => Self::Expired,
+            _ if status.is_version_too_large() => Self::TooLarge,
+            429 => Self::Busy,
+            401 | 403 => Self::Denied,
+            404 => Self::Absent,
+            400 | 405 | 406 | 415 | 422 => Self::Invalid,
+            _ => otherwise,
+        }
+    }
+}
+
+/// Decides what a reflector does next: [`step`](Self::step) is all there is.
+///
+/// The versions it asks for are client-go's: the newest state first (or, by page, whatever a cache has), then
+/// never anything older than what it has seen, unless the server cannot serve that.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    settings: Settings,
+    phase: Phase,
+    /// How far the collection has been seen: everything up to here.
+    position: Option<ResourceVersion>,
+    /// The server cannot serve `position`: ask for the newest state.
+    unavailable: bool,
+    /// A list from a cache came in pages, a sign of a server without cache: always page.
+    paginated: bool,
+    /// Whether streaming lists work here; once refused, never tried again.
+    streaming: bool,
+    early_ends: u32,
+    watch_failures: u32,
+    backoff: Backoff,
+    compare: Compare,
+    /// The position that doubt arose at last: it is settled once, not for ever.
+    settled: Option<Option<ResourceVersion>>,
+    rng: fastrand::Rng,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    Idle,
+    Streaming,
+    Listing {
+        /// The first request, which a list that expired half-way falls back to.
+        first: ListOptions,
+        pages: u32,
+        full: bool,
+    },
+    /// Committing, then following the stream (true) or opening a watch (false).
+    Committing {
+        version: ResourceVersion,
+        stream: bool,
+    },
+    Watching,
+    Probing,
+    Waiting(Then),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Fill,
+    /// Fill by list, because the streaming list failed.
+    List,
+    Watch,
+}
+
+impl Machine {
+    pub(crate) fn new(settings: Settings, rng: fastrand::Rng) -> Self {
+        Self {
+            phase: Phase::Idle,
+            position: None,
+            unavailable: false,
+            paginated: false,
+            streaming: settings.streaming,
+            early_ends: 0,
+            watch_failures: 0,
+            backoff: settings.backoff.clone(),
+            compare: Compare::Version,
+            settled: None,
+            settings,
+            rng,
+        }
+    }
+
+    /// How far the collection has been seen.
+    pub(crate) fn position(&self) -> Option<&ResourceVersion> {
+        self.position.as_ref()
+    }
+
+    /// How listed objects are to be compared with what is known.
+    pub(crate) fn compare(&self) -> Compare {
+        self.compare
+    }
+
+    /// The stream delivered something; `position` is how far it has come with that, if it says so.
+    pub(crate) fn progress(&mut self, position: Option<ResourceVersion>) {
+        self.backoff.rewind();
+        self.watch_failures = 0;
+        if let Some(position) = position {
+            self.position = Some(position);
+        }
+    }
+
+    /// Something in the stream cannot be trusted or read. True: list again and see. False: that has been done
+    /// at this position, go on without it.
+    pub(crate) fn doubt(&mut self, at: Option<ResourceVersion>) -> bool {
+        let at = at.or_else(|| self.position.clone());
+        self.settled.replace(at.clone()) != Some(at)
+    }
+
+    /// What to do next.
+    pub(crate) fn step(&mut self, input: Input) -> Command {
+        match (std::mem::replace(&mut self.phase, Phase::Idle), input) {
+            (Phase::Waiting(Then::Watch), Input::Waited) => self.watch(),
+            (Phase::Waiting(Then::List), Input::Waited) => self.list(),
+            (Phase::Streaming, Input::StreamComplete(version)) => self.complete(version, true),
+            (Phase::Streaming, Input::StreamStalled) => {
+                self.streaming = false;
+                self.list()
+            }
+            (Phase::Streaming, Input::Failed(failure)) => self.streaming_failed(&failure),
+            (Phase::Streaming, Input::Ended { .. }) => {
+                self.early_ends += 1;
+                let then = if self.early_ends.is_multiple_of(STREAM_TRIES) { Then::List } else { Then::Fill };
+                self.wait(None, then)
+            }
+            (Phase::Listing { first, pages, full }, Input::Page { version, continue_token }) => {
+                self.page_done(first, pages, full, version, continue_token)
+            }
+            (Phase::Listing { first, pages, full }, Input::Failed(failure)) => {
+                self.list_failed(first, pages, full, &failure)
+            }
+            (Phase::Committing { version, stream }, Input::Committed) => self.committed(version, stream),
+            (Phase::Watching, Input::Failed(failure)) => self.watch_failed(&failure),
+            (Phase::Watching, Input::Ended { lived, progress }) => self.watch_ended(lived, progress),
+            (Phase::Watching, Input::Doubtful) => {
+                self.unavailable = true;
+                self.wait(None, Then::Fill)
+            }
+            (Phase::Watching, Input::Quiet) => self.probe(),
+            (Phase::Probing, Input::Probed(version)) => self.probed(version),
+            (Phase::Probing, Input::Failed(failure)) => self.probe_failed(&failure),
+            // Begin, and whatever does not fit the phase: start over, which is always right.
+            _ => self.fill(),
+        }
+    }
+
+    fn fill(&mut self) -> Command {
+        if self.streaming { self.stream() } else { self.list() }
+    }
+
+    fn stream(&mut self) -> Command {
+        self.phase = Phase::Streaming;
+        Command::Stream(WatchOptions {
+            resource_version: self.lower_bound(),
+            version_match: Some(VersionMatch::NotOlderThan),
+            send_initial_events: Some(true),
+            ..self.watch_options()
+        })
+    }
+
+    /// Never ask for less than has been seen, unless the server cannot serve that.
+    fn lower_bound(&self) -> Option<String> {
+        self.position.as_ref().filter(|_| !self.unavailable).map(ToString::to_string)
+    }
+
+    fn list(&mut self) -> Command {
+        let version = match (&self.position, self.unavailable) {
+            (_, true) => None,
+            (Some(position), false) => Some(position.to_string()),
+            (None, false) => Some("0".to_owned()),
+        };
+        let automatic = if self.paginated || self.position.is_none() { Some(PAGE) } else { None };
+        let limit = self.settings.page_size.or(automatic);
+        self.list_from(ListOptions { resource_version: version, limit, ..ListOptions::default() }, false)
+    }
+
+    fn list_from(&mut self, options: ListOptions, full: bool) -> Command {
+        self.phase = Phase::Listing { first: options.clone(), pages: 0, full };
+        Command::List { options, fresh: true }
+    }
+
+    fn page_done(
+        &mut self,
+        first: ListOptions,
+        pages: u32,
+        full: bool,
+        version: Option<ResourceVersion>,
+        continue_token: Option<String>,
+    ) -> Command {
+        let Some(token) = continue_token.filter(|token| !token.is_empty()) else {
+            self.paginated |= pages > 0 && first.resource_version.as_deref() == Some("0");
+            return self.complete(version.unwrap_or_else(ResourceVersion::unset), false);
+        };
+        // A server refuses a version together with a continue token, which has its own.
+        let options = ListOptions {
+            continue_token: Some(token),
+            resource_version: None,
+            version_match: None,
+            ..first.clone()
+        };
+        self.phase = Phase::Listing { first, pages: pages + 1, full };
+        Command::List { options, fresh: false }
+    }
+
+    fn complete(&mut self, version: ResourceVersion, stream: bool) -> Command {
+        let went_back = self.position.as_ref().is_some_and(|position| version.is_older_than(position));
+        if went_back && self.compare == Compare::Version {
+            // Another history: the same version no longer means the same content. What was dropped on arrival
+            // as known may not be, so the list is taken once more.
+            self.compare = Compare::Content;
+            self.unavailable = true;
+            return self.fill();
+        }
+        self.phase = Phase::Committing { version: version.clone(), stream };
+        Command::Commit(version)
+    }
+
+    fn committed(&mut self, version: ResourceVersion, stream: bool) -> Command {
+        self.position = (!version.is_unset()).then_some(version);
+        self.unavailable = false;
+        self.compare = Compare::Version;
+        self.early_ends = 0;
+        if stream { self.follow() } else { self.watch() }
+    }
+
+    fn watch(&mut self) -> Command {
+        self.phase = Phase::Watching;
+        let resource_version = self.position.as_ref().map(ToString::to_string);
+        Command::Watch(WatchOptions { resource_version, ..self.watch_options() })
+    }
+
+    fn watch_options(&mut self) -> WatchOptions {
+        let min = self.settings.min_watch.as_secs();
+        let timeout = Duration::from_secs(self.rng.u64(min..=2 * min));
+        WatchOptions { allow_bookmarks: true, timeout: Some(timeout), ..WatchOptions::default() }
+    }
+
+    fn streaming_failed(&mut self, failure: &Failure) -> Command {
+        match failure.class {
+            Class::Busy | Class::Transport => self.wait(failure.retry_after, Then::Fill),
+            Class::Expired | Class::TooLarge if !self.unavailable => {
+                self.unavailable = true;
+                self.fill()
+            }
+            Class::Invalid => {
+                self.streaming = false;
+                self.list()
+            }
+            _ => self.list(),
+        }
+    }
+
+    fn list_failed(&mut self, first: ListOptions, pages: u32, full: bool, failure: &Failure) -> Command {
+        match failure.class {
+            // The rest of the pages is gone: one list without pages, at the version the first page was asked for.
+            Class::Expired if pages > 0 && !full => {
+                self.list_from(ListOptions { limit: None, ..first }, true)
+            }
+            Class::Expired | Class::TooLarge if !self.unavailable => {
+                self.unavailable = true;
+                self.list_from(ListOptions { resource_version: None, ..first }, full)
+            }
+            _ => self.wait(failure.retry_after, Then::Fill),
+        }
+    }
+
+    fn watch_failed(&mut self, failure: &Failure) -> Command {
+        self.watch_failures += 1;
+        let then = match failure.class {
+            // A broken connection says nothing about what is kept: however long it lasts, there is no need to
+            // list again, and many clients that all do would break the server that comes back.
+            Class::Busy | Class::Transport => Then::Watch,
+            Class::Server if !self.watch_failures.is_multiple_of(WATCH_TRIES) => Then::Watch,
+            Class::TooLarge => {
+                self.unavailable = true;
+                Then::Fill
+            }
+            _ => Then::Fill,
+        };
+        self.wait(failure.retry_after, then)
+    }
+
+    fn watch_ended(&mut self, lived: Duration, progress: bool) -> Command {
+        if lived >= HEALTHY_WATCH {
+            self.progress(None);
+        }
+        if progress || lived >= SHORT_WATCH {
+            return self.watch();
+        }
+        self.watch_failures += 1;
+        let then = if self.watch_failures.is_multiple_of(WATCH_TRIES) { Then::Fill } else { Then::Watch };
+        self.wait(None, then)
+    }
+
+    /// A watch from a version in the server's future is accepted and stays silent until the server gets there:
+    /// after a restore from a backup it would hide everything that happens until then.
+    fn probe(&mut self) -> Command {
+        let Some(position) = &self.position else { return self.follow() };
+        let resource_version = Some(position.to_string());
+        self.phase = Phase::Probing;
+        Command::Probe(ListOptions {
+            resource_version,
+            version_match: Some(VersionMatch::NotOlderThan),
+            limit: Some(1),
+            ..ListOptions::default()
+        })
+    }
+
+    fn probed(&mut self, version: Option<ResourceVersion>) -> Command {
+        let behind =
+            self.position.as_ref().zip(version).is_some_and(|(position, now)| now.is_older_than(position));
+        if behind {
+            self.unavailable = true;
+            return self.fill();
+        }
+        self.follow()
+    }
+
+    fn probe_failed(&mut self, failure: &Failure) -> Command {
+        match failure.class {
+            Class::TooLarge | Class::Expired => {
+                self.unavailable = true;
+                self.fill()
+            }
+            // It says nothing about the watch, which will find out for itself.
+            _ => self.follow(),
+        }
+    }
+
+    fn follow(&mut self) -> Command {
+        self.phase = Phase::Watching;
+        Command::Follow
+    }
+
+    fn wait(&mut self, asked: Option<Duration>, then: Then) -> Command {
+        self.phase = Phase::Waiting(then);
+        Command::Wait(self.backoff.next(asked, &mut self.rng))
+    }
+}
+
+#[cfg(test)]
+mod tests;

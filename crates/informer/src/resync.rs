@@ -1,0 +1,127 @@
+//! When which handler gets everything once more.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Handlers cannot ask for less.
+const MIN_PERIOD: Duration = Duration::from_secs(1);
+
+/// How often an informer looks whether a handler is due: client-go's arithmetic.
+///
+/// 1. An informer that was made without a period never resyncs, whatever its handlers ask for.
+/// 2. Before the start, a handler that asks for less than the others makes the informer look more often; after
+///    it, such a handler gets the period the informer has.
+/// 3. A handler's period is in effect a multiple of the informer's, rounded up.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckPeriod {
+    period: Duration,
+    started: bool,
+}
+
+impl CheckPeriod {
+    pub(crate) fn new(period: Duration) -> Self {
+        Self { period, started: false }
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.started = true;
+    }
+
+    /// How often to look; `None` is never.
+    pub(crate) fn get(&self) -> Option<Duration> {
+        (!self.period.is_zero()).then_some(self.period)
+    }
+
+    /// A handler asks for a period; zero is none.
+    pub(crate) fn request(&mut self, asked: Duration) -> Duration {
+        if asked.is_zero() {
+            return asked;
+        }
+        let asked = asked.max(MIN_PERIOD);
+        if asked >= self.period {
+            return asked;
+        }
+        if !self.started {
+            self.period = asked;
+        }
+        asked.max(self.period)
+    }
+}
+
+/// When one handler is due.
+#[derive(Debug, Clone)]
+pub(crate) struct Due {
+    asked: Duration,
+    next: Instant,
+}
+
+impl Due {
+    pub(crate) fn new(asked: Duration, check: &CheckPeriod, now: Instant) -> Self {
+        let mut due = Self { asked, next: now };
+        due.next = now + due.period(check);
+        due
+    }
+
+    fn period(&self, check: &CheckPeriod) -> Duration {
+        match check.get() {
+            Some(period) if !self.asked.is_zero() => self.asked.max(period),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Whether the handler is due now; if so, its next time is set.
+    pub(crate) fn take(&mut self, check: &CheckPeriod, now: Instant) -> bool {
+        let period = self.period(check);
+        if period.is_zero() || now < self.next {
+            return false;
+        }
+        self.next = now + period;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[test]
+    fn before_the_start_the_shortest_wish_wins() {
+        let mut check = CheckPeriod::new(secs(12 * 3600));
+        assert_eq!(check.request(secs(60)), secs(60));
+        assert_eq!(check.get(), Some(secs(60)));
+        assert_eq!(check.request(Duration::from_millis(200)), secs(1));
+        assert_eq!(check.get(), Some(secs(1)));
+    }
+
+    #[test]
+    fn after_the_start_wishes_are_raised() {
+        let mut check = CheckPeriod::new(secs(10));
+        check.start();
+        assert_eq!(check.request(secs(3)), secs(10));
+        assert_eq!(check.request(secs(30)), secs(30));
+        assert_eq!(check.get(), Some(secs(10)));
+    }
+
+    #[test]
+    fn an_informer_without_a_period_never_resyncs() {
+        let now = Instant::now();
+        let mut check = CheckPeriod::new(Duration::ZERO);
+        let asked = check.request(secs(3));
+        assert!(!Due::new(asked, &check, now).take(&check, now + secs(1000)));
+        assert_eq!(check.get(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn due_times_are_rounded_up_to_ticks() {
+        let start = Instant::now();
+        let mut check = CheckPeriod::new(secs(2));
+        let mut three = Due::new(check.request(secs(3)), &check, start);
+        let due = (1..=6).map(|i| three.take(&check, start + secs(2 * i))).collect::<Vec<_>>();
+        assert_eq!(due, [false, true, false, true, false, true]);
+        assert!(!Due::new(Duration::ZERO, &check, start).take(&check, start + secs(100)));
+    }
+}

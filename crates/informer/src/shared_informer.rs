@@ -1,0 +1,253 @@
+//! One pipeline, shared by everybody who needs the same objects.
+
+mod builder;
+mod events;
+mod indexes;
+mod tasks;
+mod waiting;
+
+pub use builder::InformerBuilder;
+pub use events::EventStream;
+pub use indexes::IndexError;
+pub use tasks::Stop;
+pub use waiting::Laggard;
+pub use waiting::NotReady;
+pub use waiting::SyncError;
+pub use waiting::WaitError;
+
+use crate::{
+    controller::Controller,
+    handler::{EventHandler, deliver},
+    listener::Listener,
+    lister::Lister,
+    registration::Registration,
+    scope::Partitions,
+    status::InformerStatus,
+    transform::Transform,
+};
+use kube_informer_wire::{Kind, Origin, PackStats, Packer};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+use tasks::Tasks;
+use tokio::{sync::watch, time::Instant};
+
+/// A local, indexed, always-current copy of the objects of one kind, and a call for every change.
+///
+/// What it promises:
+///
+/// 1. The states of an object that the cache shows are states it really had, in order; some may be skipped.
+///    Within one history of the server the cache never goes back.
+/// 2. Store and indexes show a change before any handler hears of it. A list is applied whole.
+/// 3. Each handler is called for one thing after another, in the order in which things happened. Handlers do
+///    not wait for each other; the cache waits for none of them.
+/// 4. A handler that is added late gets everything the cache holds, then everything that happens: nothing is
+///    missed, doubled or reordered.
+/// 5. An object that vanished unseen is reported as [`Deleted::FinalStateUnknown`](crate::Deleted); another
+///    object of the same name is a delete and an add, never an update.
+/// 6. Whatever fails is tried again and shown in [`status`](Self::status); nothing that fails loses anything
+///    else.
+///
+/// What it does not promise: that every intermediate state is seen, that two informers agree at one moment, or
+/// that the cache shows a write of yours at once (see [`reached`](Self::reached)).
+///
+/// `T` is how objects are read. Handles with different types may share one pipeline. Cloning is a reference
+/// count. The pipeline stops with [`stop`](Self::stop), or when the last handle (and the factory that made it)
+/// is gone.
+pub struct SharedInformer<T> {
+    pub(crate) core: Arc<Core>,
+    of: PhantomData<fn() -> T>,
+}
+
+/// What all handles of one informer share. Owns the tasks; no task owns it.
+pub(crate) struct Core {
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) partitions: Partitions,
+    pub(crate) controller: Arc<Controller>,
+    transform: Arc<Transform>,
+    packer: Arc<Packer>,
+    /// One for each partition.
+    statuses: Vec<watch::Receiver<InformerStatus>>,
+    handler_bound: usize,
+    resync: Duration,
+    tasks: Tasks,
+}
+
+/// How a handler is called.
+#[derive(Debug, Clone, Default)]
+pub struct HandlerOptions {
+    /// A name for logs and metrics.
+    pub name: Option<String>,
+    /// How often to be told of every object although nothing changed; `None` is the informer's default, zero
+    /// is never.
+    pub resync: Option<Duration>,
+}
+
+impl<T: 'static> SharedInformer<T> {
+    pub(crate) fn from_core(core: Arc<Core>) -> Self {
+        Self { core, of: PhantomData }
+    }
+
+    /// The same informer, its objects read as another type.
+    pub fn cast<U: 'static>(&self) -> SharedInformer<U> {
+        SharedInformer::from_core(Arc::clone(&self.core))
+    }
+
+    /// The kind of its objects.
+    pub fn kind(&self) -> &Kind {
+        self.core.origin.kind()
+    }
+
+    /// Reads the cache.
+    pub fn lister(&self) -> Lister<T> {
+        Lister::new(Arc::clone(&self.core.controller.indexer))
+    }
+
+    /// Adds a handler. It gets everything the cache holds as initial adds, then every change.
+    ///
+    /// A handler that falls more than the informer's bound behind is told the net effect of what it missed: an
+    /// object it never saw and that is gone is not mentioned, one it knows is updated from what it saw to what
+    /// there is now. So a slow handler costs bounded memory and still ends up with the truth.
+    pub fn add_handler(&self, handler: impl EventHandler<T>) -> Registration {
+        self.add_handler_with(handler, HandlerOptions::default())
+    }
+
+    /// Adds a handler with a name or a resync period of its own.
+    pub fn add_handler_with(&self, handler: impl EventHandler<T>, options: HandlerOptions) -> Registration {
+        let name = options.name.unwrap_or_else(|| short_type_name(std::any::type_name_of_val(&handler)));
+        let resync = options.resync.unwrap_or(self.core.resync);
+        let (registration, ()) = self.core.join(name, resync, |listener, core| {
+            core.tasks.deliver(listener, deliver(handler));
+        });
+        registration
+    }
+
+    /// Starts the pipeline; a second call does nothing.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(&self) {
+        self.core.start();
+    }
+
+    /// Stops the pipeline for good. When this resolves no handler is running, nor will be; the cache can still
+    /// be read.
+    pub async fn stop(&self, stop: Stop) {
+        self.core.stop(stop).await;
+    }
+
+    /// Whether [`stop`](Self::stop) was called.
+    pub fn is_stopped(&self) -> bool {
+        self.core.tasks.is_stopped()
+    }
+
+    /// Whether the first list of everything it covers is in the cache.
+    pub fn is_synced(&self) -> bool {
+        self.core.controller.indexer.snapshot().is_filled()
+    }
+
+    /// What it is doing; of several namespaces, what most needs attention.
+    pub fn status(&self) -> InformerStatus {
+        self.core.status()
+    }
+
+    /// What each namespace is doing; `None` stands for all of them.
+    pub fn namespace_statuses(&self) -> Vec<(Option<String>, InformerStatus)> {
+        let namespace = |partition| self.core.partitions.namespace(partition).map(str::to_owned);
+        let status = |partition: usize| self.core.partition_status(partition);
+        self.core.partitions.all().map(|partition| (namespace(partition), status(partition))).collect()
+    }
+
+    /// How well the content of its objects is packed.
+    pub fn pack_stats(&self) -> PackStats {
+        self.core.packer.stats()
+    }
+
+    /// Bytes the cached objects occupy, without the search trees over them.
+    pub fn cached_bytes(&self) -> usize {
+        self.core.controller.indexer.snapshot().bytes()
+    }
+}
+
+impl Core {
+    /// A listener joins between two batches; `begin` makes sure that somebody listens.
+    fn join<R>(
+        &self,
+        name: String,
+        resync: Duration,
+        begin: impl FnOnce(Arc<Listener>, &Self) -> R,
+    ) -> (Registration, R) {
+        let meters = self.tasks.telemetry().listener(&name);
+        let listener = Arc::new(Listener::new(name.into(), self.handler_bound, meters));
+        let id = {
+            let mut processor = self.controller.between_batches();
+            let snapshot = self.controller.indexer.snapshot();
+            processor.join(Arc::clone(&listener), resync, &snapshot, Instant::now())
+        };
+        let begun = begin(Arc::clone(&listener), self);
+        (Registration { controller: Arc::clone(&self.controller), listener, id }, begun)
+    }
+
+    pub(crate) fn start(&self) {
+        self.controller.between_batches().start();
+        self.tasks.start(&self.controller);
+    }
+
+    pub(crate) async fn stop(&self, stop: Stop) {
+        self.tasks.stop(stop, &self.controller).await;
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.tasks.is_stopped()
+    }
+
+    pub(crate) fn status(&self) -> InformerStatus {
+        let all = self.partitions.all().map(|partition| self.partition_status(partition));
+        all.max_by_key(InformerStatus::rank).unwrap_or(InformerStatus::Starting)
+    }
+
+    fn partition_status(&self, partition: usize) -> InformerStatus {
+        if self.tasks.is_stopped() {
+            return InformerStatus::Stopped;
+        }
+        self.statuses.get(partition).map_or(InformerStatus::Starting, |status| status.borrow().clone())
+    }
+}
+
+/// The last handle is gone: nobody will stop this any more, so it stops here. After a stop that drains, streams
+/// may still take what is left.
+impl Drop for Core {
+    fn drop(&mut self) {
+        if !self.tasks.is_stopped() {
+            tasks::close_listeners(&self.controller, Stop::Drop);
+        }
+    }
+}
+
+/// `Printer<Pod>` from `my_crate::ui::Printer<k8s_openapi::…::Pod>`.
+fn short_type_name(full: &str) -> String {
+    let mut short = String::new();
+    let mut word_start = 0;
+    for (i, c) in full.char_indices() {
+        if matches!(c, '<' | '>' | ',' | ' ' | '(' | ')' | '&' | '[' | ']') {
+            short.push_str(last_segment(&full[word_start..i]));
+            short.push(c);
+            word_start = i + c.len_utf8();
+        }
+    }
+    short + last_segment(&full[word_start..])
+}
+
+fn last_segment(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}
+
+impl<T> Clone for SharedInformer<T> {
+    fn clone(&self) -> Self {
+        Self { core: Arc::clone(&self.core), of: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for SharedInformer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedInformer({}, {})", self.core.origin.kind(), self.core.status())
+    }
+}

@@ -1,0 +1,185 @@
+//! Putting an informer together.
+
+use super::{Core, SharedInformer, tasks::Tasks};
+use crate::{
+    controller::Controller,
+    delta_queue::DeltaQueue,
+    indexer::Indexer,
+    processor::Processor,
+    reflector::{Backoff, Reflector, Settings, Wiring},
+    scope::{Partitions, Scope},
+    status::InformerStatus,
+    telemetry::{ErrorHook, InformerError, Telemetry},
+    transform::Transform,
+};
+use kube_informer_wire::{ListWatch, Origin, Packer, Packing};
+use std::{fmt, sync::Arc, time::Duration};
+use tokio::sync::watch;
+
+/// Puts together an informer over any source of objects.
+///
+/// Most programs get their informers from an [`InformerFactory`](crate::InformerFactory) instead.
+#[must_use = "an informer exists only once it is built"]
+#[derive(Clone)]
+pub struct InformerBuilder {
+    origin: Arc<Origin>,
+    name: String,
+    scope: Scope,
+    transform: Transform,
+    packing: Packing,
+    resync: Duration,
+    queue_bound: usize,
+    handler_bound: usize,
+    settings: Settings,
+    hook: Option<ErrorHook>,
+    seed: Option<u64>,
+}
+
+impl InformerBuilder {
+    /// An informer for objects of one origin, covering everything.
+    pub fn new(origin: Arc<Origin>) -> Self {
+        Self {
+            name: origin.kind().to_string(),
+            origin,
+            scope: Scope::All,
+            transform: Transform::new(),
+            packing: Packing::default(),
+            resync: Duration::ZERO,
+            queue_bound: 4096,
+            handler_bound: 1024,
+            settings: Settings::default(),
+            hook: None,
+            seed: None,
+        }
+    }
+
+    /// A name for metrics; the resource by default.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The namespaces to cover; all by default.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// What is done to every object before it is kept.
+    pub fn transform(mut self, transform: Transform) -> Self {
+        self.transform = transform;
+        self
+    }
+
+    /// How the content of objects is kept; packed by default.
+    pub fn packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
+        self
+    }
+
+    /// How often handlers are told of every object although nothing changed, unless they ask for another
+    /// period; zero, the default, is never.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = period;
+        self
+    }
+
+    /// Changes between reflector and store beyond which the reflector stops reading; 4096 by default.
+    pub fn queue_bound(mut self, deltas: usize) -> Self {
+        self.queue_bound = deltas;
+        self
+    }
+
+    /// Events waiting for one handler beyond which it gets net effects; 1024 by default.
+    pub fn handler_bound(mut self, events: usize) -> Self {
+        self.handler_bound = events;
+        self
+    }
+
+    /// Page size of lists; by default 500, or none where the server answers from its cache.
+    pub fn page_size(mut self, objects: u32) -> Self {
+        self.settings.page_size = Some(objects);
+        self
+    }
+
+    /// Whether to fill the cache by a streaming list where the server can; on by default.
+    pub fn streaming_list(mut self, streaming: bool) -> Self {
+        self.settings.streaming = streaming;
+        self
+    }
+
+    /// Watches are asked to last between this and twice this; five minutes by default, and at least.
+    pub fn min_watch_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.min_watch = timeout.max(Duration::from_secs(300));
+        self
+    }
+
+    /// The first and the longest wait after failures; 0.8 s and 30 s by default, each with up to as much again.
+    pub fn backoff(mut self, start: Duration, cap: Duration) -> Self {
+        self.settings.backoff = Backoff::new(start, cap);
+        self
+    }
+
+    /// Called for every failure, wherever it happens. Must not block.
+    pub fn on_error(mut self, hook: impl Fn(&InformerError) + Send + Sync + 'static) -> Self {
+        self.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Where random times come from, for runs that can be repeated.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The informer, reading from the source that `source` gives for each namespace (`None` for all of them).
+    pub fn build<T: 'static>(
+        self,
+        mut source: impl FnMut(Option<&str>) -> Arc<dyn ListWatch>,
+    ) -> SharedInformer<T> {
+        let partitions = Partitions::of_scope(&self.scope);
+        let queue = Arc::new(DeltaQueue::new(partitions.clone(), self.queue_bound));
+        let indexer = Arc::new(Indexer::new(partitions.clone()));
+        let telemetry = Arc::new(Telemetry::new(&self.name, self.origin.kind().clone(), self.hook));
+        let transform = Arc::new(self.transform);
+        let packer = Arc::new(Packer::new(self.packing));
+        let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        let (mut reflectors, mut statuses) = (Vec::new(), Vec::new());
+        for partition in partitions.all() {
+            let (status, seen) = watch::channel(InformerStatus::Starting);
+            let namespace = partitions.namespace(partition);
+            let wiring = Wiring {
+                source: source(namespace),
+                partition,
+                namespace: namespace.map(str::to_owned),
+                queue: Arc::clone(&queue),
+                indexer: Arc::clone(&indexer),
+                transform: Arc::clone(&transform),
+                packer: Arc::clone(&packer),
+                telemetry: Arc::clone(&telemetry),
+                status,
+            };
+            reflectors.push(Reflector::new(wiring, self.settings.clone(), rng.fork()));
+            statuses.push(seen);
+        }
+        let processor = Processor::new(self.resync);
+        let controller = Arc::new(Controller::new(queue, indexer, processor, Arc::clone(&telemetry)));
+        SharedInformer::from_core(Arc::new(Core {
+            origin: self.origin,
+            partitions,
+            controller,
+            transform,
+            packer,
+            statuses,
+            handler_bound: self.handler_bound,
+            resync: self.resync,
+            tasks: Tasks::new(reflectors, telemetry),
+        }))
+    }
+}
+
+impl fmt::Debug for InformerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InformerBuilder({}, {})", self.origin.kind(), self.scope)
+    }
+}

@@ -1,0 +1,128 @@
+//! As many HTTP/2 connections as the open streams need.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::{
+    client::legacy::{Client, Error, connect::Connect},
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::client::Body;
+use kube_informer_wire::BoxFuture;
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+use tower::Service;
+
+/// Streams that are put on one connection. Servers refuse more than about 250, and a watch that is refused
+/// waits for another one to end, which may take an hour.
+const STREAMS_PER_CONNECTION: usize = 100;
+
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PONG_WITHIN: Duration = Duration::from_secs(15);
+
+/// Bytes the server may send ahead on one stream, and on all of a connection together. The second is large enough
+/// that many streams which nobody reads at the moment cannot hold up the others.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_PER_CONNECTION as u32;
+
+/// A service that sends requests over HTTP/2 connections of at most [`STREAMS_PER_CONNECTION`] streams each.
+///
+/// A client of hyper keeps one HTTP/2 connection, or as many of HTTP/1.1 as are needed; so this is a set of clients.
+#[derive(Clone)]
+pub(super) struct Connections<C> {
+    connector: C,
+    lanes: Arc<Mutex<Vec<Lane<C>>>>,
+}
+
+/// A client, and a token of which each of its streams holds a copy.
+struct Lane<C> {
+    client: Client<C, Body>,
+    token: Arc<()>,
+}
+
+impl<C> Lane<C> {
+    fn streams(&self) -> usize {
+        Arc::strong_count(&self.token) - 1
+    }
+}
+
+impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
+    pub(super) fn new(connector: C) -> Self {
+        Self { connector, lanes: Arc::default() }
+    }
+
+    /// A client with room for one more stream, and the token for that.
+    fn lane(&self) -> (Client<C, Body>, Arc<()>) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = true;
+        // The first stays for the next request; others go when their streams have gone.
+        lanes.retain(|lane| std::mem::take(&mut first) || lane.streams() > 0);
+        let free = lanes.iter().position(|lane| lane.streams() < STREAMS_PER_CONNECTION);
+        let free = free.unwrap_or_else(|| {
+            lanes.push(Lane { client: self.client(), token: Arc::default() });
+            lanes.len() - 1
+        });
+        (lanes[free].client.clone(), Arc::clone(&lanes[free].token))
+    }
+
+    fn client(&self) -> Client<C, Body> {
+        Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .http2_keep_alive_interval(PING_EVERY)
+            .http2_keep_alive_timeout(PONG_WITHIN)
+            .http2_keep_alive_while_idle(true)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .build(self.connector.clone())
+    }
+}
+
+impl<C: Connect + Clone + Send + Sync + 'static> Service<Request<Body>> for Connections<C> {
+    type Response = Response<Held>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Response<Held>, Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (client, token) = self.lane();
+        Box::pin(async move {
+            let response = client.request(request).await?;
+            Ok(response.map(|body| Held { body, _token: token }))
+        })
+    }
+}
+
+/// A body that counts as a stream of its connection until it is dropped.
+pub(super) struct Held {
+    body: Incoming,
+    _token: Arc<()>,
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,45 @@
+//! The requests themselves.
+
+use http::{
+    HeaderValue, Request,
+    header::{ACCEPT, ACCEPT_ENCODING},
+};
+use kube::client::Body;
+use kube_informer_wire::ListWatchError;
+
+/// What form of answer is asked for.
+pub(super) struct Accept(&'static str);
+
+impl Accept {
+    pub(super) fn list(metadata_only: bool) -> Self {
+        Self(match metadata_only {
+            true => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            false => "application/json",
+        })
+    }
+
+    pub(super) fn watch(metadata_only: bool) -> Self {
+        Self(match metadata_only {
+            true => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+            false => "application/json",
+        })
+    }
+}
+
+pub(super) fn list(url: &str, accept: Accept) -> Result<Request<Body>, ListWatchError> {
+    Request::get(url).header(ACCEPT, accept.0).body(Body::empty()).map_err(|_| impossible(url))
+}
+
+pub(super) fn watch(url: &str, accept: Accept) -> Result<Request<Body>, ListWatchError> {
+    let mut request = list(url, accept)?;
+    // Servers compress a stream as several gzip members, of which clients commonly read only the first.
+    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    Ok(request)
+}
+
+/// A URL that HTTP cannot carry: one that is too long.
+fn impossible(url: &str) -> ListWatchError {
+    let path = url.split('?').next().unwrap_or_default();
+    let message = format!("a URL of {} bytes cannot be sent; use a shorter selector", url.len());
+    ListWatchError::Malformed { message, url: path.into() }
+}

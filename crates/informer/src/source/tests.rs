@@ -1,0 +1,182 @@
+//! The source over a fake service, and over real sockets.
+
+mod bad_input;
+mod fake;
+mod loopback;
+mod silence;
+
+use super::*;
+use fake::{Fake, JSON, answer};
+use futures_util::{StreamExt, TryStreamExt};
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use kube_informer_wire::{ListMeta, ListPart, VersionMatch, WatchEvent};
+
+fn pods() -> Origin {
+    Origin::new(Kind::namespaced("", "v1", "Pod", "pods"))
+}
+
+fn source(fake: &Fake) -> KubeSource {
+    KubeSource::new(fake.client(), pods(), None)
+}
+
+/// The parts or events of a stream as text, and the error that ended it.
+async fn drain<T: fmt::Debug>(
+    stream: Result<impl futures_core::Stream<Item = Result<T, ListWatchError>> + Unpin, ListWatchError>,
+) -> (Vec<String>, Option<ListWatchError>) {
+    let mut lines = Vec::new();
+    let mut stream = match stream {
+        Ok(stream) => stream,
+        Err(error) => return (lines, Some(error)),
+    };
+    while let Some(next) = stream.next().await {
+        match next {
+            Ok(part) => lines.push(format!("{part:?}")),
+            Err(error) => {
+                assert!(stream.next().await.is_none(), "an error is the last thing");
+                return (lines, Some(error));
+            }
+        }
+    }
+    (lines, None)
+}
+
+#[tokio::test]
+async fn a_list_is_one_request_and_its_parts() {
+    let fake = Fake::answering(|_| {
+        answer(
+            200,
+            JSON,
+            r#"{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}]}"#,
+        )
+    });
+    let options =
+        ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+    let list = source(&fake).list(options).await.unwrap();
+    let parts: Vec<ListPart> = list.try_collect().await.unwrap();
+    let [ListPart::Meta(ListMeta { resource_version: Some(version), .. }), ListPart::Item(item)] = &parts[..]
+    else {
+        panic!("{parts:?}")
+    };
+    assert_eq!((version.number(), item.name()), (Some(9), "a"));
+    let request = fake.only_request();
+    assert_eq!(request.uri.to_string(), "/api/v1/pods?limit=500&resourceVersion=0");
+    assert_eq!(request.headers[ACCEPT], "application/json");
+    assert!(!request.headers.contains_key(ACCEPT_ENCODING));
+}
+
+#[tokio::test]
+async fn a_watch_refuses_compression() {
+    let event = r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"4"}}}"#;
+    let fake = Fake::answering(move |_| answer(200, JSON, event));
+    let options =
+        WatchOptions { resource_version: Some("3".into()), allow_bookmarks: true, ..WatchOptions::default() };
+    let watch = source(&fake).watch(options).await.unwrap();
+    let events: Vec<WatchEvent> = watch.try_collect().await.unwrap();
+    assert_eq!(format!("{events:?}"), "[Added(Pod a@4)]");
+    let request = fake.only_request();
+    assert_eq!(request.uri.to_string(), "/api/v1/pods?allowWatchBookmarks=true&resourceVersion=3&watch=true");
+    assert_eq!(request.headers[ACCEPT_ENCODING], "identity");
+}
+
+#[tokio::test]
+async fn selectors_namespace_and_tweaks_reach_the_request() {
+    let fake = Fake::answering(|_| answer(200, JSON, r#"{"items":[]}"#));
+    let source = KubeSource::new(fake.client(), pods(), Some("shop"))
+        .labels("app=cart")
+        .fields("spec.nodeName=n1")
+        .tweak_list(|options| options.version_match = Some(VersionMatch::Exact))
+        .tweak_watch(|options| options.resource_version = Some("7".into()));
+    drop(source.list(ListOptions::default()).await.unwrap());
+    drop(source.watch(WatchOptions::default()).await.unwrap());
+    let urls: Vec<String> = fake.requests().iter().map(|request| request.uri.to_string()).collect();
+    let common = "/api/v1/namespaces/shop/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%3Dcart";
+    assert_eq!(urls[0], format!("{common}&resourceVersionMatch=Exact"));
+    assert_eq!(urls[1], format!("{common}&resourceVersion=7&watch=true"));
+}
+
+#[tokio::test]
+async fn metadata_only_asks_for_it_and_takes_whole_objects_too() {
+    let fake = Fake::answering(|_| answer(200, JSON, r#"{"items":[]}"#));
+    let source = source(&fake).metadata_only();
+    drop(source.list(ListOptions::default()).await.unwrap());
+    drop(source.watch(WatchOptions::default()).await.unwrap());
+    let accepts: Vec<_> = fake.requests().iter().map(|request| request.headers[ACCEPT].clone()).collect();
+    assert_eq!(
+        accepts,
+        [
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_the_server_said() {
+    let fake = Fake::answering(|_| {
+        let status = r#"{"kind":"Status","reason":"TooManyRequests","message":"slow down","code":429,
+            "details":{"retryAfterSeconds":1}}"#;
+        let mut response = answer(429, JSON, status);
+        response.headers_mut().insert("retry-after", http::HeaderValue::from_static("7"));
+        response
+    });
+    let error = source(&fake).watch(WatchOptions::default()).await.err().unwrap();
+    assert_eq!(error.to_string(), "/api/v1/pods?watch=true: 429 TooManyRequests: slow down");
+    assert!(error.is_too_many_requests());
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+}
+
+#[tokio::test]
+async fn a_refusal_without_words_is_told_by_its_code() {
+    let endless = "x".repeat(1 << 20);
+    for (code, content_type, body, reason) in [
+        (401, "text/plain", "Unauthorized", "Unauthorized"),
+        (403, "text/html", "<html>", "Forbidden"),
+        (404, "text/plain", "404 page not found", "NotFound"),
+        (410, JSON, "{}", "Expired"),
+        (500, JSON, r#"{"kind":"Status","code":0}"#, "InternalError"),
+        (503, JSON, endless.as_str(), "ServiceUnavailable"),
+        (502, "text/html", "", ""),
+        // The code of the answer decides, not the one in the body.
+        (503, JSON, r#"{"kind":"Status","code":410,"reason":"Odd"}"#, "Odd"),
+    ] {
+        let body = body.to_owned();
+        let fake = Fake::answering(move |_| answer(code, content_type, &body));
+        let error = source(&fake).list(ListOptions::default()).await.err().unwrap();
+        assert_eq!((error.code(), error.status().unwrap().reason.as_str()), (Some(code), reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_json_is_said_to_be_so() {
+    for (code, content_type) in
+        [(200, "text/html; charset=utf-8"), (302, "text/html"), (204, JSON), (206, JSON)]
+    {
+        let fake = Fake::answering(move |_| answer(code, content_type, "<html>login</html>"));
+        for error in [
+            source(&fake).list(ListOptions::default()).await.err().unwrap(),
+            source(&fake).watch(WatchOptions::default()).await.err().unwrap(),
+        ] {
+            assert!(matches!(error, ListWatchError::NotJson { .. }), "{error:?}");
+        }
+    }
+    let json =
+        Fake::answering(|_| answer(200, "application/json;as=PartialObjectMetadataList", r#"{"items":[]}"#));
+    assert!(source(&json).list(ListOptions::default()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_named() {
+    let fake = Fake::answering(|_| {
+        let mut response = answer(200, JSON, "gzipped");
+        response.headers_mut().insert("content-encoding", http::HeaderValue::from_static("gzip"));
+        response
+    });
+    let error = source(&fake).list(ListOptions::default()).await.err().unwrap();
+    assert!(error.to_string().contains("compressed"), "{error}");
+}
+
+#[test]
+fn a_source_may_be_shared_between_threads() {
+    fn shared<T: ListWatch + Clone>() {}
+    shared::<KubeSource>();
+}

@@ -1,0 +1,257 @@
+//! Telling the outside: log, metrics, error hook. In one place, so that nothing is told twice or not at all.
+
+use crate::{indexer::Snapshot, status::InformerStatus};
+use kube_informer_wire::{Kind, ListWatchError, ObjectKey, Unreadable};
+use metrics::{Counter, Gauge, Histogram, Label};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+/// A failure inside an informer. Nothing is lost by it: the informer goes on by itself.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum InformerError {
+    /// The collection could not be listed.
+    #[error("list: {0}")]
+    List(ListWatchError),
+    /// A watch could not be opened, or broke.
+    #[error("watch: {0}")]
+    Watch(ListWatchError),
+    /// Something came that has no readable identity. It is looked for by one list, then left out.
+    #[error("an object or event was left out, {0}")]
+    Unreadable(Unreadable),
+    /// A transform panicked, or left no object; the object is kept with its identity and without its content.
+    #[error("the transform failed on {key}; its content is left out")]
+    Transform {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// The function of an index panicked; the object is left out of that index.
+    #[error("the function of an index panicked on {key}; the index leaves it out")]
+    Index {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// A handler panicked; the event counts as delivered.
+    #[error("handler {handler} panicked on {key}; the event counts as delivered")]
+    HandlerPanicked {
+        /// The handler.
+        handler: Arc<str>,
+        /// The object it was told about.
+        key: ObjectKey,
+    },
+    /// A handler blocked for long.
+    #[error("handler {handler} took {:.1}s for {key}; put keys on a work queue instead of blocking", took.as_secs_f64())]
+    HandlerSlow {
+        /// The handler.
+        handler: Arc<str>,
+        /// The object it was told about.
+        key: ObjectKey,
+        /// How long.
+        took: Duration,
+    },
+}
+
+/// Called for every failure.
+pub(crate) type ErrorHook = Arc<dyn Fn(&InformerError) + Send + Sync>;
+
+/// Why a collection was listed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RelistReason {
+    First,
+    Expired,
+    Doubtful,
+    Failed,
+}
+
+impl RelistReason {
+    fn word(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Expired => "expired",
+            Self::Doubtful => "doubtful",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where one informer reports to.
+pub(crate) struct Telemetry {
+    kind: Kind,
+    labels: Vec<Label>,
+    hook: Option<ErrorHook>,
+    queued: Gauge,
+    latency: Histogram,
+    store_version: Gauge,
+    objects: Gauge,
+    bytes: Gauge,
+    lists: Counter,
+    watches: Counter,
+    added: Counter,
+    modified: Counter,
+    deleted: Counter,
+    bookmarks: Counter,
+    duplicates: Counter,
+    quarantined: Counter,
+    panics: Counter,
+    slow: Counter,
+}
+
+/// The metrics of one handler.
+pub(crate) struct ListenerMeters {
+    /// Events absorbed into the net effect of another one.
+    pub(crate) coalesced: Counter,
+    /// For how long the handler has been behind, in seconds.
+    pub(crate) lag: Gauge,
+}
+
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Telemetry({})", self.kind)
+    }
+}
+
+impl Telemetry {
+    pub(crate) fn new(name: &str, kind: Kind, hook: Option<ErrorHook>) -> Self {
+        let labels: Vec<Label> =
+            [("name", name), ("group", &kind.group), ("version", &kind.version), ("resource", &kind.plural)]
+                .into_iter()
+                .map(|(key, value)| Label::new(key, value.to_owned()))
+                .collect();
+        let event = |kind: &'static str| {
+            let mut labels = labels.clone();
+            labels.push(Label::new("type", kind));
+            metrics::counter!("informer_events_total", labels)
+        };
+        Self {
+            queued: metrics::gauge!("informer_queued_items", labels.clone()),
+            latency: metrics::histogram!("informer_processing_latency_seconds", labels.clone()),
+            store_version: metrics::gauge!("informer_store_resource_version", labels.clone()),
+            objects: metrics::gauge!("informer_cached_objects", labels.clone()),
+            bytes: metrics::gauge!("informer_cached_bytes", labels.clone()),
+            lists: metrics::counter!("informer_lists_total", labels.clone()),
+            watches: metrics::counter!("informer_watches_total", labels.clone()),
+            added: event("added"),
+            modified: event("modified"),
+            deleted: event("deleted"),
+            bookmarks: event("bookmark"),
+            duplicates: metrics::counter!("informer_duplicate_events_total", labels.clone()),
+            quarantined: metrics::counter!("informer_quarantined_total", labels.clone()),
+            panics: metrics::counter!("informer_handler_panics_total", labels.clone()),
+            slow: metrics::counter!("informer_handler_slow_calls_total", labels.clone()),
+            labels,
+            kind,
+            hook,
+        }
+    }
+
+    pub(crate) fn listener(&self, handler: &str) -> ListenerMeters {
+        let mut labels = self.labels.clone();
+        labels.push(Label::new("handler", handler.to_owned()));
+        ListenerMeters {
+            coalesced: metrics::counter!("informer_coalesced_total", labels.clone()),
+            lag: metrics::gauge!("informer_handler_lag_seconds", labels),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Tells the hook; the log hears of changes of state only.
+    fn tell(&self, error: &InformerError) {
+        let Some(hook) = &self.hook else { return };
+        // The hook is not ours: whatever it does, the task that reports goes on.
+        if catch_unwind(AssertUnwindSafe(|| hook(error))).is_err() {
+            tracing::error!(kind = %self.kind, "the error hook panicked");
+        }
+    }
+
+    pub(crate) fn failed(&self, error: &InformerError) {
+        tracing::debug!(kind = %self.kind, %error, "informer request failed");
+        self.tell(error);
+    }
+
+    pub(crate) fn quarantined(&self, unreadable: Unreadable) {
+        self.quarantined.increment(1);
+        tracing::warn!(kind = %self.kind, reason = unreadable.reason, "left out something without readable identity");
+        self.tell(&InformerError::Unreadable(unreadable));
+    }
+
+    pub(crate) fn transform_failed(&self, key: &ObjectKey) {
+        tracing::error!(kind = %self.kind, %key, "the transform failed; the content is left out");
+        self.tell(&InformerError::Transform { key: key.clone() });
+    }
+
+    pub(crate) fn index_panicked(&self, key: &ObjectKey) {
+        tracing::error!(kind = %self.kind, %key, "the function of an index panicked; the object is left out of it");
+        self.tell(&InformerError::Index { key: key.clone() });
+    }
+
+    pub(crate) fn handler_panicked(&self, handler: &Arc<str>, key: &ObjectKey) {
+        self.panics.increment(1);
+        tracing::error!(kind = %self.kind, %handler, %key, "a handler panicked; the event counts as delivered");
+        self.tell(&InformerError::HandlerPanicked { handler: Arc::clone(handler), key: key.clone() });
+    }
+
+    pub(crate) fn handler_slow(&self, handler: &Arc<str>, key: &ObjectKey, took: Duration) {
+        self.slow.increment(1);
+        tracing::warn!(kind = %self.kind, %handler, %key, ?took, "a handler blocks; put keys on a work queue instead");
+        self.tell(&InformerError::HandlerSlow { handler: Arc::clone(handler), key: key.clone(), took });
+    }
+
+    /// A status with another word than before: one line.
+    pub(crate) fn status_changed(&self, namespace: Option<&str>, status: &InformerStatus) {
+        let (kind, namespace) = (&self.kind, namespace.unwrap_or("*"));
+        match status {
+            InformerStatus::Denied { .. }
+            | InformerStatus::Absent { .. }
+            | InformerStatus::Retrying { .. } => {
+                tracing::warn!(%kind, namespace, "informer is {status}");
+            }
+            _ => tracing::info!(%kind, namespace, "informer is {status}"),
+        }
+    }
+
+    pub(crate) fn listing(&self) {
+        self.lists.increment(1);
+    }
+
+    pub(crate) fn filling(&self, reason: RelistReason) {
+        let mut labels = self.labels.clone();
+        labels.push(Label::new("reason", reason.word()));
+        metrics::counter!("informer_relists_total", labels).increment(1);
+    }
+
+    pub(crate) fn watching(&self) {
+        self.watches.increment(1);
+    }
+
+    pub(crate) fn event(&self, event: &kube_informer_wire::WatchEvent) {
+        use kube_informer_wire::WatchEvent;
+        match event {
+            WatchEvent::Added(_) => self.added.increment(1),
+            WatchEvent::Modified(_) => self.modified.increment(1),
+            WatchEvent::Deleted(_) => self.deleted.increment(1),
+            WatchEvent::Bookmark(_) => self.bookmarks.increment(1),
+            WatchEvent::Error(_) | WatchEvent::Unreadable(_) => {}
+        }
+    }
+
+    pub(crate) fn duplicate(&self) {
+        self.duplicates.increment(1);
+    }
+
+    pub(crate) fn processed(&self, took: Duration, queued: usize, snapshot: &Snapshot) {
+        self.latency.record(took);
+        self.queued.set(queued as f64);
+        self.objects.set(snapshot.len() as f64);
+        self.bytes.set(snapshot.bytes() as f64);
+        if let Some(version) = snapshot.position(0).and_then(|version| version.number()) {
+            // A float holds 15 decimal digits: the last ones are those that move.
+            self.store_version.set((version % 1_000_000_000_000_000) as f64);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Making a [`FakeSource`] fail.
+
+use super::{FakeSource, State, status};
+use kube_informer_wire::{
+    Bookmark, ListOptions, ListWatchError, ObjectKey, Status, Unreadable, WatchEvent, WatchOptions,
+};
+use std::{collections::VecDeque, time::Duration};
+
+/// A request that was made.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// A list, or a page of one.
+    List(ListOptions),
+    /// A watch, or a streaming list.
+    Watch(WatchOptions),
+}
+
+/// How a request fails.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// The server answers with an error, such as 410, 429, 500 or 403.
+    Answer(Status),
+    /// Nobody listens.
+    Refuse,
+    /// The server never answers.
+    Silence,
+    /// The answer comes late.
+    Delay(Duration),
+    /// The body breaks off after this many items or events.
+    BreakAfter(usize),
+}
+
+impl Fault {
+    /// The server asks to slow down.
+    pub fn too_many_requests(retry_after_seconds: u32) -> Self {
+        let mut status = status(429, "TooManyRequests", "slow down");
+        status.details.retry_after_seconds = retry_after_seconds;
+        Self::Answer(status)
+    }
+
+    /// The version or page is no longer kept.
+    pub fn expired() -> Self {
+        Self::Answer(status(410, "Expired", "too old resource version"))
+    }
+
+    /// The caller may not do this.
+    pub fn forbidden() -> Self {
+        Self::Answer(status(403, "Forbidden", "not allowed"))
+    }
+
+    /// The server is broken.
+    pub fn internal() -> Self {
+        Self::Answer(status(500, "InternalError", "broken"))
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Faults {
+    lists: VecDeque<Fault>,
+    watches: VecDeque<Fault>,
+    /// Pages of lists after this many are answered with 410.
+    pub(super) pages_expire: bool,
+    pub(super) no_end_bookmark: bool,
+    pub(super) no_streaming: bool,
+    /// A 410 comes as HTTP status, not in the stream.
+    pub(super) http_410: bool,
+    /// Events are held back.
+    stalled: Option<Vec<super::Change>>,
+    /// Events still to be swallowed.
+    pub(super) swallow: usize,
+    pub(super) break_after: Option<usize>,
+}
+
+impl State {
+    /// Notes a request and says how it is to fail.
+    pub(super) fn begin(&mut self, request: Request) -> Option<Fault> {
+        let fault = match &request {
+            Request::List(_) => self.faults.lists.pop_front(),
+            Request::Watch(_) => self.faults.watches.pop_front(),
+        };
+        self.requests.push(request);
+        fault
+    }
+
+    /// Holds an event back, or swallows it; returns whether it did.
+    pub(super) fn held_back(&mut self, change: &super::Change) -> bool {
+        if self.faults.swallow > 0 {
+            self.faults.swallow -= 1;
+            return true;
+        }
+        match &mut self.faults.stalled {
+            Some(held) => {
+                held.push(change.clone());
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl FakeSource {
+    /// The next list fails; called repeatedly, the ones after it.
+    pub fn fail_list(&self, fault: Fault) -> &Self {
+        self.lock().faults.lists.push_back(fault);
+        self
+    }
+
+    /// The next watch or streaming list fails; called repeatedly, the ones after it.
+    pub fn fail_watch(&self, fault: Fault) -> &Self {
+        self.lock().faults.watches.push_back(fault);
+        self
+    }
+
+    /// Faults that no request has met yet are taken back.
+    pub fn heal(&self) -> &Self {
+        let mut state = self.lock();
+        state.faults.lists.clear();
+        state.faults.watches.clear();
+        drop(state);
+        self
+    }
+
+    /// Ends all watches cleanly.
+    pub fn cut(&self) -> &Self {
+        self.lock().watchers.clear();
+        self
+    }
+
+    /// Breaks the connection of all watches.
+    pub fn break_connections(&self) -> &Self {
+        self.end_watches(|| {
+            Err(ListWatchError::Broken { message: "connection reset".into(), url: "/fake".into() })
+        })
+    }
+
+    /// Ends all watches with an error event.
+    pub fn error_in_stream(&self, status: Status) -> &Self {
+        self.end_watches(|| Ok(WatchEvent::Error(status.clone())))
+    }
+
+    fn end_watches(&self, end: impl Fn() -> Result<WatchEvent, ListWatchError>) -> &Self {
+        let mut state = self.lock();
+        for watcher in state.watchers.drain(..) {
+            let _ = watcher.events.send(end());
+        }
+        drop(state);
+        self
+    }
+
+    /// Forgets the history: a watch from any version before now is answered with 410, and so are pages.
+    pub fn expire_history(&self) -> &Self {
+        let mut state = self.lock();
+        state.history.clear();
+        state.floor = state.version;
+        drop(state);
+        self
+    }
+
+    /// Whether a 410 on a watch comes as HTTP status instead of in the stream.
+    pub fn answer_410_over_http(&self, http: bool) -> &Self {
+        self.lock().faults.http_410 = http;
+        self
+    }
+
+    /// Whether every page after the first is answered with 410.
+    pub fn expire_pages(&self, expire: bool) -> &Self {
+        self.lock().faults.pages_expire = expire;
+        self
+    }
+
+    /// Whether streaming lists never say that they are complete.
+    pub fn skip_end_bookmark(&self, skip: bool) -> &Self {
+        self.lock().faults.no_end_bookmark = skip;
+        self
+    }
+
+    /// Whether streaming lists are refused with 422, as older servers do.
+    pub fn refuse_streaming_lists(&self, refuse: bool) -> &Self {
+        self.lock().faults.no_streaming = refuse;
+        self
+    }
+
+    /// Holds back all events until [`resume`](Self::resume); watches stay open.
+    pub fn stall(&self) -> &Self {
+        self.lock().faults.stalled.get_or_insert_default();
+        self
+    }
+
+    /// Sends what was held back.
+    pub fn resume(&self) -> &Self {
+        let mut state = self.lock();
+        for change in state.faults.stalled.take().unwrap_or_default() {
+            state.announce(&change);
+        }
+        drop(state);
+        self
+    }
+
+    /// The next event never arrives, although the stream goes on.
+    pub fn drop_next_event(&self) -> &Self {
+        self.lock().faults.swallow += 1;
+        self
+    }
+
+    /// Sends a bookmark with the current version to all watches.
+    pub fn bookmark(&self) -> &Self {
+        let version = self.lock().version;
+        self.send(|| {
+            WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: false })
+        })
+    }
+
+    /// Sends something that cannot be read to all watches.
+    pub fn send_unreadable(&self) -> &Self {
+        let mut state = self.lock();
+        state.version += 1;
+        let version = state.version;
+        drop(state);
+        self.send(|| {
+            WatchEvent::Unreadable(Unreadable {
+                reason: "garbage".into(),
+                resource_version: Some(version.into()),
+            })
+        })
+    }
+
+    /// Sends an event once more, as a connection that was resumed too early does.
+    pub fn repeat_event(&self, version: u64) -> &Self {
+        let mut state = self.lock();
+        let repeated = state.history.iter().find(|change| change.version == version).cloned();
+        if let Some(change) = repeated {
+            state.announce(&change);
+        }
+        drop(state);
+        self
+    }
+
+    /// Whether an object is there now.
+    pub fn contains(&self, key: &ObjectKey) -> bool {
+        self.lock().objects.contains_key(key)
+    }
+
+    fn send(&self, event: impl Fn() -> WatchEvent) -> &Self {
+        self.lock().watchers.retain(|watcher| watcher.events.send(Ok(event())).is_ok());
+        self
+    }
+
+    pub(super) async fn suffer(&self, fault: Option<Fault>) -> Result<(), ListWatchError> {
+        match fault {
+            None => Ok(()),
+            Some(Fault::Answer(status)) => Err(ListWatchError::api(status, "/fake")),
+            Some(Fault::Refuse) => {
+                Err(ListWatchError::Connect { refused: true, message: "refused".into(), url: "/fake".into() })
+            }
+            Some(Fault::Silence) => std::future::pending().await,
+            Some(Fault::Delay(delay)) => {
+                tokio::time::sleep(delay).await;
+                Ok(())
+            }
+            Some(Fault::BreakAfter(parts)) => {
+                self.lock().faults.break_after = Some(parts);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Integration tests of the informer, one binary.
+
+mod acceptance;
+mod pipeline;
+mod resync;
+mod support;

@@ -1,0 +1,152 @@
+//! Reading a few fields of an object in one pass over its bytes.
+
+mod trie;
+
+pub(crate) use trie::Node;
+
+use crate::{
+    FieldPath, Unreadable,
+    json::{Cursor, Syntax, Type},
+};
+use serde_json::Value;
+
+/// A set of fields that are read together.
+///
+/// 1. One pass over the object finds the values of all paths; everything else is skipped, not decoded.
+/// 2. A path finds as many values as the object has: none if the field is missing or something on the way is of another
+///    type, several if the path has a `[*]`. A `null` is a value.
+/// 3. The values are those that decoding the whole object would show, doubled keys included.
+/// 4. What is skipped is followed by its brackets and quotes only.
+///
+/// ```
+/// use kube_informer_wire::FieldPaths;
+///
+/// let paths = FieldPaths::new(["spec.nodeName".parse()?, "spec.containers[*].image".parse()?]);
+/// let found = paths.read(br#"{"spec":{"nodeName":"n1","containers":[{"image":"a"},{"image":"b"}]}}"#)?;
+/// assert_eq!(found, [vec!["n1"], vec!["a", "b"]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct FieldPaths {
+    paths: usize,
+    root: Node,
+}
+
+/// Why a pass over the bytes does not come to its end.
+enum Stop {
+    Syntax(Syntax),
+    /// A wanted value cannot be decoded.
+    Value,
+    /// A key stands twice: which one counts is known only at the end of the object.
+    Doubled,
+}
+
+impl From<Syntax> for Stop {
+    fn from(syntax: Syntax) -> Self {
+        Self::Syntax(syntax)
+    }
+}
+
+/// The values found for each path.
+type Found = Vec<Vec<Value>>;
+
+impl FieldPaths {
+    /// The set of these paths; results come in their order.
+    pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
+        let mut set = Self::default();
+        for path in paths {
+            set.root.insert(path.steps(), set.paths);
+            set.paths += 1;
+        }
+        set
+    }
+
+    /// How many paths there are.
+    pub fn len(&self) -> usize {
+        self.paths
+    }
+
+    /// Whether there is no path.
+    pub fn is_empty(&self) -> bool {
+        self.paths == 0
+    }
+
+    /// The values of each path in an encoded object.
+    pub fn read(&self, json: &[u8]) -> Result<Vec<Vec<Value>>, Unreadable> {
+        let mut found = vec![Vec::new(); self.paths];
+        let mut cursor = Cursor::new(json, usize::MAX);
+        let end = walk(&self.root, &mut cursor, &mut found).and_then(|()| Ok(cursor.end()?));
+        match end {
+            Ok(()) => Ok(found),
+            Err(Stop::Doubled) => self.read_whole(json),
+            Err(Stop::Value) => Err(Unreadable::new("a field is not JSON")),
+            Err(Stop::Syntax(Syntax { at, expected })) => {
+                Err(Unreadable::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
+            }
+        }
+    }
+
+    /// The slow way, for objects that no API server writes.
+    fn read_whole(&self, json: &[u8]) -> Result<Found, Unreadable> {
+        let value: Value =
+            serde_json::from_slice(json).map_err(|_| Unreadable::new("not JSON all through"))?;
+        let mut found = vec![Vec::new(); self.paths];
+        collect(&self.root, &value, &mut found);
+        Ok(found)
+    }
+}
+
+/// Reads the value at the cursor as far as paths lead into it.
+fn walk(node: &Node, cursor: &mut Cursor<'_>, found: &mut Found) -> Result<(), Stop> {
+    if node.is_end() {
+        let value: Value = serde_json::from_slice(cursor.span_unchecked()?).map_err(|_| Stop::Value)?;
+        collect(node, &value, found);
+        return Ok(());
+    }
+    match cursor.peek_type()? {
+        Type::Object if node.has_names() => {
+            let mut seen = node.unseen();
+            cursor.object(|cursor, key| match node.named(&key) {
+                Some((index, _)) if std::mem::replace(&mut seen[index], true) => Err(Stop::Doubled),
+                Some((_, child)) => walk(child, cursor, found),
+                None => Ok(cursor.skip_unchecked()?),
+            })
+        }
+        Type::Array if node.has_elements() => cursor.array(|cursor, index| {
+            let mut children = node.elements(index);
+            match (children.next(), children.next()) {
+                (Some(child), None) => walk(child, cursor, found),
+                (None, _) => Ok(cursor.skip_unchecked()?),
+                (Some(one), Some(other)) => {
+                    let element = cursor.span_unchecked()?;
+                    walk(one, &mut Cursor::new(element, usize::MAX), found)?;
+                    walk(other, &mut Cursor::new(element, usize::MAX), found)
+                }
+            }
+        }),
+        _ => Ok(cursor.skip_unchecked()?),
+    }
+}
+
+/// The values of all paths below `node` in a decoded value.
+fn collect(node: &Node, value: &Value, found: &mut Found) {
+    for path in node.ends() {
+        found[*path].push(value.clone());
+    }
+    match value {
+        Value::Object(fields) => {
+            for (name, child) in node.names() {
+                fields.get(name).into_iter().for_each(|value| collect(child, value, found));
+            }
+        }
+        Value::Array(elements) => {
+            for (index, value) in elements.iter().enumerate() {
+                node.elements(index).for_each(|child| collect(child, value, found));
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

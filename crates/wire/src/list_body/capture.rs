@@ -1,0 +1,108 @@
+//! Collecting one value that may span chunks.
+
+use crate::json::{SpanFinder, Step};
+use bytes::Bytes;
+use std::mem;
+
+/// Collects one value up to a bound.
+///
+/// What is over the bound is followed to its end but not kept, except for a short beginning: it tells whose
+/// value it was.
+#[derive(Default)]
+pub(crate) struct Capture {
+    finder: SpanFinder,
+    keep: usize,
+    /// Length of the value so far.
+    length: usize,
+    /// What earlier chunks held of it, up to `keep`.
+    buffer: Vec<u8>,
+    /// Length of the last value that spanned chunks: the next one is likely to be alike.
+    usual: usize,
+}
+
+/// How much of an oversized value is kept.
+const PREFIX: usize = 16 << 10;
+
+/// Most memory that is reserved before it is needed.
+const MOST_RESERVED: usize = 64 << 10;
+
+/// A complete value.
+pub(crate) struct Captured {
+    /// The value, or the beginning of one that is over the bound.
+    pub(crate) bytes: Result<Bytes, Bytes>,
+    /// Whether it is nested too deeply.
+    pub(crate) too_deep: bool,
+}
+
+impl Captured {
+    /// The value, if it is a string.
+    pub(crate) fn text(&self) -> Option<String> {
+        text(self.bytes.as_ref().ok()?)
+    }
+}
+
+/// The text of a JSON string; `None` for anything else.
+pub(crate) fn text(json: &[u8]) -> Option<String> {
+    serde_json::from_slice(json).ok()
+}
+
+impl Capture {
+    /// The next byte to come is the first of a value, of which up to `keep` bytes are wanted, and which should not
+    /// be nested deeper than `depth`.
+    pub(crate) fn begin(&mut self, keep: usize, depth: usize) {
+        self.finder = SpanFinder::new(depth);
+        self.keep = keep;
+        self.length = 0;
+        self.buffer = Vec::new();
+    }
+
+    /// Reads on in `chunk`; gives the value when it is complete.
+    pub(crate) fn advance(&mut self, chunk: &Bytes, at: &mut usize) -> Option<Captured> {
+        let start = *at;
+        match self.finder.advance(chunk, start) {
+            Step::More => {
+                *at = chunk.len();
+                self.keep(&chunk[start..]);
+                None
+            }
+            Step::End(end) => {
+                *at = end;
+                Some(self.complete(chunk.slice(start..end)))
+            }
+        }
+    }
+
+    /// Memory in use for the value so far.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
+        self.length += piece.len();
+        if self.length > self.keep {
+            // Over the bound: give the memory back, but for the beginning.
+            self.buffer.truncate(PREFIX.min(self.keep));
+            self.buffer.shrink_to_fit();
+        }
+        let bound = if self.length > self.keep { PREFIX.min(self.keep) } else { self.keep };
+        if self.buffer.capacity() == 0 {
+            self.buffer.reserve_exact(self.usual.max(piece.len()).min(bound));
+        }
+        let room = bound.saturating_sub(self.buffer.len()).min(piece.len());
+        self.buffer.extend_from_slice(&piece[..room]);
+    }
+
+    fn complete(&mut self, last: Bytes) -> Captured {
+        let too_deep = self.finder.is_too_deep();
+        let whole = self.length + last.len() <= self.keep;
+        let bytes = if self.length == 0 {
+            if whole { last } else { last.slice(..last.len().min(PREFIX).min(self.keep)) }
+        } else {
+            self.keep(&last);
+            self.usual = self.buffer.len().min(MOST_RESERVED);
+            mem::take(&mut self.buffer).into()
+        };
+        Captured { bytes: if whole { Ok(bytes) } else { Err(bytes) }, too_deep }
+    }
+}

@@ -1,0 +1,152 @@
+//! Dropping fields of an object without decoding it.
+
+use crate::{
+    FieldPath, Unreadable,
+    fields::Node,
+    json::{Cursor, Syntax, Type},
+};
+use bytes::Bytes;
+use std::ops::Range;
+
+/// Drops fields from encoded objects by cutting them out of the bytes.
+///
+/// 1. What stays is byte for byte what it was, in the same order.
+/// 2. An object that has none of the fields is not copied.
+/// 3. What is not on the way to a field is followed by its brackets and quotes only.
+///
+/// ```
+/// use bytes::Bytes;
+/// use kube_informer_wire::Prune;
+///
+/// let prune = Prune::new(["metadata.managedFields".parse()?, "status".parse()?]);
+/// let json = Bytes::from_static(br#"{"metadata":{"name":"a","managedFields":[{}]},"spec":{},"status":{"x":1}}"#);
+/// assert_eq!(prune.apply(&json)?, r#"{"metadata":{"name":"a"},"spec":{}}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Prune {
+    root: Node,
+}
+
+impl Prune {
+    /// Drops the fields with these paths.
+    pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
+        let mut prune = Self::default();
+        for (number, path) in paths.into_iter().enumerate() {
+            prune.root.insert(path.steps(), number);
+        }
+        prune
+    }
+
+    /// The object without the fields.
+    pub fn apply(&self, json: &Bytes) -> Result<Bytes, Unreadable> {
+        let mut cursor = Cursor::new(json, usize::MAX);
+        let mut cuts = Vec::new();
+        let end = find_cuts(&self.root, &mut cursor, json, &mut cuts).and_then(|()| cursor.end());
+        match end {
+            Ok(()) if cuts.is_empty() => Ok(json.clone()),
+            Ok(()) => Ok(without(json, &cuts)),
+            Err(Syntax { at, expected }) => {
+                Err(Unreadable::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
+            }
+        }
+    }
+}
+
+/// The bytes without the cuts, which are in order and apart.
+fn without(json: &[u8], cuts: &[Range<usize>]) -> Bytes {
+    let mut rest = Vec::with_capacity(json.len() - cuts.iter().map(Range::len).sum::<usize>());
+    let mut at = 0;
+    for cut in cuts {
+        rest.extend_from_slice(&json[at..cut.start]);
+        at = cut.end;
+    }
+    rest.extend_from_slice(&json[at..]);
+    rest.into()
+}
+
+/// Finds what to cut out of the value at the cursor.
+fn find_cuts(
+    node: &Node,
+    cursor: &mut Cursor<'_>,
+    json: &[u8],
+    cuts: &mut Vec<Range<usize>>,
+) -> Result<(), Syntax> {
+    match cursor.peek_type()? {
+        Type::Object if node.has_names() => {
+            let mut members = Members::after(cursor.position() + 1);
+            cursor.object(|cursor, key| {
+                let child = node.named(&key).map(|(_, child)| child);
+                members.next(child.as_slice(), cursor, json, cuts)
+            })
+        }
+        Type::Array if node.has_elements() => {
+            let mut members = Members::after(cursor.position() + 1);
+            cursor.array(|cursor, index| {
+                let children: Vec<&Node> = node.elements(index).collect();
+                members.next(&children, cursor, json, cuts)
+            })
+        }
+        _ => cursor.skip_unchecked(),
+    }
+}
+
+/// The members of an object or array, one after the other.
+struct Members {
+    /// Where the bytes of the next member start: after the bracket, or before the comma.
+    start: usize,
+    /// Whether a member came before, and whether one of them stays.
+    any: bool,
+    stays: bool,
+}
+
+impl Members {
+    fn after(start: usize) -> Self {
+        Self { start, any: false, stays: false }
+    }
+
+    /// The cursor is at the value of a member to which `nodes` lead.
+    fn next(
+        &mut self,
+        nodes: &[&Node],
+        cursor: &mut Cursor<'_>,
+        json: &[u8],
+        cuts: &mut Vec<Range<usize>>,
+    ) -> Result<(), Syntax> {
+        let goes = nodes.iter().any(|node| node.is_end());
+        if goes {
+            cursor.skip_unchecked()?;
+            cuts.push(self.start..cursor.position());
+        } else {
+            if self.any && !self.stays {
+                // All before it go, so that the comma in front of it must go too; only blanks are before that.
+                let comma = json[self.start..].iter().position(|byte| *byte == b',').unwrap_or_default();
+                cuts.push(self.start..self.start + comma + 1);
+            }
+            self.stays = true;
+            descend(nodes, cursor, json, cuts)?;
+        }
+        self.any = true;
+        self.start = cursor.position();
+        Ok(())
+    }
+}
+
+/// Finds what to cut out of a value to which several paths may lead.
+fn descend(
+    nodes: &[&Node],
+    cursor: &mut Cursor<'_>,
+    json: &[u8],
+    cuts: &mut Vec<Range<usize>>,
+) -> Result<(), Syntax> {
+    match nodes {
+        [] => cursor.skip_unchecked(),
+        [node] => find_cuts(node, cursor, json, cuts),
+        [first, others @ ..] => {
+            find_cuts(&others.iter().fold((*first).clone(), |all, node| all.merged(node)), cursor, json, cuts)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Paths and query strings of LIST and WATCH requests.
+
+use crate::{Kind, ListOptions, WatchOptions};
+use std::fmt::Write;
+
+/// A collection as a URL: path of the resource, and selectors that every request carries.
+///
+/// Parameters come in the order in which client-go sends them (sorted by name), so that recorded
+/// requests compare as text.
+///
+/// ```
+/// use kube_informer_wire::{Collection, Kind, ListOptions};
+///
+/// let pods = Collection::new(&Kind::namespaced("", "v1", "Pod", "pods"), Some("shop")).labels("app=cart");
+/// let options = ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+/// assert_eq!(
+///     pods.list(&options),
+///     "/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart&limit=500&resourceVersion=0"
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collection {
+    path: String,
+    labels: Option<String>,
+    fields: Option<String>,
+}
+
+impl Collection {
+    /// All objects of a kind, or those of one namespace. The namespace of a cluster-scoped kind is ignored.
+    pub fn new(kind: &Kind, namespace: Option<&str>) -> Self {
+        let mut path = match kind.group.as_str() {
+            "" => "/api/".to_owned(),
+            group => format!("/apis/{}/", escaped(group)),
+        };
+        path += &escaped(&kind.version);
+        if let Some(namespace) = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty()) {
+            path += "/namespaces/";
+            path += &escaped(namespace);
+        }
+        path += "/";
+        path += &escaped(&kind.plural);
+        Self { path, labels: None, fields: None }
+    }
+
+    /// Adds a label selector; several must all match.
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.labels = both(self.labels.as_deref(), Some(selector));
+        self
+    }
+
+    /// Adds a field selector; several must all match.
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.fields = both(self.fields.as_deref(), Some(selector));
+        self
+    }
+
+    /// The path without a query.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Path and query of a LIST.
+    pub fn list(&self, options: &ListOptions) -> String {
+        let mut url = Url::new(&self.path);
+        url.text("continue", options.continue_token.as_deref());
+        url.text("fieldSelector", both(self.fields.as_deref(), options.field_selector.as_deref()).as_deref());
+        url.text("labelSelector", both(self.labels.as_deref(), options.label_selector.as_deref()).as_deref());
+        url.number("limit", options.limit.filter(|limit| *limit > 0).map(u64::from));
+        url.text("resourceVersion", options.resource_version.as_deref());
+        url.text("resourceVersionMatch", options.version_match.map(|version| version.as_str()));
+        url.text
+    }
+
+    /// Path and query of a WATCH.
+    pub fn watch(&self, options: &WatchOptions) -> String {
+        let mut url = Url::new(&self.path);
+        url.flag("allowWatchBookmarks", options.allow_bookmarks.then_some(true));
+        url.text("fieldSelector", both(self.fields.as_deref(), options.field_selector.as_deref()).as_deref());
+        url.text("labelSelector", both(self.labels.as_deref(), options.label_selector.as_deref()).as_deref());
+        url.text("resourceVersion", options.resource_version.as_deref());
+        url.text("resourceVersionMatch", options.version_match.map(|version| version.as_str()));
+        url.flag("sendInitialEvents", options.send_initial_events);
+        url.number("timeoutSeconds", options.timeout.map(|timeout| timeout.as_secs()));
+        url.flag("watch", Some(true));
+        url.text
+    }
+}
+
+/// What both selectors match; an empty one matches everything.
+fn both(one: Option<&str>, other: Option<&str>) -> Option<String> {
+    let selectors: Vec<&str> = one.into_iter().chain(other).filter(|selector| !selector.is_empty()).collect();
+    (!selectors.is_empty()).then(|| selectors.join(","))
+}
+
+/// A URL that grows by parameters.
+struct Url {
+    text: String,
+    mark: char,
+}
+
+impl Url {
+    fn new(path: &str) -> Self {
+        Self { text: path.to_owned(), mark: '?' }
+    }
+
+    /// Adds a parameter unless it has no value.
+    fn text(&mut self, name: &str, value: Option<&str>) {
+        let Some(value) = value.filter(|value| !value.is_empty()) else { return };
+        self.text.push(self.mark);
+        self.mark = '&';
+        self.text += name;
+        self.text += "=";
+        self.text += &escaped(value);
+    }
+
+    fn flag(&mut self, name: &str, value: Option<bool>) {
+        self.text(name, value.map(|value| if value { "true" } else { "false" }));
+    }
+
+    fn number(&mut self, name: &str, value: Option<u64>) {
+        self.text(name, value.map(|value| value.to_string()).as_deref());
+    }
+}
+
+/// Everything but letters, digits and `-_.~` as percent escapes, which is right in a path as well as in a query.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => escaped.push(byte.into()),
+            _ => write!(escaped, "%{byte:02X}").unwrap_or_default(),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::VersionMatch;
+    use std::time::Duration;
+
+    fn pods(namespace: Option<&str>) -> Collection {
+        Collection::new(&Kind::namespaced("", "v1", "Pod", "pods"), namespace)
+    }
+
+    #[test]
+    fn paths() {
+        let path = |kind: &Kind, namespace| Collection::new(kind, namespace).path().to_owned();
+        let deployments = Kind::namespaced("apps", "v1", "Deployment", "deployments");
+        let nodes = Kind::cluster("", "v1", "Node", "nodes");
+        assert_eq!(pods(None).path(), "/api/v1/pods");
+        assert_eq!(pods(Some("")).path(), "/api/v1/pods");
+        assert_eq!(pods(Some("shop")).path(), "/api/v1/namespaces/shop/pods");
+        assert_eq!(path(&deployments, None), "/apis/apps/v1/deployments");
+        assert_eq!(path(&deployments, Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
+        assert_eq!(path(&nodes, Some("shop")), "/api/v1/nodes");
+        assert_eq!(
+            pods(Some("../../secrets?x#y")).path(),
+            "/api/v1/namespaces/..%2F..%2Fsecrets%3Fx%23y/pods"
+        );
+    }
+
+    #[test]
+    fn first_page_from_any_cache() {
+        let options =
+            ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+        assert_eq!(pods(None).list(&options), "/api/v1/pods?limit=500&resourceVersion=0");
+    }
+
+    #[test]
+    fn later_pages_and_exact_versions() {
+        let page = ListOptions {
+            continue_token: Some("eyJ2IjoibWV0YS5r+/=".into()),
+            limit: Some(500),
+            ..ListOptions::default()
+        };
+        assert_eq!(pods(None).list(&page), "/api/v1/pods?continue=eyJ2IjoibWV0YS5r%2B%2F%3D&limit=500");
+        let exact = ListOptions {
+            resource_version: Some("42".into()),
+            version_match: Some(VersionMatch::Exact),
+            ..ListOptions::default()
+        };
+        assert_eq!(pods(None).list(&exact), "/api/v1/pods?resourceVersion=42&resourceVersionMatch=Exact");
+    }
+
+    #[test]
+    fn what_is_unset_or_empty_is_left_out() {
+        let empty = ListOptions {
+            resource_version: Some(String::new()),
+            limit: Some(0),
+            continue_token: Some(String::new()),
+            label_selector: Some(String::new()),
+            ..ListOptions::default()
+        };
+        assert_eq!(pods(None).labels("").list(&empty), "/api/v1/pods");
+        assert_eq!(pods(None).watch(&WatchOptions::default()), "/api/v1/pods?watch=true");
+    }
+
+    #[test]
+    fn watches() {
+        let live = WatchOptions {
+            resource_version: Some("42".into()),
+            allow_bookmarks: true,
+            timeout: Some(Duration::from_millis(432_900)),
+            ..WatchOptions::default()
+        };
+        assert_eq!(
+            pods(None).watch(&live),
+            "/api/v1/pods?allowWatchBookmarks=true&resourceVersion=42&timeoutSeconds=432&watch=true"
+        );
+        let streaming = WatchOptions {
+            version_match: Some(VersionMatch::NotOlderThan),
+            allow_bookmarks: true,
+            send_initial_events: Some(true),
+            timeout: Some(Duration::from_secs(300)),
+            ..WatchOptions::default()
+        };
+        assert_eq!(
+            pods(None).watch(&streaming),
+            "/api/v1/pods?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true\
+             &timeoutSeconds=300&watch=true"
+        );
+    }
+
+    #[test]
+    fn selectors_of_source_and_request_must_both_match() {
+        let source = pods(Some("shop")).labels("app in (a, b)").fields("spec.nodeName=n1");
+        let options = ListOptions {
+            label_selector: Some("!legacy".into()),
+            field_selector: Some("status.phase!=Failed".into()),
+            ..ListOptions::default()
+        };
+        assert_eq!(
+            source.list(&options),
+            "/api/v1/namespaces/shop/pods?fieldSelector=spec.nodeName%3Dn1%2Cstatus.phase%21%3DFailed\
+             &labelSelector=app%20in%20%28a%2C%20b%29%2C%21legacy"
+        );
+        assert!(source.watch(&WatchOptions::default()).contains("labelSelector=app%20in%20%28a%2C%20b%29&"));
+    }
+}

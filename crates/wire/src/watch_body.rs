@@ -1,0 +1,265 @@
+//! Splitting the body of a WATCH answer into its events while it arrives.
+
+use crate::{
+    BodyError, Bookmark, Limits, Object, Origin, Status, Unreadable, WatchEvent,
+    json::{Cursor, Syntax, is_space},
+};
+use bytes::Bytes;
+use std::{fmt, mem, ops::Range, sync::Arc};
+
+/// Splits the body of a WATCH answer, one JSON object per line, into events.
+///
+/// 1. Holds at most one line and the current chunk; an object inside one chunk is a slice of it.
+/// 2. A line that is too long, is no event, has an unknown type or an object without a name is one
+///    [`WatchEvent::Unreadable`]; the stream goes on at the next line.
+/// 3. A line that the end of the body cuts off is never delivered: the server sends that event again after the
+///    version last seen. A last line that is complete but for its newline is delivered.
+/// 4. However the body is cut into chunks, the events are the same.
+/// 5. An ERROR without a readable `Status` is an error: every later call repeats it.
+pub struct WatchSplitter {
+    origin: Arc<Origin>,
+    limits: Limits,
+    chunk: Bytes,
+    /// How much of `chunk` has been read.
+    at: usize,
+    /// The beginning of a line that earlier chunks held.
+    line: Vec<u8>,
+    /// Length of the last line that spanned chunks: the next one is likely to be alike.
+    usual: usize,
+    /// The line was too long: skip to its end.
+    skipping: bool,
+    failed: Option<BodyError>,
+}
+
+/// What may surround the object in a line.
+const ENVELOPE: usize = 1 << 10;
+
+/// Most memory that is reserved before it is needed.
+const MOST_RESERVED: usize = 64 << 10;
+
+impl WatchSplitter {
+    /// A splitter for one body.
+    pub fn new(origin: Arc<Origin>, limits: Limits) -> Self {
+        Self {
+            origin,
+            limits,
+            chunk: Bytes::new(),
+            at: 0,
+            line: Vec::new(),
+            usual: 0,
+            skipping: false,
+            failed: None,
+        }
+    }
+
+    /// Takes the next chunk of the body, after [`next_event`](Self::next_event) has answered `None`.
+    pub fn feed(&mut self, chunk: Bytes) {
+        debug_assert!(self.at == self.chunk.len() || self.failed.is_some(), "chunk not read");
+        self.chunk = chunk;
+        self.at = 0;
+    }
+
+    /// The next event that is complete; `None` asks for the next chunk.
+    pub fn next_event(&mut self) -> Result<Option<WatchEvent>, BodyError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        while self.at < self.chunk.len() {
+            let newline = memchr::memchr(b'\n', &self.chunk[self.at..]).map(|found| self.at + found);
+            let end = newline.unwrap_or(self.chunk.len());
+            let piece = self.chunk.slice(self.at..end);
+            self.at = newline.map_or(end, |newline| newline + 1);
+            let event = match (mem::take(&mut self.skipping), newline) {
+                (true, Some(_)) => None,
+                (true, None) => {
+                    self.skipping = true;
+                    None
+                }
+                (false, Some(_)) => self.line(piece)?,
+                (false, None) => self.keep(&piece),
+            };
+            if event.is_some() {
+                return Ok(event);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The body has ended cleanly: the event of a last line that is complete but for its newline.
+    pub fn finish(mut self) -> Result<Option<WatchEvent>, BodyError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let line = mem::take(&mut self.line);
+        let mut cursor = Cursor::new(&line, self.limits.depth);
+        let complete = cursor.skip().and_then(|()| cursor.end()).is_ok();
+        if complete { self.event(line.into()) } else { Ok(None) }
+    }
+
+    fn bound(&self) -> usize {
+        self.limits.object_bytes.saturating_add(ENVELOPE)
+    }
+
+    /// Keeps the beginning of a line, unless it is too long.
+    fn keep(&mut self, piece: &[u8]) -> Option<WatchEvent> {
+        if self.line.len() + piece.len() <= self.bound() {
+            if self.line.is_empty() {
+                self.line.reserve_exact(self.usual.max(piece.len()));
+            }
+            self.line.extend_from_slice(piece);
+            return None;
+        }
+        self.skipping = true;
+        Some(self.oversized(piece))
+    }
+
+    fn oversized(&mut self, piece: &[u8]) -> WatchEvent {
+        let mut line = mem::take(&mut self.line);
+        let room = self.bound().saturating_sub(line.len()).min(piece.len());
+        line.extend_from_slice(&piece[..room]);
+        let envelope = Envelope::read(&line, &self.limits).unwrap_or_else(|(envelope, _)| envelope);
+        let beginning = envelope.beginning(&line);
+        WatchEvent::Unreadable(Unreadable::oversized(beginning, &self.limits))
+    }
+
+    /// A line is complete with `last`.
+    fn line(&mut self, last: Bytes) -> Result<Option<WatchEvent>, BodyError> {
+        if self.line.len() + last.len() > self.bound() {
+            return Ok(Some(self.oversized(&last)));
+        }
+        let line = if self.line.is_empty() {
+            last
+        } else {
+            self.line.extend_from_slice(&last);
+            self.usual = self.line.len().min(MOST_RESERVED);
+            mem::take(&mut self.line).into()
+        };
+        let event = self.event(line);
+        if let Err(error) = &event {
+            self.failed = Some(error.clone());
+        }
+        event
+    }
+
+    /// The event of a line; `None` for a line of nothing but whitespace.
+    fn event(&self, line: Bytes) -> Result<Option<WatchEvent>, BodyError> {
+        if line.iter().all(|byte| is_space(*byte)) {
+            return Ok(None);
+        }
+        let envelope = match Envelope::read(&line, &self.limits) {
+            Ok(envelope) => envelope,
+            Err((envelope, Syntax { at, expected })) => {
+                let reason =
+                    format!("not an event in JSON (expected {expected} at byte {at} of {})", line.len());
+                return Ok(Some(self.unreadable(reason, envelope.beginning(&line))));
+            }
+        };
+        let Some(object) = envelope.object.clone() else {
+            return Ok(Some(WatchEvent::Unreadable(Unreadable::new("an event without an object"))));
+        };
+        self.typed(envelope.kind, line.slice(object)).map(Some)
+    }
+
+    fn typed(&self, kind: EventType, json: Bytes) -> Result<WatchEvent, BodyError> {
+        let variant = match kind {
+            EventType::Added => WatchEvent::Added,
+            EventType::Modified => WatchEvent::Modified,
+            EventType::Deleted => WatchEvent::Deleted,
+            EventType::Bookmark => {
+                return Ok(Bookmark::parse(&json).map_or_else(WatchEvent::Unreadable, WatchEvent::Bookmark));
+            }
+            EventType::Error => {
+                return Status::parse(&json).map(WatchEvent::Error).ok_or(BodyError::ErrorWithoutStatus);
+            }
+            EventType::Missing => return Ok(self.unreadable("an event without a type".into(), &json)),
+            EventType::Unknown => return Ok(self.unreadable("an event of an unknown type".into(), &json)),
+        };
+        Ok(Object::parse(&self.origin, json, &self.limits).map_or_else(WatchEvent::Unreadable, variant))
+    }
+
+    fn unreadable(&self, reason: String, json: &[u8]) -> WatchEvent {
+        WatchEvent::Unreadable(Unreadable::scanned(reason, json, &self.limits))
+    }
+}
+
+/// How far the stream has been read; nothing of what it holds.
+impl fmt::Debug for WatchSplitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = self.line.len() + self.chunk.len() - self.at;
+        f.debug_struct("WatchSplitter").field("held", &held).finish_non_exhaustive()
+    }
+}
+
+/// The `type` of an event.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum EventType {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+    Unknown,
+    #[default]
+    Missing,
+}
+
+/// The outer object of a line.
+#[derive(Debug, Default)]
+struct Envelope {
+    kind: EventType,
+    /// Where the object starts, as soon as that is known.
+    start: Option<usize>,
+    /// Where the object is.
+    object: Option<Range<usize>>,
+}
+
+impl Envelope {
+    /// Reads a line; if it is not JSON, what came before that place.
+    fn read(line: &[u8], limits: &Limits) -> Result<Self, (Self, Syntax)> {
+        let mut envelope = Self::default();
+        // One level more than an object may have: the envelope itself.
+        let mut cursor = Cursor::new(line, limits.depth.saturating_add(1));
+        let end = envelope.fields(&mut cursor).and_then(|()| cursor.end());
+        match end {
+            Ok(()) => Ok(envelope),
+            Err(syntax) => Err((envelope, syntax)),
+        }
+    }
+
+    fn fields(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Syntax> {
+        cursor.object(|cursor, key| match &*key {
+            b"type" => cursor.span().map(|json| self.kind = EventType::named(json)),
+            b"object" => {
+                cursor.peek_type()?;
+                let start = cursor.position();
+                self.start = Some(start);
+                // Whether it is JSON will be seen when its identity is read.
+                cursor.skip_unchecked()?;
+                self.object = Some(start..cursor.position());
+                Ok(())
+            }
+            _ => cursor.skip(),
+        })
+    }
+
+    /// What there is of the object.
+    fn beginning<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        self.start.map_or(&[], |start| &line[start..])
+    }
+}
+
+impl EventType {
+    fn named(json: &[u8]) -> Self {
+        match serde_json::from_slice::<std::borrow::Cow<'_, str>>(json).as_deref() {
+            Ok("ADDED") => Self::Added,
+            Ok("MODIFIED") => Self::Modified,
+            Ok("DELETED") => Self::Deleted,
+            Ok("BOOKMARK") => Self::Bookmark,
+            Ok("ERROR") => Self::Error,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

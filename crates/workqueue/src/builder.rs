@@ -1,0 +1,84 @@
+//! Making a queue.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use crate::limiter::{JitterLimiter, RateLimiter, controller_rate_limiter};
+use crate::metrics::Metrics;
+use crate::queue::WorkQueue;
+use crate::shared::Shared;
+
+/// Makes a [`WorkQueue`].
+///
+/// ```
+/// use std::time::Duration;
+/// use kube_workqueue::{ExponentialLimiter, WorkQueue};
+///
+/// let queue = WorkQueue::builder()
+///     .name("replicasets")
+///     .rate_limiter(ExponentialLimiter::new(Duration::from_millis(10), Duration::from_secs(60)))
+///     .jitter(0.1)
+///     .build();
+/// queue.add(7);
+/// ```
+#[must_use]
+pub struct Builder<K> {
+    name: String,
+    limiter: Option<Box<dyn RateLimiter<K>>>,
+    jitter: f64,
+    seed: Option<u64>,
+    metrics: Option<bool>,
+    oldest_every: u32,
+}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
+    pub(crate) fn new() -> Self {
+        Self { name: String::new(), limiter: None, jitter: 0.0, seed: None, metrics: None, oldest_every: 16 }
+    }
+
+    /// The name in logs and metrics.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Who decides how long a retry waits; [`controller_rate_limiter`] unless given.
+    pub fn rate_limiter(self, limiter: impl RateLimiter<K> + 'static) -> Self {
+        Self { limiter: Some(Box::new(limiter)), ..self }
+    }
+
+    /// Lengthens each delay of the rate limiter by a random part of up to `factor` of it, so that keys that
+    /// failed together do not come back together.
+    pub fn jitter(self, factor: f64) -> Self {
+        Self { jitter: factor, ..self }
+    }
+
+    /// The seed of the jitter: the same seed gives the same delays.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Whether to measure. By default a queue with a name does and one without does not, as in client-go.
+    /// The recorder must be installed before the queue is made.
+    pub fn metrics(self, on: bool) -> Self {
+        Self { metrics: Some(on), ..self }
+    }
+
+    /// Every how many takes the key that has waited longest goes first, whatever its priority; 16 unless
+    /// given, 0 counts as 1. This bounds the waiting of low priorities: a key with `m` older keys before it
+    /// is taken within `n * (m + 1)` takes. Without priorities it changes nothing.
+    pub fn oldest_every(self, n: u32) -> Self {
+        Self { oldest_every: n.max(1), ..self }
+    }
+
+    /// The queue.
+    pub fn build(self) -> WorkQueue<K> {
+        let mut limiter = self.limiter.unwrap_or_else(|| Box::new(controller_rate_limiter()));
+        if self.jitter > 0.0 {
+            let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+            limiter = Box::new(JitterLimiter::new(limiter, self.jitter, seed));
+        }
+        let measure = self.metrics.unwrap_or(!self.name.is_empty());
+        let metrics = measure.then(|| Metrics::new(&self.name));
+        WorkQueue { shared: Arc::new(Shared::new(self.name, limiter, metrics, self.oldest_every)) }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a queue tells the outside, under client-go's names.
+
+use metrics::{Counter, Gauge, Histogram, Unit};
+
+/// The handles of one queue. All calls happen without the queue's lock.
+pub(crate) struct Metrics {
+    depth: Gauge,
+    adds: Counter,
+    queue_duration: Histogram,
+    work_duration: Histogram,
+    unfinished: Gauge,
+    longest: Gauge,
+    retries: Counter,
+}
+
+impl Metrics {
+    pub(crate) fn new(name: &str) -> Self {
+        describe();
+        let name = name.to_owned();
+        Self {
+            depth: metrics::gauge!("workqueue_depth", "name" => name.clone()),
+            adds: metrics::counter!("workqueue_adds_total", "name" => name.clone()),
+            queue_duration: metrics::histogram!("workqueue_queue_duration_seconds", "name" => name.clone()),
+            work_duration: metrics::histogram!("workqueue_work_duration_seconds", "name" => name.clone()),
+            unfinished: metrics::gauge!("workqueue_unfinished_work_seconds", "name" => name.clone()),
+            longest: metrics::gauge!("workqueue_longest_running_processor_seconds", "name" => name.clone()),
+            retries: metrics::counter!("workqueue_retries_total", "name" => name),
+        }
+    }
+
+    /// Steps rather than absolute values: they are reported outside the lock, in any order.
+    pub(crate) fn added(&self, added: usize, queued: usize) {
+        if added > 0 {
+            self.adds.increment(added as u64);
+        }
+        if queued > 0 {
+            self.depth.increment(queued as f64);
+        }
+    }
+
+    pub(crate) fn taken(&self, waited: u64) {
+        self.depth.decrement(1.0);
+        self.queue_duration.record(seconds(waited));
+    }
+
+    pub(crate) fn finished(&self, worked: u64) {
+        self.work_duration.record(seconds(worked));
+    }
+
+    pub(crate) fn retried(&self) {
+        self.retries.increment(1);
+    }
+
+    pub(crate) fn unfinished(&self, total: u64, longest: u64) {
+        self.unfinished.set(seconds(total));
+        self.longest.set(seconds(longest));
+    }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn describe() {
+    metrics::describe_gauge!("workqueue_depth", Unit::Count, "Keys that are ready to be taken");
+    metrics::describe_counter!("workqueue_adds_total", Unit::Count, "Keys that came to need work");
+    metrics::describe_histogram!(
+        "workqueue_queue_duration_seconds",
+        Unit::Seconds,
+        "How long a key is queued before it is taken"
+    );
+    metrics::describe_histogram!(
+        "workqueue_work_duration_seconds",
+        Unit::Seconds,
+        "How long working on a key takes"
+    );
+    metrics::describe_gauge!(
+        "workqueue_unfinished_work_seconds",
+        Unit::Seconds,
+        "How long all keys in flight together have been worked on; growth without end means stuck workers"
+    );
+    metrics::describe_gauge!(
+        "workqueue_longest_running_processor_seconds",
+        Unit::Seconds,
+        "How long the key longest in flight has been worked on"
+    );
+    metrics::describe_counter!("workqueue_retries_total", Unit::Count, "Keys added with a delay");
+}

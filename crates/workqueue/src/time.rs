@@ -1,0 +1,35 @@
+//! The only door to the clock. Model checks replace this module with a clock of their own.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::time::{Instant, Sleep};
+
+/// The current time, virtual when tokio's clock is paused.
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// A timer that can be pointed at another deadline; it allocates on first use only, because most waits for
+/// work never need one.
+#[derive(Default)]
+pub(crate) struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timer {
+    /// Ready once `deadline` has passed; otherwise wakes `cx` when it does.
+    pub(crate) fn poll_until(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if sleep.deadline() != deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        sleep.as_mut().poll(cx)
+    }
+
+    /// Lets the timer go, so that it wakes nobody any more.
+    pub(crate) fn disarm(&mut self) {
+        self.sleep = None;
+    }
+}

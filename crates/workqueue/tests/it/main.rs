@@ -1,0 +1,14 @@
+//! Behaviour of the queue as its users see it. All under paused time; nothing sleeps.
+//!
+//! `UPSTREAM.md` beside this directory tells which of these tests pins which behaviour of client-go.
+
+mod basics;
+mod delay;
+mod guard;
+mod limiters;
+mod measurements;
+mod model;
+mod priority;
+mod shutdown;
+mod stress;
+mod workers;

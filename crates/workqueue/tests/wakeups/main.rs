@@ -1,0 +1,35 @@
+//! Model checks of the wake-up paths: the queue's own source, compiled on a lock and a clock whose every
+//! schedule shuttle controls. A lost wake-up is a deadlock, which shuttle finds and prints with its schedule.
+//!
+//! The modules are those of the library but for `sync` and `time`, so nothing is checked that is not shipped,
+//! and the library carries no switch for it.
+
+#![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
+
+#[path = "../../src"]
+mod library {
+    pub(crate) mod add;
+    pub(crate) mod builder;
+    pub(crate) mod delayed;
+    pub(crate) mod drain;
+    pub(crate) mod get;
+    pub(crate) mod in_flight;
+    pub(crate) mod index;
+    pub(crate) mod item;
+    pub(crate) mod limiter;
+    pub(crate) mod metrics;
+    pub(crate) mod priority;
+    pub(crate) mod queue;
+    pub(crate) mod ready;
+    pub(crate) mod shared;
+    pub(crate) mod state;
+    pub(crate) mod waiters;
+    pub(crate) mod workers;
+}
+
+mod checks;
+mod sync;
+mod time;
+
+pub(crate) use library::*;
+pub(crate) use queue::WorkQueue;
