@@ -22,7 +22,7 @@ use follow::Doubts;
 use futures_util::FutureExt;
 use health::Health;
 use kube_informer_wire::{
-    ListOptions, ListWatch, ListWatchError, ObjectKey, ResourceVersion, WatchOptions, WatchStream,
+    ListOptions, ListWatch, ListWatchError, ObjectKey, Packer, ResourceVersion, WatchOptions, WatchStream,
 };
 use machine::{Command, Failure, Input, Machine};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -54,6 +54,7 @@ pub(crate) struct Reflector {
     pub(crate) queue: Arc<DeltaQueue>,
     pub(crate) indexer: Arc<Indexer>,
     pub(crate) transform: Arc<Transform>,
+    pub(crate) packer: Arc<Packer>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: watch::Sender<InformerStatus>,
     machine: Machine,
@@ -97,13 +98,15 @@ pub(crate) struct Wiring {
     pub(crate) queue: Arc<DeltaQueue>,
     pub(crate) indexer: Arc<Indexer>,
     pub(crate) transform: Arc<Transform>,
+    pub(crate) packer: Arc<Packer>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: watch::Sender<InformerStatus>,
 }
 
 impl Reflector {
     pub(crate) fn new(wiring: Wiring, mut settings: Settings, rng: fastrand::Rng) -> Self {
-        let Wiring { source, partition, namespace, queue, indexer, transform, telemetry, status } = wiring;
+        let Wiring { source, partition, namespace, queue, indexer, transform, packer, telemetry, status } =
+            wiring;
         settings.streaming &= source.supports_streaming_list();
         let machine = Machine::new(settings, rng);
         let (staged, stream) = (Staged::default(), None);
@@ -115,6 +118,7 @@ impl Reflector {
             queue,
             indexer,
             transform,
+            packer,
             telemetry,
             status,
             machine,

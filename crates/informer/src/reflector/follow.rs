@@ -212,10 +212,11 @@ impl Reflector {
 
     /// Every object passes here once on its way in.
     fn admit(&self, change: Change) -> Change {
+        let keep = |object| self.transform.apply(object, &self.telemetry).pack(&self.packer);
         match change {
-            Change::Added(object) => Change::Added(self.transform.apply(object, &self.telemetry)),
-            Change::Modified(object) => Change::Modified(self.transform.apply(object, &self.telemetry)),
-            Change::Deleted(object) => Change::Deleted(self.transform.apply(object, &self.telemetry)),
+            Change::Added(object) => Change::Added(keep(object)),
+            Change::Modified(object) => Change::Modified(keep(object)),
+            Change::Deleted(object) => Change::Deleted(keep(object)),
         }
     }
 }
