@@ -25,7 +25,7 @@ use crate::{
     status::InformerStatus,
     transform::Transform,
 };
-use kube_informer_wire::{Kind, Origin};
+use kube_informer_wire::{Kind, Origin, PackStats, Packer};
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 use tasks::Tasks;
 use tokio::{sync::watch, time::Instant};
@@ -63,6 +63,7 @@ pub(crate) struct Core {
     pub(crate) partitions: Partitions,
     pub(crate) controller: Arc<Controller>,
     transform: Arc<Transform>,
+    packer: Arc<Packer>,
     /// One for each partition.
     statuses: Vec<watch::Receiver<InformerStatus>>,
     handler_bound: usize,
@@ -153,6 +154,11 @@ impl<T: 'static> SharedInformer<T> {
         let namespace = |partition| self.core.partitions.namespace(partition).map(str::to_owned);
         let status = |partition: usize| self.core.partition_status(partition);
         self.core.partitions.all().map(|partition| (namespace(partition), status(partition))).collect()
+    }
+
+    /// How well the content of its objects is packed.
+    pub fn pack_stats(&self) -> PackStats {
+        self.core.packer.stats()
     }
 
     /// Bytes the cached objects occupy, without the search trees over them.

@@ -84,13 +84,13 @@ impl Transform {
     /// The object as it is kept.
     pub(crate) fn apply(&self, object: AnyObject, telemetry: &Telemetry) -> AnyObject {
         if self.is_empty() {
-            return object.compact();
+            return object;
         }
         let changed = catch_unwind(AssertUnwindSafe(|| self.changed(&object)));
         match changed {
             Ok(Some(Ok(changed))) => changed,
             // Not even JSON all through: whoever decodes it will be told.
-            Ok(None) => object.compact(),
+            Ok(None) => object,
             Ok(Some(Err(_))) | Err(_) => {
                 telemetry.transform_failed(object.key());
                 identity_only(&object)

@@ -2,4 +2,5 @@
 
 mod acceptance;
 mod pipeline;
+mod resync;
 mod support;
