@@ -333,8 +333,8 @@ impl Script {
         let shown = || path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|source| ScriptError::Read { path: shown(), source })?;
-        let script: Self = serde_json::from_str(&text)
-            .map_err(|source| ScriptError::Parse { path: shown(), source })?;
+        let script: Self =
+            serde_json::from_str(&text).map_err(|source| ScriptError::Parse { path: shown(), source })?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, ..script })
     }
@@ -355,7 +355,8 @@ impl Script {
             Step::Add(add) => Some(add.filter.as_str()),
             _ => None,
         });
-        let pairs = filters.chain([self.informer.selector.as_str()]).filter_map(|label| label.split_once('='));
+        let pairs =
+            filters.chain([self.informer.selector.as_str()]).filter_map(|label| label.split_once('='));
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 }

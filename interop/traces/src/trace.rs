@@ -39,7 +39,9 @@ impl Trace {
             let parts = parts(handler, calls, segments, resynced.get(handler).copied());
             // Between namespaces that are watched on their own there is no order.
             match namespaces {
-                [_, _, ..] => namespaces.iter().for_each(|namespace| self.part(handler, &parts, Some(namespace))),
+                [_, _, ..] => {
+                    namespaces.iter().for_each(|namespace| self.part(handler, &parts, Some(namespace)))
+                }
                 _ => self.part(handler, &parts, None),
             }
             self.synced(handler, calls, said.synced.get(handler).copied());
@@ -48,7 +50,9 @@ impl Trace {
 
     fn part(&mut self, handler: &str, parts: &[(Unordered, Vec<Call>)], namespace: Option<&str>) {
         let within = |call: &&Call| {
-            namespace.is_none_or(|namespace| call.object.key.split_once('/').is_some_and(|(of, _)| of == namespace))
+            namespace.is_none_or(|namespace| {
+                call.object.key.split_once('/').is_some_and(|(of, _)| of == namespace)
+            })
         };
         for (unordered, calls) in parts {
             let mut calls: Vec<Call> = calls.iter().filter(within).cloned().collect();
@@ -65,7 +69,8 @@ impl Trace {
 
     pub(crate) fn content(&mut self, said: &Said) {
         self.lines.extend(said.store.iter().map(|object| format!("store {}", Shown(object))));
-        self.lines.extend(said.index.iter().map(|(value, keys)| format!("index {value}: {}", keys.join(" "))));
+        self.lines
+            .extend(said.index.iter().map(|(value, keys)| format!("index {value}: {}", keys.join(" "))));
     }
 
     pub(crate) fn requests(&mut self, mut requests: Vec<String>) {
@@ -141,7 +146,14 @@ impl fmt::Display for Told<'_> {
         match (what, old) {
             (What::Add, _) => write!(f, "add {}{}", Shown(object), if *initial { " initial" } else { "" }),
             (What::Update, Some(old)) if old.uid == object.uid => {
-                write!(f, "update {} v{} -> v{} {}", object.key, old.version, object.version, short(&object.uid))
+                write!(
+                    f,
+                    "update {} v{} -> v{} {}",
+                    object.key,
+                    old.version,
+                    object.version,
+                    short(&object.uid)
+                )
             }
             (What::Update, Some(old)) => write!(f, "update {} -> {}", Shown(old), Shown(object)),
             (What::Update, None) => write!(f, "update {}", Shown(object)),
