@@ -25,14 +25,22 @@ pub fn random(seed: u64) -> Script {
         page: (streaming == Streaming::No && rng.bool()).then_some(2),
         expired: if rng.bool() { Expired::InStream } else { Expired::Http },
     };
-    let indexes = [("app".to_owned(), "label:app".to_owned()), ("node".to_owned(), "node".to_owned())].into();
-    let author =
-        Author { rng, streaming, present: BTreeSet::new(), guests: Vec::new(), waits: 0, steps: Vec::new() };
+    let informer = informer(&mut rng);
+    let one_collection = informer.namespaces.is_empty();
+    let author = Author {
+        rng,
+        streaming,
+        one_collection,
+        present: BTreeSet::new(),
+        guests: Vec::new(),
+        waits: 0,
+        steps: Vec::new(),
+    };
     Script {
         name: format!("random-{seed}"),
         purpose: "made up".into(),
         server,
-        informer: InformerSetup { indexes, ..InformerSetup::default() },
+        informer,
         steps: author.write(),
         // A server that refuses streaming lists is asked for them by client-go again and again.
         requests: streaming == Streaming::Yes,
@@ -40,10 +48,19 @@ pub fn random(seed: u64) -> Script {
     }
 }
 
+fn informer(rng: &mut fastrand::Rng) -> InformerSetup {
+    let namespaces = if rng.u32(0..4) == 0 { vec!["bank".into(), "shop".into()] } else { Vec::new() };
+    let selector = if rng.u32(0..4) == 0 { "app=web".into() } else { String::new() };
+    let indexes = [("app".to_owned(), "label:app".to_owned()), ("node".to_owned(), "node".to_owned())].into();
+    InformerSetup { namespaces, selector, resync_ms: None, indexes }
+}
+
 /// Writes one script.
 struct Author {
     rng: fastrand::Rng,
     streaming: Streaming,
+    /// Whether all requests are about one collection: only then is it certain who is refused.
+    one_collection: bool,
     /// What exists on the server.
     present: BTreeSet<&'static str>,
     /// Handlers that came late, or not if they have been removed.
@@ -98,9 +115,7 @@ impl Author {
         self.changes(6);
         if self.waits < MOST_WAITS && self.rng.u32(0..4) == 0 {
             self.waits += 1;
-            let busy =
-                Refusal { code: 429, reason: "TooManyRequests".into(), cause: None, retry_after: None };
-            self.steps.push(Step::Refuse(Fault { to: Request::Watch, with: Answer::Status(busy), times: 1 }));
+            self.refuse(Request::Watch, 429, "TooManyRequests");
         }
         self.steps.push(Step::Release);
     }
@@ -121,6 +136,11 @@ impl Author {
                 (false, _) => {}
             }
         }
+        match (self.rng.u32(0..2), self.streaming) {
+            (0, Streaming::Yes) => self.refuse(Request::Stream, 500, "InternalError"),
+            (0, _) => self.refuse(Request::NextPage, 410, "Expired"),
+            _ => {}
+        }
         // Something the watch has missed for certain, so that it cannot just go on.
         self.put("shop/relist");
         let order =
@@ -128,6 +148,13 @@ impl Author {
         self.steps.extend([Step::Compact, Step::Release, Step::Settle(order)]);
         self.delete("shop/relist");
         self.steps.push(Step::Settle(Unordered::InOrder));
+    }
+
+    fn refuse(&mut self, to: Request, code: u16, reason: &str) {
+        if self.one_collection {
+            let refusal = Refusal { code, reason: reason.into(), cause: None, retry_after: None };
+            self.steps.push(Step::Refuse(Fault { to, with: Answer::Status(refusal), times: 1 }));
+        }
     }
 
     fn guest_comes(&mut self) {
@@ -176,12 +203,23 @@ mod tests {
 
     #[test]
     fn everything_that_may_happen_does() {
-        let scripts: Vec<String> = (0..50).map(|seed| random(seed).to_json()).collect();
-        let words =
-            ["put", "delete", "hold", "clean", "broken", "compact", "error", "refuse", "remove", "guest1"];
+        let scripts: Vec<String> = (0..200).map(|seed| random(seed).to_json()).collect();
+        let words = [
+            "put",
+            "delete",
+            "hold",
+            "clean",
+            "broken",
+            "compact",
+            "error",
+            "refuse",
+            "next_page",
+            "bank",
+            "remove",
+        ];
         for word in words {
             let having = scripts.iter().filter(|script| script.contains(&format!("\"{word}\""))).count();
-            assert!(having >= 5, "{word} in {having} of 50");
+            assert!(having >= 10, "{word} in {having} of 200");
         }
     }
 }

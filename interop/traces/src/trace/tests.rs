@@ -54,7 +54,8 @@ fn resyncs_are_told_apart_and_those_beyond_the_count_left_out() {
         resync("n/c"),
         gone("n/a"),
     ];
-    let said = Said { calls: [("h".to_owned(), calls.to_vec())].into(), ..Said::default() };
+    let mut said = Said::default();
+    said.calls.insert("h".to_owned(), calls.to_vec());
     let segment = Segment { unordered: Unordered::InOrder, calls: [("h".to_owned(), 3)].into() };
     let mut trace = Trace::default();
     trace.handlers(&said, &[segment], &[("h".to_owned(), 2)].into(), &[]);
