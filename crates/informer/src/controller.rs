@@ -60,12 +60,16 @@ impl Controller {
                     self.resync(at);
                 }
                 batch = self.queue.pop(BATCH) => match batch {
-                    Some(batch) => self.process(batch),
+                    Some(batch) => {
+                        // A long backlog must not keep the other tasks of this thread waiting. They run while a
+                        // batch is in flight, on one thread as on many, so that a simulation, which has only
+                        // one, meets every order of things that threads could bring about.
+                        tokio::task::yield_now().await;
+                        self.process(batch);
+                    }
                     None => return,
                 },
             }
-            // A long backlog must not keep the other tasks of this thread waiting.
-            tokio::task::yield_now().await;
         }
     }
 

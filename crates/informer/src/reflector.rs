@@ -18,8 +18,8 @@ use crate::{
 };
 use futures_util::StreamExt;
 use kube_informer_wire::{
-    Bookmark, ListOptions, ListWatch, ListWatchError, ResourceVersion, Unreadable, WatchEvent, WatchOptions,
-    WatchStream,
+    Bookmark, ListOptions, ListWatch, ListWatchError, Packer, ResourceVersion, Unreadable, WatchEvent,
+    WatchOptions, WatchStream,
 };
 use machine::{Class, Command, Failure, Input, Machine};
 use std::{sync::Arc, time::Duration};
@@ -48,6 +48,7 @@ pub(crate) struct Reflector {
     pub(crate) queue: Arc<DeltaQueue>,
     pub(crate) indexer: Arc<Indexer>,
     pub(crate) transform: Arc<Transform>,
+    pub(crate) packer: Arc<Packer>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: watch::Sender<InformerStatus>,
     machine: Machine,
@@ -91,13 +92,15 @@ pub(crate) struct Wiring {
     pub(crate) queue: Arc<DeltaQueue>,
     pub(crate) indexer: Arc<Indexer>,
     pub(crate) transform: Arc<Transform>,
+    pub(crate) packer: Arc<Packer>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: watch::Sender<InformerStatus>,
 }
 
 impl Reflector {
     pub(crate) fn new(wiring: Wiring, mut settings: Settings, rng: fastrand::Rng) -> Self {
-        let Wiring { source, partition, namespace, queue, indexer, transform, telemetry, status } = wiring;
+        let Wiring { source, partition, namespace, queue, indexer, transform, packer, telemetry, status } =
+            wiring;
         settings.streaming &= source.supports_streaming_list();
         let machine = Machine::new(settings, rng);
         let (staged, stream) = (Staged::default(), None);
@@ -109,6 +112,7 @@ impl Reflector {
             queue,
             indexer,
             transform,
+            packer,
             telemetry,
             status,
             machine,
@@ -303,10 +307,11 @@ impl Reflector {
 
     /// Every object passes here once on its way in.
     fn admit(&self, change: Change) -> Change {
+        let keep = |object| self.transform.apply(object, &self.telemetry).pack(&self.packer);
         match change {
-            Change::Added(object) => Change::Added(self.transform.apply(object, &self.telemetry)),
-            Change::Modified(object) => Change::Modified(self.transform.apply(object, &self.telemetry)),
-            Change::Deleted(object) => Change::Deleted(self.transform.apply(object, &self.telemetry)),
+            Change::Added(object) => Change::Added(keep(object)),
+            Change::Modified(object) => Change::Modified(keep(object)),
+            Change::Deleted(object) => Change::Deleted(keep(object)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The table of built-in kinds, in the order of discovery.
 
 use super::columns::columns_for;
+use super::conversion::EVENTS;
 use super::rules::rules_for;
 use super::{Resource, api_version};
 use crate::schema::types;
@@ -62,6 +63,7 @@ const TABLE: &[Row] = &[
     row("apps", "v1", "ReplicaSet", "replicasets", NAMESPACED, "rs", "all", "scale status"),
     row("apps", "v1", "StatefulSet", "statefulsets", NAMESPACED, "sts", "all", "scale status"),
     row("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, "hpa", "all", "status"),
+    row("events.k8s.io", "v1", "Event", "events", NAMESPACED, "ev", "", ""),
     row("batch", "v1", "CronJob", "cronjobs", NAMESPACED, "cj", "all", "status"),
     row("batch", "v1", "Job", "jobs", NAMESPACED, "", "all", "status"),
     row("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", CLUSTER, "csr", "", "approval status"),
@@ -116,6 +118,7 @@ pub(super) fn built_in() -> impl Iterator<Item = Resource> {
         schema: types().kind(row.group, row.version, row.kind),
         rules: rules_for(row.group, row.kind),
         columns: columns_for(row.group, row.kind),
+        conversion: (row.group == "events.k8s.io").then_some(&EVENTS),
     })
 }
 

@@ -5,9 +5,10 @@
 
 use serde_json::json;
 
-use super::create::insert;
+use super::create::{Ownership, insert};
 use super::delete::{DeleteOptions, Outcome, remove};
 use crate::engine::Engine;
+use crate::managed::Writer;
 use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::storage::{Range, Update, guaranteed_update};
@@ -28,8 +29,13 @@ impl Engine {
     pub(crate) async fn seed_namespaces(&self) {
         for name in SEEDED {
             if let Some(object) = Object::new(json!({"metadata": {"name": name}})) {
+                let writer = Writer {
+                    manager: "kube-apiserver".to_owned(),
+                    subresource: String::new(),
+                    now: self.now_text(),
+                };
                 // Already there, in a store that outlived its last server.
-                let _ = insert(self, self.namespaces(), object, false).await;
+                let _ = insert(self, self.namespaces(), object, Ownership::Writer(writer), false).await;
             }
         }
     }

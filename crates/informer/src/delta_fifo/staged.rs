@@ -46,14 +46,24 @@ impl Staged {
         self.present.len()
     }
 
-    pub(super) fn insert(&mut self, object: AnyObject, unchanged: bool) {
+    /// The list has an object in a state that is known.
+    pub(crate) fn note(&mut self, object: &AnyObject) {
+        if let Some(&at) = self.at.get(object.key()) {
+            // An earlier item of the same key was news; the later one counts, known or not.
+            self.changed[at] = object.clone();
+        }
+        self.follow(object.key());
+        self.present.insert(object.key().clone());
+    }
+
+    /// The list has an object in a state that is news.
+    pub(crate) fn insert(&mut self, object: AnyObject) {
         let key = object.key().clone();
         self.follow(&key);
         self.present.insert(key.clone());
-        match (self.at.get(&key), unchanged) {
-            (Some(&at), _) => self.changed[at] = object,
-            (None, true) => {}
-            (None, false) => {
+        match self.at.get(&key) {
+            Some(&at) => self.changed[at] = object,
+            None => {
                 self.at.insert(key, self.changed.len());
                 self.changed.push(object);
             }

@@ -40,6 +40,13 @@ fn pop(fifo: &mut DeltaFifo, max: usize) -> Vec<String> {
     fifo.pop(max).map_or_else(Vec::new, |batch| batch.deltas.iter().map(short_delta).collect())
 }
 
+impl DeltaFifo {
+    /// What a reflector does with a listed object.
+    fn stage(&self, staged: &mut Staged, object: AnyObject, compare: Compare, known: &dyn Known) {
+        if self.is_known(&object, compare, known) { staged.note(&object) } else { staged.insert(object) }
+    }
+}
+
 /// Pops, stores and commits one batch.
 fn apply(fifo: &mut DeltaFifo, max: usize, store: &mut Stored) -> Vec<String> {
     let Some(batch) = fifo.pop(max) else { return Vec::new() };

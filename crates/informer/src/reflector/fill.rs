@@ -1,7 +1,11 @@
 //! Getting the whole collection: by stream or by pages.
 
 use super::{GRACE, HEADERS, InformerError, Input, OpenStream, Reflector};
-use crate::{delta_fifo::Staged, reflector::machine::Failure, status::InformerStatus};
+use crate::{
+    delta_fifo::{Compare, Staged},
+    reflector::machine::Failure,
+    status::InformerStatus,
+};
 use futures_util::StreamExt;
 use kube_informer_wire::{
     ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Object, Unreadable, WatchEvent, WatchOptions,
@@ -139,9 +143,17 @@ impl Reflector {
         }
     }
 
+    /// Takes in one listed object: what is known costs nothing but a note that the list has it.
     fn stage(&mut self, object: Object<Value>) {
+        let compare = self.machine.compare();
+        if compare == Compare::Version && self.queue.is_known(&object, compare, &*self.indexer) {
+            return self.staged.note(&object);
+        }
         let object = self.transform.apply(object, &self.telemetry);
-        self.queue.stage(&mut self.staged, object, self.machine.compare(), &*self.indexer);
+        if self.queue.is_known(&object, compare, &*self.indexer) {
+            return self.staged.note(&object);
+        }
+        self.staged.insert(object.pack(&self.packer));
     }
 
     fn stage_unreadable(&mut self, unreadable: Unreadable) {
