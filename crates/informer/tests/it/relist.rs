@@ -202,7 +202,7 @@ async fn an_object_that_became_unreadable_is_not_reported_as_gone() {
     source.put(monster);
     source.delete_unnoticed("ns/c");
     pass(5).await;
-    assert_eq!(recorder.take(), ["-c@103?"]);
+    assert_eq!(recorder.take(), ["-c@103?"], "and what is gone is gone");
     assert_eq!(cached(&informer), ["a@101", "b@102"], "its last known state stays");
     source.put(object("b", 3));
     settle().await;

@@ -4,7 +4,7 @@ use crate::{
     never_stuck::Log,
     support::{Errors, Recorder, pass, settle, started},
 };
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use kube_informer::{EventHandler, Kind, Object, SharedInformer, Stop, Transform, testing::FakeSource};
 use metrics_util::debugging::DebuggingRecorder;
 use serde::Deserialize;
@@ -93,8 +93,6 @@ async fn story(shown: &mut Vec<String>) {
     informer.stop(Stop::Drop).await;
     settle().await;
 }
-
-use futures_util::FutureExt;
 
 #[test]
 fn a_canary_is_seen_in_no_log_error_metric_or_debug_output() {
