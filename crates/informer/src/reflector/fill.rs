@@ -168,7 +168,7 @@ impl Reflector {
     }
 
     fn stage_unreadable(&mut self, unreadable: Unreadable) {
-        self.staged.unreadable();
+        self.staged.unreadable(unreadable.key.as_ref());
         self.telemetry.quarantined(unreadable);
     }
 

@@ -219,12 +219,7 @@ impl FakeSource {
         state.version += 1;
         let version = state.version;
         drop(state);
-        self.send(|| {
-            WatchEvent::Unreadable(Unreadable {
-                reason: "garbage".into(),
-                resource_version: Some(version.into()),
-            })
-        })
+        self.send(|| WatchEvent::Unreadable(Unreadable::new("garbage").at(Some(version.into()))))
     }
 
     /// Sends an event once more, as a connection that was resumed too early does.
