@@ -37,6 +37,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     told: BTreeMap<ObjectKey, Told>,
+    calls: u64,
     ended: bool,
 }
 
@@ -78,6 +79,11 @@ impl Tape {
     /// From now on nothing may be told.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
+    }
+
+    /// How often it was told something.
+    pub(crate) fn calls(&self) -> u64 {
+        self.lock().calls
     }
 
     pub(crate) fn take(&self, event: &Event<Value>) {
@@ -162,6 +168,7 @@ impl Tape {
         let Shared { name, source, .. } = &*self.shared;
         let server = source.lock();
         let mut state = self.lock();
+        state.calls += 1;
         source.log.count(|totals| totals.delivered += 1);
         let verdict = if state.ended { Err("it was told after its end".into()) } else { check(&server.history, &mut state) };
         match verdict {

@@ -107,7 +107,7 @@ impl World {
             }
             Pause::Time(time) => tokio::time::sleep(time).await,
         }
-        self.subjects.iter().for_each(Subject::check);
+        self.subjects.iter_mut().for_each(Subject::check);
     }
 
     async fn act(&mut self, action: Action, pick: u64) {
@@ -235,7 +235,7 @@ impl World {
             tokio::time::sleep(wait).await;
             // Not in step with any period, so that it is not always the moment of a resync that is looked at.
             wait = (wait * 2).min(Duration::from_millis(28_657));
-            self.subjects.iter().for_each(Subject::check);
+            self.subjects.iter_mut().for_each(Subject::check);
         }
         self.log.note(format_args!("at rest"));
         for subject in &self.subjects {
