@@ -11,7 +11,9 @@ fn nothing_is_lost_in_any_world() {
     for seed in 0..SEEDS {
         let outcome = run(seed, None);
         if let Some(failure) = outcome.failure {
-            panic!("seed {seed} {failure}; cargo run -p kube-informer-simulation -- --seed {seed} shrinks it");
+            panic!(
+                "seed {seed} {failure}; cargo run -p kube-informer-simulation -- --seed {seed} shrinks it"
+            );
         }
         totals.add(&outcome.totals);
     }
