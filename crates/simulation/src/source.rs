@@ -12,8 +12,8 @@ use crate::{
 use bytes::Bytes;
 use connection::Connection;
 use kube_informer::{
-    BoxFuture, Kind, Limits, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Origin, Status,
-    Unreadable, WatchOptions, WatchStream,
+    BoxFuture, Kind, Limits, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Origin,
+    Status, Unreadable, WatchOptions, WatchStream,
 };
 use serde_json::Value;
 use std::{
@@ -187,7 +187,8 @@ impl Server {
         let (fault, error) = match trap {
             Trap::Unanswered => (Fault::Unanswered, None),
             Trap::Refused => {
-                let refused = ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() };
+                let refused =
+                    ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() };
                 (Fault::Refused, Some(refused))
             }
             Trap::Expired => (Fault::ExpiredAtOpen, Some(refusal(410, "Expired", 0))),
@@ -196,7 +197,11 @@ impl Server {
                 (Fault::BusyWithDelay, Some(refusal(429, "TooManyRequests", retry_after)))
             }
             Trap::Internal => (Fault::Internal, Some(refusal(500, "InternalError", 0))),
-            Trap::Late(_) | Trap::BreakAfter(_) | Trap::Duplicate(_) | Trap::Stale(_) | Trap::CompactAfterList => {
+            Trap::Late(_)
+            | Trap::BreakAfter(_)
+            | Trap::Duplicate(_)
+            | Trap::Stale(_)
+            | Trap::CompactAfterList => {
                 return Ok(Some(trap));
             }
         };
@@ -244,10 +249,12 @@ impl Server {
     /// could find out then: versions would go on as if nothing had happened.
     pub(crate) fn must_wait(&self) -> bool {
         let epoch = self.history.epoch();
-        self.clients.iter().filter(|client| !client.gone).filter_map(|client| client.told).any(|(known, version)| {
-            let parted = (known + 1..=epoch).any(|later| self.history.beginning(later) < version);
-            parted && self.history.version + 1 >= version
-        })
+        self.clients.iter().filter(|client| !client.gone).filter_map(|client| client.told).any(
+            |(known, version)| {
+                let parted = (known + 1..=epoch).any(|later| self.history.beginning(later) < version);
+                parted && self.history.version + 1 >= version
+            },
+        )
     }
 
     /// The informer behind a client is no more.

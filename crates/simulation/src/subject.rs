@@ -137,7 +137,8 @@ impl Subject {
         self.cache.check();
         let snapshot = self.informer.lister().snapshot();
         for index in &self.indexes {
-            let checked = index.check(&self.informer, &snapshot, self.settings.transform, &self.source.lock().history);
+            let checked =
+                index.check(&self.informer, &snapshot, self.settings.transform, &self.source.lock().history);
             self.must(checked);
         }
         for handler in self.handlers.iter().filter(|handler| self.is_started() && handler.is_idle()) {

@@ -16,7 +16,9 @@ pub(crate) enum Blow {
     Expire,
     Error,
     /// The next change arrives garbled, with or without its version.
-    Garble { version: bool },
+    Garble {
+        version: bool,
+    },
     /// Every event takes this long.
     Slow(u64),
     /// Everything there is has been sent: the server says so.
@@ -167,7 +169,10 @@ impl Server {
 
     fn send(&mut self, id: u64, write: &Written) -> Next {
         let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
-        let added = self.history.at(connection.epoch, write.version - 1).is_some_and(|before| !before.contains_key(&write.key));
+        let added = self
+            .history
+            .at(connection.epoch, write.version - 1)
+            .is_some_and(|before| !before.contains_key(&write.key));
         connection.cursor = write.version;
         let client = connection.client;
         if let Some(with_version) = connection.garble.take_if(|_| connection.complete.is_none()) {
@@ -204,12 +209,16 @@ impl Server {
             return Err(refusal(410, "Expired", 0));
         }
         self.log.strike(Fault::ExpiredInStream);
-        connection.fate = Some(Fate::Error(Box::new(Status::failure(410, "Expired", "too old resource version"))));
+        connection.fate =
+            Some(Fate::Error(Box::new(Status::failure(410, "Expired", "too old resource version"))));
         Ok(())
     }
 }
 
-fn event(object: Result<Object<Value>, Unreadable>, variant: impl FnOnce(Object<Value>) -> WatchEvent) -> Next {
+fn event(
+    object: Result<Object<Value>, Unreadable>,
+    variant: impl FnOnce(Object<Value>) -> WatchEvent,
+) -> Next {
     Next::Event(Box::new(object.map_or_else(WatchEvent::Unreadable, variant)))
 }
 

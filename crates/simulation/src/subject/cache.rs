@@ -50,7 +50,15 @@ impl CacheCheck {
     pub(super) fn new(name: String, lister: Lister<Value>, settings: &Settings, source: Arc<Source>) -> Self {
         let partitions = settings.partitions();
         let last = Mutex::new(vec![None; partitions.len()]);
-        Self { name, lister, transform: settings.transform, partitions, source, last, looks: AtomicU64::new(0) }
+        Self {
+            name,
+            lister,
+            transform: settings.transform,
+            partitions,
+            source,
+            last,
+            looks: AtomicU64::new(0),
+        }
     }
 
     /// How often the cache was seen to change.
@@ -84,7 +92,8 @@ impl CacheCheck {
         snapshot: &CacheSnapshot<Value>,
         history: &History,
     ) -> Result<(), String> {
-        let cached: Vec<Object<Value>> = snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
+        let cached: Vec<Object<Value>> =
+            snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
         let version = match partition {
             None => snapshot.resource_version(),
             Some(namespace) => snapshot.namespace_version(namespace),
@@ -117,7 +126,8 @@ impl CacheCheck {
         let server = self.source.lock();
         let history = &server.history;
         for &partition in &self.partitions {
-            let cached: Vec<Object<Value>> = snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
+            let cached: Vec<Object<Value>> =
+                snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
             if let Some(difference) = differs(&cached, history.current(), partition, history) {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }
@@ -141,7 +151,9 @@ impl CacheCheck {
         let mut expected: Value = sent.view().map_err(|error| error.to_string())?;
         self.transform.change(&mut expected);
         let content: Value = object.view().map_err(|error| error.to_string())?;
-        (content == expected).then_some(()).ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
+        (content == expected)
+            .then_some(())
+            .ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
     }
 }
 
@@ -162,7 +174,8 @@ fn differs(
         return None;
     }
     let n = |object: &Object<Value>| history.find(object).map_or(0, |write| write.n);
-    let is: BTreeMap<String, u64> = cached.iter().map(|object| (object.key().to_string(), n(object))).collect();
+    let is: BTreeMap<String, u64> =
+        cached.iter().map(|object| (object.key().to_string(), n(object))).collect();
     let was: BTreeMap<String, u64> = expected.iter().map(|write| (write.key.to_string(), write.n)).collect();
     Some(format!("it is {} and was {}", show(&is), show(&was)))
 }
