@@ -155,3 +155,6 @@ fn put(old: Option<AnyObject>, new: AnyObject, notifications: &mut Vec<Notificat
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

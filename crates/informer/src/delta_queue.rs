@@ -113,3 +113,6 @@ impl DeltaQueue {
         self.fifo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -170,7 +170,7 @@ struct Panicking {
 impl Panicking {
     fn maybe(&mut self) {
         self.calls += 1;
-        if self.calls % 5 == 0 {
+        if self.calls.is_multiple_of(5) {
             self.log.strike(Fault::HandlerPanic);
             // Unwinds as a panic does, without the message on the terminal.
             resume_unwind(Box::new("simulated"));

@@ -236,7 +236,7 @@ impl Server {
 
     /// Something befalls a connection, or all of them.
     pub(crate) fn strike(&mut self, blow: Blow, pick: u64) {
-        let all = pick % 4 == 0;
+        let all = pick.is_multiple_of(4);
         let chosen = (pick / 4) as usize % self.connections.len().max(1);
         for (i, connection) in self.connections.values_mut().enumerate() {
             if all || i == chosen {

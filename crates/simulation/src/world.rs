@@ -214,7 +214,7 @@ impl World {
             let settings = Settings::random(&mut fastrand::Rng::with_seed(pick));
             let name = format!("i{}", self.subjects_made);
             let mut subject = Subject::new(name, settings, &self.source, &self.log);
-            if pick % 4 > 0 {
+            if !pick.is_multiple_of(4) {
                 subject.start();
             }
             self.subjects.push(subject);

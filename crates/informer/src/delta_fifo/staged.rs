@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A list on its way in: what it has, and what of that is news.
 ///
-/// An item that cannot be read may be any object that the list seems to lack. Servers list in key order: then
+/// An item that cannot be read, not even its name, may be any object that the list seems to lack. Servers list in key order: then
 /// it can only be one between its neighbours. A list that is not in order leaves every absence open. An object
 /// whose absence is open keeps its last known state, because a delete that did not happen is worse than a
 /// state that is late.
@@ -48,10 +48,8 @@ impl Staged {
 
     /// The list has an object in a state that is known.
     pub(crate) fn note(&mut self, object: &AnyObject) {
-        if let Some(&at) = self.at.get(object.key()) {
-            // An earlier item of the same key was news; the later one counts, known or not.
-            self.changed[at] = object.clone();
-        }
+        // An earlier item of the same key was news; the later one counts, and there is nothing new about it.
+        self.at.remove(object.key());
         self.follow(object.key());
         self.present.insert(object.key().clone());
     }
@@ -87,9 +85,12 @@ impl Staged {
         self.at.remove(key);
     }
 
-    /// An item that cannot be read stands here.
-    pub(crate) fn unreadable(&mut self) {
-        if !std::mem::replace(&mut self.gap_open, true) {
+    /// An item that cannot be read stands here; `key` if that much of it can be.
+    pub(crate) fn unreadable(&mut self, key: Option<&ObjectKey>) {
+        if let Some(key) = key {
+            self.follow(key);
+            self.present.insert(key.clone());
+        } else if !std::mem::replace(&mut self.gap_open, true) {
             self.gaps.push((self.last.clone(), None));
         }
     }

@@ -232,7 +232,8 @@ fn what_may_be_an_unreadable_item_is_not_gone() {
         let mut staged = Staged::default();
         for item in items {
             match *item {
-                "?" => staged.unreadable(),
+                "?" => staged.unreadable(None),
+                "ns/c?" => staged.unreadable(Some(object("ns/c", 1).key())),
                 key => fifo.stage(&mut staged, object(key, 1), Compare::Version, &store),
             }
         }
@@ -240,6 +241,7 @@ fn what_may_be_an_unreadable_item_is_not_gone() {
         pop(&mut fifo, 100).into_iter().filter(|delta| delta.starts_with('-')).collect::<Vec<_>>()
     };
     assert_eq!(gone(&["ns/a", "ns/g"]), ["-c@1?", "-e@1?"]);
+    assert_eq!(gone(&["ns/a", "ns/c?", "ns/g"]), ["-e@1?"], "c says that it is there");
     assert_eq!(gone(&["ns/a", "?", "ns/d", "ns/g"]), ["-e@1?"], "c may be the unreadable one, e cannot");
     assert_eq!(gone(&["?", "?", "ns/c", "ns/e"]), ["-g@1?"], "open to the front");
     assert_eq!(gone(&["ns/a", "ns/b", "?"]), Vec::<String>::new(), "open to the back");

@@ -41,10 +41,13 @@ impl<V> fmt::Debug for Index<V> {
     }
 }
 
+/// The values of an object; `None` if it cannot be read.
+pub(crate) type ValuesOf<V> = Arc<dyn Fn(&AnyObject) -> Option<Vec<V>> + Send + Sync>;
+
 /// How the values that an object has in an index are found.
 pub(crate) enum Extract<V> {
     /// By a function of the object; `None` if it cannot be read. Must not panic.
-    Object(Arc<dyn Fn(&AnyObject) -> Option<Vec<V>> + Send + Sync>),
+    Object(ValuesOf<V>),
     /// From a field, which is read together with those of all other indexes in one pass.
     Field(FieldPath, fn(&[Value]) -> Vec<V>),
 }

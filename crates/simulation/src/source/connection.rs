@@ -178,7 +178,7 @@ impl Server {
         if let Some(with_version) = connection.garble.take_if(|_| connection.complete.is_none()) {
             self.log.strike(Fault::Unreadable);
             let resource_version = with_version.then(|| write.version.into());
-            let garbage = Unreadable { reason: "garbled".into(), resource_version };
+            let garbage = Unreadable::new("garbled").at(resource_version);
             return Next::Event(Box::new(WatchEvent::Unreadable(garbage)));
         }
         if connection.complete.is_none() {

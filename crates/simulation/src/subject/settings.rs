@@ -35,7 +35,7 @@ pub(crate) enum TransformKind {
 
 /// Objects on which the panicking transform panics.
 pub(crate) fn is_too_much(n: u64) -> bool {
-    n % 11 == 0
+    n.is_multiple_of(11)
 }
 
 impl Settings {

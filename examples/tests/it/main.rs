@@ -1,0 +1,4 @@
+//! The examples run, and the controller converges.
+
+mod convergence;
+mod programs;
