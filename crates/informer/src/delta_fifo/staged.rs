@@ -4,12 +4,15 @@ use crate::delta::AnyObject;
 use kube_informer_wire::ObjectKey;
 use std::collections::{HashMap, HashSet};
 
+/// The keys between which an unreadable item stands; `None` is open to that side.
+type Gap = (Option<ObjectKey>, Option<ObjectKey>);
+
 /// A list on its way in: what it has, and what of that is news.
 ///
-/// An item that cannot be read, not even its name, may be any object that the list seems to lack. Servers list in key order: then
-/// it can only be one between its neighbours. A list that is not in order leaves every absence open. An object
-/// whose absence is open keeps its last known state, because a delete that did not happen is worse than a
-/// state that is late.
+/// An item that cannot be read, not even its name, may be any object that the list seems to lack. Servers list
+/// in key order: then it can only be one between its neighbours. A list that is not in order leaves every
+/// absence open. An object whose absence is open keeps its last known state, because a delete that did not
+/// happen is worse than a state that is late.
 #[derive(Debug)]
 pub(crate) struct Staged {
     present: HashSet<ObjectKey>,
@@ -20,8 +23,8 @@ pub(crate) struct Staged {
     last: Option<ObjectKey>,
     /// Whether items have come in key order so far.
     ordered: bool,
-    /// Unreadable items: the keys between which each one stands. `None` is open to that side.
-    gaps: Vec<(Option<ObjectKey>, Option<ObjectKey>)>,
+    /// Where unreadable items stand.
+    gaps: Vec<Gap>,
     /// Whether the last gap waits for the item after it.
     gap_open: bool,
 }
@@ -97,7 +100,7 @@ impl Staged {
 
     /// Whether the list shows that an object is gone.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
-        let could_be = |(after, before): &(Option<ObjectKey>, Option<ObjectKey>)| {
+        let could_be = |(after, before): &Gap| {
             after.as_ref().is_none_or(|after| after < key)
                 && before.as_ref().is_none_or(|before| key < before)
         };

@@ -41,13 +41,13 @@ impl<V> fmt::Debug for Index<V> {
     }
 }
 
-/// The values of an object; `None` if it cannot be read.
-pub(crate) type ValuesOf<V> = Arc<dyn Fn(&AnyObject) -> Option<Vec<V>> + Send + Sync>;
+/// The values an object has in an index; `None` if it cannot be read. Must not panic.
+type ValuesOf<V> = dyn Fn(&AnyObject) -> Option<Vec<V>> + Send + Sync;
 
 /// How the values that an object has in an index are found.
 pub(crate) enum Extract<V> {
-    /// By a function of the object; `None` if it cannot be read. Must not panic.
-    Object(ValuesOf<V>),
+    /// By a function of the object.
+    Object(Arc<ValuesOf<V>>),
     /// From a field, which is read together with those of all other indexes in one pass.
     Field(FieldPath, fn(&[Value]) -> Vec<V>),
 }
