@@ -85,6 +85,17 @@ struct Client {
     /// How far it has been told, at most: an epoch and a version.
     told: Option<(u32, u64)>,
     gone: bool,
+    blur: Blur,
+}
+
+/// Whether a client can know the collection exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blur {
+    None,
+    /// It got something garbled.
+    Open,
+    /// It got a list since, of this epoch and version.
+    Until(u32, u64),
 }
 
 impl Source {
@@ -123,7 +134,7 @@ impl Source {
     pub(crate) fn client(self: &Arc<Self>, namespace: Option<&str>) -> (ClientId, Arc<dyn ListWatch>) {
         let mut server = self.lock();
         let id = server.clients.len();
-        server.clients.push(Client { told: None, gone: false });
+        server.clients.push(Client { told: None, gone: false, blur: Blur::None });
         let client = Line { source: Arc::clone(self), id, namespace: namespace.map(str::to_owned) };
         (id, Arc::new(client))
     }
@@ -265,6 +276,28 @@ impl Server {
     /// Whether any connection of these clients is watching.
     pub(crate) fn is_watched(&self, client: ClientId) -> bool {
         self.connections.values().any(|connection| connection.is_live(client))
+    }
+
+    /// A client got a garbled change.
+    fn blurred(&mut self, client: ClientId) {
+        self.clients[client].blur = Blur::Open;
+    }
+
+    pub(crate) fn blur(&self, client: ClientId) -> Blur {
+        self.clients[client].blur
+    }
+
+    /// A client shows the list that it got after something garbled.
+    pub(crate) fn focus(&mut self, client: ClientId) {
+        self.clients[client].blur = Blur::None;
+    }
+
+    /// A client got a whole list.
+    fn listed(&mut self, client: ClientId, epoch: u32, version: u64) {
+        self.told(client, epoch, version);
+        if self.clients[client].blur != Blur::None {
+            self.clients[client].blur = Blur::Until(epoch, version);
+        }
     }
 
     fn told(&mut self, client: ClientId, epoch: u32, version: u64) {

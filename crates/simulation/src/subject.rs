@@ -59,7 +59,8 @@ impl Subject {
             clients.push(id);
             client
         });
-        let cache = CacheCheck::new(name.clone(), informer.lister(), &settings, Arc::clone(source));
+        let cache =
+            CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(source));
         Self {
             name,
             settings,

@@ -143,7 +143,7 @@ impl Server {
         }
         let client = connection.client;
         if let Some(version) = connection.complete.take_if(|_| !connection.endless) {
-            self.told(client, epoch, version);
+            self.listed(client, epoch, version);
             return bookmark(version, true);
         }
         let next = self.history.next_change(connection.cursor, connection.namespace.as_deref());
@@ -177,6 +177,7 @@ impl Server {
         let client = connection.client;
         if let Some(with_version) = connection.garble.take_if(|_| connection.complete.is_none()) {
             self.log.strike(Fault::Unreadable);
+            self.blurred(client);
             let resource_version = with_version.then(|| write.version.into());
             let garbage = Unreadable::new("garbled").at(resource_version);
             return Next::Event(Box::new(WatchEvent::Unreadable(garbage)));

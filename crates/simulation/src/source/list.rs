@@ -105,7 +105,7 @@ impl Page {
         self.break_after = self.break_after.map(|left| left - 1);
         let part = self.parts.pop_front();
         if part.is_none() && self.last {
-            server.told(self.client, self.epoch, self.version);
+            server.listed(self.client, self.epoch, self.version);
             if self.compact_after && !server.must_wait() {
                 server.log.strike(Fault::CompactedBeforeWatch);
                 server.advance(1);

@@ -3,7 +3,7 @@
 use super::settings::{Settings, TransformKind};
 use crate::{
     history::{Collection, History, Written, is_in, shows},
-    source::{Source, watched},
+    source::{Blur, ClientId, Source, watched},
     tape::show,
 };
 use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
@@ -27,6 +27,8 @@ pub(crate) struct CacheCheck {
     lister: Lister<Value>,
     transform: TransformKind,
     partitions: Vec<Option<&'static str>>,
+    /// One for each partition.
+    clients: Vec<ClientId>,
     source: Arc<Source>,
     /// Where each partition was when it was looked at last: an epoch and a version.
     last: Mutex<Vec<Option<(u32, u64)>>>,
@@ -47,7 +49,13 @@ pub(super) async fn observe(informer: SharedInformer<Value>, cache: Arc<CacheChe
 }
 
 impl CacheCheck {
-    pub(super) fn new(name: String, lister: Lister<Value>, settings: &Settings, source: Arc<Source>) -> Self {
+    pub(super) fn new(
+        name: String,
+        lister: Lister<Value>,
+        settings: &Settings,
+        clients: Vec<ClientId>,
+        source: Arc<Source>,
+    ) -> Self {
         let partitions = settings.partitions();
         let last = Mutex::new(vec![None; partitions.len()]);
         Self {
@@ -55,6 +63,7 @@ impl CacheCheck {
             lister,
             transform: settings.transform,
             partitions,
+            clients,
             source,
             last,
             looks: AtomicU64::new(0),
@@ -68,12 +77,21 @@ impl CacheCheck {
 
     pub(super) fn check(&self) {
         let snapshot = self.lister.snapshot();
-        let server = self.source.lock();
+        let mut server = self.source.lock();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.source.log.count(|totals| totals.checks += 1);
-        for (partition, last) in self.partitions.iter().zip(&mut *last) {
-            if let Err(why) = self.check_partition(*partition, last, &snapshot, &server.history) {
-                self.source.log.fail(format_args!("{}: {why}", self.name));
+        for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
+            let checked = self.check_partition(*partition, last, &snapshot, &server.history);
+            match (server.blur(client), checked) {
+                // What it shows after a garbled change is made good by a list; until then it may lack that change.
+                (Blur::Open, _) | (Blur::Until(..), Err(_)) => {}
+                (Blur::Until(epoch, version), Ok(())) => {
+                    if last.is_some_and(|last| last >= (epoch, version)) {
+                        server.focus(client);
+                    }
+                }
+                (Blur::None, Err(why)) => self.source.log.fail(format_args!("{}: {why}", self.name)),
+                (Blur::None, Ok(())) => {}
             }
         }
     }
