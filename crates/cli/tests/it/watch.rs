@@ -171,6 +171,6 @@ fn help_and_completions() {
     }
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(&["completions", shell]).stdout);
-        assert!(script.contains("kube-informer") && script.contains("--field-selector"), "{shell}");
+        assert!(script.contains("kube-informer") && script.contains("field-selector"), "{shell}");
     }
 }

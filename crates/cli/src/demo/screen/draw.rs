@@ -21,7 +21,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: &Sample) {
     let [title, top, middle, events, help] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(informers),
-        Constraint::Length(7),
+        Constraint::Length(8),
         Constraint::Min(3),
         Constraint::Length(1),
     ])
@@ -64,7 +64,7 @@ fn informer_table(frame: &mut Frame<'_>, area: Rect, informers: &[InformerRow]) 
         ];
         Row::new([Cell::from(row.kind.clone()), status].into_iter().chain(numbers.map(Cell::from)))
     };
-    let widths = [12, 8, 8, 5, 7, 7, 6, 4, 7, 9].map(Constraint::Length);
+    let widths = [11, 8, 7, 5, 7, 6, 5, 4, 7, 9].map(Constraint::Length);
     let names =
         ["KIND", "STATUS", "VERSION", "LISTS", "WATCHES", "EVENTS", "/S", "FIFO", "OBJECTS", "CACHED"];
     let table = Table::new(informers.iter().map(row), widths)
@@ -84,14 +84,14 @@ fn status_style(status: &str) -> Style {
 fn handler_table(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     let row = |row: &HandlerRow| {
         let stalled = sample.is_stalled && row.name == "auditor";
-        let lag = if stalled { format!("{:.1}s stalled", row.lag) } else { format!("{:.1}s", row.lag) };
+        let lag = if stalled { "stalled".to_owned() } else { format!("{:.1}s", row.lag) };
         let style = if stalled { Style::new().fg(Color::Red) } else { Style::new() };
         Row::new(
             [short(&row.name).to_owned(), row.kind.clone(), lag, row.coalesced.to_string()].map(Cell::from),
         )
         .style(style)
     };
-    let widths = [12, 11, 12, 5].map(Constraint::Length);
+    let widths = [12, 11, 8, 6].map(Constraint::Length);
     let table = Table::new(sample.handlers.iter().map(row), widths)
         .header(head(["HANDLER", "OF", "LAG", "MERGED"]))
         .block(section(" Processor ─► Handlers "));
@@ -176,7 +176,7 @@ mod tests {
             "API server http://127.0.0.1:41234",
             "CACHED",
             "retrying",
-            "1.5s stalled",
+            "stalled",
             "42",
             "RETRIES",
             "q quit",
