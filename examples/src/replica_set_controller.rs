@@ -6,7 +6,7 @@
 //! 2. Events only say *which* set needs a look; what to do is decided from the cache, so that it makes no difference how
 //!    many events there were or whether some were missed.
 //! 3. It never makes a pod too many, although its cache is always a little behind and answers of the server can get lost
-//!    (see `replica_set_controller/intents.rs`).
+//!    (see `intents.rs`).
 //! 4. Failures are retried with growing delays, by the queue. Conflicts of status writes are retried at once.
 //! 5. When asked to stop it finishes what it has begun.
 //!
@@ -21,8 +21,8 @@ use intents::Intents;
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 use kube::api::{Api, DeleteParams, PostParams, Preconditions};
 use kube_informer::{
-    Index, IndexError, InformerFactory, Object, ObjectKey, ObjectReferences, SharedInformer, SyncError, Uid,
-    WorkQueue, enqueue, enqueue_owner, updates_when, version_changed,
+    HandlerOptions, Index, IndexError, InformerFactory, Object, ObjectKey, ObjectReferences, SharedInformer,
+    SyncError, Uid, WorkQueue, enqueue, enqueue_owner, updates_when, version_changed,
 };
 use kube_workqueue::HandlerError;
 use recorder::Recorder;
@@ -53,9 +53,10 @@ impl ReplicaSetController {
         let by_owner = pods.index_controller()?;
         let queue = WorkQueue::named("replicasets");
         // Sets are looked at again at every resync: should anything ever have gone wrong, that repairs it.
-        sets.add_handler(enqueue(&queue));
+        let named = || HandlerOptions { name: Some("replicasets".to_owned()), ..HandlerOptions::default() };
+        sets.add_handler_with(enqueue(&queue), named());
         // For pods a resync brings nothing new, so it ends here: the version is the same.
-        pods.add_handler(updates_when(version_changed, enqueue_owner::<ReplicaSet>(&queue)));
+        pods.add_handler_with(updates_when(version_changed, enqueue_owner::<ReplicaSet>(&queue)), named());
         let (intents, recorder) = (Intents::new(seed), Recorder::new(client.clone(), "replica-set-example"));
         Ok(Self { client, sets, pods, by_owner, queue, intents, recorder })
     }

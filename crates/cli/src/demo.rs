@@ -59,8 +59,8 @@ pub(crate) async fn run(options: DemoOptions) -> anyhow::Result<()> {
         factory.of::<Pod>().cast(),
         factory.of::<Node>().cast(),
     ];
-    let observer =
-        Observer::new(informers, controller.queue().clone(), meters, journal, url, auditor.stalled());
+    let queues = [controller.queue()].into_iter().chain(life.queues()).cloned().collect();
+    let observer = Observer::new(informers, queues, meters, journal, url, auditor.stalled());
     factory.start();
 
     let ended = async {

@@ -15,12 +15,14 @@ use crate::{
     cluster::{Cluster, request_failed},
     signals,
 };
+use anyhow::bail;
 use futures_util::{StreamExt, stream};
 use kinds::Catalogue;
 use kube::core::ApiResource;
 use kube_informer::{
     Event, EventStream, Index, InformerFactory, InformerOptions, Kind, Scope, SharedInformer, informer_client,
 };
+use masking::Masking;
 use printer::Printer;
 use serde_json::Value;
 use std::{io, time::Instant};
@@ -100,7 +102,12 @@ fn watched(
         field_selector: options.field_selector.clone(),
         ..defaults
     });
-    let index = |path: &String| Ok((path.clone(), informer.index_field(path)?));
+    let index = |path: &String| {
+        if Masking::new(options.show_secrets).hides(&kind, &path.parse()?) {
+            bail!("{path} of {kind} is not for every screen; add --show-secrets to count by it all the same");
+        }
+        Ok((path.clone(), informer.index_field(path)?))
+    };
     let indexes = options.index.iter().map(index).collect::<anyhow::Result<_>>()?;
     Ok(Watched { kind, informer, indexes })
 }

@@ -37,7 +37,7 @@ fn it_converges_and_never_has_more_pods_than_asked_for() {
     }
     // A test that never meets trouble shows nothing.
     println!("{totals:?}");
-    assert!(totals.lost > 200 && totals.conflicts > 50 && totals.created > 2000, "{totals:?}");
+    assert!(totals.lost > 200 && totals.conflicts > 20 && totals.created > 1000, "{totals:?}");
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -110,7 +110,7 @@ impl World {
     /// One thing happens.
     async fn trouble(&mut self) {
         let faults = self.server.faults();
-        match self.rng.u8(..10) {
+        match self.rng.u8(..13) {
             0..=2 => {
                 let replicas = self.rng.usize(..=MOST);
                 self.ask(replicas, false).await;
@@ -123,7 +123,9 @@ impl World {
                 faults.forget_window(None).await.unwrap();
             }
             8 => self.refuse(&faults),
-            _ => faults.lag(Some("replicasets"), self.rng.bool()).await.unwrap(),
+            9 => faults.lag(Some("replicasets"), self.rng.bool()).await.unwrap(),
+            // While the watch of the pods stands still the cache is old, and a lost answer is not made up for by an event.
+            _ => faults.stall_watches(Some("pods"), self.rng.u8(..3) > 0),
         }
     }
 
@@ -168,6 +170,7 @@ impl World {
         let faults = self.server.faults();
         faults.clear();
         faults.lag(None, false).await.unwrap();
+        faults.stall_watches(None, false);
         let deadline = Instant::now() + Duration::from_secs(600);
         loop {
             let set = self.sets.get("web").await.unwrap();
@@ -228,7 +231,7 @@ impl Network {
                         totals.lock().unwrap().surplus.get_or_insert((have, asked));
                     }
                 }
-                if fate == 1 {
+                if (1..=3).contains(&fate) {
                     totals.lock().unwrap().lost += 1;
                     return Err(io::Error::other("the answer was lost"));
                 }

@@ -7,7 +7,8 @@ use k8s_openapi::api::{
 };
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube_informer::{
-    InformerFactory, Object, ObjectKey, ObjectReferences, SharedInformer, WorkQueue, enqueue, enqueue_owner,
+    HandlerOptions, InformerFactory, Object, ObjectKey, ObjectReferences, SharedInformer, WorkQueue, enqueue,
+    enqueue_owner,
 };
 use kube_workqueue::HandlerError;
 use serde_json::{Value, json};
@@ -35,10 +36,16 @@ impl ClusterLife {
         let (rollouts, kubelets) = (WorkQueue::named("rollouts"), WorkQueue::named("kubelets"));
         let (deployments, sets) = (factory.of::<Deployment>(), factory.of::<ReplicaSet>());
         let (pods, nodes) = (factory.of::<Pod>(), factory.of::<Node>());
-        deployments.add_handler(enqueue(&rollouts));
-        sets.add_handler(enqueue_owner::<Deployment>(&rollouts));
-        pods.add_handler(enqueue(&kubelets));
+        let named = |name: &str| HandlerOptions { name: Some(name.to_owned()), ..HandlerOptions::default() };
+        deployments.add_handler_with(enqueue(&rollouts), named("rollouts"));
+        sets.add_handler_with(enqueue_owner::<Deployment>(&rollouts), named("rollouts"));
+        pods.add_handler_with(enqueue(&kubelets), named("kubelets"));
         Self { deployments, sets, pods, nodes, rollouts, kubelets, client, seed }
+    }
+
+    /// The queues behind it.
+    pub(crate) fn queues(&self) -> [&WorkQueue<ObjectKey>; 2] {
+        [&self.rollouts, &self.kubelets]
     }
 
     /// Lives on for as long as it is polled.

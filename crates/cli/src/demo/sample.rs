@@ -50,7 +50,12 @@ pub(crate) struct HandlerRow {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct QueueRow {
     pub(crate) name: String,
-    pub(crate) depth: u64,
+    /// Keys ready to be taken.
+    pub(crate) depth: usize,
+    /// Keys in the hands of workers.
+    pub(crate) busy: usize,
+    /// Keys that wait for their time.
+    pub(crate) later: usize,
     pub(crate) adds: u64,
     pub(crate) rate: f64,
     pub(crate) retries: u64,
@@ -59,7 +64,7 @@ pub(crate) struct QueueRow {
 /// Counts rates between samples, and tells of what the counters show to have happened.
 pub(crate) struct Observer {
     informers: Vec<SharedInformer<Value>>,
-    queue: WorkQueue<ObjectKey>,
+    queues: Vec<WorkQueue<ObjectKey>>,
     meters: Meters,
     pub(crate) journal: Journal,
     url: String,
@@ -73,14 +78,14 @@ pub(crate) struct Observer {
 impl Observer {
     pub(crate) fn new(
         informers: Vec<SharedInformer<Value>>,
-        queue: WorkQueue<ObjectKey>,
+        queues: Vec<WorkQueue<ObjectKey>>,
         meters: Meters,
         journal: Journal,
         url: String,
         stalled: watch::Sender<bool>,
     ) -> Self {
         let (before, relists) = (BTreeMap::new(), BTreeMap::new());
-        Self { informers, queue, meters, journal, url, stalled, started: Instant::now(), before, relists }
+        Self { informers, queues, meters, journal, url, stalled, started: Instant::now(), before, relists }
     }
 
     /// The state of everything now, with the latest `lines` of the journal.
@@ -136,6 +141,7 @@ impl Observer {
                     has(other, ("handler", &name)) && has(other, ("resource", &kind))
                 };
                 let coalesced = coalesced.iter().find(same).map_or(0.0, |(_, count)| *count) as u64;
+                // The demo has one stream.
                 let name = if name == "stream" { "auditor".to_owned() } else { name };
                 HandlerRow { name, kind, coalesced, lag }
             })
@@ -145,20 +151,19 @@ impl Observer {
     }
 
     fn queues(&mut self) -> Vec<QueueRow> {
-        let names = [self.queue.name().to_owned(), "rollouts".to_owned(), "kubelets".to_owned()];
-        let row = |name: &String| {
-            let count = |meter: &str| self.meters.sum(meter, ("name", name));
-            let (depth, adds, retries) =
-                (count("workqueue_depth"), count("workqueue_adds_total"), count("workqueue_retries_total"));
+        let row = |queue: &WorkQueue<ObjectKey>| {
+            let count = |meter: &str| self.meters.sum(meter, ("name", queue.name())) as u64;
             QueueRow {
-                name: name.clone(),
-                depth: depth.max(0.0) as u64,
-                adds: adds as u64,
+                name: queue.name().to_owned(),
+                depth: queue.len(),
+                busy: queue.in_flight(),
+                later: queue.delayed_len(),
+                adds: count("workqueue_adds_total"),
                 rate: 0.0,
-                retries: retries as u64,
+                retries: count("workqueue_retries_total"),
             }
         };
-        let mut rows: Vec<QueueRow> = names.iter().map(row).collect();
+        let mut rows: Vec<QueueRow> = self.queues.iter().map(row).collect();
         for row in &mut rows {
             row.rate = self.rate(&format!("queue {}", row.name), row.adds as f64);
         }

@@ -1,6 +1,6 @@
 //! Values that are not for every screen: the data of Secrets, and the copy that `kubectl apply` keeps in an annotation.
 
-use kube_informer::Kind;
+use kube_informer::{FieldPath, Kind};
 use serde_json::Value;
 
 /// What is shown instead.
@@ -19,6 +19,11 @@ pub(crate) struct Masking {
 impl Masking {
     pub(crate) fn new(show_all: bool) -> Self {
         Self { show_all }
+    }
+
+    /// Whether a field, or something above or below it, is hidden.
+    pub(crate) fn hides(self, kind: &Kind, field: &FieldPath) -> bool {
+        !self.show_all && regions(kind).any(|region| FieldPath::of(region.iter().copied()).overlaps(field))
     }
 
     /// The value of a field, as it may be shown. `path` is where the value is in its object.
@@ -94,6 +99,20 @@ mod tests {
         assert_eq!(masked(&["type"], &object["type"]), json!("Opaque"));
         let annotations = masked(&["metadata", "annotations"], &object["metadata"]["annotations"]);
         assert_eq!(annotations["kubectl.kubernetes.io/last-applied-configuration"], "***");
+    }
+
+    #[test]
+    fn hidden_fields_are_known_by_their_paths() {
+        let (secret, map) = (
+            Kind::namespaced("", "v1", "Secret", "secrets"),
+            Kind::namespaced("", "v1", "ConfigMap", "configmaps"),
+        );
+        let hides = |kind: &Kind, path: &str| Masking::new(false).hides(kind, &path.parse().unwrap());
+        assert!(
+            hides(&secret, "data.password") && hides(&secret, "data") && hides(&map, "metadata.annotations")
+        );
+        assert!(!hides(&secret, "type") && !hides(&map, "data.password") && !hides(&map, "metadata.labels"));
+        assert!(!Masking::new(true).hides(&secret, &"data".parse().unwrap()));
     }
 
     #[test]

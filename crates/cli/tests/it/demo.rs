@@ -59,9 +59,9 @@ fn keys_make_trouble_one_can_see() {
     terminal.press("e");
     terminal.until("a relist", |screen| screen.contains("pods are listed again (expired)"));
     terminal.press("s");
-    terminal.until("a stalled handler", |screen| screen.contains("s stalled"));
+    terminal.until("a stalled handler", |screen| screen.contains("stalled"));
     terminal.press("s");
-    terminal.until("a handler that goes on", |screen| !screen.contains("s stalled"));
+    terminal.until("a handler that goes on", |screen| !screen.contains("stalled"));
     terminal.press("+");
     terminal.until("a scaled deployment", |screen| screen.contains("is scaled from"));
     terminal.press("C-c");

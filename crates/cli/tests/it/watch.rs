@@ -8,7 +8,12 @@ use kube::{
 };
 use kube_embedded_apiserver::{ApiServer, MemoryStorage};
 use serde_json::json;
-use std::{path::PathBuf, process::Command, sync::Arc};
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::Command,
+    sync::Arc,
+};
 use tempfile::TempDir;
 
 /// A server, and a kubeconfig for it.
@@ -139,6 +144,13 @@ async fn a_server_that_goes_away_and_comes_back_is_told_once() {
     assert_eq!((code, rest), (Some(0), Vec::new()), "said once, and nothing more");
 }
 
+fn kubeconfig(url: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters: [{{name: a, cluster: {{server: '{url}'}}}}]\n\
+         contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a, user: {{}}}}]\ncurrent-context: a\n"
+    )
+}
+
 #[test]
 fn failures_have_codes_and_say_what_to_do() {
     let failed = |output: std::process::Output| (output.status.code(), text(&output.stderr));
@@ -155,12 +167,57 @@ fn failures_have_codes_and_say_what_to_do() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
-    let nobody = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
-                  contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\ncurrent-context: a\n";
-    std::fs::write(&path, nobody).unwrap();
+    std::fs::write(&path, kubeconfig("http://127.0.0.1:1")).unwrap();
     let (code, told) = failed(program(&["watch", "pods"]).env("KUBECONFIG", &path).output().unwrap());
     assert_eq!(code, Some(4), "{told}");
     assert!(told.contains("cannot reach the server at http://127.0.0.1:1"), "{told}");
+}
+
+/// A server that says what it serves and lets nobody see it.
+fn refusing_server() -> String {
+    let pods = json!({"resource": "pods", "responseKind": {"group": "", "version": "v1", "kind": "Pod"}, "scope": "Namespaced",
+        "singularResource": "pod", "verbs": ["list", "watch"]});
+    let core = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
+        "items": [{"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": [pods]}]}]});
+    let none = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []});
+    let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "pods is forbidden: User \"eve\" cannot list resource \"pods\""});
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(stream);
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|read| read > 0) {}
+            let (code, body) = match head.split_whitespace().nth(1).unwrap_or_default() {
+                "/api" => ("200 OK", &core),
+                "/apis" => ("200 OK", &none),
+                _ => ("403 Forbidden", &refusal),
+            };
+            let body = body.to_string();
+            let kind = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+            let head = format!(
+                "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            // The client may have gone.
+            let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_refusal_names_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, kubeconfig(&refusing_server())).unwrap();
+    let refused = program(&["watch", "pods", "-A"]).env("KUBECONFIG", &path).output().unwrap();
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{told}");
+    for part in ["list and watch on pods in all namespaces", "eve", "-n"] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
 }
 
 #[test]
@@ -171,6 +228,6 @@ fn help_and_completions() {
     }
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(&["completions", shell]).stdout);
-        assert!(script.contains("kube-informer") && script.contains("--field-selector"), "{shell}");
+        assert!(script.contains("kube-informer") && script.contains("field-selector"), "{shell}");
     }
 }

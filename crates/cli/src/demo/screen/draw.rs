@@ -21,15 +21,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: &Sample) {
     let [title, top, middle, events, help] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(informers),
-        Constraint::Length(7),
+        Constraint::Length(8),
         Constraint::Min(3),
         Constraint::Length(1),
     ])
     .areas(frame.area());
     frame.render_widget(heading(sample), title);
     informer_table(frame, top, &sample.informers);
-    let [left, right] =
-        Layout::horizontal([Constraint::Percentage(52), Constraint::Percentage(48)]).areas(middle);
+    let [left, right] = Layout::horizontal([Constraint::Length(40), Constraint::Min(40)]).areas(middle);
     handler_table(frame, left, sample);
     queue_table(frame, right, &sample.queues);
     journal(frame, events, sample);
@@ -64,7 +63,7 @@ fn informer_table(frame: &mut Frame<'_>, area: Rect, informers: &[InformerRow]) 
         ];
         Row::new([Cell::from(row.kind.clone()), status].into_iter().chain(numbers.map(Cell::from)))
     };
-    let widths = [12, 8, 8, 5, 7, 7, 6, 4, 7, 9].map(Constraint::Length);
+    let widths = [11, 8, 7, 5, 7, 6, 5, 4, 7, 9].map(Constraint::Length);
     let names =
         ["KIND", "STATUS", "VERSION", "LISTS", "WATCHES", "EVENTS", "/S", "FIFO", "OBJECTS", "CACHED"];
     let table = Table::new(informers.iter().map(row), widths)
@@ -84,38 +83,27 @@ fn status_style(status: &str) -> Style {
 fn handler_table(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
     let row = |row: &HandlerRow| {
         let stalled = sample.is_stalled && row.name == "auditor";
-        let lag = if stalled { format!("{:.1}s stalled", row.lag) } else { format!("{:.1}s", row.lag) };
+        let lag = if stalled { "stalled".to_owned() } else { format!("{:.1}s", row.lag) };
         let style = if stalled { Style::new().fg(Color::Red) } else { Style::new() };
-        Row::new(
-            [short(&row.name).to_owned(), row.kind.clone(), lag, row.coalesced.to_string()].map(Cell::from),
-        )
-        .style(style)
+        Row::new([row.name.clone(), row.kind.clone(), lag, row.coalesced.to_string()].map(Cell::from))
+            .style(style)
     };
-    let widths = [12, 11, 12, 5].map(Constraint::Length);
+    let widths = [12, 11, 8, 6].map(Constraint::Length);
     let table = Table::new(sample.handlers.iter().map(row), widths)
         .header(head(["HANDLER", "OF", "LAG", "MERGED"]))
         .block(section(" Processor ─► Handlers "));
     frame.render_widget(table, area);
 }
 
-/// A type name without its parameters.
-fn short(name: &str) -> &str {
-    name.split('<').next().unwrap_or(name)
-}
-
 fn queue_table(frame: &mut Frame<'_>, area: Rect, queues: &[QueueRow]) {
     let row = |row: &QueueRow| {
-        let numbers = [
-            row.depth.to_string(),
-            row.adds.to_string(),
-            format!("{:.1}", row.rate),
-            row.retries.to_string(),
-        ];
+        let counts = [row.depth.to_string(), row.busy.to_string(), row.later.to_string()];
+        let numbers = counts.into_iter().chain([format!("{:.1}", row.rate), row.retries.to_string()]);
         Row::new([row.name.clone()].into_iter().chain(numbers).map(Cell::from))
     };
-    let widths = [11, 5, 6, 5, 7].map(Constraint::Length);
+    let widths = [11, 5, 4, 5, 5, 5].map(Constraint::Length);
     let table = Table::new(queues.iter().map(row), widths)
-        .header(head(["QUEUE", "DEPTH", "ADDED", "/S", "RETRIES"]))
+        .header(head(["QUEUE", "READY", "BUSY", "LATER", "/S", "RETRY"]))
         .block(section(" WorkQueue ─► Workers "));
     frame.render_widget(table, area);
 }
@@ -176,9 +164,9 @@ mod tests {
             "API server http://127.0.0.1:41234",
             "CACHED",
             "retrying",
-            "1.5s stalled",
+            "stalled",
             "42",
-            "RETRIES",
+            "RETRY",
             "q quit",
             "web-49",
         ] {
