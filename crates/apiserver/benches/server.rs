@@ -23,7 +23,8 @@ const WRITES: usize = 100;
 const STREAMS: usize = 200;
 
 /// From now on, without the state.
-const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+const WATCH: &str =
+    "/api/v1/namespaces/default/configmaps?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
 
 type Sender = hyper::client::conn::http2::SendRequest<Full<Bytes>>;
 
@@ -77,14 +78,20 @@ async fn list_and_fan_out() {
     let server = ApiServer::start().await.expect("the server starts");
     let client = server.local().client();
     for n in 0..LISTED {
-        let request = http::Request::post("/api/v1/namespaces/default/pods").body(pod("default", n).to_string().into_bytes());
+        let request = http::Request::post("/api/v1/namespaces/default/pods")
+            .body(pod("default", n).to_string().into_bytes());
         client.request::<serde::de::IgnoredAny>(request.expect("a request")).await.expect("created");
     }
     let mut sender = connect(server.address()).await;
     let begun = Instant::now();
-    let bytes = get(&mut sender, "/api/v1/pods").await.into_body().collect().await.expect("a list").to_bytes().len();
+    let bytes =
+        get(&mut sender, "/api/v1/pods").await.into_body().collect().await.expect("a list").to_bytes().len();
     let took = begun.elapsed();
-    println!("list of {LISTED} pods     {took:?}, {} MB, {:.0} MB/s", bytes / 1_000_000, bytes as f64 / 1e6 / took.as_secs_f64());
+    println!(
+        "list of {LISTED} pods     {took:?}, {} MB, {:.0} MB/s",
+        bytes / 1_000_000,
+        bytes as f64 / 1e6 / took.as_secs_f64()
+    );
     fan_out(&server).await;
 }
 
@@ -99,7 +106,10 @@ async fn fan_out(server: &ApiServer) {
         let watch = get(sender, WATCH).await;
         tokio::spawn(count(watch, Arc::clone(&heard)));
     }
-    println!("memory per idle watcher {} bytes (both ends of the socket)", (resident().saturating_sub(before)) / WATCHERS);
+    println!(
+        "memory per idle watcher {} bytes (both ends of the socket)",
+        (resident().saturating_sub(before)) / WATCHERS
+    );
     let mut writer = connect(server.address()).await;
     let begun = Instant::now();
     for n in 0..WRITES {
@@ -132,7 +142,8 @@ async fn connect(address: SocketAddr) -> Sender {
 }
 
 async fn get(sender: &mut Sender, path: &str) -> http::Response<Incoming> {
-    let request = http::Request::get(format!("http://localhost{path}")).body(Full::default()).expect("a request");
+    let request =
+        http::Request::get(format!("http://localhost{path}")).body(Full::default()).expect("a request");
     sender.send_request(request).await.expect("an answer")
 }
 

@@ -7,6 +7,7 @@ mod frames;
 mod gzip;
 mod handler;
 mod negotiate;
+mod openapi;
 mod probes;
 mod route;
 mod table;

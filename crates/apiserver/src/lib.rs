@@ -6,6 +6,7 @@ mod delegate;
 mod engine;
 mod faults;
 mod http;
+mod managed;
 mod patch;
 mod registry;
 mod schema;

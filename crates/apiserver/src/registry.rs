@@ -4,6 +4,7 @@
 //! differs from the generic behaviour, an entry in `rules.rs`.
 
 mod columns;
+mod conversion;
 mod defaults;
 mod field_labels;
 mod generated_name;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
+pub(crate) use conversion::Conversion;
 pub(crate) use field_labels::UnknownLabel;
 pub(crate) use generated_name::generate_name;
 pub(crate) use metadata::validate_metadata;
@@ -49,6 +51,8 @@ pub(crate) struct Resource {
     /// How objects are decoded; kinds without a schema keep every field.
     pub(crate) schema: Option<&'static Type>,
     pub(crate) rules: &'static Rules,
+    /// Present if objects are stored in the form of another kind.
+    pub(crate) conversion: Option<&'static Conversion>,
     /// How objects show themselves as rows.
     pub(crate) columns: Columns,
 }
@@ -71,10 +75,10 @@ impl Resource {
 
     /// The folder of storage keys under which all objects of this resource lie, with its closing slash.
     pub(crate) fn storage_prefix(&self) -> String {
-        if self.group.is_empty() {
-            format!("/{}/", self.plural)
-        } else {
-            format!("/{}/{}/", self.group, self.plural)
+        let own = (self.group.as_str(), self.plural.as_str());
+        match self.conversion.map_or(own, |c| (c.stored_group, c.stored_plural)) {
+            ("", plural) => format!("/{plural}/"),
+            (group, plural) => format!("/{group}/{plural}/"),
         }
     }
 
@@ -86,6 +90,11 @@ impl Resource {
 
     pub(crate) fn has_subresource(&self, name: &str) -> bool {
         self.subresources.contains(&name)
+    }
+
+    /// Whether objects are kept; reviews are only answered.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.has_verb("list")
     }
 
     pub(crate) fn has_verb(&self, verb: &str) -> bool {

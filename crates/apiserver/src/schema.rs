@@ -11,6 +11,7 @@ mod table;
 pub(crate) use conform::conform;
 pub(crate) use parse::Parsed;
 pub(crate) use parse::parse_json;
+pub(crate) use table::ListKind;
 pub(crate) use table::Merge;
 pub(crate) use table::Shape;
 pub(crate) use table::Type;

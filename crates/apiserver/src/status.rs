@@ -296,6 +296,30 @@ impl Status {
         Self::invalid_of("", "", "", std::slice::from_ref(error))
     }
 
+    /// An apply that would change fields of others: pairs of manager and field.
+    pub(crate) fn apply_conflict(conflicts: &[(String, String)]) -> Self {
+        let message = match conflicts {
+            [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
+            many => {
+                let mut lines: Vec<String> = Vec::new();
+                for (i, (manager, field)) in many.iter().enumerate() {
+                    if i == 0 || many[i - 1].0 != *manager {
+                        lines.push(format!("conflicts with {manager}:"));
+                    }
+                    lines.push(format!("- {field}"));
+                }
+                format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+            }
+        };
+        let cause = |(manager, field): &(String, String)| Cause {
+            reason: "FieldManagerConflict",
+            message: format!("conflict with {manager}"),
+            field: field.clone(),
+        };
+        let details = Details { causes: conflicts.iter().map(cause).collect(), ..Details::default() };
+        Self::failure(409, Some("Conflict"), message, Some(details))
+    }
+
     /// A Scale did not pass validation.
     pub(crate) fn invalid_scale(name: &str, error: &FieldError) -> Self {
         Self::invalid_of("Scale", "autoscaling", name, std::slice::from_ref(error))

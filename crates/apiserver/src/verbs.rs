@@ -3,6 +3,7 @@
 //! A write goes decode → prepare → validate → storage; a read goes options → watch cache. Nothing here knows of HTTP beyond
 //! what a request carries, and nothing knows a kind by name: that is what its rules are for.
 
+pub(crate) mod apply;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;
@@ -13,6 +14,7 @@ pub(crate) mod namespaces;
 pub(crate) mod options;
 pub(crate) mod patch;
 pub(crate) mod pods;
+pub(crate) mod reviews;
 pub(crate) mod scale;
 pub(crate) mod update;
 pub(crate) mod watch;
@@ -22,6 +24,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use self::options::Query;
+use crate::engine::Engine;
+use crate::managed::Writer;
 use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::storage::Stored;
@@ -37,6 +41,8 @@ pub(crate) struct Request {
     pub(crate) name: String,
     pub(crate) subresource: Option<String>,
     pub(crate) query: Query,
+    /// Who writes, if the query does not say.
+    pub(crate) user_agent: String,
     /// Media type of the body, lower case, without parameters.
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
@@ -85,6 +91,17 @@ impl Answer {
 }
 
 impl Request {
+    /// Who owns what this request writes.
+    pub(crate) fn writer(&self, engine: &Engine) -> Writer {
+        let agent = self.user_agent.split('/').next().unwrap_or_default();
+        let manager = [self.query.text("fieldManager"), agent, "unknown"].into_iter().find(|m| !m.is_empty());
+        Writer {
+            manager: manager.unwrap_or_default().to_owned(),
+            subresource: self.subresource.clone().unwrap_or_default(),
+            now: engine.now_text(),
+        }
+    }
+
     pub(crate) fn key(&self) -> String {
         self.resource.storage_key(&self.namespace, &self.name)
     }

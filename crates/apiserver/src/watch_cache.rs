@@ -9,8 +9,10 @@ mod event;
 mod faults;
 mod filter;
 mod initial;
+mod interest;
 mod list;
 mod options;
+mod pages;
 mod readiness;
 mod request;
 mod schedule;
@@ -103,6 +105,13 @@ impl WatchCache {
 
     fn filter(&self, scope: &Scope, labels: &LabelSelector, fields: &FieldSelector) -> Filter {
         Filter::new(&self.shared.resource, scope, labels, fields)
+    }
+}
+
+impl Drop for WatchCache {
+    /// A cache that is gone follows nothing, so its watches end.
+    fn drop(&mut self) {
+        self.cut_watches();
     }
 }
 

@@ -9,8 +9,11 @@ use crate::{
     processor::{Notification, Processor},
     telemetry::Telemetry,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::time::Instant;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 /// Deltas taken at once. A list is taken whole.
@@ -48,27 +51,33 @@ impl Controller {
     /// Runs until the queue is closed and empty, or until `stop`.
     pub(crate) async fn run(&self, stop: CancellationToken) {
         let check = self.between_batches().check_period();
-        let mut tick = check.map(|period| tokio::time::interval_at(Instant::now() + period, period));
+        let mut ticks = check.map(ticks);
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = async { match &mut tick { Some(tick) => { tick.tick().await; } None => std::future::pending().await } } => {
-                    self.resync();
+                at = async { match &mut ticks { Some(ticks) => ticks.tick().await, None => std::future::pending().await } } => {
+                    self.resync(at);
                 }
                 batch = self.queue.pop(BATCH) => match batch {
-                    Some(batch) => self.process(batch),
+                    Some(batch) => {
+                        // A long backlog must not keep the other tasks of this thread waiting. They run while a
+                        // batch is in flight, on one thread as on many, so that a simulation, which has only
+                        // one, meets every order of things that threads could bring about.
+                        tokio::task::yield_now().await;
+                        self.process(batch);
+                    }
                     None => return,
                 },
             }
-            // A long backlog must not keep the other tasks of this thread waiting.
-            tokio::task::yield_now().await;
         }
     }
 
-    fn resync(&self) {
+    /// `at` is when the tick was due. What counts is that, not when somebody got round to it: otherwise a handler
+    /// with the period of the informer would miss each tick that is less late than the one before.
+    fn resync(&self, at: Instant) {
         let mut processor = self.between_batches();
-        if processor.tick(Instant::now()) {
+        if processor.tick(at) {
             self.queue.resync(&*self.indexer);
         }
     }
@@ -98,6 +107,13 @@ impl Controller {
         self.queue.commit();
         self.telemetry.processed(start.elapsed(), self.queue.len(), &snapshot);
     }
+}
+
+/// Ticks of a period. Those that nobody was there for are left out, not made up for.
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
 }
 
 /// Applies one delta to the store and notes what the handlers must hear.
@@ -139,3 +155,6 @@ fn put(old: Option<AnyObject>, new: AnyObject, notifications: &mut Vec<Notificat
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -194,16 +194,15 @@ impl DeltaFifo {
         }
     }
 
-    /// Takes in one listed object: keeps it if it is news, and remembers that the list has it either way.
-    pub(crate) fn stage(&self, staged: &mut Staged, object: AnyObject, compare: Compare, known: &dyn Known) {
-        let unchanged = match self.newest(object.key(), known) {
+    /// Whether a listed object is no news.
+    pub(crate) fn is_known(&self, object: &AnyObject, compare: Compare, known: &dyn Known) -> bool {
+        match self.newest(object.key(), known) {
             Newest::Present(old) => match compare {
-                Compare::Version if !old.resource_version().is_unset() => old.is_same_version(&object),
-                _ => old.is_same(&object) && old.is_same_content(&object),
+                Compare::Version if !old.resource_version().is_unset() => old.is_same_version(object),
+                _ => old.is_same(object) && old.is_same_content(object),
             },
             Newest::Gone(_) | Newest::Unknown => false,
-        };
-        staged.insert(object, unchanged);
+        }
     }
 
     /// Queues a complete list: first the end of every object that it no longer has, then its news in order.

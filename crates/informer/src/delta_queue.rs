@@ -45,8 +45,8 @@ impl DeltaQueue {
         self.not_empty.notify_one();
     }
 
-    pub(crate) fn stage(&self, staged: &mut Staged, object: AnyObject, compare: Compare, known: &dyn Known) {
-        self.lock().stage(staged, object, compare, known);
+    pub(crate) fn is_known(&self, object: &AnyObject, compare: Compare, known: &dyn Known) -> bool {
+        self.lock().is_known(object, compare, known)
     }
 
     pub(crate) fn replace(&self, staged: Staged, position: Position, known: &dyn Known) {
@@ -113,3 +113,6 @@ impl DeltaQueue {
         self.fifo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
 //! Being told about changes.
 
 use crate::delta::Deleted;
-use kube_informer_wire::Object;
+use kube_informer_wire::{Object, ObjectKey};
 use serde_json::Value;
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 /// A change, as handlers and streams get it.
 pub enum Event<T> {
@@ -180,10 +180,14 @@ impl<T: 'static> EventHandler<T> for HandlerFuncs<T> {
 /// A handler that hears only of the objects that a predicate accepts.
 ///
 /// An object that starts to be accepted is an add, one that ceases to be is a delete of its old state, so that
-/// the inner handler sees a consistent set.
+/// the inner handler sees a consistent set. The end of an object that it has is always passed on, even if the
+/// final state would not be accepted.
 pub struct FilteringHandler<T, P, H> {
     accept: P,
     handler: H,
+    /// The objects that the inner handler has. The final state of an object does not say: what came before it
+    /// may have been left out because the handler was slow.
+    passed: HashSet<ObjectKey>,
     of: std::marker::PhantomData<fn() -> T>,
 }
 
@@ -193,7 +197,7 @@ where
     P: FnMut(&Object<T>) -> bool + Send + 'static,
     H: EventHandler<T>,
 {
-    FilteringHandler { accept, handler, of: std::marker::PhantomData }
+    FilteringHandler { accept, handler, passed: HashSet::new(), of: std::marker::PhantomData }
 }
 
 impl<T, P, H> EventHandler<T> for FilteringHandler<T, P, H>
@@ -204,21 +208,25 @@ where
 {
     fn on_add(&mut self, object: &Object<T>, initial: bool) {
         if (self.accept)(object) {
+            self.passed.insert(object.key().clone());
             self.handler.on_add(object, initial);
         }
     }
 
     fn on_update(&mut self, old: &Object<T>, new: &Object<T>) {
-        match ((self.accept)(old), (self.accept)(new)) {
+        match (self.passed.contains(new.key()), (self.accept)(new)) {
             (true, true) => self.handler.on_update(old, new),
-            (false, true) => self.handler.on_add(new, false),
-            (true, false) => self.handler.on_delete(&Deleted::Seen(old.clone())),
+            (false, true) => {
+                self.passed.insert(new.key().clone());
+                self.handler.on_add(new, false);
+            }
+            (true, false) => self.on_delete(&Deleted::Seen(old.clone())),
             (false, false) => {}
         }
     }
 
     fn on_delete(&mut self, deleted: &Deleted<T>) {
-        if (self.accept)(deleted.object()) {
+        if self.passed.remove(deleted.key()) {
             self.handler.on_delete(deleted);
         }
     }

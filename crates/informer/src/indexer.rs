@@ -15,7 +15,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use kube_informer_wire::{ObjectKey, ResourceVersion};
 use std::{collections::BTreeMap, sync::Arc};
-use tokio::sync::watch;
+use tokio::sync::{Notify, futures::Notified};
 
 /// The local store of one informer.
 ///
@@ -24,13 +24,13 @@ use tokio::sync::watch;
 /// 3. There is one writer at a time. A [`Transaction`] becomes visible whole, or not at all.
 pub(crate) struct Indexer {
     current: ArcSwap<Snapshot>,
-    /// Counts publications; lets readers wait for the next one.
-    published: watch::Sender<u64>,
+    /// Told at each publication. Wakes readers in the order in which they wait: the same run every time.
+    published: Notify,
 }
 
 impl Indexer {
     pub(crate) fn new(partitions: Partitions) -> Self {
-        Self { current: ArcSwap::from_pointee(Snapshot::new(partitions)), published: watch::Sender::new(0) }
+        Self { current: ArcSwap::from_pointee(Snapshot::new(partitions)), published: Notify::new() }
     }
 
     /// What the store holds now.
@@ -38,9 +38,9 @@ impl Indexer {
         self.current.load_full()
     }
 
-    /// Told at each publication.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.published.subscribe()
+    /// Resolves at the next publication. To miss none, enable it before looking.
+    pub(crate) fn published(&self) -> Notified<'_> {
+        self.published.notified()
     }
 
     /// Begins a change. The caller makes sure that there is only one at a time.
@@ -99,7 +99,7 @@ impl Transaction<'_> {
     pub(crate) fn publish(self) -> Arc<Snapshot> {
         let next = Arc::new(self.next);
         self.indexer.current.store(Arc::clone(&next));
-        self.indexer.published.send_modify(|count| *count += 1);
+        self.indexer.published.notify_waiters();
         next
     }
 }

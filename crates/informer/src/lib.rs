@@ -1,4 +1,60 @@
 //! A local, indexed, always-current copy of Kubernetes objects, and a call for every change.
+//!
+//! An informer lists and watches one kind of object, keeps the objects in an indexed local store, and calls its
+//! handlers for every change. Everybody in a program who needs the same objects shares one informer, and so one
+//! watch and one copy. This is client-go's machinery with Rust's manners; client-go users will find its nouns.
+//!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kube_informer::{HandlerFuncs, InformerFactory, Object};
+//! use std::time::Duration;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let factory = InformerFactory::from_config(kube::Config::infer().await?)?;
+//! let pods = factory.of::<Pod>(); // or factory.core().v1().pods().informer()
+//! let by_node = pods.index_field("spec.nodeName")?;
+//! pods.add_handler(
+//!     HandlerFuncs::new()
+//!         .on_add(|pod: &Object<Pod>, _initial| println!("+ {}", pod.key()))
+//!         .on_update(|_old, new| println!("~ {}", new.key()))
+//!         .on_delete(|gone| println!("- {}", gone.key())),
+//! );
+//! factory.start();
+//! factory.synced(Duration::from_secs(30)).await?;
+//! for pod in pods.lister().by(&by_node, &"node-1".to_owned()) {
+//!     println!("{} has labels {:?}", pod.key(), pod.labels()); // read without decoding
+//!     let whole = pod.decode()?; // the k8s-openapi type, decoded here
+//!     println!("{:?}", whole.status.as_ref().and_then(|status| status.phase.as_ref()));
+//! }
+//! factory.shutdown().await;
+//! # Ok(()) }
+//! ```
+//!
+//! # Where to look
+//!
+//! - [`InformerFactory`] shares informers; [`SharedInformer`] is one, and says what it promises.
+//! - [`Lister`] reads the cache; [`Object`] is what it holds: identity in the open, content as bytes.
+//! - [`EventHandler`], [`HandlerFuncs`], [`enqueue`], [`filter`], [`updates_when`] and
+//!   [`SharedInformer::events`] are ways to hear of changes.
+//! - [`SharedInformer::reached`] waits for your own writes, [`SharedInformer::wait_until`] for a condition.
+//! - [`Transform`] makes objects smaller, [`Packing`] says how they are kept.
+//! - [`InformerStatus`] and [`InformerError`] tell what goes wrong; nothing that does loses anything else.
+//! - [`testing::FakeSource`] is a collection for tests that fails on demand.
+//!
+//! # The application chooses the Kubernetes version
+//!
+//! This crate enables no version feature of `k8s-openapi`, because two in one build do not compile. Your
+//! program does: `k8s-openapi = { version = "0.29", features = ["latest"] }`.
+//!
+//! # Metrics
+//!
+//! Through the `metrics` facade, with the labels `name`, `group`, `version` and `resource`:
+//! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
+//! client-go, and `informer_lists_total`, `informer_watches_total`, `informer_relists_total` (`reason`),
+//! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
+//! `informer_cached_objects`, `informer_cached_bytes`, `informer_coalesced_total`,
+//! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
+//! two of these with `handler`). Install the recorder before making informers.
 
 mod backlog;
 mod controller;

@@ -38,6 +38,10 @@ pub(crate) struct Listener {
 struct State {
     backlog: Backlog,
     end: End,
+    /// The handler, until its task takes it. A stream has none: whoever reads it takes the events himself.
+    handler: Option<Deliver>,
+    /// Whether events are taken by a stream.
+    pulled: bool,
     /// Whether the informer has its first complete list, and with it the last walk.
     upstream_synced: bool,
     /// Since when something has been waiting without a break.
@@ -71,14 +75,42 @@ pub(crate) enum Next {
 
 impl Listener {
     pub(crate) fn new(name: Arc<str>, bound: usize, meters: ListenerMeters) -> Self {
-        let backlog = Backlog::new(bound);
-        let state = State { backlog, end: End::Open, upstream_synced: false, behind_since: None };
+        let state = State {
+            backlog: Backlog::new(bound),
+            end: End::Open,
+            handler: None,
+            pulled: false,
+            upstream_synced: false,
+            behind_since: None,
+        };
         let (synced, ended) = (watch::Sender::new(Sync::Pending), watch::Sender::new(false));
         Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended, meters }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// Sets the handler that a task is to call.
+    pub(crate) fn set_handler(&self, handler: Deliver) {
+        let mut state = self.lock();
+        let closed = state.end == End::Closed;
+        let unused = if closed { Some(handler) } else { state.handler.replace(handler) };
+        drop(state);
+        drop(unused);
+        if closed {
+            self.ended();
+        }
+    }
+
+    /// The handler, for the task that calls it; `None` if the listener has ended before.
+    pub(crate) fn take_handler(&self) -> Option<Deliver> {
+        self.lock().handler.take()
+    }
+
+    /// A stream takes the events.
+    pub(crate) fn set_pulled(&self) {
+        self.lock().pulled = true;
     }
 
     /// Queues events, each with the state before it.
@@ -118,12 +150,7 @@ impl Listener {
         }
         let next = state.backlog.next();
         if state.upstream_synced && state.backlog.is_walked() {
-            self.synced.send_if_modified(|sync| {
-                *sync == Sync::Pending && {
-                    *sync = Sync::Done;
-                    true
-                }
-            });
+            self.settle(Sync::Done);
         }
         let behind = state.behind_since.map_or(Duration::ZERO, |since| since.elapsed());
         if next.is_none() {
@@ -149,23 +176,50 @@ impl Listener {
         if end > state.end {
             state.end = end;
         }
+        let mut idle = None;
         if state.end == End::Closed {
             state.backlog.clear();
+            idle = state.handler.take();
         }
         drop(state);
         self.wake.notify_one();
+        if idle.is_some() {
+            // No task will ever call it, nor say that it ended.
+            drop(idle);
+            self.mark_ended();
+        }
+    }
+
+    /// The informer has stopped and its tasks have ended. What a stream has still to take, it may take.
+    pub(crate) fn stopped(&self) {
+        let state = self.lock();
+        let left_to_take = state.pulled && state.end == End::Draining;
+        drop(state);
+        if !left_to_take {
+            self.ended();
+        }
     }
 
     /// The last call has returned.
     pub(crate) fn ended(&self) {
         self.close(false);
-        self.synced.send_if_modified(|sync| {
-            *sync == Sync::Pending && {
-                *sync = Sync::Never;
-                true
-            }
-        });
+        self.mark_ended();
+    }
+
+    fn mark_ended(&self) {
+        self.settle(Sync::Never);
         self.ended.send_replace(true);
+    }
+
+    /// Decides about being synced, once.
+    fn settle(&self, as_what: Sync) {
+        self.synced.send_if_modified(|sync| {
+            let pending = *sync == Sync::Pending;
+            if pending {
+                *sync = as_what;
+            }
+            pending
+        });
     }
 
     /// Becomes true once the handler is no longer running, nor will be.
@@ -188,33 +242,42 @@ impl Listener {
     }
 }
 
-/// Calls a handler for every event until its listener ends.
-pub(crate) async fn run(listener: Arc<Listener>, mut deliver: Deliver, telemetry: Arc<Telemetry>) {
-    /// Says that the listener ended, however the task did.
-    struct Ended(Arc<Listener>);
-    impl Drop for Ended {
-        fn drop(&mut self) {
-            self.0.ended();
-        }
+/// Says that the listener ended, however its task did.
+struct Ended(Arc<Listener>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.ended();
     }
+}
+
+/// Calls a handler for every event until its listener ends.
+pub(crate) fn run(
+    listener: Arc<Listener>,
+    mut deliver: Deliver,
+    telemetry: Arc<Telemetry>,
+) -> impl Future<Output = ()> + Send {
+    // Made before the future is: a task that is aborted before it ever ran has ended too.
     let ended = Ended(Arc::clone(&listener));
-    let mut calls = 0_usize;
-    loop {
-        match listener.next() {
-            Next::End => break,
-            Next::Wait => listener.wait().await,
-            Next::Event(event) => {
-                call(&listener, &mut deliver, event, &telemetry);
-                calls += 1;
-                if calls.is_multiple_of(CALLS_A_TURN) {
-                    tokio::task::yield_now().await;
+    async move {
+        let mut calls = 0_usize;
+        loop {
+            match listener.next() {
+                Next::End => break,
+                Next::Wait => listener.wait().await,
+                Next::Event(event) => {
+                    call(&listener, &mut deliver, event, &telemetry);
+                    calls += 1;
+                    if calls.is_multiple_of(CALLS_A_TURN) {
+                        tokio::task::yield_now().await;
+                    }
                 }
             }
         }
+        // The handler goes before its end is announced: whoever waits for that may rely on it.
+        drop(deliver);
+        drop(ended);
     }
-    // The handler goes before its end is announced: whoever waits for that may rely on it.
-    drop(deliver);
-    drop(ended);
 }
 
 fn call(listener: &Listener, deliver: &mut Deliver, event: Event<Value>, telemetry: &Telemetry) {

@@ -17,7 +17,7 @@ pub use waiting::WaitError;
 
 use crate::{
     controller::Controller,
-    handler::{Deliver, EventHandler, deliver},
+    handler::{EventHandler, deliver},
     listener::Listener,
     lister::Lister,
     registration::Registration,
@@ -25,7 +25,7 @@ use crate::{
     status::InformerStatus,
     transform::Transform,
 };
-use kube_informer_wire::{Kind, Origin};
+use kube_informer_wire::{Kind, Origin, PackStats, Packer};
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 use tasks::Tasks;
 use tokio::{sync::watch, time::Instant};
@@ -63,6 +63,7 @@ pub(crate) struct Core {
     pub(crate) partitions: Partitions,
     pub(crate) controller: Arc<Controller>,
     transform: Arc<Transform>,
+    packer: Arc<Packer>,
     /// One for each partition.
     statuses: Vec<watch::Receiver<InformerStatus>>,
     handler_bound: usize,
@@ -155,6 +156,11 @@ impl<T: 'static> SharedInformer<T> {
         self.core.partitions.all().map(|partition| (namespace(partition), status(partition))).collect()
     }
 
+    /// How well the content of its objects is packed.
+    pub fn pack_stats(&self) -> PackStats {
+        self.core.packer.stats()
+    }
+
     /// Bytes the cached objects occupy, without the search trees over them.
     pub fn cached_bytes(&self) -> usize {
         self.core.controller.indexer.snapshot().bytes()
@@ -206,6 +212,16 @@ impl Core {
     }
 }
 
+/// The last handle is gone: nobody will stop this any more, so it stops here. After a stop that drains, streams
+/// may still take what is left.
+impl Drop for Core {
+    fn drop(&mut self) {
+        if !self.tasks.is_stopped() {
+            tasks::close_listeners(&self.controller, Stop::Drop);
+        }
+    }
+}
+
 /// `Printer<Pod>` from `my_crate::ui::Printer<k8s_openapi::…::Pod>`.
 fn short_type_name(full: &str) -> String {
     let mut short = String::new();
@@ -235,6 +251,3 @@ impl<T> fmt::Debug for SharedInformer<T> {
         write!(f, "SharedInformer({}, {})", self.core.origin.kind(), self.core.status())
     }
 }
-
-/// A handler that waits for the informer to start.
-type Pending = (Arc<Listener>, Deliver);

@@ -3,7 +3,12 @@
 use crate::{indexer::Snapshot, status::InformerStatus};
 use kube_informer_wire::{Kind, ListWatchError, ObjectKey, Unreadable};
 use metrics::{Counter, Gauge, Histogram, Label};
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 /// A failure inside an informer. Nothing is lost by it: the informer goes on by itself.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -17,9 +22,15 @@ pub enum InformerError {
     /// Something came that has no readable identity. It is looked for by one list, then left out.
     #[error("an object or event was left out, {0}")]
     Unreadable(Unreadable),
-    /// A transform panicked; the object is kept with its identity and without its content.
-    #[error("the transform panicked on {key}; its content is left out")]
+    /// A transform panicked, or left no object; the object is kept with its identity and without its content.
+    #[error("the transform failed on {key}; its content is left out")]
     Transform {
+        /// The object.
+        key: ObjectKey,
+    },
+    /// The function of an index panicked; the object is left out of that index.
+    #[error("the function of an index panicked on {key}; the index leaves it out")]
+    Index {
         /// The object.
         key: ObjectKey,
     },
@@ -151,8 +162,10 @@ impl Telemetry {
 
     /// Tells the hook; the log hears of changes of state only.
     fn tell(&self, error: &InformerError) {
-        if let Some(hook) = &self.hook {
-            hook(error);
+        let Some(hook) = &self.hook else { return };
+        // The hook is not ours: whatever it does, the task that reports goes on.
+        if catch_unwind(AssertUnwindSafe(|| hook(error))).is_err() {
+            tracing::error!(kind = %self.kind, "the error hook panicked");
         }
     }
 
@@ -167,9 +180,14 @@ impl Telemetry {
         self.tell(&InformerError::Unreadable(unreadable));
     }
 
-    pub(crate) fn transform_panicked(&self, key: &ObjectKey) {
-        tracing::error!(kind = %self.kind, %key, "the transform panicked; the content is left out");
+    pub(crate) fn transform_failed(&self, key: &ObjectKey) {
+        tracing::error!(kind = %self.kind, %key, "the transform failed; the content is left out");
         self.tell(&InformerError::Transform { key: key.clone() });
+    }
+
+    pub(crate) fn index_panicked(&self, key: &ObjectKey) {
+        tracing::error!(kind = %self.kind, %key, "the function of an index panicked; the object is left out of it");
+        self.tell(&InformerError::Index { key: key.clone() });
     }
 
     pub(crate) fn handler_panicked(&self, handler: &Arc<str>, key: &ObjectKey) {

@@ -2,7 +2,7 @@
 
 use crate::{delta::AnyObject, telemetry::Telemetry};
 use bytes::Bytes;
-use kube_informer_wire::{FieldPath, FieldPathError, Limits, Prune};
+use kube_informer_wire::{FieldPath, FieldPathError, Limits, Prune, Unreadable};
 use serde_json::{Value, json};
 use std::{
     fmt,
@@ -84,31 +84,33 @@ impl Transform {
     /// The object as it is kept.
     pub(crate) fn apply(&self, object: AnyObject, telemetry: &Telemetry) -> AnyObject {
         if self.is_empty() {
-            return object.compact();
+            return object;
         }
         let changed = catch_unwind(AssertUnwindSafe(|| self.changed(&object)));
         match changed {
-            Ok(Some(changed)) => changed,
+            Ok(Some(Ok(changed))) => changed,
             // Not even JSON all through: whoever decodes it will be told.
-            Ok(None) => object.compact(),
-            Err(_) => {
-                telemetry.transform_panicked(object.key());
+            Ok(None) => object,
+            Ok(Some(Err(_))) | Err(_) => {
+                telemetry.transform_failed(object.key());
                 identity_only(&object)
             }
         }
     }
 
-    fn changed(&self, object: &AnyObject) -> Option<AnyObject> {
+    fn changed(&self, object: &AnyObject) -> Option<Result<AnyObject, Unreadable>> {
         let json = self.prune.apply(&object.json().ok()?).ok()?;
         let json = if self.functions.is_empty() { json } else { self.call_functions(&json)? };
-        Some(object.with_content(json, &Limits::default()).unwrap_or_else(|_| identity_only(object)))
+        Some(object.with_content(json, &Limits::default()))
     }
 
     fn call_functions(&self, json: &[u8]) -> Option<Bytes> {
-        let mut value: Value = serde_json::from_slice(json).ok()?;
+        let before: Value = serde_json::from_slice(json).ok()?;
+        let mut value = before.clone();
         for function in &self.functions {
             function(&mut value);
         }
+        keep_identity(&before, &mut value);
         Some(value.to_string().into())
     }
 }
@@ -116,6 +118,20 @@ impl Transform {
 impl fmt::Debug for Transform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Transform(drops {:?}, {} functions)", self.dropped, self.functions.len())
+    }
+}
+
+/// Sets right what a function made of the identity, so that content and key do not tell two stories.
+fn keep_identity(before: &Value, after: &mut Value) {
+    let Some(meta) = after.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        match (meta.get_mut(field), before.pointer(&format!("/metadata/{field}"))) {
+            (Some(now), Some(was)) if now != was => *now = was.clone(),
+            (Some(_), None) => {
+                meta.remove(field);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -33,12 +33,19 @@ pub struct Unreadable {
     pub reason: String,
     /// The version it carried, if that much could be read: a stream can go on after it.
     pub resource_version: Option<ResourceVersion>,
+    /// The object it is about, if that much could be read.
+    pub key: Option<ObjectKey>,
 }
 
 impl Unreadable {
-    /// Something unreadable that carries no version.
+    /// Something unreadable that carries neither a version nor a name.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), resource_version: None }
+        Self { reason: reason.into(), resource_version: None, key: None }
+    }
+
+    /// The same, with a version.
+    pub fn at(self, resource_version: Option<ResourceVersion>) -> Self {
+        Self { resource_version, ..self }
     }
 
     /// An object that is too large, of which only a beginning is there.
@@ -54,7 +61,11 @@ impl Unreadable {
     /// Something unreadable, with the version that stands before the place where reading ends.
     pub(crate) fn scanned(reason: String, json: &[u8], limits: &Limits) -> Self {
         let (scan, _) = Scan::read_some(json, limits);
-        Self { reason, resource_version: scan.resource_version() }
+        let resource_version = scan.resource_version();
+        // Servers write the namespace between name and version: where there is no version yet, one may be missing.
+        let read = scan.meta.as_ref().filter(|_| resource_version.is_some());
+        let key = read.and_then(|meta| meta.key().ok());
+        Self { reason, resource_version, key }
     }
 }
 
@@ -99,10 +110,11 @@ impl<'a> Scan<'a> {
         let (scan, end) = Self::read_some(json, limits);
         match end {
             Ok(()) => Ok(scan),
-            Err(Syntax { at, expected }) => Err(Unreadable {
-                reason: format!("not a JSON object (expected {expected} at byte {at} of {})", json.len()),
-                resource_version: scan.resource_version(),
-            }),
+            Err(Syntax { at, expected }) => {
+                let reason =
+                    format!("not a JSON object (expected {expected} at byte {at} of {})", json.len());
+                Err(Unreadable::new(reason).at(scan.resource_version()))
+            }
         }
     }
 
@@ -129,10 +141,7 @@ impl<'a> Scan<'a> {
         let resource_version = self.resource_version();
         let meta = self.meta.as_ref();
         let key = meta.ok_or("it has no metadata").and_then(Meta::key);
-        let key = key.map_err(|reason| Unreadable {
-            reason: reason.into(),
-            resource_version: resource_version.clone(),
-        })?;
+        let key = key.map_err(|reason| Unreadable::new(reason).at(resource_version.clone()))?;
         let uid = Uid::from(meta.and_then(|meta| meta.uid.as_deref()).unwrap_or_default());
         self.identity_of(key, uid, resource_version.unwrap_or_else(ResourceVersion::unset), limits)
     }
@@ -147,10 +156,10 @@ impl<'a> Scan<'a> {
     ) -> Result<Identity, Unreadable> {
         let meta = self.meta.unwrap_or_default();
         if meta.labels.len() > limits.labels {
-            let reason = "it has too many labels".into();
+            let version = Some(resource_version).filter(|version| !version.is_unset());
             return Err(Unreadable {
-                reason,
-                resource_version: Some(resource_version).filter(|v| !v.is_unset()),
+                key: Some(key),
+                ..Unreadable::new("it has too many labels").at(version)
             });
         }
         Ok(Identity {

@@ -4,6 +4,7 @@ use crate::{
     Bookmark, FieldPath, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion, Uid,
     Unreadable,
     identity::{Identity, Said, Scan},
+    pack::{Content, Packer},
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -32,8 +33,8 @@ pub struct Object<T> {
 struct Record {
     origin: Arc<Origin>,
     identity: Identity,
-    /// Complete JSON object, with `apiVersion` and `kind`.
-    content: Bytes,
+    /// A complete JSON object, with `apiVersion` and `kind`.
+    content: Content,
 }
 
 impl Object<Value> {
@@ -42,7 +43,7 @@ impl Object<Value> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
-        let content = complete(origin, json, type_meta)?;
+        let content = Content::Raw(complete(origin, json, type_meta)?);
         Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
     }
 }
@@ -174,7 +175,10 @@ impl<T> Object<T> {
 
     /// Whether both have the same content, byte for byte.
     pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
-        self.record.content == other.record.content
+        match (self.record.content.read(), other.record.content.read()) {
+            (Some(own), Some(others)) => own == others,
+            _ => false,
+        }
     }
 
     /// Whether both are one value in memory.
@@ -184,22 +188,24 @@ impl<T> Object<T> {
 
     /// The object as JSON, with `apiVersion` and `kind`.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
-        Ok(self.record.content.clone())
+        self.record.content.read().ok_or_else(|| DecodeError::unpackable(self))
     }
 
     /// Only the fields that `V` names. `V` is any type that serde can read, usually a small struct of yours.
     pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
-        let content = &self.record.content;
-        serde_json::from_slice(content).map_err(|_| DecodeError::locate::<V, T>(self, content))
+        let content = self.json()?;
+        serde_json::from_slice(&content).map_err(|_| DecodeError::locate::<V, T>(self, &content))
     }
 
-    /// The object's content in one allocation of its own, so that it does not keep a larger buffer alive.
-    pub fn compact(self) -> Self {
+    /// The object as it is kept: its content packed if that pays, and in any case in one allocation of its own,
+    /// so that it does not keep a larger buffer alive.
+    pub fn pack(self, packer: &Packer) -> Self {
         let Record { origin, identity, content } = match Arc::try_unwrap(self.record) {
             Ok(record) => record,
             Err(shared) => return Self { record: shared, as_type: PhantomData },
         };
-        Self::from_record(Record { origin, identity, content: Bytes::copy_from_slice(&content) })
+        let secret = origin.kind().is_secret();
+        Self::from_record(Record { origin, identity, content: packer.pack(content, secret) })
     }
 
     /// The object with other content. Key, uid and version stay; labels, generation, deletion and controller
@@ -209,13 +215,13 @@ impl<T> Object<T> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
-        let content = complete(origin, json, type_meta)?;
+        let content = Content::Raw(complete(origin, json, type_meta)?);
         Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
     }
 
     /// Bytes of the encoded content.
     pub fn content_len(&self) -> usize {
-        self.record.content.len()
+        self.record.content.raw_len()
     }
 
     /// Bytes this object occupies on the heap, its share of common allocations counted in full.
@@ -226,7 +232,7 @@ impl<T> Object<T> {
             + identity.key.as_str().len()
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
-            + self.record.content.len()
+            + self.record.content.heap_len()
     }
 
     /// A JSON patch from this object to what `change` makes of it, guarded by the resource version: the server
@@ -281,6 +287,16 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
+    /// Memory was damaged, or there is a mistake in here: what was packed does not unpack.
+    fn unpackable<T>(object: &Object<T>) -> Self {
+        Self::at(object, ".".to_owned(), "content that unpacks".to_owned())
+    }
+
+    fn at<T>(object: &Object<T>, path: String, expected: String) -> Self {
+        let (kind, key) = (object.kind().kind.clone(), object.key().clone());
+        Self { kind, key, version: object.resource_version().clone(), path, expected }
+    }
+
     /// Reads once more, slowly, to learn where it fails: only failures pay for the path.
     fn locate<V: DeserializeOwned, T>(object: &Object<T>, content: &[u8]) -> Self {
         let reader = &mut serde_json::Deserializer::from_slice(content);
@@ -288,13 +304,7 @@ impl DecodeError {
             Err(error) => (error.path().to_string(), expectation(&error.inner().to_string())),
             Ok(_) => (".".to_owned(), "nothing after the object".to_owned()),
         };
-        Self {
-            kind: object.kind().kind.clone(),
-            key: object.key().clone(),
-            version: object.resource_version().clone(),
-            path,
-            expected,
-        }
+        Self::at(object, path, expected)
     }
 }
 

@@ -30,21 +30,30 @@ fn main() {
     best("1M distinct keys", || distinct(&keys));
     best("64 workers contending", || contending(&keys));
     best("1M delayed keys", || delayed(&keys));
-    println!("memory of a queued key\t{:.1}", memory(&keys, |queue, key, _| queue.add(key)));
+    live_bytes("memory of a queued key", || memory(&keys, |queue, key, _| queue.add(key)));
     let after =
         |queue: &WorkQueue<Key>, key, n: usize| queue.add_after(key, Duration::from_secs(n as u64 + 1));
-    println!("memory of a delayed key\t{:.1}", memory(&keys, after));
+    live_bytes("memory of a delayed key", || memory(&keys, after));
 }
 
 fn best(name: &str, measure: impl Fn() -> Cost) {
-    // `cargo bench --bench queue -- delayed` measures only what has that word in its name.
-    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
-    if wanted.is_some_and(|word| !name.contains(&word)) {
+    if !wanted(name) {
         return;
     }
     let costs: Vec<_> = (0..ROUNDS).map(|_| measure()).collect();
     let least = |of: fn(&Cost) -> f64| costs.iter().map(of).fold(f64::INFINITY, f64::min);
     println!("{name}\t{:.1}\t{:.1}", least(|cost| cost.clock), least(|cost| cost.processors));
+}
+
+fn live_bytes(name: &str, measure: impl Fn() -> f64) {
+    if wanted(name) {
+        println!("{name}\t{:.1}", measure());
+    }
+}
+
+/// `cargo bench --bench queue -- delayed` measures only what has that word in its name.
+fn wanted(name: &str) -> bool {
+    std::env::args().skip(1).find(|arg| !arg.starts_with("--")).is_none_or(|word| name.contains(&word))
 }
 
 /// Nanoseconds for each key. Time of all processors is what a busy machine distorts least.

@@ -2,12 +2,9 @@
 
 mod heap;
 
-use std::hash::Hash;
-
-use hashbrown::HashTable;
-
+use crate::index::Index;
 use crate::priority::Priority;
-use crate::ready::{Hasher, hash_of};
+use crate::ready::{narrow, widen};
 use heap::{Heap, Node};
 
 /// Keys with a due time, each at most once, taken in exact order of due time and, for equal times, of
@@ -20,13 +17,14 @@ pub(crate) struct DelayedKeys<K> {
     heap: Heap,
     /// Keys by slot; `None` for a free slot.
     keys: Vec<Option<K>>,
-    /// Priorities by slot.
+    /// Narrow hashes of the keys, by slot.
+    hashes: Vec<u32>,
+    /// Priorities by slot; shorter than `keys` if the rest has the default, empty if nobody uses priorities.
     priorities: Vec<Priority>,
     /// Free slots.
     free: Vec<u32>,
     /// Slot of each waiting key, found by the key's hash.
-    slots: HashTable<u32>,
-    hasher: Hasher,
+    slots: Index,
     /// Numbers arrivals; wraps around, which only matters to keys due at the same nanosecond.
     arrivals: u32,
 }
@@ -40,15 +38,15 @@ pub(crate) struct Due<K> {
     pub(crate) at: u64,
 }
 
-impl<K: Eq + Hash> DelayedKeys<K> {
-    pub(crate) fn new(hasher: Hasher) -> Self {
+impl<K: Eq> DelayedKeys<K> {
+    pub(crate) fn new() -> Self {
         Self {
             heap: Heap::default(),
             keys: Vec::new(),
+            hashes: Vec::new(),
             priorities: Vec::new(),
             free: Vec::new(),
-            slots: HashTable::new(),
-            hasher,
+            slots: Index::new(),
             arrivals: 0,
         }
     }
@@ -76,8 +74,7 @@ impl<K: Eq + Hash> DelayedKeys<K> {
         let arrival = self.arrivals;
         match self.slot(hash, &key) {
             Some(slot) => {
-                let lifted = self.priorities[slot as usize].max(priority);
-                self.priorities[slot as usize] = lifted;
+                self.set_priority(slot, self.priority(slot).max(priority));
                 if due < self.heap.due(slot) {
                     self.arrivals = arrival.wrapping_add(1);
                     self.heap.advance(Node { due, arrival, slot });
@@ -98,8 +95,7 @@ impl<K: Eq + Hash> DelayedKeys<K> {
         }
         let Node { due, slot, .. } = self.heap.pop()?;
         let key = self.keys[slot as usize].take()?;
-        let hash = hash_of(&self.hasher, &key);
-        let priority = self.priorities[slot as usize];
+        let (hash, priority) = (widen(self.hashes[slot as usize]), self.priority(slot));
         self.vacate(hash, slot);
         Some(Due { key, hash, priority, at: due })
     }
@@ -115,7 +111,7 @@ impl<K: Eq + Hash> DelayedKeys<K> {
 
     /// Forgets all keys, and gives their memory back.
     pub(crate) fn clear(&mut self) {
-        *self = Self { arrivals: self.arrivals, ..Self::new(self.hasher.clone()) };
+        *self = Self { arrivals: self.arrivals, ..Self::new() };
     }
 
     /// All waiting keys in no particular order, each with its due time and its turn: keys due at the same time
@@ -124,7 +120,7 @@ impl<K: Eq + Hash> DelayedKeys<K> {
         self.heap.nodes().filter_map(|node| {
             let slot = node.slot as usize;
             let turn = node.arrival.wrapping_sub(self.arrivals);
-            self.keys[slot].as_ref().map(|key| (key, node.due, turn, self.priorities[slot]))
+            self.keys[slot].as_ref().map(|key| (key, node.due, turn, self.priority(node.slot)))
         })
     }
 
@@ -132,34 +128,45 @@ impl<K: Eq + Hash> DelayedKeys<K> {
         if self.is_empty() {
             return None;
         }
-        self.slots.find(hash, |&slot| self.keys[slot as usize].as_ref() == Some(key)).copied()
+        self.slots.find(hash, |slot| self.keys[slot as usize].as_ref() == Some(key))
+    }
+
+    fn priority(&self, slot: u32) -> Priority {
+        self.priorities.get(slot as usize).copied().unwrap_or_default()
+    }
+
+    fn set_priority(&mut self, slot: u32, priority: Priority) {
+        let slot = slot as usize;
+        if slot >= self.priorities.len() && priority != Priority::default() {
+            self.priorities.resize(slot + 1, Priority::default());
+        }
+        if let Some(entry) = self.priorities.get_mut(slot) {
+            *entry = priority;
+        }
     }
 
     fn occupy(&mut self, hash: u64, key: K, priority: Priority) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.keys[slot as usize] = Some(key);
-                self.priorities[slot as usize] = priority;
+                self.hashes[slot as usize] = narrow(hash);
                 slot
             }
             None => {
                 let slot = u32::try_from(self.keys.len()).expect("fewer than 2^32 delayed keys");
                 self.keys.push(Some(key));
-                self.priorities.push(priority);
+                self.hashes.push(narrow(hash));
                 slot
             }
         };
-        let Self { slots, keys, hasher, .. } = self;
-        let rehash = |&slot: &u32| keys[slot as usize].as_ref().map_or(0, |key| hash_of(hasher, key));
-        slots.insert_unique(hash, slot, rehash);
+        self.set_priority(slot, priority);
+        self.slots.insert(hash, slot, |slot| widen(self.hashes[slot as usize]));
         slot
     }
 
     /// Frees a slot whose key is gone. When nothing waits any more the memory of a burst is given back.
     fn vacate(&mut self, hash: u64, slot: u32) {
-        if let Ok(entry) = self.slots.find_entry(hash, |&other| other == slot) {
-            entry.remove();
-        }
+        self.slots.remove(hash, slot);
         if self.is_empty() && self.keys.len() > 1024 {
             self.clear();
         } else {

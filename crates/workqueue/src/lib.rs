@@ -6,6 +6,7 @@ mod delayed;
 mod drain;
 mod get;
 mod in_flight;
+mod index;
 mod item;
 mod limiter;
 mod metrics;

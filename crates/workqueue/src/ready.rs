@@ -13,6 +13,22 @@ use ranked::Ranked;
 /// cannot be made to collide.
 pub(crate) type Hasher = hashbrown::DefaultHashBuilder;
 
+/// Hash of `key` as all tables of one queue see it. Only 32 bits of it count, so that it can be kept in
+/// [`narrow`] form: looking at the key again would mean a cache miss for each of a million keys.
+pub(crate) fn hash_of<K: Hash>(hasher: &Hasher, key: &K) -> u64 {
+    widen(narrow(hasher.hash_one(key)))
+}
+
+/// A hash as it is stored.
+pub(crate) fn narrow(hash: u64) -> u32 {
+    hash as u32
+}
+
+/// A hash as the tables want it: they look at its lowest and at its highest bits.
+pub(crate) fn widen(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}
+
 /// One queued key and what travels with it.
 pub(crate) struct Ticket<K> {
     pub(crate) key: K,
@@ -59,7 +75,7 @@ impl<K: Clone + Eq + Hash> Ready<K> {
             self.rank();
         }
         match &mut self.order {
-            Order::Fifo(fifo) => fifo.push(ticket, &self.hasher),
+            Order::Fifo(fifo) => fifo.push(ticket),
             Order::Ranked(ranked) => ranked.push(ticket),
         }
     }
@@ -67,7 +83,7 @@ impl<K: Clone + Eq + Hash> Ready<K> {
     /// Takes the key whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<Ticket<K>> {
         match &mut self.order {
-            Order::Fifo(fifo) => fifo.pop(&self.hasher),
+            Order::Fifo(fifo) => fifo.pop(),
             Order::Ranked(ranked) => ranked.pop(&self.hasher),
         }
     }
@@ -75,15 +91,10 @@ impl<K: Clone + Eq + Hash> Ready<K> {
     fn rank(&mut self) {
         if let Order::Fifo(fifo) = &mut self.order {
             let mut ranked = Ranked::new(self.hasher.clone(), self.oldest_every);
-            while let Some(ticket) = fifo.pop(&self.hasher) {
+            while let Some(ticket) = fifo.pop() {
                 ranked.push(ticket);
             }
             self.order = Order::Ranked(ranked);
         }
     }
-}
-
-/// Hash of `key` as all tables of one queue see it.
-pub(crate) fn hash_of<K: Hash>(hasher: &Hasher, key: &K) -> u64 {
-    hasher.hash_one(key)
 }

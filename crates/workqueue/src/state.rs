@@ -65,9 +65,9 @@ pub(crate) enum Polled<K> {
 impl<K: Clone + Eq + Hash> State<K> {
     pub(crate) fn new(hasher: Hasher, oldest_every: u32, keep_times: bool) -> Self {
         Self {
-            ready: Ready::new(hasher.clone(), oldest_every, keep_times),
+            ready: Ready::new(hasher, oldest_every, keep_times),
             in_flight: InFlight::new(),
-            delayed: DelayedKeys::new(hasher),
+            delayed: DelayedKeys::new(),
             waiters: Waiters::default(),
             drainers: Vec::new(),
             phase: Phase::Open,
@@ -241,6 +241,16 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// Restores the invariants of the type, whatever was done before.
     fn settle(&mut self) {
+        if self.waiters.is_empty() && !self.is_closed() {
+            return;
+        }
+        self.call_waiters();
+        if self.is_closed() {
+            self.settle_closed();
+        }
+    }
+
+    fn call_waiters(&mut self) {
         let wakes = &mut self.wakes;
         while self.waiters.called() < self.ready.len() && self.waiters.call_one(wakes) {}
         match (self.delayed.first_due(), self.waiters.timer()) {
@@ -251,9 +261,6 @@ impl<K: Clone + Eq + Hash> State<K> {
                 self.waiters.call_one(wakes);
             }
             _ => {}
-        }
-        if self.is_closed() {
-            self.settle_closed();
         }
     }
 

@@ -67,6 +67,10 @@ struct Timekeeper {
 }
 
 impl Waiters {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
     /// How many waiters have been woken and will look for work.
     pub(crate) fn called(&self) -> usize {
         self.called

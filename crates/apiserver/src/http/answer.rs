@@ -60,7 +60,9 @@ fn object_json(
     view: View,
 ) -> Result<Bytes, Status> {
     let object = match (shown, view) {
-        (Shown::Stored(stored), View::Whole) => return Ok(stored.json(&resource.head)),
+        (Shown::Stored(stored), View::Whole) if resource.conversion.is_none() => {
+            return Ok(stored.json(&resource.head));
+        }
         (Shown::Made(object), View::Whole) => return Ok(encode(object.value())),
         (Shown::Stored(stored), _) => engine.object(resource, stored)?,
         (Shown::Made(object), _) => (**object).clone(),
@@ -69,7 +71,8 @@ fn object_json(
         View::Table(include) => {
             TableMaker::new(Arc::clone(engine), Arc::clone(resource), include).of_object(&object, true)
         }
-        _ => partial(&object),
+        View::Metadata => partial(&object),
+        View::Whole => object.into_value(),
     }))
 }
 
@@ -105,7 +108,8 @@ fn respond_list(
         }
         View::Whole => {
             let head = list_head(&format!("{}List", resource.kind), &resource.api_version(), &metadata);
-            ListBody::new(head, list.items, ItemView::Untyped)
+            let view = resource.conversion.map_or(ItemView::Untyped, ItemView::Converted);
+            ListBody::new(head, list.items, view)
         }
         View::Metadata => {
             let head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", &metadata);

@@ -9,10 +9,12 @@ use bytes::Bytes;
 use futures_core::Stream;
 use futures_core::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
+use serde_json::{Map, Value};
 
 use super::frames::{Frames, write_metadata};
 use super::gzip::Gzip;
 use crate::engine::Engine;
+use crate::registry::Conversion;
 use crate::storage::Stored;
 use crate::watch_cache::{WatchItem, WatchStream};
 
@@ -37,10 +39,12 @@ pub(crate) struct ListBody {
 }
 
 /// What is written of each item of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum ItemView {
     /// All but its type: items of built-in kinds.
     Untyped,
+    /// The same, in another form than it is stored in.
+    Converted(&'static Conversion),
     /// Its metadata, typed as such.
     Metadata,
 }
@@ -65,6 +69,19 @@ impl ListBody {
         self.items.as_slice().iter().map(|item| item.document.encoded_len() + 2).sum()
     }
 
+    /// Bytes the next piece will need, about. Looks only at the items in it: a list of many pieces would
+    /// otherwise be counted over and over.
+    fn next_len(&self) -> usize {
+        let mut len = 16;
+        for item in self.items.as_slice() {
+            len += item.document.encoded_len() + 2;
+            if len >= PIECE {
+                break;
+            }
+        }
+        len
+    }
+
     pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
         if let Some(head) = self.head.take() {
             return Some(head);
@@ -72,7 +89,7 @@ impl ListBody {
         if self.done {
             return None;
         }
-        let mut piece = Vec::with_capacity(PIECE.min(self.estimated_len()) + 16);
+        let mut piece = Vec::with_capacity(self.next_len());
         while piece.len() < PIECE {
             let Some(item) = self.items.next() else {
                 self.done = true;
@@ -84,11 +101,20 @@ impl ListBody {
             }
             match self.view {
                 ItemView::Untyped => item.document.write(None, item.revision, &mut piece),
+                ItemView::Converted(conversion) => write_converted(&item, conversion, &mut piece),
                 ItemView::Metadata => write_metadata(&item.document, item.revision, &mut piece),
             }
         }
         Some(piece.into())
     }
+}
+
+fn write_converted(item: &Stored, conversion: &Conversion, out: &mut Vec<u8>) {
+    let mut json = Vec::with_capacity(item.document.encoded_len());
+    item.document.write(None, item.revision, &mut json);
+    let mut fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
+    conversion.show(&mut fields);
+    out.extend_from_slice(Value::Object(fields).to_string().as_bytes());
 }
 
 impl WatchBody {

@@ -235,7 +235,7 @@ fn storage_hash(resource: &Resource) -> String {
 }
 
 /// FNV-1a: a name for a text, not a seal.
-fn digest(text: &[u8]) -> u64 {
+pub(super) fn digest(text: &[u8]) -> u64 {
     text.iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

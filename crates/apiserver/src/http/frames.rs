@@ -58,7 +58,15 @@ impl Frames {
     fn event(&mut self, event: &WatchEvent) -> Bytes {
         let kind = event.event_type().as_str();
         match &mut self.shown {
-            Shown::Whole => event.frame(&self.resource.head),
+            Shown::Whole => match self.resource.conversion {
+                None => event.frame(&self.resource.head),
+                Some(conversion) => {
+                    let value = event.object().document.to_value(&self.resource.head, event.revision());
+                    let mut value = value.unwrap_or_default();
+                    value.as_object_mut().into_iter().for_each(|fields| conversion.show(fields));
+                    line(kind, value.to_string().as_bytes())
+                }
+            },
             Shown::Metadata(format) => event.encoded(format, || {
                 let mut object = Vec::new();
                 write_metadata(&event.object().document, event.revision(), &mut object);

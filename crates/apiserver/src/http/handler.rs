@@ -13,6 +13,7 @@ use super::body::AnswerBody;
 use super::discovery;
 use super::gzip::accepts_gzip;
 use super::negotiate::{Format, Subject, negotiate};
+use super::openapi;
 use super::probes;
 use super::route::{ResourcePath, Route};
 use super::verb::Verb;
@@ -39,6 +40,10 @@ where
     let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
     let mut response = match Route::parse(parts.uri.path()) {
         Route::Resource(path) => serve_resource(&engine, &parts, path, query, body).await,
+        Route::OpenApiIndex => openapi::index(&engine),
+        Route::OpenApi(group, version) => {
+            openapi::document(&engine, &group, &version, query.text("hash")).unwrap_or_else(page_not_found)
+        }
         Route::Version => probes::version(),
         Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query),
         Route::CoreVersions => discovery::core_versions(&engine, accept, known),
@@ -122,6 +127,7 @@ where
             namespace: path.namespace.unwrap_or_default(),
             name: path.name.unwrap_or_default(),
             subresource: path.subresource,
+            user_agent: user_agent(&parts.headers),
             content_type: content_type(&parts.headers),
             resource,
             query,
@@ -150,8 +156,12 @@ async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answ
         Verb::Get => verbs::get::get(engine, request).await,
         Verb::List => verbs::list::list(engine, request, &ListOptions::parse(&request.query)?).await,
         Verb::Watch => verbs::watch::watch(engine, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Create if !request.resource.is_stored() => verbs::reviews::review(engine, request),
         Verb::Create => verbs::create::create(engine, request).await,
         Verb::Update => verbs::update::update(engine, request).await,
+        Verb::Patch if request.content_type == verbs::apply::MEDIA_TYPE => {
+            verbs::apply::apply(engine, request).await
+        }
         Verb::Patch => verbs::patch::patch(engine, request).await,
         Verb::Delete => verbs::delete::delete(engine, request).await,
         Verb::DeleteCollection => {
@@ -218,6 +228,10 @@ where
     }
 }
 
+fn user_agent(headers: &HeaderMap) -> String {
+    headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned()
+}
+
 /// The media type of the body, without parameters.
 fn content_type(headers: &HeaderMap) -> String {
     let text = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -268,7 +282,7 @@ fn wants_pretty(headers: &HeaderMap, query: &Query) -> bool {
     if query.get("pretty").is_some() {
         return query.flag("pretty");
     }
-    let agent = headers.get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let agent = user_agent(headers);
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
 }
 

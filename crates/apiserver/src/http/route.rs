@@ -19,6 +19,10 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz` and one check of them.
     Health(&'static str, Option<String>),
+    /// `/openapi/v3`
+    OpenApiIndex,
+    /// `/openapi/v3/api/VERSION` or `/openapi/v3/apis/GROUP/VERSION`
+    OpenApi(String, String),
     /// Nothing is here.
     Unknown,
 }
@@ -48,6 +52,11 @@ impl Route {
             ["apis", group, version] => Self::GroupVersion((*group).to_owned(), (*version).to_owned()),
             ["api", version, rest @ ..] => resource("", version, rest),
             ["apis", group, version, rest @ ..] => resource(group, version, rest),
+            ["openapi", "v3"] => Self::OpenApiIndex,
+            ["openapi", "v3", "api", version] => Self::OpenApi(String::new(), (*version).to_owned()),
+            ["openapi", "v3", "apis", group, version] => {
+                Self::OpenApi((*group).to_owned(), (*version).to_owned())
+            }
             ["version"] => Self::Version,
             [check @ ("healthz" | "livez" | "readyz"), rest @ ..] => health(check, rest),
             _ => Self::Unknown,

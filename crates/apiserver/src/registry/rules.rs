@@ -144,22 +144,38 @@ static SERVICE: Rules = Rules {
     validate: validation::service,
     ..STATUS
 };
-static EVENT: Rules = Rules {
-    fields: table(&[
-        ("involvedObject.kind", "/involvedObject/kind"),
-        ("involvedObject.namespace", "/involvedObject/namespace"),
-        ("involvedObject.name", "/involvedObject/name"),
-        ("involvedObject.uid", "/involvedObject/uid"),
-        ("involvedObject.apiVersion", "/involvedObject/apiVersion"),
-        ("involvedObject.resourceVersion", "/involvedObject/resourceVersion"),
-        ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
-        ("reason", "/reason"),
-        ("reportingComponent", "/reportingComponent"),
-        ("source", "/source/component"),
-        ("type", "/type"),
-    ]),
+const EVENT_FIELDS: FieldLabels = table(&[
+    ("involvedObject.kind", "/involvedObject/kind"),
+    ("involvedObject.namespace", "/involvedObject/namespace"),
+    ("involvedObject.name", "/involvedObject/name"),
+    ("involvedObject.uid", "/involvedObject/uid"),
+    ("involvedObject.apiVersion", "/involvedObject/apiVersion"),
+    ("involvedObject.resourceVersion", "/involvedObject/resourceVersion"),
+    ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
+    ("reason", "/reason"),
+    ("reportingComponent", "/reportingComponent"),
+    ("source", "/source/component"),
+    ("type", "/type"),
+]);
+
+static EVENT: Rules =
+    Rules { fields: EVENT_FIELDS, put_creates: true, validate: validation::event, ..GENERIC };
+/// The same objects under the names of `events.k8s.io`.
+static EVENT_V1: Rules = Rules {
+    fields: FieldLabels {
+        aliases: &[
+            ("regarding.kind", "involvedObject.kind"),
+            ("regarding.namespace", "involvedObject.namespace"),
+            ("regarding.name", "involvedObject.name"),
+            ("regarding.uid", "involvedObject.uid"),
+            ("regarding.apiVersion", "involvedObject.apiVersion"),
+            ("regarding.resourceVersion", "involvedObject.resourceVersion"),
+            ("regarding.fieldPath", "involvedObject.fieldPath"),
+            ("reportingController", "reportingComponent"),
+        ],
+        ..EVENT_FIELDS
+    },
     put_creates: true,
-    validate: validation::event,
     ..GENERIC
 };
 static REPLICATION_CONTROLLER: Rules = Rules {
@@ -246,6 +262,7 @@ pub(super) fn rules_for(group: &str, kind: &str) -> &'static Rules {
         ("", "ConfigMap") => &CONFIG_MAP,
         ("", "Service") => &SERVICE,
         ("", "Event") => &EVENT,
+        ("events.k8s.io", "Event") => &EVENT_V1,
         ("", "ReplicationController") => &REPLICATION_CONTROLLER,
         ("", "PersistentVolumeClaim") => &CLAIM,
         ("", "PersistentVolume") => &VOLUME,

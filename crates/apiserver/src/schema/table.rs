@@ -16,6 +16,7 @@ pub(crate) struct Types {
 /// One object type.
 #[derive(Debug)]
 pub(crate) struct Type {
+    pub(crate) name: &'static str,
     /// Server-side apply and strategic merge replace it whole.
     pub(crate) atomic: bool,
     /// Sorted by name.
@@ -35,7 +36,7 @@ pub(crate) struct Field {
 pub(crate) enum Shape {
     String,
     /// A string out of these. Whether another one is refused is the validator's business, not the decoder's.
-    Enum(#[allow(dead_code, reason = "read by validation of the second half")] Vec<&'static str>),
+    Enum(Vec<&'static str>),
     Int32,
     Int64,
     Number,
@@ -86,12 +87,12 @@ impl Types {
 }
 
 impl Type {
-    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
-    }
-
     pub(crate) fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
     }
 }
 
@@ -127,7 +128,7 @@ fn read(text: &'static str) -> Types {
             }
         }
         types.by_name.insert(name, index);
-        types.all.push(Type { atomic, fields: Vec::new() });
+        types.all.push(Type { name, atomic, fields: Vec::new() });
     }
     types
 }

@@ -18,14 +18,13 @@ pub(crate) fn apply(tree: &mut Tree, change: &Change) {
     };
 }
 
-/// Documents under a prefix, from a key on.
-pub(crate) fn scan<'t>(
-    tree: &'t Tree,
-    prefix: &'t str,
-    start: &str,
-) -> impl Iterator<Item = &'t Arc<Stored>> {
+/// Documents under a prefix that ends in `/`, from a key on.
+///
+/// Both ends are found in the tree, so that no key on the way has to be looked at.
+pub(crate) fn scan<'t>(tree: &'t Tree, prefix: &str, start: &str) -> impl Iterator<Item = &'t Arc<Stored>> {
+    let end = format!("{}0", prefix.trim_end_matches('/')); // the byte after `/`
     let start = start.max(prefix);
-    tree.range::<_, str>((Bound::Included(start), Bound::Unbounded))
-        .map(|(_, stored)| stored)
-        .take_while(move |stored| stored.key.starts_with(prefix))
+    let range =
+        (start < &*end).then(|| tree.range::<_, str>((Bound::Included(start), Bound::Excluded(&*end))));
+    range.into_iter().flatten().map(|(_, stored)| stored)
 }

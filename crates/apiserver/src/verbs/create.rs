@@ -4,6 +4,7 @@ use super::decode::{Decoded, decode_object};
 use super::options::WriteOptions;
 use super::{Answer, Request};
 use crate::engine::Engine;
+use crate::managed::{Managers, Writer};
 use crate::registry::{Generation, Object, Resource, generate_name, validate_metadata};
 use crate::status::Status;
 use crate::storage::StorageError;
@@ -15,7 +16,8 @@ pub(crate) async fn create(engine: &Engine, request: &Request) -> Result<Answer,
     let options = WriteOptions::parse(&request.query, "CreateOptions")?;
     let Decoded { mut object, warnings } = decode_object(engine, request, options.field_validation)?;
     match_namespace(&mut object, &request.namespace)?;
-    let answer = insert(engine, &request.resource, object, options.dry_run).await?;
+    let owner = Ownership::Writer(request.writer(engine));
+    let answer = insert(engine, &request.resource, object, owner, options.dry_run).await?;
     Ok(answer.with_warnings(warnings))
 }
 
@@ -29,11 +31,21 @@ pub(crate) fn match_namespace(object: &mut Object, namespace: &str) -> Result<()
     Ok(())
 }
 
+/// Who owns the fields of a new object.
+#[derive(Debug)]
+pub(crate) enum Ownership {
+    /// Whoever sent it, all of them.
+    Writer(Writer),
+    /// As it was worked out by an apply.
+    Settled(Managers),
+}
+
 /// Gives the object its identity, checks it and stores it.
 pub(crate) async fn insert(
     engine: &Engine,
     resource: &Resource,
     mut object: Object,
+    owner: Ownership,
     dry_run: bool,
 ) -> Result<Answer, Status> {
     let sent_version = object.resource_version().to_owned();
@@ -47,7 +59,7 @@ pub(crate) async fn insert(
             let name = generate_name(candidate.meta_str("generateName"), &mut engine.rng());
             candidate.set_meta("name", &name);
         }
-        prepare(resource, &mut candidate);
+        prepare(resource, &mut candidate, &owner);
         let errors =
             [validate_metadata(resource, &candidate), (resource.rules.validate)(&candidate)].concat();
         if !errors.is_empty() {
@@ -123,7 +135,7 @@ fn identify(engine: &Engine, object: &mut Object) {
     metadata.insert("uid".to_owned(), engine.new_uid().into());
 }
 
-fn prepare(resource: &Resource, object: &mut Object) {
+fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership) {
     let rules = resource.rules;
     if !rules.create_with_status {
         for field in rules.status_fields {
@@ -134,6 +146,12 @@ fn prepare(resource: &Resource, object: &mut Object) {
         object.metadata_mut().insert("generation".to_owned(), 1.into());
     }
     (rules.default)(object);
+    match owner {
+        Ownership::Writer(writer) => {
+            Managers::default().updated(resource, writer, None, object).write(object)
+        }
+        Ownership::Settled(managers) => managers.clone().write(object),
+    }
     (rules.prepare)(object);
 }
 

@@ -142,7 +142,7 @@ fn check_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &st
 }
 
 /// Applies the kind's schema; a kind without one still has typed metadata. Gives the unknown fields.
-fn conform_to(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
+pub(crate) fn conform_to(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
     let Some(object) = value.as_object_mut() else { return Ok(Vec::new()) };
     match resource.schema {
         Some(shape) => conform(shape, &resource.kind, object).map_err(|e| e.to_string()),

@@ -5,9 +5,10 @@
 
 use serde_json::json;
 
-use super::create::insert;
+use super::create::{Ownership, insert};
 use super::delete::{DeleteOptions, Outcome, remove};
 use crate::engine::Engine;
+use crate::managed::Writer;
 use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::storage::{Range, Update, guaranteed_update};
@@ -28,8 +29,13 @@ impl Engine {
     pub(crate) async fn seed_namespaces(&self) {
         for name in SEEDED {
             if let Some(object) = Object::new(json!({"metadata": {"name": name}})) {
+                let writer = Writer {
+                    manager: "kube-apiserver".to_owned(),
+                    subresource: String::new(),
+                    now: self.now_text(),
+                };
                 // Already there, in a store that outlived its last server.
-                let _ = insert(self, self.namespaces(), object, false).await;
+                let _ = insert(self, self.namespaces(), object, Ownership::Writer(writer), false).await;
             }
         }
     }
@@ -81,7 +87,7 @@ impl Engine {
     /// Deletes everything in a namespace. Pods get no grace: nobody is there to wait for.
     async fn empty_namespace(&self, namespace: &str) {
         let options = DeleteOptions::at_once();
-        for resource in self.registry.all().filter(|r| r.namespaced) {
+        for resource in self.registry.all().filter(|r| r.namespaced && r.is_stored()) {
             for name in self.names_in(resource, namespace).await {
                 if let Err(status) = remove(self, resource, namespace, &name, &options).await {
                     tracing::debug!(
@@ -98,7 +104,7 @@ impl Engine {
 
     /// Removes a dying namespace if nothing is left in it.
     async fn end_namespace(&self, name: &str) {
-        for resource in self.registry.all().filter(|r| r.namespaced) {
+        for resource in self.registry.all().filter(|r| r.namespaced && r.is_stored()) {
             if !self.names_in(resource, name).await.is_empty() {
                 return;
             }

@@ -178,6 +178,8 @@ pub(crate) enum FieldValidation {
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) field_validation: FieldValidation,
+    /// Whether an apply takes fields from others.
+    pub(crate) force: bool,
 }
 
 /// The longest name of a field manager.
@@ -186,10 +188,21 @@ const MAX_MANAGER: usize = 128;
 impl WriteOptions {
     /// Reads and validates; `kind` is the name of the options in error messages. `force` belongs to apply patches alone.
     pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, Status> {
-        let mut faults = Vec::new();
-        if kind == "PatchOptions" && query.get("force").is_some() {
-            faults.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
-        }
+        let forced = kind == "PatchOptions" && query.get("force").is_some();
+        let fault =
+            forced.then(|| FieldError::forbidden("force", "may not be specified for non-apply patch"));
+        Self::read(query, kind, fault)
+    }
+
+    /// The options of an apply patch, which must say who applies.
+    pub(crate) fn parse_apply(query: &Query) -> Result<Self, Status> {
+        let nameless = query.text("fieldManager").is_empty();
+        let fault = nameless.then(|| FieldError::required("fieldManager", "is required for apply patch"));
+        Self::read(query, "PatchOptions", fault)
+    }
+
+    fn read(query: &Query, kind: &str, fault: Option<FieldError>) -> Result<Self, Status> {
+        let mut faults = Vec::from_iter(fault);
         let manager = query.text("fieldManager");
         if manager.len() > MAX_MANAGER {
             faults.push(FieldError::too_long("fieldManager", MAX_MANAGER));
@@ -216,7 +229,7 @@ impl WriteOptions {
             }
         };
         match faults.as_slice() {
-            [] => Ok(Self { dry_run, field_validation }),
+            [] => Ok(Self { dry_run, field_validation, force: query.flag("force") }),
             faults => Err(Status::invalid_options(kind, faults)),
         }
     }

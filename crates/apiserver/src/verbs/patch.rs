@@ -3,7 +3,7 @@
 use super::create::match_namespace;
 use super::decode::decode_patched;
 use super::options::WriteOptions;
-use super::update::{Part, match_name, write};
+use super::update::{Change, Part, match_name, write};
 use super::{Answer, Request};
 use crate::engine::Engine;
 use crate::patch::{MAX_OPERATIONS, Patch, PatchError, PatchKind};
@@ -24,7 +24,7 @@ pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, 
         let mut object = decoded.object;
         match_namespace(&mut object, &request.namespace)?;
         match_name(&object, &request.name)?;
-        Ok(object)
+        Ok(Change::Sent(object))
     })
     .await
     .map_err(|e| e.status(resource, &request.name))?;

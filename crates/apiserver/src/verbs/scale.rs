@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::decode::parse_body;
 use super::options::WriteOptions;
 use super::patch::{patch_status, read};
-use super::update::{Part, write};
+use super::update::{Change, Part, write};
 use super::{Answer, Request, Shown};
 use crate::engine::Engine;
 use crate::patch::PatchKind;
@@ -52,7 +52,7 @@ async fn set(
         new.section_mut("spec").insert("replicas".to_owned(), replicas.into());
         let version = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
         new.set_meta("resourceVersion", version);
-        Ok(new)
+        Ok(Change::Sent(new))
     })
     .await
     .map_err(|e| e.status(resource, &request.name))?;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::create::{insert, match_namespace};
+use super::create::{Ownership, insert, match_namespace};
 use super::decode::{Decoded, decode_object};
 use super::options::WriteOptions;
 use super::{Answer, Request};
 use crate::engine::Engine;
+use crate::managed::Managers;
 use crate::registry::{Generation, Object, Resource, validate_metadata, validate_metadata_update};
 use crate::status::Status;
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
@@ -18,10 +19,11 @@ pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer,
     match_namespace(&mut object, &request.namespace)?;
     match_name(&object, &request.name)?;
     let part = Part::of(request.subresource.as_deref());
-    let written = write(engine, request, part, options.dry_run, |_| Ok(object.clone())).await;
+    let written = write(engine, request, part, options.dry_run, |_| Ok(Change::Sent(object.clone()))).await;
     let answer = match written {
         Err(WriteError::NotFound) if part == Part::Main && resource.rules.put_creates => {
-            insert(engine, resource, object, options.dry_run).await?
+            insert(engine, resource, object, Ownership::Writer(request.writer(engine)), options.dry_run)
+                .await?
         }
         other => other.map_err(|e| e.status(resource, &request.name))?,
     };
@@ -64,6 +66,14 @@ impl Part {
     }
 }
 
+/// What a write makes of an object.
+pub(crate) enum Change {
+    /// The object as the client sees it: what it changes is the client's from now on.
+    Sent(Object),
+    /// An applied configuration, merged, with its owners settled.
+    Applied(Object, Managers),
+}
+
 /// Why a write did not happen. A missing object is told apart because some kinds are then created.
 pub(crate) enum WriteError {
     NotFound,
@@ -90,15 +100,25 @@ pub(crate) async fn write(
     request: &Request,
     part: Part,
     dry_run: bool,
-    mut change: impl FnMut(&Object) -> Result<Object, Status>,
+    mut change: impl FnMut(&Object) -> Result<Change, Status>,
 ) -> Result<Answer, WriteError> {
     let resource = &request.resource;
+    let writer = request.writer(engine);
     let mut result: Option<Object> = None;
     let mut step = |stored: &Arc<Stored>| -> Result<Update, Status> {
         let old = engine.object(resource, stored)?;
-        let mut new = change(&old)?;
+        let (mut new, settled) = match change(&old)? {
+            Change::Sent(new) => (new, None),
+            Change::Applied(new, managers) => (new, Some(managers)),
+        };
         check_version(resource, &new, &old)?;
+        let known = known_managers(&new, &old);
         carry_over(resource, part, &mut new, &old);
+        match (settled, known) {
+            (Some(managers), _) => managers.write(&mut new),
+            (None, Some(known)) => known.updated(resource, &writer, Some(&old), &new).write(&mut new),
+            (None, None) => Managers::default().write(&mut new),
+        }
         let errors = [
             validate_metadata(resource, &new),
             validate_metadata_update(&new, &old),
@@ -135,6 +155,15 @@ pub(crate) async fn write(
         Err(UpdateError::Storage(error)) => {
             Err(WriteError::Status(engine.storage_status(resource, &request.name, error)))
         }
+    }
+}
+
+/// The managers to go on from: those the client sent, else the stored ones; `None` if it asks to forget them.
+fn known_managers(new: &Object, old: &Object) -> Option<Managers> {
+    match new.metadata().contains_key("managedFields") {
+        true if Managers::is_reset(new) => None,
+        true => Some(Managers::read(new)),
+        false => Some(Managers::read(old)),
     }
 }
 
@@ -184,9 +213,7 @@ fn carry_over(resource: &Resource, part: Part, new: &mut Object, old: &Object) {
             new.copy_meta(field, old);
         }
     }
-    for field in ["generation", "managedFields"] {
-        new.copy_meta(field, old);
-    }
+    new.copy_meta("generation", old);
     new.metadata_mut().remove("selfLink");
     new.copy_meta("resourceVersion", old);
     (rules.default)(new);

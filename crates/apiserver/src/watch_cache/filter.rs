@@ -10,8 +10,10 @@ use crate::storage::{Attributes, Stored};
 pub(super) struct Filter {
     /// Narrowed: a selector on one name or one namespace is part of it.
     scope: Scope,
-    /// What keys in scope start with; for one object its whole key.
+    /// What keys in scope start with; ends in `/`.
     prefix: String,
+    /// The key, if the scope is one object.
+    key: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
     namespaced: bool,
@@ -26,19 +28,25 @@ impl Filter {
         fields: &FieldSelector,
     ) -> Self {
         let scope = narrow(resource, scope, fields);
-        let prefix = match &scope {
-            Scope::All => resource.prefix.clone(),
-            Scope::Namespace(namespace) => format!("{}{namespace}/", resource.prefix),
-            Scope::Object { namespace: Some(namespace), name } => {
-                format!("{}{namespace}/{name}", resource.prefix)
-            }
-            Scope::Object { namespace: None, name } => format!("{}{name}", resource.prefix),
+        let namespace = match &scope {
+            Scope::All => None,
+            Scope::Namespace(namespace) => Some(namespace),
+            Scope::Object { namespace, .. } => namespace.as_ref(),
+        };
+        let prefix = match namespace {
+            Some(namespace) => format!("{}{namespace}/", resource.prefix),
+            None => resource.prefix.clone(),
+        };
+        let key = match &scope {
+            Scope::Object { name, .. } => Some(format!("{prefix}{name}")),
+            _ => None,
         };
         Self {
             // A `/` in a selector value could name a key of another namespace; no object has such a name.
             contradictory: !is_path_safe(&scope),
             scope,
             prefix,
+            key,
             labels: labels.clone(),
             fields: fields.clone(),
             namespaced: resource.namespaced,
@@ -49,14 +57,21 @@ impl Filter {
         &self.scope
     }
 
-    /// What every key in scope starts with.
+    /// What every key in scope starts with; ends in `/`.
     pub(super) fn prefix(&self) -> &str {
         &self.prefix
     }
 
     /// The key, if the scope is one object.
     pub(super) fn single(&self) -> Option<&str> {
-        matches!(self.scope, Scope::Object { .. }).then_some(&*self.prefix)
+        self.key.as_deref()
+    }
+
+    /// A field that must have one value, if the selector demands that: what is in scope but has another value is never selected.
+    pub(super) fn pinned(&self) -> Option<(&str, &str)> {
+        let term =
+            self.fields.terms().iter().find(|term| term.equal && *term.field != *"metadata.namespace")?;
+        Some((&term.field, &term.value))
     }
 
     /// Whether there are selectors: then nobody knows how many objects remain.
@@ -65,13 +80,17 @@ impl Filter {
     }
 
     pub(super) fn selects(&self, stored: &Stored) -> bool {
-        let in_scope = match self.scope {
-            Scope::Object { .. } => *stored.key == *self.prefix,
-            _ => stored.key.starts_with(&*self.prefix),
+        let in_scope = match &self.key {
+            Some(key) => *stored.key == **key,
+            None => stored.key.starts_with(&*self.prefix),
         };
-        in_scope
-            && !self.contradictory
-            && self.labels.matches(stored.document.attributes())
+        in_scope && self.selects_in_scope(stored)
+    }
+
+    /// The same for an object that was found by scanning the scope.
+    pub(super) fn selects_in_scope(&self, stored: &Stored) -> bool {
+        !self.contradictory
+            && (self.labels.is_everything() || self.labels.matches(stored.document.attributes()))
             && (self.fields.is_everything()
                 || self.fields.matches(&Fields { stored, namespaced: self.namespaced }))
     }
@@ -113,7 +132,16 @@ impl Lookup for Attributes {
     }
 }
 
-/// The selectable fields of an object: name and namespace from its key, the rest from its attributes.
+/// A selectable field of an object: its name from the key, others from its attributes. Not its namespace: whether there is
+/// one the key does not tell.
+pub(super) fn field<'s>(stored: &'s Stored, name: &str) -> Option<&'s str> {
+    match name {
+        "metadata.name" => Some(stored.name()),
+        other => stored.document.attributes().field(other),
+    }
+}
+
+/// The selectable fields of an object, for a selector.
 struct Fields<'a> {
     stored: &'a Stored,
     namespaced: bool,
@@ -122,9 +150,8 @@ struct Fields<'a> {
 impl Lookup for Fields<'_> {
     fn lookup(&self, key: &str) -> Option<&str> {
         match key {
-            "metadata.name" => Some(self.stored.name()),
             "metadata.namespace" => self.namespaced.then(|| self.stored.parent()),
-            other => self.stored.document.attributes().field(other),
+            other => field(self.stored, other),
         }
     }
 }

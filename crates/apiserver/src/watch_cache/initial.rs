@@ -40,7 +40,7 @@ impl InitialState {
         let mut found = scan(&self.tree, filter.prefix(), &start);
         let mut chunk = Vec::new();
         let last = found.by_ref().take(CHUNK).inspect(|stored| {
-            if filter.selects(stored) {
+            if filter.selects_in_scope(stored) {
                 chunk.push(Arc::clone(stored));
             }
         });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::WatchCache;
 use super::error::ReadError;
 use super::filter::Filter;
+use super::pages::Position;
 use super::request::{ListAnswer, ListRequest, RevisionOption, Scope};
 use super::shared::Snapshot;
 use crate::continue_token::{ContinueToken, Maker};
@@ -66,9 +67,29 @@ impl WatchCache {
             return if small { self.list_from_storage(&query, consistency).await } else { Err(not_ready) };
         }
         match self.snapshot(consistency).await? {
-            Some(snapshot) => Ok(query.answer(&snapshot, consistency)),
+            Some(snapshot) => Ok(self.answer(&query, &snapshot, consistency)),
             None => self.list_from_storage(&query, consistency).await,
         }
+    }
+
+    fn answer(&self, query: &Query, snapshot: &Snapshot, consistency: Consistency) -> ListAnswer {
+        if let Some(key) = query.filter.single() {
+            return query.finish(query.look_up(&snapshot.tree, key), snapshot.revision, Maker::Cache);
+        }
+        // The limit of a list that takes any state has always been ignored by caches, and clients count on it.
+        let limit = if consistency == Consistency::Any { 0 } else { query.limit };
+        let here = query.position(query.start().unwrap_or_default());
+        let counted = match (&query.token, query.filter.scope()) {
+            (Some(_), _) => self.shared.lock().pages.count(snapshot.revision, &here),
+            (None, Scope::All) => Some(snapshot.tree.len()),
+            (None, _) => None,
+        };
+        let scanned = query.scan(&snapshot.tree, &here, limit, counted);
+        if let (true, Some(last)) = (scanned.more, scanned.items.last()) {
+            let next = Position { start: format!("{}\0", last.key), ..here };
+            self.shared.lock().pages.remember(snapshot.revision, &snapshot.tree, next, scanned.remaining);
+        }
+        query.finish(scanned, snapshot.revision, Maker::Cache)
     }
 
     fn query(&self, request: &ListRequest) -> Result<Query, ReadError> {
@@ -101,11 +122,22 @@ impl WatchCache {
             }
             Consistency::Exact(revision) => {
                 self.shared.reached(revision).await?;
-                let past = self.shared.lock().window.past(revision);
-                return Ok(past.map(|past| Snapshot { tree: past.tree(), revision }));
+                return Ok(self.past(revision));
             }
         }
         self.shared.snapshot().map(Some)
+    }
+
+    /// The state at a revision, if the cache still has it.
+    fn past(&self, revision: u64) -> Option<Snapshot> {
+        let past = {
+            let state = self.shared.lock();
+            if let Some(tree) = state.pages.tree(revision).filter(|_| !state.window.is_compacted(revision)) {
+                return Some(Snapshot { tree, revision });
+            }
+            state.window.past(revision)?
+        };
+        Some(Snapshot { tree: past.tree(), revision })
     }
 
     /// Reads the store in pages until the limit is full: a selector may leave a page short.
@@ -120,7 +152,8 @@ impl WatchCache {
         let at = if let Consistency::Exact(revision) = consistency { Some(revision) } else { None };
         let start = query.start().map(|start| format!("{}{start}", query.filter.prefix()));
         let mut range = Range { prefix: query.filter.prefix().to_owned(), start, at, limit: query.limit };
-        if query.filter.single().is_some() {
+        if let Some(key) = query.filter.single() {
+            range.start = Some(key.to_owned());
             return self.look_up_in_storage(query, range).await;
         }
         let mut items = Vec::new();
@@ -131,7 +164,7 @@ impl WatchCache {
             for stored in page.items {
                 unread -= 1;
                 last = Some(Arc::clone(&stored.key));
-                if query.filter.selects(&stored) {
+                if query.filter.selects_in_scope(&stored) {
                     items.push(stored);
                 }
                 if query.is_full(&items) {
@@ -148,7 +181,7 @@ impl WatchCache {
         }
     }
 
-    /// A key is the first of all keys that start with it.
+    /// The first key from a key on is that key, if it is there.
     async fn look_up_in_storage(&self, query: &Query, range: Range) -> Result<ListAnswer, ReadError> {
         let first = Range { limit: 1, ..range };
         let page = self.storage.list(&first).await.map_err(|error| query.expired(error))?;
@@ -174,14 +207,10 @@ impl Query {
         self.limit > 0 && items.len() >= self.limit
     }
 
-    fn answer(&self, snapshot: &Snapshot, consistency: Consistency) -> ListAnswer {
-        // The limit of a list that takes any state has always been ignored by caches, and clients count on it.
-        let limit = if consistency == Consistency::Any { 0 } else { self.limit };
-        let scanned = match self.filter.single() {
-            Some(key) => self.look_up(&snapshot.tree, key),
-            None => self.scan(&snapshot.tree, limit),
-        };
-        self.finish(scanned, snapshot.revision, Maker::Cache)
+    /// Where a page that begins with a key, relative to the prefix, starts.
+    fn position(&self, start: &str) -> Position {
+        let prefix = self.filter.prefix().to_owned();
+        Position { start: format!("{prefix}{start}"), prefix }
     }
 
     fn look_up(&self, tree: &Tree, key: &str) -> Scanned {
@@ -189,15 +218,15 @@ impl Query {
         Scanned { items, more: false, remaining: None }
     }
 
-    fn scan(&self, tree: &Tree, limit: usize) -> Scanned {
-        let prefix = self.filter.prefix();
-        let start = self.start().map(|start| format!("{prefix}{start}")).unwrap_or_default();
-        let mut found = scan(tree, prefix, &start);
-        let selected = found.by_ref().filter(|stored| self.filter.selects(stored));
+    /// `counted` is how many objects there are from the start on, if that is known.
+    fn scan(&self, tree: &Tree, from: &Position, limit: usize, counted: Option<usize>) -> Scanned {
+        let mut found = scan(tree, &from.prefix, &from.start);
+        let selected = found.by_ref().filter(|stored| self.filter.selects_in_scope(stored));
         let most = if limit == 0 { usize::MAX } else { limit };
         let items: Vec<_> = selected.take(most).cloned().collect();
         let more = found.next().is_some();
-        let remaining = (more && !self.filter.has_selectors()).then(|| found.count() + 1);
+        let remaining = (more && !self.filter.has_selectors())
+            .then(|| counted.map_or_else(|| found.count() + 1, |counted| counted - items.len()));
         Scanned { items, more, remaining }
     }
 

@@ -20,7 +20,7 @@ pub struct CacheOptions {
     pub bookmark_period: Duration,
     /// A watch shorter than an hour gets its last bookmark so long before its end.
     pub bookmark_before_end: Duration,
-    /// Seed of the lengths of watches without a timeout.
+    /// Seed of the lengths of watches without a timeout; each resource draws its own sequence from it.
     pub seed: u64,
 }
 
@@ -39,6 +39,12 @@ impl Default for CacheOptions {
 }
 
 impl CacheOptions {
+    /// A sequence of its own for each resource: their watches should not all end at the same moments.
+    pub(super) fn rng(&self, prefix: &str) -> fastrand::Rng {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        fastrand::Rng::with_seed(prefix.bytes().fold(self.seed ^ 0xcbf2_9ce4_8422_2325, mix))
+    }
+
     pub(super) fn window(&self) -> WindowSize {
         let period = self.bookmark_period + Duration::from_secs(15);
         WindowSize { min: self.window_min.max(1), max: self.window_max.max(self.window_min).max(1), period }

@@ -11,7 +11,7 @@ use super::watchers::Position;
 pub(super) struct Seat {
     pub(super) shared: Arc<Shared>,
     pub(super) filter: Arc<Filter>,
-    pub(super) id: u64,
+    pub(super) slot: usize,
 }
 
 /// Whether a stream may show something now.
@@ -24,8 +24,8 @@ pub(super) enum Signal {
 }
 
 impl Seat {
-    pub(super) fn new(shared: Arc<Shared>, filter: Arc<Filter>, id: u64) -> Self {
-        Self { shared, filter, id }
+    pub(super) fn new(shared: Arc<Shared>, filter: Arc<Filter>, slot: usize) -> Self {
+        Self { shared, filter, slot }
     }
 
     /// Whether streams are held still. A stream that is gets its waker kept.
@@ -34,25 +34,25 @@ impl Seat {
             return Signal::Go;
         }
         let mut state = self.shared.lock();
-        let position = state.watchers.position(self.filter.scope(), self.id);
+        let position = state.watchers.position(self.slot);
         if !self.shared.is_stalled() {
             return Signal::Go;
         }
-        state.watchers.park(self.filter.scope(), self.id, position, cx);
+        state.watchers.park(self.slot, position, cx);
         if position == Position::Closed { Signal::End } else { Signal::Hold }
     }
 
     /// Keeps the waker of a stream that reads elsewhere, and says whether it must end.
     pub(super) fn rest(&self, cx: &Context<'_>) -> Signal {
         let mut state = self.shared.lock();
-        let position = state.watchers.position(self.filter.scope(), self.id);
-        state.watchers.park(self.filter.scope(), self.id, position, cx);
+        let position = state.watchers.position(self.slot);
+        state.watchers.park(self.slot, position, cx);
         if position == Position::Closed { Signal::End } else { Signal::Go }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.shared.lock().watchers.remove(self.filter.scope(), self.id);
+        self.shared.lock().watchers.remove(self.slot);
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct Snapshot {
 
 impl Shared {
     pub(super) fn new(resource: Resource, options: CacheOptions) -> Self {
-        let state = State::new(options.window(), options.seed);
+        let state = State::new(options.window(), options.rng(&resource.prefix));
         Self {
             resource,
             options,

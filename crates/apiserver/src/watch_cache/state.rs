@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::error::ReadError;
 use super::event::Event;
+use super::pages::Pages;
 use super::readiness::Readiness;
 use super::watchers::Watchers;
 use super::window::{Window, WindowSize};
@@ -22,6 +23,7 @@ pub(super) struct State {
     /// The revision of the last change or full read that was told.
     pub(super) revision: u64,
     pub(super) window: Window,
+    pub(super) pages: Pages,
     pub(super) watchers: Watchers,
     /// Draws the length of watches that do not say theirs.
     pub(super) rng: fastrand::Rng,
@@ -38,14 +40,15 @@ impl Wake {
 }
 
 impl State {
-    pub(super) fn new(size: WindowSize, seed: u64) -> Self {
+    pub(super) fn new(size: WindowSize, rng: fastrand::Rng) -> Self {
         Self {
             readiness: Readiness::filling(None),
             tree: Tree::new(),
             revision: 0,
             window: Window::new(size),
+            pages: Pages::default(),
             watchers: Watchers::default(),
-            rng: fastrand::Rng::with_seed(seed),
+            rng,
         }
     }
 
@@ -54,6 +57,7 @@ impl State {
         self.tree = items.into_iter().map(|stored| (Arc::clone(&stored.key), stored)).collect();
         self.revision = revision;
         self.window.reset(revision, self.tree.clone());
+        self.pages.clear();
         self.readiness = Readiness::Ready;
         self.watchers.close_all()
     }

@@ -117,6 +117,9 @@ impl CachedWatch {
                 Signal::Hold => return self.schedule.poll_end(cx).map(|()| None),
                 Signal::End => return Poll::Ready(None),
             }
+            if self.initial.is_some() && self.schedule.due(Instant::now()) == Due::End {
+                return Poll::Ready(None);
+            }
             if let Some(item) = self.at_hand() {
                 return Poll::Ready(Some(item));
             }
@@ -152,20 +155,23 @@ impl CachedWatch {
         }
         let (mut state, revision) = self.seat.shared.lock_at();
         let state = &mut *state;
-        let (scope, id) = (self.seat.filter.scope(), self.seat.id);
-        let position = state.watchers.position(scope, id);
+        let slot = self.seat.slot;
+        let position = state.watchers.position(slot);
         if position == Position::Closed {
             return Refill::End;
         }
         if let Position::Reading(from) = position {
-            let Some(events) = state.window.read(from, BATCH) else { return Refill::End };
+            let Some(events) = state.window.read(from, BATCH) else {
+                state.watchers.overtaken += 1;
+                return Refill::End;
+            };
             if !events.is_empty() {
-                state.watchers.advance(scope, id, from + events.len() as u64);
+                state.watchers.advance(slot, from + events.len() as u64);
                 self.batch = events.into_iter();
                 return Refill::More;
             }
         }
-        state.watchers.park(scope, id, Position::Idle, cx);
+        state.watchers.park(slot, Position::Idle, cx);
         if due == Due::Bookmark {
             self.schedule.bookmark_done(now);
             if revision > self.after {
@@ -201,6 +207,9 @@ impl StoredWatch {
             Signal::Go => {}
             Signal::Hold => return self.schedule.poll_end(cx).map(|()| None),
             Signal::End => return Poll::Ready(None),
+        }
+        if self.schedule.due(Instant::now()) == Due::End {
+            return Poll::Ready(None);
         }
         if let Some(stored) = self.initial.next() {
             return Poll::Ready(Some(WatchItem::Event(WatchEvent::state(stored))));

@@ -53,11 +53,11 @@ impl WatchCache {
             }
         };
         let initial = request.initial_events.then(|| InitialState::new(state.tree.clone(), &filter));
-        let id = state.watchers.add(&filter, position);
+        let slot = state.watchers.add(&filter, position);
         drop(state);
         let end_mark = (request.initial_events && request.mark_initial_end).then_some(revision);
         let schedule = self.schedule(request, length, true);
-        let seat = Seat::new(Arc::clone(&self.shared), filter, id);
+        let seat = Seat::new(Arc::clone(&self.shared), filter, slot);
         Ok(WatchStream::cached(CachedWatch::new(seat, after, initial, end_mark, schedule)))
     }
 
@@ -76,11 +76,11 @@ impl WatchCache {
         };
         let changes = self.storage.watch(filter.prefix(), after).await.map_err(expired)?;
         let end_mark = (request.initial_events && request.mark_initial_end).then_some(after);
-        let (id, length) = {
+        let (slot, length) = {
             let mut state = self.shared.lock();
             (state.watchers.add(&filter, 0), self.length(request, &mut state.rng))
         };
-        let seat = Seat::new(Arc::clone(&self.shared), filter, id);
+        let seat = Seat::new(Arc::clone(&self.shared), filter, slot);
         let schedule = self.schedule(request, length, false);
         Ok(WatchStream::stored(StoredWatch::new(seat, changes, items, end_mark, schedule)))
     }
@@ -89,7 +89,8 @@ impl WatchCache {
         &self,
         filter: &Filter,
     ) -> Result<(Vec<Arc<crate::storage::Stored>>, u64), ReadError> {
-        let everything = Range { prefix: filter.prefix().to_owned(), ..Range::default() };
+        let (start, limit) = filter.single().map_or((None, 0), |key| (Some(key.to_owned()), 1));
+        let everything = Range { prefix: filter.prefix().to_owned(), start, limit, at: None };
         let page = self.storage.list(&everything).await?;
         Ok((page.items.into_iter().filter(|stored| filter.selects(stored)).collect(), page.revision))
     }

@@ -1,11 +1,10 @@
-//! Everybody who watches: found by scope, woken when there is something to read, closed when overtaken.
+//! Everybody who watches: woken when there is something to read, closed when overtaken.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use super::filter::Filter;
-use super::request::Scope;
+use super::interest::Interest;
 use super::state::Wake;
 use super::window::Window;
 use crate::storage::Change;
@@ -19,9 +18,11 @@ use crate::storage::Change;
 /// watch if its version is still known, or is told that it is too old.
 #[derive(Default)]
 pub(super) struct Watchers {
-    /// By narrowed scope, so that a change looks only at those it may concern; within a scope in order of arrival.
-    by_scope: BTreeMap<Scope, BTreeMap<u64, Watcher>>,
-    next_id: u64,
+    /// By slot; a slot is used again when its watcher has left.
+    slots: Vec<Option<Watcher>>,
+    free: Vec<usize>,
+    /// Every occupied slot, by what it watches.
+    interest: Interest,
     /// Events dropped from the window since watchers were last checked for being overtaken.
     dropped: u64,
     /// How many watchers were closed because they were too slow.
@@ -46,35 +47,36 @@ pub(super) enum Position {
 }
 
 impl Watchers {
-    /// Registers a watcher that has read up to a number.
-    pub(super) fn add(&mut self, filter: &Arc<Filter>, from: u64) -> u64 {
-        let id = self.next_id;
-        self.next_id += 1;
+    /// Registers a watcher that has read up to a number, and says in which slot.
+    pub(super) fn add(&mut self, filter: &Arc<Filter>, from: u64) -> usize {
         let watcher = Watcher { filter: Arc::clone(filter), position: Position::Reading(from), waker: None };
-        self.by_scope.entry(filter.scope().clone()).or_default().insert(id, watcher);
-        id
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(watcher);
+        self.interest.add(filter, slot);
+        slot
     }
 
-    pub(super) fn remove(&mut self, scope: &Scope, id: u64) {
-        if let Some(watchers) = self.by_scope.get_mut(scope) {
-            watchers.remove(&id);
-            if watchers.is_empty() {
-                self.by_scope.remove(scope);
-            }
+    pub(super) fn remove(&mut self, slot: usize) {
+        if let Some(watcher) = self.slots[slot].take() {
+            self.interest.remove(&watcher.filter, slot);
+            self.free.push(slot);
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_scope.values().map(BTreeMap::len).sum()
+        self.slots.len() - self.free.len()
     }
 
-    pub(super) fn position(&self, scope: &Scope, id: u64) -> Position {
-        self.by_scope.get(scope).and_then(|w| w.get(&id)).map_or(Position::Closed, |w| w.position)
+    pub(super) fn position(&self, slot: usize) -> Position {
+        self.slots[slot].as_ref().map_or(Position::Closed, |watcher| watcher.position)
     }
 
     /// Moves a watcher and keeps its waker for the next change.
-    pub(super) fn park(&mut self, scope: &Scope, id: u64, position: Position, cx: &Context<'_>) {
-        if let Some(watcher) = self.by_scope.get_mut(scope).and_then(|w| w.get_mut(&id)) {
+    pub(super) fn park(&mut self, slot: usize, position: Position, cx: &Context<'_>) {
+        if let Some(watcher) = &mut self.slots[slot] {
             watcher.position = position;
             match &mut watcher.waker {
                 Some(waker) => waker.clone_from(cx.waker()),
@@ -83,23 +85,24 @@ impl Watchers {
         }
     }
 
-    pub(super) fn advance(&mut self, scope: &Scope, id: u64, to: u64) {
-        if let Some(watcher) = self.by_scope.get_mut(scope).and_then(|w| w.get_mut(&id)) {
+    pub(super) fn advance(&mut self, slot: usize, to: u64) {
+        if let Some(watcher) = &mut self.slots[slot] {
             watcher.position = Position::Reading(to);
         }
     }
 
     /// Wakes the idle ones whom a change concerns; it has this number in the window.
     pub(super) fn tell(&mut self, change: &Change, number: u64) -> Wake {
-        let mut wake = Vec::new();
-        for scope in scopes(change) {
-            for watcher in self.by_scope.get_mut(&scope).into_iter().flat_map(BTreeMap::values_mut) {
-                if watcher.position == Position::Idle && watcher.concerns(change) {
-                    watcher.position = Position::Reading(number);
-                    wake.extend(watcher.waker.take());
-                }
+        let (slots, mut wake) = (&mut self.slots, Vec::new());
+        self.interest.concerned(change, |slot| {
+            if let Some(watcher) = &mut slots[slot]
+                && watcher.position == Position::Idle
+                && watcher.selects_either(change)
+            {
+                watcher.position = Position::Reading(number);
+                wake.extend(watcher.waker.take());
             }
-        }
+        });
         Wake(wake)
     }
 
@@ -111,7 +114,7 @@ impl Watchers {
         }
         self.dropped = 0;
         let first = window.first();
-        for watcher in self.by_scope.values_mut().flat_map(BTreeMap::values_mut) {
+        for watcher in self.slots.iter_mut().flatten() {
             if matches!(watcher.position, Position::Reading(at) if at < first) {
                 self.overtaken += 1;
                 watcher.close(wake);
@@ -121,20 +124,17 @@ impl Watchers {
 
     pub(super) fn close_all(&mut self) -> Wake {
         let mut wake = Wake(Vec::new());
-        for watcher in self.by_scope.values_mut().flat_map(BTreeMap::values_mut) {
-            watcher.close(&mut wake);
-        }
+        self.slots.iter_mut().flatten().for_each(|watcher| watcher.close(&mut wake));
         wake
     }
 
     pub(super) fn wake_all(&mut self) -> Wake {
-        let watchers = self.by_scope.values_mut().flat_map(BTreeMap::values_mut);
-        Wake(watchers.filter_map(|watcher| watcher.waker.take()).collect())
+        Wake(self.slots.iter_mut().flatten().filter_map(|watcher| watcher.waker.take()).collect())
     }
 }
 
 impl Watcher {
-    fn concerns(&self, change: &Change) -> bool {
+    fn selects_either(&self, change: &Change) -> bool {
         [&change.previous, &change.current].into_iter().flatten().any(|stored| self.filter.selects(stored))
     }
 
@@ -142,18 +142,4 @@ impl Watcher {
         self.position = Position::Closed;
         wake.0.extend(self.waker.take());
     }
-}
-
-/// The scopes a change falls into: everything, its namespace, the object itself with and without a namespace.
-fn scopes(change: &Change) -> [Scope; 4] {
-    let key = change.key();
-    let mut parts = key.rsplit('/');
-    let name = parts.next().unwrap_or_default().to_owned();
-    let namespace = parts.next().unwrap_or_default().to_owned();
-    [
-        Scope::All,
-        Scope::Namespace(namespace.clone()),
-        Scope::Object { namespace: Some(namespace), name: name.clone() },
-        Scope::Object { namespace: None, name },
-    ]
 }

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use super::event::Event;
 use crate::storage::Tree;
 
-/// A state is kept every so many changes; an exact read repeats the few that follow it. A state per change would keep a path of
-/// tree nodes alive for each.
-const CHECKPOINT_EVERY: u64 = 32;
+/// A state is kept every so many changes, and at least four per window; an exact read repeats the changes that follow it, in well under a
+/// millisecond. A state per change would keep alive a path of tree nodes for each, as large as a small object.
+const CHECKPOINT_EVERY: usize = 1024;
 
 /// Encodings are kept for this many of the newest events: as long as a fan-out may last, not as long as the window.
 const ENCODED: u64 = 64;
@@ -112,8 +112,8 @@ impl Window {
         while self.checkpoints.front().is_some_and(|checkpoint| checkpoint.number < self.first) {
             self.checkpoints.pop_front();
         }
-        let end = self.end();
-        if end.is_multiple_of(CHECKPOINT_EVERY) || self.checkpoints.is_empty() {
+        let (end, interval) = (self.end(), CHECKPOINT_EVERY.min(self.capacity / 4) as u64);
+        if self.checkpoints.back().is_none_or(|newest| end - newest.number >= interval) {
             self.checkpoints.push_back(Checkpoint { number: end, revision, tree: tree.clone() });
         }
         if let Some(index) = self.events.len().checked_sub(ENCODED as usize + 1) {
@@ -157,9 +157,14 @@ impl Window {
         )
     }
 
+    /// Whether the store has compacted a revision.
+    pub(super) fn is_compacted(&self, revision: u64) -> bool {
+        revision <= self.compacted
+    }
+
     /// The state at a revision that is not in the future, if the window reaches back to it.
     pub(super) fn past(&self, revision: u64) -> Option<Past> {
-        if revision <= self.compacted {
+        if self.is_compacted(revision) {
             return None;
         }
         let next = self.checkpoints.partition_point(|checkpoint| checkpoint.revision <= revision);

@@ -9,6 +9,7 @@ mod list;
 mod paging;
 mod property;
 mod slow;
+mod threads;
 mod update;
 mod watch;
 mod world;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 /// A list on its way in: what it has, and what of that is news.
 ///
-/// An item that cannot be read may be any object that the list seems to lack. Servers list in key order: then
+/// An item that cannot be read, not even its name, may be any object that the list seems to lack. Servers list in key order: then
 /// it can only be one between its neighbours. A list that is not in order leaves every absence open. An object
 /// whose absence is open keeps its last known state, because a delete that did not happen is worse than a
 /// state that is late.
@@ -46,14 +46,22 @@ impl Staged {
         self.present.len()
     }
 
-    pub(super) fn insert(&mut self, object: AnyObject, unchanged: bool) {
+    /// The list has an object in a state that is known.
+    pub(crate) fn note(&mut self, object: &AnyObject) {
+        // An earlier item of the same key was news; the later one counts, and there is nothing new about it.
+        self.at.remove(object.key());
+        self.follow(object.key());
+        self.present.insert(object.key().clone());
+    }
+
+    /// The list has an object in a state that is news.
+    pub(crate) fn insert(&mut self, object: AnyObject) {
         let key = object.key().clone();
         self.follow(&key);
         self.present.insert(key.clone());
-        match (self.at.get(&key), unchanged) {
-            (Some(&at), _) => self.changed[at] = object,
-            (None, true) => {}
-            (None, false) => {
+        match self.at.get(&key) {
+            Some(&at) => self.changed[at] = object,
+            None => {
                 self.at.insert(key, self.changed.len());
                 self.changed.push(object);
             }
@@ -77,9 +85,12 @@ impl Staged {
         self.at.remove(key);
     }
 
-    /// An item that cannot be read stands here.
-    pub(crate) fn unreadable(&mut self) {
-        if !std::mem::replace(&mut self.gap_open, true) {
+    /// An item that cannot be read stands here; `key` if that much of it can be.
+    pub(crate) fn unreadable(&mut self, key: Option<&ObjectKey>) {
+        if let Some(key) = key {
+            self.follow(key);
+            self.present.insert(key.clone());
+        } else if !std::mem::replace(&mut self.gap_open, true) {
             self.gaps.push((self.last.clone(), None));
         }
     }

@@ -40,6 +40,13 @@ fn pop(fifo: &mut DeltaFifo, max: usize) -> Vec<String> {
     fifo.pop(max).map_or_else(Vec::new, |batch| batch.deltas.iter().map(short_delta).collect())
 }
 
+impl DeltaFifo {
+    /// What a reflector does with a listed object.
+    fn stage(&self, staged: &mut Staged, object: AnyObject, compare: Compare, known: &dyn Known) {
+        if self.is_known(&object, compare, known) { staged.note(&object) } else { staged.insert(object) }
+    }
+}
+
 /// Pops, stores and commits one batch.
 fn apply(fifo: &mut DeltaFifo, max: usize, store: &mut Stored) -> Vec<String> {
     let Some(batch) = fifo.pop(max) else { return Vec::new() };
@@ -225,7 +232,8 @@ fn what_may_be_an_unreadable_item_is_not_gone() {
         let mut staged = Staged::default();
         for item in items {
             match *item {
-                "?" => staged.unreadable(),
+                "?" => staged.unreadable(None),
+                "ns/c?" => staged.unreadable(Some(object("ns/c", 1).key())),
                 key => fifo.stage(&mut staged, object(key, 1), Compare::Version, &store),
             }
         }
@@ -233,6 +241,7 @@ fn what_may_be_an_unreadable_item_is_not_gone() {
         pop(&mut fifo, 100).into_iter().filter(|delta| delta.starts_with('-')).collect::<Vec<_>>()
     };
     assert_eq!(gone(&["ns/a", "ns/g"]), ["-c@1?", "-e@1?"]);
+    assert_eq!(gone(&["ns/a", "ns/c?", "ns/g"]), ["-e@1?"], "c says that it is there");
     assert_eq!(gone(&["ns/a", "?", "ns/d", "ns/g"]), ["-e@1?"], "c may be the unreadable one, e cannot");
     assert_eq!(gone(&["?", "?", "ns/c", "ns/e"]), ["-g@1?"], "open to the front");
     assert_eq!(gone(&["ns/a", "ns/b", "?"]), Vec::<String>::new(), "open to the back");

@@ -2,7 +2,7 @@
 
 use crate::delta::AnyObject;
 use imbl::OrdMap;
-use kube_informer_wire::{DecodeError, FieldPath, ObjectKey};
+use kube_informer_wire::{FieldPath, ObjectKey};
 use serde_json::Value;
 use std::{
     any::Any,
@@ -41,10 +41,13 @@ impl<V> fmt::Debug for Index<V> {
     }
 }
 
+/// The values of an object; `None` if it cannot be read.
+pub(crate) type ValuesOf<V> = Arc<dyn Fn(&AnyObject) -> Option<Vec<V>> + Send + Sync>;
+
 /// How the values that an object has in an index are found.
 pub(crate) enum Extract<V> {
-    /// By a function of the object.
-    Object(Arc<dyn Fn(&AnyObject) -> Result<Vec<V>, DecodeError> + Send + Sync>),
+    /// By a function of the object; `None` if it cannot be read. Must not panic.
+    Object(ValuesOf<V>),
     /// From a field, which is read together with those of all other indexes in one pass.
     Field(FieldPath, fn(&[Value]) -> Vec<V>),
 }
@@ -134,7 +137,7 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
 
     fn values_of(&self, indexed: &Indexed<'_>) -> Option<Vec<V>> {
         match &self.extract {
-            Extract::Object(function) => function(indexed.object).ok(),
+            Extract::Object(function) => function(indexed.object),
             Extract::Field(_, values) => Some(values(indexed.fields.as_ref()?.get(self.slot)?)),
         }
     }

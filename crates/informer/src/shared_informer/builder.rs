@@ -12,7 +12,7 @@ use crate::{
     telemetry::{ErrorHook, InformerError, Telemetry},
     transform::Transform,
 };
-use kube_informer_wire::{ListWatch, Origin};
+use kube_informer_wire::{ListWatch, Origin, Packer, Packing};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -26,6 +26,7 @@ pub struct InformerBuilder {
     name: String,
     scope: Scope,
     transform: Transform,
+    packing: Packing,
     resync: Duration,
     queue_bound: usize,
     handler_bound: usize,
@@ -42,6 +43,7 @@ impl InformerBuilder {
             origin,
             scope: Scope::All,
             transform: Transform::new(),
+            packing: Packing::default(),
             resync: Duration::ZERO,
             queue_bound: 4096,
             handler_bound: 1024,
@@ -66,6 +68,12 @@ impl InformerBuilder {
     /// What is done to every object before it is kept.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = transform;
+        self
+    }
+
+    /// How the content of objects is kept; packed by default.
+    pub fn packing(mut self, packing: Packing) -> Self {
+        self.packing = packing;
         self
     }
 
@@ -134,6 +142,7 @@ impl InformerBuilder {
         let indexer = Arc::new(Indexer::new(partitions.clone()));
         let telemetry = Arc::new(Telemetry::new(&self.name, self.origin.kind().clone(), self.hook));
         let transform = Arc::new(self.transform);
+        let packer = Arc::new(Packer::new(self.packing));
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (mut reflectors, mut statuses) = (Vec::new(), Vec::new());
         for partition in partitions.all() {
@@ -146,6 +155,7 @@ impl InformerBuilder {
                 queue: Arc::clone(&queue),
                 indexer: Arc::clone(&indexer),
                 transform: Arc::clone(&transform),
+                packer: Arc::clone(&packer),
                 telemetry: Arc::clone(&telemetry),
                 status,
             };
@@ -159,6 +169,7 @@ impl InformerBuilder {
             partitions,
             controller,
             transform,
+            packer,
             statuses,
             handler_bound: self.handler_bound,
             resync: self.resync,

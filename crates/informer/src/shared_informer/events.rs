@@ -19,7 +19,8 @@ use std::{
 /// The changes of an informer as a stream: everything the cache holds first, then every change.
 ///
 /// The stream is a handler like any other: it has a backlog of its own, and if it is not polled for long it
-/// gets the net effect of what it missed. Dropping it ends it. It ends by itself when the informer stops.
+/// gets the net effect of what it missed. Dropping it ends it. It ends by itself when the informer stops; after
+/// [`Stop::Drain`](crate::Stop) what was on its way can still be taken from it.
 pub struct EventStream<T> {
     registration: Registration,
     events: Pin<Box<dyn Stream<Item = Event<T>> + Send>>,
@@ -29,6 +30,7 @@ impl<T: 'static> SharedInformer<T> {
     /// The changes as a stream, for code that wants to `.await` between them.
     pub fn events(&self) -> EventStream<T> {
         let (registration, ()) = self.core.join("stream".into(), self.core.resync, |listener, core| {
+            listener.set_pulled();
             if core.tasks.is_stopped() {
                 listener.ended();
             }

@@ -1,14 +1,14 @@
 //! Adding indexes to an informer.
 
 use super::SharedInformer;
-use crate::{
-    delta::AnyObject,
-    indexer::{Extract, Index, TypedIndex},
-};
-use kube_informer_wire::{FieldPath, FieldPathError, Object, Uid};
+use crate::indexer::{Extract, Index, TypedIndex};
+use kube_informer_wire::{DecodeError, FieldPath, FieldPathError, Object, Uid};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 /// An index that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,9 +43,7 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(Extract::Object(Arc::new(move |object| {
-            Ok(values(&object.cast()).into_iter().collect())
-        })))
+        self.add_index(self.guarded(move |object| Ok(values(&object.cast()).into_iter().collect())))
     }
 
     /// An index over a few fields, read as `W`. An object that cannot be read as `W` is left out.
@@ -58,8 +56,7 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        let read = move |object: &AnyObject| Ok(values(&object.view::<W>()?).into_iter().collect());
-        self.add_index(Extract::Object(Arc::new(read)))
+        self.add_index(self.guarded(move |object| Ok(values(&object.view::<W>()?).into_iter().collect())))
     }
 
     /// An index over the text of a field, such as `spec.nodeName`, `spec.containers[*].image` or
@@ -92,6 +89,21 @@ impl<T: 'static> SharedInformer<T> {
         let snapshot = self.core.controller.indexer.snapshot();
         let index = snapshot.indexes().iter().find(|candidate| candidate.id() == index.id);
         index.expect("the index belongs to this informer").unreadable()
+    }
+
+    /// The function runs between two batches of the controller, which must survive it.
+    fn guarded<V>(
+        &self,
+        values: impl Fn(&Object<Value>) -> Result<Vec<V>, DecodeError> + Send + Sync + 'static,
+    ) -> Extract<V> {
+        let telemetry = Arc::clone(self.core.tasks.telemetry());
+        Extract::Object(Arc::new(move |object| {
+            let values = catch_unwind(AssertUnwindSafe(|| values(object)));
+            if values.is_err() {
+                telemetry.index_panicked(object.key());
+            }
+            values.ok()?.ok()
+        }))
     }
 
     fn add_index<V: Ord + Clone + Send + Sync + 'static>(

@@ -164,18 +164,16 @@ impl<T: 'static> SharedInformer<T> {
 impl Core {
     /// Resolves with true when the condition holds of the cache, with false when the informer stops first.
     pub(crate) async fn until(&self, mut condition: impl FnMut(&Snapshot) -> bool) -> bool {
-        let mut published = self.controller.indexer.subscribe();
         let stopped = self.tasks.stopped();
         let holds = async {
             loop {
-                published.borrow_and_update();
+                let mut published = std::pin::pin!(self.controller.indexer.published());
+                // Waits before it looks, so that nothing published in between is missed.
+                published.as_mut().enable();
                 if condition(&self.controller.indexer.snapshot()) {
                     return;
                 }
-                // The sender lives as long as the indexer, which lives as long as we do.
-                if published.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
+                published.await;
             }
         };
         first(holds, stopped).await

@@ -1,5 +1,19 @@
 //! Integration tests of the informer, one binary.
 
 mod acceptance;
+mod bad_input;
+mod delivery;
+mod factory;
+mod handlers;
+mod indexes;
+mod never_stuck;
+mod no_leaks;
+mod partitions;
 mod pipeline;
+mod relist;
+mod resync;
+mod secrets;
+mod stop;
 mod support;
+mod transforms;
+mod waiting;

@@ -1,6 +1,9 @@
 //! What the tests share.
 
-use kube_informer::{Deleted, EventHandler, Kind, Object, SharedInformer, testing::FakeSource};
+use kube_informer::{
+    Deleted, EventHandler, InformerBuilder, InformerError, Kind, Limits, Object, SharedInformer,
+    testing::FakeSource,
+};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -66,4 +69,58 @@ pub(crate) async fn started(informer: &SharedInformer<Value>) {
     informer.start();
     informer.synced(secs(60)).await.unwrap();
     settle().await;
+}
+
+/// Gathers what the error hook is told.
+#[derive(Clone, Default)]
+pub(crate) struct Errors(Arc<Mutex<Vec<InformerError>>>);
+
+impl Errors {
+    pub(crate) fn hook(&self, builder: InformerBuilder) -> InformerBuilder {
+        let errors = self.clone();
+        builder.on_error(move |error| errors.0.lock().unwrap().push(error.clone()))
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap()).iter().map(ToString::to_string).collect()
+    }
+}
+
+/// An informer with a recorder, started, and what came first forgotten.
+pub(crate) async fn watched(
+    source: &FakeSource,
+    configure: impl FnOnce(InformerBuilder) -> InformerBuilder,
+) -> (SharedInformer<Value>, Recorder) {
+    let informer = source.informer::<Value>(configure);
+    let recorder = Recorder::default();
+    informer.add_handler(recorder.clone());
+    started(&informer).await;
+    recorder.take();
+    (informer, recorder)
+}
+
+/// Lets time pass, with everything that happens in it.
+pub(crate) async fn pass(seconds: u64) {
+    tokio::time::sleep(secs(seconds)).await;
+    settle().await;
+}
+
+/// What the lister shows: `a@101`.
+pub(crate) fn cached(informer: &SharedInformer<Value>) -> Vec<String> {
+    informer
+        .lister()
+        .list()
+        .iter()
+        .map(|object| format!("{}@{}", object.name(), object.resource_version()))
+        .collect()
+}
+
+/// An object as it travels.
+pub(crate) fn encoded(source: &FakeSource, object: &Value) -> Object<Value> {
+    Object::parse(source.origin(), object.to_string().into(), &Limits::default()).unwrap()
+}
+
+/// An object with a uid and a version of its own.
+pub(crate) fn versioned(name: &str, uid: &str, version: u64) -> Value {
+    json!({"metadata": {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": version.to_string()}})
 }

@@ -14,6 +14,7 @@ mod library {
     pub(crate) mod drain;
     pub(crate) mod get;
     pub(crate) mod in_flight;
+    pub(crate) mod index;
     pub(crate) mod item;
     pub(crate) mod limiter;
     pub(crate) mod metrics;

@@ -8,9 +8,9 @@ use crate::storage::stored::{Change, Stored};
 use crate::storage::tree::{Tree, apply, scan};
 use crate::storage::{Page, Range, StorageError};
 
-/// A state is kept every so many changes. A read of the past copies the nearest one and repeats the changes after it: a state per
-/// change would keep a path of tree nodes alive for each of them.
-const CHECKPOINT_EVERY: usize = 128;
+/// A state is kept every so many changes. A read of the past copies the nearest one and repeats the changes after it, in well under a
+/// millisecond; a state per change would keep alive a path of tree nodes for each, as large as a small object.
+const CHECKPOINT_EVERY: usize = 1024;
 
 /// The versions of all documents.
 ///

@@ -15,6 +15,7 @@ on_every_reader!(
     a_state_from_the_future_is_an_error_in_the_stream,
     changes_during_the_state_come_after_its_end,
     a_large_state_is_whole,
+    a_state_that_is_read_too_slowly_ends_in_time,
 );
 
 fn state(revision: RevisionOption, mark: bool) -> WatchRequest {
@@ -145,4 +146,13 @@ async fn a_large_state_is_whole(world: World) {
         ..state(RevisionOption::Any, true)
     };
     assert_eq!(world.watch(none).await.ready().len(), 1);
+}
+
+async fn a_state_that_is_read_too_slowly_ends_in_time(world: World) {
+    world.create_all(&["a/x", "a/y"]).await;
+    let timeout = Some(std::time::Duration::from_secs(5));
+    let mut watch = world.watch(WatchRequest { timeout, ..state(RevisionOption::Unset, true) }).await;
+    assert!(watch.text().await.starts_with("ADDED a/x"));
+    tokio::time::advance(std::time::Duration::from_secs(6)).await;
+    assert_eq!(watch.text().await, "EOF");
 }

@@ -27,6 +27,7 @@ on_every_reader!(
     a_name_created_again_is_another_life,
     cut_watches_end,
     stalled_watches_hold_still,
+    watches_end_with_their_cache,
 );
 
 fn from(revision: u64) -> WatchRequest {
@@ -254,4 +255,11 @@ async fn stalled_watches_hold_still(world: World) {
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.cache.stall_watches(false);
     assert_eq!(waiting.await.unwrap(), format!("ADDED a/x @{created} v0"));
+}
+
+async fn watches_end_with_their_cache(world: World) {
+    let mut watch = world.watch(WatchRequest::default()).await;
+    assert!(watch.ready().is_empty());
+    drop(world);
+    assert_eq!(watch.ready(), ["EOF"]);
 }

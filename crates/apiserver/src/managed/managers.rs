@@ -1,0 +1,297 @@
+//! The list of managers on an object, and what writes do to it.
+
+use serde_json::{Map, Value, json};
+
+use super::compare::{claimed, compare};
+use super::fields::{Fields, Step};
+use super::merge::{merge, remove};
+use crate::registry::{Object, Resource};
+use crate::schema::{Merge, Shape};
+
+/// More writers than this without apply are folded into one.
+const MAX_UPDATERS: usize = 10;
+/// The name of the fold.
+const ANCIENT: &str = "ancient-changes";
+
+/// Who writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer {
+    pub(crate) manager: String,
+    pub(crate) subresource: String,
+    /// The time to note, as objects show it.
+    pub(crate) now: String,
+}
+
+/// An apply that would take fields from others.
+#[derive(Debug)]
+pub(crate) struct ApplyError {
+    /// The other manager, as messages name it, and the field.
+    pub(crate) conflicts: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Entry {
+    manager: String,
+    operation: &'static str,
+    api_version: String,
+    time: String,
+    subresource: String,
+    fields: Fields,
+}
+
+/// The managers of one object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Managers(Vec<Entry>);
+
+impl Managers {
+    /// As the object tells them. Entries that cannot be read are left out.
+    pub(crate) fn read(object: &Object) -> Self {
+        let list = object.metadata().get("managedFields").and_then(Value::as_array);
+        Self(list.into_iter().flatten().filter_map(Entry::read).collect())
+    }
+
+    /// Whether the client asks to forget all managers: a list that is there but says nothing.
+    pub(crate) fn is_reset(object: &Object) -> bool {
+        let list = object.metadata().get("managedFields").and_then(Value::as_array);
+        list.is_some_and(|l| l.iter().all(|e| e.as_object().is_some_and(Map::is_empty)))
+    }
+
+    /// Notes an ordinary write: what it changed is the writer's now.
+    pub(crate) fn updated(
+        mut self,
+        resource: &Resource,
+        writer: &Writer,
+        old: Option<&Object>,
+        new: &Object,
+    ) -> Self {
+        let shape = root_shape(resource);
+        let change = compare(old.map(Object::value), Some(new.value()), shape.as_ref());
+        let set = tracked(change.set, resource, &writer.subresource);
+        for entry in &mut self.0 {
+            let own = entry.is(writer, "Update", resource);
+            entry.fields = entry.fields.difference(&change.removed);
+            if !own {
+                entry.fields = entry.fields.difference(&set);
+            }
+        }
+        if !set.is_empty() {
+            self.take(resource, writer, "Update", |fields| fields.union(&set));
+        }
+        self.0.retain(|entry| !entry.fields.is_empty());
+        self.fold();
+        self
+    }
+
+    /// Applies `config` to `live`: the new object and its managers, or who is in the way.
+    pub(crate) fn applied(
+        mut self,
+        resource: &Resource,
+        writer: &Writer,
+        live: &Object,
+        config: &Object,
+        force: bool,
+    ) -> Result<(Value, Self), ApplyError> {
+        let shape = root_shape(resource);
+        let set = tracked(claimed(config.value(), shape.as_ref()), resource, &writer.subresource);
+        let before = self
+            .0
+            .iter()
+            .find(|e| e.is(writer, "Apply", resource))
+            .map(|e| e.fields.clone())
+            .unwrap_or_default();
+        let mut merged = live.value().clone();
+        merge(&mut merged, config.value(), shape.as_ref());
+        let others = self.0.iter().filter(|e| !e.is(writer, "Apply", resource));
+        let kept = others.fold(set.clone(), |all, entry| all.union(&entry.fields));
+        remove(&mut merged, &before.difference(&kept), shape.as_ref());
+        let change = compare(Some(live.value()), Some(&merged), shape.as_ref());
+        self.settle(resource, writer, &change.set, &change.removed, force)?;
+        self.take(resource, writer, "Apply", |_| set.clone());
+        self.0.retain(|entry| !entry.fields.is_empty());
+        Ok((merged, self))
+    }
+
+    /// Others lose what was removed; what was changed they lose by force or defend.
+    fn settle(
+        &mut self,
+        resource: &Resource,
+        writer: &Writer,
+        set: &Fields,
+        removed: &Fields,
+        force: bool,
+    ) -> Result<(), ApplyError> {
+        let mut conflicts = Vec::new();
+        for entry in self.0.iter_mut().filter(|e| !e.is(writer, "Apply", resource)) {
+            let taken = entry.fields.intersection(set);
+            if !taken.is_empty() && !force {
+                conflicts.extend(taken.paths().into_iter().map(|path| (entry.described(), path)));
+            }
+            entry.fields = entry.fields.difference(set).difference(removed);
+        }
+        if conflicts.is_empty() { Ok(()) } else { Err(ApplyError { conflicts }) }
+    }
+
+    /// Gives the writer's entry new fields, and the time if they differ.
+    fn take(
+        &mut self,
+        resource: &Resource,
+        writer: &Writer,
+        operation: &'static str,
+        change: impl FnOnce(&Fields) -> Fields,
+    ) {
+        let at = self.0.iter().position(|e| e.is(writer, operation, resource));
+        let at = at.unwrap_or_else(|| {
+            self.0.push(Entry {
+                manager: writer.manager.clone(),
+                operation,
+                api_version: resource.api_version(),
+                time: writer.now.clone(),
+                subresource: writer.subresource.clone(),
+                fields: Fields::default(),
+            });
+            self.0.len() - 1
+        });
+        let fields = change(&self.0[at].fields);
+        if fields != self.0[at].fields {
+            self.0[at].time.clone_from(&writer.now);
+            self.0[at].fields = fields;
+        }
+    }
+
+    /// Keeps the list of ordinary writers short: the oldest become one.
+    fn fold(&mut self) {
+        loop {
+            let updaters = self.0.iter().enumerate().filter(|(_, e)| e.operation == "Update");
+            let mut ages: Vec<(usize, String)> = updaters.map(|(i, e)| (i, e.time.clone())).collect();
+            if ages.len() <= MAX_UPDATERS {
+                return;
+            }
+            ages.sort_by(|a, b| a.1.cmp(&b.1));
+            let (older, newer) = (ages[0].0, ages[1].0);
+            let fields = self.0[older].fields.union(&self.0[newer].fields);
+            self.0[newer].fields = fields;
+            ANCIENT.clone_into(&mut self.0[newer].manager);
+            self.0.remove(older);
+        }
+    }
+
+    /// Writes the list onto the object.
+    pub(crate) fn write(mut self, object: &mut Object) {
+        // Appliers first, then by age, then by name: the order everybody shows.
+        self.0.sort_by(|a, b| {
+            (a.operation, &a.time, &a.manager, &a.subresource).cmp(&(
+                b.operation,
+                &b.time,
+                &b.manager,
+                &b.subresource,
+            ))
+        });
+        let list: Vec<Value> = self.0.iter().map(Entry::to_json).collect();
+        if list.is_empty() {
+            object.metadata_mut().remove("managedFields");
+        } else {
+            object.metadata_mut().insert("managedFields".to_owned(), list.into());
+        }
+    }
+}
+
+impl Entry {
+    fn is(&self, writer: &Writer, operation: &str, resource: &Resource) -> bool {
+        self.manager == writer.manager
+            && self.operation == operation
+            && self.subresource == writer.subresource
+            && self.api_version == resource.api_version()
+    }
+
+    fn read(json: &Value) -> Option<Self> {
+        let text = |field: &str| json.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let operation = match json.get("operation")?.as_str()? {
+            "Apply" => "Apply",
+            "Update" => "Update",
+            _ => return None,
+        };
+        Some(Self {
+            manager: text("manager"),
+            operation,
+            api_version: text("apiVersion"),
+            time: text("time"),
+            subresource: text("subresource"),
+            fields: Fields::from_json(json.get("fieldsV1")?),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let mut entry = json!({
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "time": self.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": self.fields.to_json(),
+        });
+        if !self.subresource.is_empty() {
+            entry["subresource"] = self.subresource.as_str().into();
+        }
+        entry
+    }
+
+    /// As a conflict names it: version and time of an ordinary writer help to find it, an applier's name is enough.
+    fn described(&self) -> String {
+        let mut text = format!("{:?}", self.manager);
+        if !self.subresource.is_empty() {
+            text.push_str(&format!(" with subresource {:?}", self.subresource));
+        }
+        if self.operation == "Update" {
+            text.push_str(&format!(" using {}", self.api_version));
+            if !self.time.is_empty() {
+                text.push_str(&format!(" at {}", self.time));
+            }
+        }
+        text
+    }
+}
+
+/// The shape of whole objects of a resource.
+fn root_shape(resource: &Resource) -> Option<Shape> {
+    resource.schema.map(|shape| Shape::Struct(shape.name, Merge::default()))
+}
+
+/// Leaves out what nobody owns, and the half of the object that this write is not about.
+fn tracked(set: Fields, resource: &Resource, subresource: &str) -> Fields {
+    let mut never = Fields::default();
+    for field in ["apiVersion", "kind"] {
+        never.put(Step::Field(field.to_owned()), Fields::only_here());
+    }
+    let mut metadata = Fields::default();
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "selfLink",
+        "managedFields",
+    ] {
+        metadata.put(Step::Field(field.to_owned()), Fields::only_here());
+    }
+    never.below.insert(Step::Field("metadata".to_owned()), metadata);
+    for field in resource.rules.status_fields {
+        if subresource != "status" {
+            never.put(Step::Field((*field).to_owned()), Fields::only_here());
+        }
+    }
+    if subresource == "status" {
+        never.put(Step::Field("spec".to_owned()), Fields::only_here());
+    }
+    let mut set = set.without_trees(&never);
+    set.here = false;
+    if let Some(metadata) = set.below.get_mut(&Step::Field("metadata".to_owned())) {
+        metadata.here = false;
+    }
+    set.below.retain(|_, below| !below.is_empty());
+    set
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Server-side apply: a patch that says what its sender wants to own.
+
+use serde_json::{Value, json};
+
+use super::create::{Ownership, insert, match_namespace};
+use super::decode::{conform_to, parse_yaml};
+use super::options::WriteOptions;
+use super::update::{Change, Part, WriteError, match_name, write};
+use super::{Answer, Request};
+use crate::engine::Engine;
+use crate::managed::Managers;
+use crate::registry::Object;
+use crate::schema::parse_json;
+use crate::status::Status;
+
+pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
+
+pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+    let resource = &request.resource;
+    let options = WriteOptions::parse_apply(&request.query)?;
+    let config = configuration(request)?;
+    let writer = request.writer(engine);
+    let settle = |live: &Object| {
+        let applied = Managers::read(live).applied(resource, &writer, live, &config, options.force);
+        let (value, managers) = applied.map_err(|e| Status::apply_conflict(&e.conflicts))?;
+        let object = Object::new(value).ok_or_else(|| Status::internal("an applied object has metadata"))?;
+        Ok::<_, Status>((object, managers))
+    };
+    let part = Part::of(request.subresource.as_deref());
+    let written = write(engine, request, part, options.dry_run, |old| {
+        let (object, managers) = settle(old)?;
+        Ok(Change::Applied(object, managers))
+    })
+    .await;
+    match written {
+        Err(WriteError::NotFound) if part == Part::Main => {
+            let blank = json!({"kind": resource.kind, "apiVersion": resource.api_version(), "metadata": {}});
+            let blank = Object::new(blank).ok_or_else(|| Status::internal("a blank object has metadata"))?;
+            let (object, managers) = settle(&blank)?;
+            insert(engine, resource, object, Ownership::Settled(managers), options.dry_run).await
+        }
+        other => other.map_err(|e| e.status(resource, &request.name)),
+    }
+}
+
+/// The body as an object of the resource's kind, name and namespace.
+fn configuration(request: &Request) -> Result<Object, Status> {
+    let resource = &request.resource;
+    let parsed = match parse_json(&request.body) {
+        Ok(parsed) => parsed.value,
+        Err(_) => {
+            parse_yaml(&request.body)
+                .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?
+                .value
+        }
+    };
+    let text = |field: &str| parsed.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if kind != resource.kind || version != resource.api_version() {
+        let (group, short) = version.split_once('/').unwrap_or(("", version));
+        return Err(Status::bad_request(format!("invalid object type: {group}/{short}, Kind={kind}")));
+    }
+    let mut value = parsed;
+    let typed = |why: String| Status::bad_request(format!("failed to create typed patch object: {why}"));
+    if let Some(unknown) = conform_to(resource, &mut value).map_err(typed)?.first() {
+        return Err(typed(format!(".{unknown}: field not declared in schema")));
+    }
+    let mut object =
+        Object::new(value).ok_or_else(|| typed("an object with metadata is needed".to_owned()))?;
+    if object.metadata().contains_key("managedFields") {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    if object.name().is_empty() {
+        object.set_meta("name", &request.name);
+    }
+    match_namespace(&mut object, &request.namespace)?;
+    match_name(&object, &request.name)?;
+    Ok(object)
+}

@@ -1,0 +1,125 @@
+//! The same promises when writers, readers and watchers really run at the same time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube_embedded_apiserver::{
+    EventType, ListRequest, RevisionMatch, RevisionOption, StorageError, WatchItem, WatchRequest,
+};
+
+use super::world::{Reader, World, at, head, key, v};
+
+const WRITERS: u64 = 4;
+const WRITES: u64 = 400;
+const WATCHERS: usize = 6;
+const OBJECTS: u64 = 25;
+
+/// The last object written: whoever sees it has seen everything.
+const LAST: &str = "zz/last";
+
+type Trace = Vec<(EventType, Arc<str>, u64)>;
+
+async fn write(world: Arc<World>, writer: u64) {
+    let mut rng = fastrand::Rng::with_seed(writer);
+    for n in 0..WRITES {
+        let path = format!("a/{}", rng.u64(..OBJECTS));
+        let (key, document) = (key(&path), v(n).document(&path));
+        let outcome = match world.storage.get(&key).await.unwrap() {
+            None => world.storage.create(&key, document).await,
+            Some(stored) if rng.u8(..4) == 0 => world.storage.delete(&key, stored.revision).await,
+            Some(stored) => world.storage.update(&key, stored.revision, document).await,
+        };
+        match outcome {
+            Ok(_) | Err(StorageError::Conflict(_) | StorageError::Exists(_) | StorageError::NotFound) => {}
+            Err(other) => panic!("{other}"),
+        }
+        if n % 16 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Lists, watches from there, and says what it saw and what it then believes.
+async fn watch(world: Arc<World>) -> (u64, Trace, BTreeMap<Arc<str>, u64>) {
+    let list = world.list(ListRequest::default()).await;
+    let mut state: BTreeMap<_, _> = list.items.iter().map(|s| (Arc::clone(&s.key), s.revision)).collect();
+    let mut stream =
+        world.watch(WatchRequest { revision: at(list.revision), ..WatchRequest::default() }).await;
+    let mut trace = Trace::new();
+    loop {
+        let Some(WatchItem::Event(event)) = stream.next().await else { panic!("the watch ended early") };
+        let frame: serde_json::Value = serde_json::from_slice(&event.frame(&head())).unwrap();
+        assert_eq!(frame["object"]["metadata"]["resourceVersion"], event.revision().to_string());
+        let (key, revision) = (Arc::clone(&event.object().key), event.revision());
+        match event.event_type() {
+            EventType::Deleted => assert!(state.remove(&key).is_some()),
+            EventType::Added => assert!(state.insert(Arc::clone(&key), revision).is_none()),
+            EventType::Modified => assert!(state.insert(Arc::clone(&key), revision).is_some()),
+        }
+        let last = key.ends_with(LAST);
+        trace.push((event.event_type(), key, revision));
+        if last {
+            return (list.revision, trace, state);
+        }
+    }
+}
+
+/// A list is never older than what was known before it began, and shows what it says it shows.
+async fn read(world: Arc<World>) {
+    for _ in 0..100 {
+        let before = world.current().await;
+        let list = world.list(ListRequest { limit: 7, ..ListRequest::default() }).await;
+        assert!(list.revision >= before);
+        assert!(list.items.iter().all(|stored| stored.revision <= list.revision));
+        let exact = ListRequest {
+            revision: at(list.revision),
+            revision_match: Some(RevisionMatch::Exact),
+            limit: 7,
+            ..ListRequest::default()
+        };
+        let again = world.list(exact).await;
+        let versions = |items: &[Arc<_>]| -> Vec<u64> {
+            items.iter().map(|stored: &Arc<kube_embedded_apiserver::Stored>| stored.revision).collect()
+        };
+        assert_eq!(versions(&list.items), versions(&again.items));
+        assert_eq!(list.remaining, again.remaining);
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn everybody_at_once(reader: Reader) {
+    let world = Arc::new(World::new(reader).await);
+    let watchers: Vec<_> = (0..WATCHERS).map(|_| tokio::spawn(watch(Arc::clone(&world)))).collect();
+    let readers: Vec<_> = (0..2).map(|_| tokio::spawn(read(Arc::clone(&world)))).collect();
+    let writers: Vec<_> = (0..WRITERS).map(|n| tokio::spawn(write(Arc::clone(&world), n))).collect();
+    for task in writers.into_iter().chain(readers) {
+        task.await.unwrap();
+    }
+    // Those who start late must see the last object as well.
+    while world.cache.watch_count() < WATCHERS && !watchers.iter().any(tokio::task::JoinHandle::is_finished) {
+        tokio::task::yield_now().await;
+    }
+    world.create(LAST, v(0)).await;
+    let mut longest: Option<Trace> = None;
+    let listed = world.list(ListRequest { revision: RevisionOption::Any, ..ListRequest::default() }).await;
+    let listed: BTreeMap<_, _> = listed.items.iter().map(|s| (Arc::clone(&s.key), s.revision)).collect();
+    for watcher in watchers {
+        let (from, trace, state) = watcher.await.unwrap();
+        assert_eq!(state, listed);
+        let known = longest.get_or_insert_with(|| trace.clone());
+        let common = known[0].2.max(trace[0].2).max(from + 1);
+        let tail =
+            |trace: &Trace| -> Trace { trace.iter().filter(|(.., r)| *r >= common).cloned().collect() };
+        assert_eq!(tail(known), tail(&trace), "everybody sees one order");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn everybody_at_once_through_the_cache() {
+    everybody_at_once(Reader::Cached).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn everybody_at_once_on_the_store() {
+    everybody_at_once(Reader::Stored).await;
+}

@@ -1,0 +1,95 @@
+//! Several namespaces, each on its own (design §5.9).
+
+use crate::support::{Recorder, pass, secs, settle, source};
+use kube_informer::{InformerStatus, Scope, WatchEvent, testing::Fault};
+use serde_json::{Value, json};
+
+fn in_namespace(namespace: &str, name: &str, value: u64) -> Value {
+    json!({"metadata": {"namespace": namespace, "name": name}, "data": {"value": value}})
+}
+
+fn names(informer: &kube_informer::SharedInformer<Value>) -> Vec<String> {
+    informer.lister().list().iter().map(|object| object.key().to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_namespace_is_listed_watched_and_versioned_alone() {
+    let source = source();
+    source.put(in_namespace("x", "a", 1));
+    source.put(in_namespace("y", "b", 1));
+    source.put(in_namespace("z", "c", 1));
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    let recorder = Recorder::default();
+    informer.add_handler(recorder.clone());
+    informer.start();
+    informer.synced(secs(10)).await.unwrap();
+    settle().await;
+    assert_eq!(names(&informer), ["x/a", "y/b"], "and not z");
+    assert_eq!(source.requests().len(), 2);
+    source.put(in_namespace("y", "b", 2));
+    settle().await;
+    let snapshot = informer.lister().snapshot();
+    assert_eq!(snapshot.namespace_version("x"), Some(103.into()));
+    assert_eq!(snapshot.namespace_version("y"), Some(104.into()));
+    assert_eq!((snapshot.namespace_version("z"), snapshot.resource_version()), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_failing_namespace_holds_up_no_other() {
+    let source = source();
+    source.put(in_namespace("x", "a", 1));
+    source.put(in_namespace("y", "b", 1));
+    // The partitions start in order: the first request is that for x.
+    source.fail_watch(Fault::forbidden()).fail_list(Fault::forbidden());
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    let recorder = Recorder::default();
+    let registration = informer.add_handler(recorder.clone());
+    informer.start();
+    settle().await;
+    assert_eq!(names(&informer), ["y/b"]);
+    assert_eq!(recorder.take(), ["+b@102!"], "what is there is told");
+    assert!(!informer.is_synced() && !registration.is_synced());
+    let statuses = informer.namespace_statuses();
+    assert!(matches!(&statuses[0], (Some(x), InformerStatus::Denied { .. }) if x == "x"), "{statuses:?}");
+    assert!(statuses[1].1.is_live());
+    assert!(matches!(informer.status(), InformerStatus::Denied { .. }), "the worst of them");
+    let error = informer.synced(secs(0)).await.unwrap_err();
+    assert_eq!(error.laggards.len(), 1);
+    assert_eq!(error.laggards[0].namespace.as_deref(), Some("x"));
+    pass(5).await;
+    assert_eq!(recorder.take(), ["+a@101!"], "still an initial object");
+    assert!(informer.is_synced() && registration.is_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_of_one_namespace_does_not_touch_another() {
+    let source = source();
+    source.put(in_namespace("x", "a", 1));
+    source.put(in_namespace("y", "b", 1));
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    let recorder = Recorder::default();
+    informer.add_handler(recorder.clone());
+    informer.start();
+    informer.synced(secs(10)).await.unwrap();
+    settle().await;
+    recorder.take();
+    source.delete_unnoticed("x/a");
+    source.expire_history().cut();
+    // y is told nothing by its lists for a while.
+    pass(10).await;
+    assert_eq!(recorder.take(), ["-a@101?"]);
+    assert_eq!(names(&informer), ["y/b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_another_namespace_is_left_out() {
+    let source = source();
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    informer.start();
+    informer.synced(secs(10)).await.unwrap();
+    let foreign = crate::support::encoded(&source, &json!({"metadata": {"namespace": "z", "name": "a"}}));
+    source.send(|| WatchEvent::Added(foreign.clone()));
+    source.put(in_namespace("x", "b", 1));
+    settle().await;
+    assert_eq!(names(&informer), ["x/b"]);
+}

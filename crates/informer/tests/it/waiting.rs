@@ -1,0 +1,130 @@
+//! Waiting for the cache.
+
+use crate::support::{object, pass, secs, settle, source, watched};
+use kube_informer::{InformerStatus, ObjectKey, Scope, Stop, WaitError, testing::Fault};
+use serde_json::Value;
+
+fn key(text: &str) -> ObjectKey {
+    text.parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_not_synced_is_named_with_the_reason() {
+    let source = source();
+    let informer = source.informer::<Value>(|builder| builder);
+    let error = informer.synced(secs(1)).await.unwrap_err();
+    assert!(error.to_string().contains("configmaps (starting)"), "{error}");
+    for _ in 0..100 {
+        source.fail_watch(Fault::forbidden()).fail_list(Fault::forbidden());
+    }
+    informer.start();
+    let error = informer.synced(secs(20)).await.unwrap_err();
+    assert!(matches!(error.laggards[0].status, InformerStatus::Denied { .. }));
+    assert!(error.to_string().contains("403") && error.to_string().contains("not allowed"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_is_waited_for_by_version() {
+    let source = source();
+    source.put(object("a", 1));
+    let (informer, _) = watched(&source, |builder| builder).await;
+    informer.reached_version(&key("ns/a"), &101.into(), secs(1)).await.unwrap();
+    source.stall();
+    let written = source.put(object("a", 2));
+    let (a, version) = (key("ns/a"), written.into());
+    let waiting = informer.reached_version(&a, &version, secs(60));
+    let resume = async {
+        pass(10).await;
+        source.resume();
+    };
+    let (reached, ()) = tokio::join!(waiting, resume);
+    reached.unwrap();
+    assert_eq!(informer.lister().get(&key("ns/a")).unwrap().resource_version(), &written.into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_already_gone_is_reached_too() {
+    let source = source();
+    let (informer, _) = watched(&source, |builder| builder).await;
+    let written = source.put(object("a", 1));
+    source.delete("ns/a");
+    settle().await;
+    informer.reached_version(&key("ns/a"), &written.into(), secs(1)).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_written_object_is_waited_for() {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    let source = source();
+    let (informer, _) = watched(&source, |builder| builder).await;
+    source.put(object("a", 1));
+    let mut written = ConfigMap::default();
+    written.metadata.name = Some("a".into());
+    written.metadata.namespace = Some("ns".into());
+    written.metadata.resource_version = Some("101".into());
+    informer.reached(&written).await.unwrap();
+    assert_eq!(informer.lister().len(), 1);
+    written.metadata.resource_version = Some("900".into());
+    let error = informer.reached(&written).await.unwrap_err();
+    assert!(matches!(error, WaitError::Timeout { .. }), "{error}");
+    assert!(error.to_string().contains("ns/a at version 900"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_are_waited_for() {
+    let source = source();
+    let (informer, _) = watched(&source, |builder| builder).await;
+    informer.wait_until(&key("ns/a"), secs(1), |object| object.is_none()).await.unwrap();
+    let a = key("ns/a");
+    let appears = informer.wait_until(&a, secs(60), |object| {
+        object.is_some_and(|object| object.decode().is_ok_and(|value| value["data"]["value"] == "2"))
+    });
+    let write = async {
+        source.put(object("a", 1));
+        pass(5).await;
+        source.put(object("a", 2));
+    };
+    let (appeared, ()) = tokio::join!(appears, write);
+    appeared.unwrap();
+    let error = informer.wait_until(&key("ns/a"), secs(2), |object| object.is_none()).await.unwrap_err();
+    assert!(matches!(error, WaitError::Timeout { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_ends_with_the_informer() {
+    let source = source();
+    let (informer, _) = watched(&source, |builder| builder).await;
+    let a = key("ns/a");
+    let waiting = informer.wait_until(&a, secs(600), |object| object.is_some());
+    let (waited, ()) = tokio::join!(waiting, informer.stop(Stop::Drop));
+    assert!(matches!(waited, Err(WaitError::Stopped { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_covered_cannot_be_waited_for() {
+    let source = source();
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespace("ns")));
+    informer.start();
+    informer.synced(secs(5)).await.unwrap();
+    let error = informer.reached_version(&key("other/a"), &1.into(), secs(1)).await.unwrap_err();
+    assert!(matches!(error, WaitError::OutOfScope { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ready_means_filled_and_not_failing_for_long() {
+    let source = source();
+    let informer = source.informer::<Value>(|builder| builder);
+    informer.ready(secs(60)).unwrap_err();
+    informer.start();
+    informer.synced(secs(5)).await.unwrap();
+    informer.ready(secs(60)).unwrap();
+    for _ in 0..100 {
+        source.fail_watch(Fault::Refuse);
+    }
+    source.break_connections();
+    pass(30).await;
+    informer.ready(secs(60)).expect("a short outage is none");
+    pass(60).await;
+    let error = informer.ready(secs(60)).unwrap_err();
+    assert!(error.to_string().contains("configmaps is retrying"), "{error}");
+}

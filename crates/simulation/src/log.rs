@@ -1,0 +1,88 @@
+//! What a world writes down: a trace, its hash, totals, and the first thing that was wrong.
+
+use crate::totals::{Fault, Totals};
+use std::{
+    fmt,
+    fmt::Write as _,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use tokio::time::Instant;
+
+/// Gets each line of a trace.
+pub type Sink = Box<dyn FnMut(&str) + Send>;
+
+/// The log of one world. Everything that can be seen of it passes here, so that two runs with one hash are one
+/// run.
+pub(crate) struct Log {
+    state: Mutex<State>,
+    start: Instant,
+}
+
+struct State {
+    hash: u64,
+    line: String,
+    sink: Option<Sink>,
+    totals: Totals,
+    failure: Option<String>,
+}
+
+/// FNV-1a: the same everywhere and for ever.
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0100_0000_01b3;
+
+impl Log {
+    pub(crate) fn new(sink: Option<Sink>) -> Self {
+        let mut totals = Totals::default();
+        totals.seeds = 1;
+        let state = State { hash: OFFSET, line: String::new(), sink, totals, failure: None };
+        Self { state: Mutex::new(state), start: Instant::now() }
+    }
+
+    /// Writes down a line.
+    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+        let at = self.start.elapsed().as_millis();
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.line.clear();
+        let _ = write!(state.line, "{at} {what}");
+        for byte in state.line.bytes().chain([b'\n']) {
+            state.hash = (state.hash ^ u64::from(byte)).wrapping_mul(PRIME);
+        }
+        if let Some(sink) = &mut state.sink {
+            sink(&state.line);
+        }
+    }
+
+    /// A fault struck.
+    pub(crate) fn strike(&self, fault: Fault) {
+        self.lock().totals.strike(fault);
+        self.note(format_args!("fault {}", fault.name()));
+    }
+
+    /// Changes the totals.
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Totals)) {
+        change(&mut self.lock().totals);
+    }
+
+    /// Something is wrong. The first thing stands.
+    pub(crate) fn fail(&self, what: impl fmt::Display) {
+        self.note(format_args!("WRONG {what}"));
+        self.lock().failure.get_or_insert_with(|| what.to_string());
+    }
+
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.lock().failure.clone()
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        self.lock().hash
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.lock().totals.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

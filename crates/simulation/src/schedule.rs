@@ -1,0 +1,184 @@
+//! What happens in a world, in order: made from a seed, so that it can be repeated, and a list, so that it can
+//! be cut down.
+
+use crate::{
+    handlers::Temper,
+    source::{Blow, Condition, Trap},
+    subject::{Ending, IndexKind},
+};
+use std::time::Duration;
+
+/// Everything that happens in a world.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    pub(crate) seed: u64,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Something that happens, and the time until the next thing does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) pause: Pause,
+    /// Chooses among what there is.
+    pub(crate) pick: u64,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Action {
+    Put,
+    PutOdd,
+    Delete,
+    /// An object is replaced by another one of its name.
+    Recreate,
+    /// Many writes of few objects with little time in between.
+    Burst(u8),
+    /// The version moves on.
+    Advance(u64),
+    Compact,
+    Restore(u64),
+    Strike(Blow),
+    Lay(Trap),
+    Begin(Condition),
+    End(Condition),
+    NewInformer,
+    Start,
+    EndInformer(Ending),
+    AddHandler(Temper),
+    RemoveHandler,
+    AddIndex(IndexKind),
+    AwaitWrite(Duration),
+    AwaitCondition(Duration),
+    /// All faults end, everything comes to rest and is checked.
+    Rest,
+}
+
+/// Time between two steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pause {
+    None,
+    /// Others get this many turns; the clock stands still.
+    Turns(u8),
+    Time(Duration),
+}
+
+impl Schedule {
+    pub(crate) fn generate(seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let length = rng.usize(120..360);
+        // Some worlds are kind, some are not.
+        let unkindness = rng.u32(5..40);
+        let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
+        for _ in 0..rng.usize(1..4) {
+            steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
+            steps.push(Step {
+                action: Action::AddHandler(temper(&mut rng)),
+                pause: Pause::None,
+                pick: rng.u64(..),
+            });
+        }
+        while steps.len() < length {
+            let step = match rng.u32(0..100) {
+                roll if roll < unkindness => fault(&mut rng),
+                roll if roll < unkindness + 12 => company(&mut rng),
+                _ => write(&mut rng),
+            };
+            steps.push(step);
+        }
+        let middle = rng.usize(length / 3..length);
+        steps.insert(middle, Step { action: Action::Rest, pause: Pause::None, pick: rng.u64(..) });
+        Self { seed, steps }
+    }
+}
+
+fn step(action: Action, rng: &mut fastrand::Rng) -> Step {
+    let pause = match rng.u8(0..20) {
+        0..6 => Pause::None,
+        6..12 => Pause::Turns(rng.u8(1..12)),
+        12..17 => Pause::Time(Duration::from_millis(rng.u64(1..100))),
+        17..19 => Pause::Time(Duration::from_millis(rng.u64(100..5_000))),
+        _ => Pause::Time(Duration::from_secs(rng.u64(5..90))),
+    };
+    Step { action, pause, pick: rng.u64(..) }
+}
+
+fn write(rng: &mut fastrand::Rng) -> Step {
+    let action = match rng.u8(0..32) {
+        0..14 => Action::Put,
+        14..21 => Action::Delete,
+        21..24 => Action::Recreate,
+        24 => Action::PutOdd,
+        25 => Action::Advance(rng.u64(1..10)),
+        26..30 => Action::Burst(rng.u8(2..10)),
+        _ => Action::Strike(Blow::Bookmark),
+    };
+    step(action, rng)
+}
+
+fn fault(rng: &mut fastrand::Rng) -> Step {
+    let conditions = [
+        Condition::Unauthorized,
+        Condition::Forbidden,
+        Condition::Absent,
+        Condition::PagesExpire,
+        Condition::NoEndBookmark,
+        Condition::NoStreaming,
+        Condition::ExpiredOverHttp,
+    ];
+    let condition = rng.choice(conditions).unwrap_or(Condition::Absent);
+    let action = match rng.u8(0..44) {
+        0..4 => Action::Strike(Blow::Cut),
+        4..7 => Action::Strike(Blow::Break),
+        7 => Action::Strike(Blow::Stall),
+        8..10 => Action::Strike(Blow::Expire),
+        10 => Action::Strike(Blow::Error),
+        11..13 => Action::Strike(Blow::Garble { version: rng.bool() }),
+        13 => Action::Strike(Blow::Slow(rng.u64(1..400))),
+        14..18 => Action::Compact,
+        18..20 => Action::Restore(rng.u64(1..60)),
+        20 => Action::Lay(Trap::Unanswered),
+        21 => Action::Lay(Trap::Refused),
+        22..24 => Action::Lay(Trap::Expired),
+        24 => Action::Lay(Trap::Busy { retry_after: rng.u32(1..20) }),
+        25 => Action::Lay(Trap::Busy { retry_after: 0 }),
+        26 => Action::Lay(Trap::Internal),
+        27 => Action::Lay(Trap::Late(rng.u64(1..2_000))),
+        28..30 => Action::Lay(Trap::BreakAfter(rng.usize(0..20))),
+        30..32 => Action::Lay(Trap::Duplicate(rng.usize(1..6))),
+        32..34 => Action::Lay(Trap::Stale(rng.u64(1..20))),
+        34..36 => Action::Lay(Trap::CompactAfterList),
+        36..39 => Action::Begin(condition),
+        _ => Action::End(condition),
+    };
+    step(action, rng)
+}
+
+/// Informers, handlers, indexes and those who wait come and go.
+fn company(rng: &mut fastrand::Rng) -> Step {
+    let endings = [Ending::Drain, Ending::Drop, Ending::Abandon];
+    let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace];
+    let action = match rng.u8(0..32) {
+        0..2 => Action::NewInformer,
+        2..6 => Action::Start,
+        6 => Action::EndInformer(rng.choice(endings).unwrap_or(Ending::Drop)),
+        7..13 => Action::AddHandler(temper(rng)),
+        13..18 => Action::RemoveHandler,
+        18..21 => Action::AddIndex(rng.choice(kinds).unwrap_or(IndexKind::Label)),
+        21..27 => Action::AwaitWrite(Duration::from_millis(rng.u64(1..20_000))),
+        _ => Action::AwaitCondition(Duration::from_millis(rng.u64(1..20_000))),
+    };
+    step(action, rng)
+}
+
+fn temper(rng: &mut fastrand::Rng) -> Temper {
+    match rng.u8(0..8) {
+        0 | 1 => Temper::Plain,
+        2 => Temper::Panicking,
+        3 => Temper::Filtering { color: rng.u64(0..3) },
+        4 => Temper::Feeding,
+        5 => Temper::Slow { pause: 0 },
+        6 => Temper::Slow { pause: rng.u64(1..100) },
+        _ => Temper::Slow { pause: rng.u64(100..20_000) },
+    }
+}

@@ -1,0 +1,45 @@
+//! Making a failure smaller: a schedule that still fails, with as few steps as can be found quickly.
+
+use crate::{
+    schedule::Schedule,
+    world::{Failure, run_schedule},
+};
+
+/// Runs that shrinking may take.
+const TRIES: usize = 400;
+
+/// A schedule that fails, cut down.
+#[derive(Debug, Clone)]
+pub struct Shrunk {
+    /// The steps that are left, in order.
+    pub steps: Vec<String>,
+    /// What is wrong with them.
+    pub failure: Failure,
+}
+
+/// Cuts down the schedule of a seed that fails; `None` if it does not fail.
+pub fn shrink(seed: u64) -> Option<Shrunk> {
+    let mut schedule = Schedule::generate(seed);
+    let mut failure = run_schedule(&schedule, None).failure?;
+    schedule.steps.truncate(failure.steps);
+    let (mut size, mut tries) = (schedule.steps.len() / 2, 0);
+    while size > 0 && tries < TRIES {
+        let mut at = 0;
+        while at < schedule.steps.len() && tries < TRIES {
+            tries += 1;
+            let mut shorter = schedule.clone();
+            shorter.steps.drain(at..(at + size).min(shorter.steps.len()));
+            match run_schedule(&shorter, None).failure {
+                Some(still) => {
+                    shorter.steps.truncate(still.steps);
+                    (schedule, failure) = (shorter, still);
+                }
+                None => at += size,
+            }
+        }
+        size /= 2;
+    }
+    let steps =
+        schedule.steps.iter().map(|step| format!("{:?}, then {:?}", step.action, step.pause)).collect();
+    Some(Shrunk { steps, failure })
+}

@@ -1,0 +1,228 @@
+//! A watch as the server sees it.
+
+use super::{ClientId, Condition, Server, broken, refusal, watched};
+use crate::{history::Written, log::Log, totals::Fault};
+use kube_informer::{Bookmark, ListWatchError, Object, Status, Unreadable, WatchEvent};
+use serde_json::Value;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// Something that befalls an open watch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Blow {
+    Cut,
+    Break,
+    Stall,
+    Expire,
+    Error,
+    /// The next change arrives garbled, with or without its version.
+    Garble {
+        version: bool,
+    },
+    /// Every event takes this long.
+    Slow(u64),
+    /// Everything there is has been sent: the server says so.
+    Bookmark,
+}
+
+/// A watch.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    client: ClientId,
+    pub(super) namespace: Option<String>,
+    epoch: u32,
+    /// Changes up to here have been sent.
+    pub(super) cursor: u64,
+    /// The state it begins with, as far as it has not been sent.
+    pub(super) initial: VecDeque<Arc<Written>>,
+    /// The version that the end of the initial state announces, until it is announced.
+    pub(super) complete: Option<u64>,
+    /// It never is.
+    pub(super) endless: bool,
+    bookmarks: bool,
+    pub(super) deadline: Option<Instant>,
+    pub(super) break_after: Option<usize>,
+    fate: Option<Fate>,
+    stalled: bool,
+    garble: Option<bool>,
+    pub(super) slow: Option<Duration>,
+    bookmark_due: bool,
+}
+
+#[derive(Debug)]
+enum Fate {
+    End,
+    Break,
+    Error(Box<Status>),
+}
+
+/// What a connection does next.
+pub(super) enum Next {
+    Event(Box<WatchEvent>),
+    Fail(ListWatchError),
+    End,
+    /// Nothing until something changes.
+    Wait,
+    /// Nothing ever.
+    Never,
+}
+
+impl Connection {
+    pub(super) fn new(client: ClientId, epoch: u32, bookmarks: bool, deadline: Option<Instant>) -> Self {
+        Self { client, epoch, bookmarks, deadline, ..Self::default() }
+    }
+
+    /// Whether it shows changes to a client, as far as anybody can tell.
+    pub(super) fn is_live(&self, client: ClientId) -> bool {
+        self.client == client && !self.stalled && self.fate.is_none() && self.complete.is_none()
+    }
+
+    pub(super) fn strike(&mut self, blow: Blow, log: &Log) {
+        let error = |code, reason| Some(Fate::Error(Box::new(Status::failure(code, reason, "simulated"))));
+        let fault = match blow {
+            Blow::Cut => {
+                self.fate = Some(Fate::End);
+                Fault::Cut
+            }
+            Blow::Break => {
+                self.fate = Some(Fate::Break);
+                Fault::Broken
+            }
+            Blow::Stall => {
+                self.stalled = true;
+                Fault::Stalled
+            }
+            Blow::Expire => {
+                self.fate = error(410, "Expired");
+                Fault::ExpiredInStream
+            }
+            Blow::Error => {
+                self.fate = error(500, "InternalError");
+                Fault::ErrorInStream
+            }
+            Blow::Slow(millis) => {
+                self.slow = Some(Duration::from_millis(millis));
+                Fault::SlowReader
+            }
+            Blow::Garble { version } => {
+                // Counted when it strikes.
+                self.garble = Some(version);
+                return;
+            }
+            Blow::Bookmark => {
+                self.bookmark_due = true;
+                return;
+            }
+        };
+        log.strike(fault);
+    }
+}
+
+impl Server {
+    /// What a connection does next.
+    pub(super) fn next(&mut self, id: u64) -> Next {
+        let (epoch, floor, current) = (self.history.epoch(), self.history.floor, self.history.version);
+        let eager = self.has(Condition::EagerBookmarks);
+        let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
+        if connection.stalled {
+            return Next::Never;
+        }
+        if connection.epoch != epoch || connection.break_after == Some(0) {
+            self.log.strike(Fault::Broken);
+            return Next::Fail(broken());
+        }
+        match connection.fate.take() {
+            Some(Fate::End) => return Next::End,
+            Some(Fate::Break) => return Next::Fail(broken()),
+            Some(Fate::Error(status)) => return self.last_word(id, *status),
+            None => {}
+        }
+        connection.break_after = connection.break_after.map(|left| left - 1);
+        if let Some(write) = connection.initial.pop_front() {
+            return event(watched(&self.origin, &write), WatchEvent::Added);
+        }
+        let client = connection.client;
+        if let Some(version) = connection.complete.take_if(|_| !connection.endless) {
+            self.told(client, epoch, version);
+            return bookmark(version, true);
+        }
+        let next = self.history.next_change(connection.cursor, connection.namespace.as_deref());
+        if let Some(write) = next.cloned() {
+            if write.version <= floor {
+                self.log.strike(Fault::ExpiredInStream);
+                return self.last_word(id, Status::failure(410, "Expired", "the watch is too slow"));
+            }
+            return self.send(id, &write);
+        }
+        let caught_up = connection.complete.is_none() && connection.bookmarks;
+        if caught_up && (connection.bookmark_due || eager && connection.cursor < current) {
+            connection.bookmark_due = false;
+            connection.cursor = current;
+            self.told(client, epoch, current);
+            return bookmark(current, false);
+        }
+        if connection.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Next::End;
+        }
+        Next::Wait
+    }
+
+    fn send(&mut self, id: u64, write: &Written) -> Next {
+        let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
+        let added = self
+            .history
+            .at(connection.epoch, write.version - 1)
+            .is_some_and(|before| !before.contains_key(&write.key));
+        connection.cursor = write.version;
+        let client = connection.client;
+        if let Some(with_version) = connection.garble.take_if(|_| connection.complete.is_none()) {
+            self.log.strike(Fault::Unreadable);
+            let resource_version = with_version.then(|| write.version.into());
+            let garbage = Unreadable::new("garbled").at(resource_version);
+            return Next::Event(Box::new(WatchEvent::Unreadable(garbage)));
+        }
+        if connection.complete.is_none() {
+            let epoch = connection.epoch;
+            self.told(client, epoch, write.version);
+        }
+        self.log.note(format_args!("client {client} gets n={}", write.n));
+        let variant = match (write.gone, added) {
+            (true, _) => WatchEvent::Deleted,
+            (false, true) => WatchEvent::Added,
+            (false, false) => WatchEvent::Modified,
+        };
+        event(watched(&self.origin, write), variant)
+    }
+
+    /// The server gives up a watch and says why.
+    fn last_word(&mut self, id: u64, status: Status) -> Next {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.fate = Some(Fate::End);
+        }
+        Next::Event(Box::new(WatchEvent::Error(status)))
+    }
+
+    /// A watch whose past is forgotten: refused, or opened to say so.
+    pub(super) fn expired(&mut self, connection: &mut Connection) -> Result<(), ListWatchError> {
+        if self.has(Condition::ExpiredOverHttp) {
+            self.log.strike(Fault::ExpiredAtOpen);
+            return Err(refusal(410, "Expired", 0));
+        }
+        self.log.strike(Fault::ExpiredInStream);
+        connection.fate =
+            Some(Fate::Error(Box::new(Status::failure(410, "Expired", "too old resource version"))));
+        Ok(())
+    }
+}
+
+fn event(
+    object: Result<Object<Value>, Unreadable>,
+    variant: impl FnOnce(Object<Value>) -> WatchEvent,
+) -> Next {
+    Next::Event(Box::new(object.map_or_else(WatchEvent::Unreadable, variant)))
+}
+
+fn bookmark(version: u64, initial_events_end: bool) -> Next {
+    let bookmark = Bookmark { resource_version: version.into(), initial_events_end };
+    Next::Event(Box::new(WatchEvent::Bookmark(bookmark)))
+}

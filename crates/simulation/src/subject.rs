@@ -1,0 +1,235 @@
+//! An informer under test, with its handlers, indexes and those who wait for it.
+
+mod cache;
+mod index;
+mod settings;
+mod waiting;
+
+pub(crate) use index::IndexKind;
+pub(crate) use settings::NAMESPACES;
+pub(crate) use settings::Settings;
+
+use crate::{
+    handlers::{Handler, Surroundings, Temper, accept},
+    log::Log,
+    source::{ClientId, Source},
+    tape::Tape,
+    totals::Fault,
+    work::Work,
+};
+use cache::CacheCheck;
+use index::Indexed;
+use kube_informer::{InformerBuilder, InformerStatus, SharedInformer, Stop};
+use serde_json::Value;
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// Nothing that ends an informer or a handler may take longer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A slow reader may take this long to read what is left.
+const READING: Duration = Duration::from_secs(100_000);
+
+/// An informer under test.
+pub(crate) struct Subject {
+    name: String,
+    settings: Settings,
+    informer: SharedInformer<Value>,
+    clients: Vec<ClientId>,
+    pub(crate) handlers: Vec<Handler>,
+    handlers_made: usize,
+    indexes: Vec<Indexed>,
+    cache: Arc<CacheCheck>,
+    /// Looks at the cache after each change of it.
+    observer: Option<JoinHandle<()>>,
+    waits: JoinSet<()>,
+    /// What there was to look at when it was looked at last.
+    checked: Option<(u64, u64, usize, usize)>,
+    source: Arc<Source>,
+    log: Arc<Log>,
+}
+
+impl Subject {
+    pub(crate) fn new(name: String, settings: Settings, source: &Arc<Source>, log: &Arc<Log>) -> Self {
+        log.note(format_args!("{name} is made with {settings:?}"));
+        let mut clients = Vec::new();
+        let builder = InformerBuilder::new(Arc::clone(source.origin())).name(&name);
+        let informer = settings.apply(builder, log).build(|namespace| {
+            let (id, client) = source.client(namespace);
+            clients.push(id);
+            client
+        });
+        let cache = CacheCheck::new(name.clone(), informer.lister(), &settings, Arc::clone(source));
+        Self {
+            name,
+            settings,
+            informer,
+            clients,
+            handlers: Vec::new(),
+            handlers_made: 0,
+            indexes: Vec::new(),
+            cache: Arc::new(cache),
+            observer: None,
+            waits: JoinSet::new(),
+            checked: None,
+            source: Arc::clone(source),
+            log: Arc::clone(log),
+        }
+    }
+
+    pub(crate) fn start(&mut self) {
+        if self.observer.is_some() {
+            return;
+        }
+        self.log.note(format_args!("{} starts", self.name));
+        self.informer.start();
+        self.observer = Some(tokio::spawn(cache::observe(self.informer.clone(), Arc::clone(&self.cache))));
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    /// Whether nobody is watching for one of its namespaces.
+    pub(crate) fn is_blind(&self) -> bool {
+        let server = self.source.lock();
+        self.is_started() && self.clients.iter().any(|&client| !server.is_watched(client))
+    }
+
+    pub(crate) fn add_handler(&mut self, temper: Temper, seed: u64, work: &Work) {
+        self.handlers_made += 1;
+        let name = format!("{}.{}", self.name, self.handlers_made);
+        self.log.note(format_args!("{name} joins, {temper:?}"));
+        let resync = self.settings.handler_resync(seed);
+        let may_repeat = !self.settings.resync.is_zero();
+        let (source, lister) = (Arc::clone(&self.source), self.informer.lister());
+        let tape = Tape::new(name, source, lister, accept(temper), may_repeat);
+        let around = Surroundings { informer: &self.informer, work, log: &self.log, seed, resync };
+        self.handlers.push(Handler::add(temper, tape, &around));
+    }
+
+    pub(crate) async fn remove_handler(&mut self, pick: u64) {
+        if self.handlers.is_empty() {
+            return;
+        }
+        let handler = self.handlers.swap_remove(pick as usize % self.handlers.len());
+        let name = handler.tape.name().to_owned();
+        self.log.note(format_args!("{name} leaves"));
+        self.log.strike(Fault::HandlerRemoved);
+        let removal = handler.remove(&self.log);
+        self.within(removal, &format!("the removal of {name}")).await;
+    }
+
+    pub(crate) fn add_index(&mut self, kind: IndexKind) {
+        if self.indexes.len() < 4 {
+            self.log.note(format_args!("{} gets an index, {kind:?}", self.name));
+            self.indexes.push(Indexed::add(kind, &self.informer));
+        }
+    }
+
+    /// Everything that must hold at any moment.
+    pub(crate) fn check(&mut self) {
+        let calls = self.handlers.iter().map(|handler| handler.tape.calls()).sum();
+        let now = (self.cache.looks(), calls, self.handlers.len(), self.indexes.len());
+        if self.informer.is_synced() && self.checked.replace(now) == Some(now) {
+            return;
+        }
+        self.cache.check();
+        let snapshot = self.informer.lister().snapshot();
+        for index in &self.indexes {
+            let checked =
+                index.check(&self.informer, &snapshot, self.settings.transform, &self.source.lock().history);
+            self.must(checked);
+        }
+        for handler in self.handlers.iter().filter(|handler| self.is_started() && handler.is_idle()) {
+            self.must(handler.tape.compare(&snapshot));
+        }
+    }
+
+    /// Everything that must hold once nothing happens any more and nothing is in the way.
+    pub(crate) fn check_rest(&self) -> Result<(), String> {
+        let status = self.informer.status();
+        if !status.is_live() {
+            return Err(format!("{} is {status}", self.name));
+        }
+        self.cache.check_current()?;
+        let snapshot = self.informer.lister().snapshot();
+        for handler in &self.handlers {
+            handler.tape.compare(&snapshot)?;
+            if !handler.is_synced() {
+                return Err(format!("{} is not synced", handler.tape.name()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Statuses say no more than is true.
+    pub(crate) fn check_status(&self) {
+        if matches!(self.informer.status(), InformerStatus::Stopped) {
+            self.log.fail(format_args!("{} says it has stopped", self.name));
+        }
+    }
+
+    /// Ends the informer; then nothing may be told any more, and after a drain everything must have been.
+    pub(crate) async fn stop(mut self, how: Ending) {
+        self.log.note(format_args!("{} ends, {how:?}", self.name));
+        self.waits.shutdown().await;
+        let started = self.is_started();
+        for &client in &self.clients {
+            self.source.lock().forget(client);
+        }
+        if let Some(observer) = self.observer.take() {
+            observer.abort();
+            let _ = observer.await;
+        }
+        let (informer, handlers) = (self.informer.clone(), std::mem::take(&mut self.handlers));
+        let lister = informer.lister();
+        match how {
+            Ending::Drain => self.within(informer.stop(Stop::Drain), "draining").await,
+            Ending::Drop => self.within(informer.stop(Stop::Drop), "stopping").await,
+            Ending::Abandon => {}
+        }
+        let (log, name) = (Arc::clone(&self.log), self.name.clone());
+        drop((self, informer));
+        let mut ended = Vec::new();
+        for handler in handlers {
+            let tape = handler.stopped(&log);
+            match tokio::time::timeout(READING, tape).await {
+                Ok(tape) => ended.push(tape),
+                Err(_) => log.fail(format_args!("a handler of {name} outlives it")),
+            }
+        }
+        if how == Ending::Drain && started {
+            let snapshot = lister.snapshot();
+            for tape in &ended {
+                if let Err(why) = tape.compare(&snapshot) {
+                    log.fail(format_args!("after a drain: {why}"));
+                }
+            }
+        }
+        for tape in ended {
+            tape.end();
+        }
+    }
+
+    fn must(&self, checked: Result<(), String>) {
+        if let Err(why) = checked {
+            self.log.fail(format_args!("{}: {why}", self.name));
+        }
+    }
+
+    async fn within(&self, future: impl Future<Output = ()>, what: &str) {
+        if tokio::time::timeout(PATIENCE, future).await.is_err() {
+            self.log.fail(format_args!("{}: {what} never ends", self.name));
+        }
+    }
+}
+
+/// How an informer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Drain,
+    Drop,
+    /// Its last handle is dropped.
+    Abandon,
+}

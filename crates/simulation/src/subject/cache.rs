@@ -1,0 +1,181 @@
+//! Whether a cache is a state that the collection really had.
+
+use super::settings::{Settings, TransformKind};
+use crate::{
+    history::{Collection, History, Written, is_in, shows},
+    source::{Source, watched},
+    tape::show,
+};
+use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// Compares a cache with the model.
+///
+/// 1. Each partition is the collection at the version it shows: all of it, nothing else.
+/// 2. That version never goes back, unless the collection itself did.
+/// 3. Before its first list a partition is empty.
+pub(crate) struct CacheCheck {
+    name: String,
+    lister: Lister<Value>,
+    transform: TransformKind,
+    partitions: Vec<Option<&'static str>>,
+    source: Arc<Source>,
+    /// Where each partition was when it was looked at last: an epoch and a version.
+    last: Mutex<Vec<Option<(u32, u64)>>>,
+    /// How often it was seen to change.
+    looks: AtomicU64,
+}
+
+/// Looks at the cache after each change of it, for ever.
+pub(super) async fn observe(informer: SharedInformer<Value>, cache: Arc<CacheCheck>) {
+    let nothing = ObjectKey::namespaced("a", "nothing");
+    let forever = Duration::from_secs(1 << 30);
+    let look = informer.wait_until(&nothing, forever, |_| {
+        cache.looks.fetch_add(1, Ordering::Relaxed);
+        cache.check();
+        false
+    });
+    let _ = look.await;
+}
+
+impl CacheCheck {
+    pub(super) fn new(name: String, lister: Lister<Value>, settings: &Settings, source: Arc<Source>) -> Self {
+        let partitions = settings.partitions();
+        let last = Mutex::new(vec![None; partitions.len()]);
+        Self {
+            name,
+            lister,
+            transform: settings.transform,
+            partitions,
+            source,
+            last,
+            looks: AtomicU64::new(0),
+        }
+    }
+
+    /// How often the cache was seen to change.
+    pub(super) fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn check(&self) {
+        let snapshot = self.lister.snapshot();
+        let server = self.source.lock();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.source.log.count(|totals| totals.checks += 1);
+        for (partition, last) in self.partitions.iter().zip(&mut *last) {
+            if let Err(why) = self.check_partition(*partition, last, &snapshot, &server.history) {
+                self.source.log.fail(format_args!("{}: {why}", self.name));
+            }
+        }
+    }
+
+    /// The epoch that the part of the cache with this key showed last.
+    pub(super) fn epoch(&self, key: &ObjectKey) -> u32 {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.partitions.iter().zip(&*last).filter(|(partition, _)| is_in(key, **partition));
+        shown.find_map(|(_, last)| *last).map_or(0, |(epoch, _)| epoch)
+    }
+
+    fn check_partition(
+        &self,
+        partition: Option<&'static str>,
+        last: &mut Option<(u32, u64)>,
+        snapshot: &CacheSnapshot<Value>,
+        history: &History,
+    ) -> Result<(), String> {
+        let cached: Vec<Object<Value>> =
+            snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
+        let version = match partition {
+            None => snapshot.resource_version(),
+            Some(namespace) => snapshot.namespace_version(namespace),
+        };
+        let Some(version) = version.and_then(|version| version.number()) else {
+            return if cached.is_empty() { Ok(()) } else { Err("objects before the first list".into()) };
+        };
+        let before = last.unwrap_or((0, 0));
+        let epochs = (before.0..=history.epoch()).filter(|&epoch| (epoch, version) >= before);
+        let states = epochs.filter_map(|epoch| Some((epoch, history.at(epoch, version)?)));
+        let mut difference = None;
+        for (epoch, state) in states {
+            match differs(&cached, state, partition, history) {
+                None => {
+                    *last = Some((epoch, version));
+                    return Ok(());
+                }
+                different => difference = different,
+            }
+        }
+        Err(match difference {
+            Some(difference) => format!("{partition:?} is not what it was @{version}: {difference}"),
+            None => format!("{partition:?} went back to @{version} from {before:?}"),
+        })
+    }
+
+    /// The cache is the collection as it is now, content included.
+    pub(super) fn check_current(&self) -> Result<(), String> {
+        let snapshot = self.lister.snapshot();
+        let server = self.source.lock();
+        let history = &server.history;
+        for &partition in &self.partitions {
+            let cached: Vec<Object<Value>> =
+                snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
+            if let Some(difference) = differs(&cached, history.current(), partition, history) {
+                return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
+            }
+            for object in &cached {
+                self.check_content(object, history)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_content(&self, object: &Object<Value>, history: &History) -> Result<(), String> {
+        let write = history.find(object).ok_or("a state that never was")?;
+        if self.transform.loses(write.n) {
+            return Ok(());
+        }
+        let sent = watched(self.source.origin(), write).map_err(|error| error.to_string())?;
+        if self.transform == TransformKind::None {
+            let same = object.is_same_content(&sent);
+            return same.then_some(()).ok_or_else(|| format!("{} has other bytes than were sent", write.key));
+        }
+        let mut expected: Value = sent.view().map_err(|error| error.to_string())?;
+        self.transform.change(&mut expected);
+        let content: Value = object.view().map_err(|error| error.to_string())?;
+        (content == expected)
+            .then_some(())
+            .ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
+    }
+}
+
+/// How a cache differs from a state, if it does.
+fn differs(
+    cached: &[Object<Value>],
+    state: &Collection,
+    partition: Option<&str>,
+    history: &History,
+) -> Option<String> {
+    let expected: Vec<&Arc<Written>> = state.values().filter(|write| is_in(&write.key, partition)).collect();
+    // Versions repeat only in another epoch.
+    let unique = history.epoch() == 0;
+    let same = |(object, write): (&Object<Value>, &&Arc<Written>)| {
+        shows(object, write) && (unique || history.find(object).is_some_and(|found| found.n == write.n))
+    };
+    if cached.len() == expected.len() && cached.iter().zip(&expected).all(same) {
+        return None;
+    }
+    let n = |object: &Object<Value>| history.find(object).map_or(0, |write| write.n);
+    let is: BTreeMap<String, u64> =
+        cached.iter().map(|object| (object.key().to_string(), n(object))).collect();
+    let was: BTreeMap<String, u64> = expected.iter().map(|write| (write.key.to_string(), write.n)).collect();
+    Some(format!("it is {} and was {}", show(&is), show(&was)))
+}

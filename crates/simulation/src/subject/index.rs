@@ -1,0 +1,101 @@
+//! Indexes, compared with a recomputation.
+
+use super::settings::TransformKind;
+use crate::history::{History, Written, color_name};
+use kube_informer::{CacheSnapshot, Index, SharedInformer};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What an index is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexKind {
+    Label,
+    /// Several values for each object, read from its content.
+    View,
+    Field,
+    Namespace,
+}
+
+/// An index of an informer.
+pub(crate) struct Indexed {
+    kind: IndexKind,
+    index: Index<String>,
+}
+
+/// What the view reads: not every object has it.
+#[derive(Deserialize)]
+struct Content {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    n: u64,
+    color: String,
+}
+
+impl Indexed {
+    pub(super) fn add(kind: IndexKind, informer: &SharedInformer<Value>) -> Self {
+        let index = match kind {
+            IndexKind::Label => informer.index_label("color"),
+            IndexKind::Field => informer.index_field("data.color"),
+            IndexKind::Namespace => informer.index(|object| object.namespace().map(str::to_owned)),
+            IndexKind::View => informer.index_view(|content: &Content| {
+                let Data { n, color } = &content.data;
+                [color.clone(), format!("n{}", n % 3)]
+            }),
+        };
+        Self { kind, index: index.expect("the informer runs and drops none of these fields") }
+    }
+
+    /// The values a state has in this index; `None` if it cannot be read.
+    fn values(&self, write: &Written, transform: TransformKind) -> Option<Vec<String>> {
+        let lost = transform.loses(write.n);
+        match self.kind {
+            IndexKind::Label if write.odd => Some(Vec::new()),
+            IndexKind::Label => Some(vec![color_name(write.color)]),
+            IndexKind::Namespace => Some(write.key.namespace().map(str::to_owned).into_iter().collect()),
+            IndexKind::Field if lost => Some(Vec::new()),
+            IndexKind::Field if write.odd => Some(vec![write.color.to_string()]),
+            IndexKind::Field => Some(vec![color_name(write.color)]),
+            IndexKind::View if lost || write.odd => None,
+            IndexKind::View => Some(vec![color_name(write.color), format!("n{}", write.n % 3)]),
+        }
+    }
+
+    pub(super) fn check(
+        &self,
+        informer: &SharedInformer<Value>,
+        snapshot: &CacheSnapshot<Value>,
+        transform: TransformKind,
+        history: &History,
+    ) -> Result<(), String> {
+        let mut expected: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        let mut unreadable = 0;
+        for object in snapshot.iter() {
+            let write = history.find(&object).ok_or("a state that never was")?;
+            match self.values(write, transform) {
+                Some(values) => {
+                    values.into_iter().for_each(|value| expected.entry(value).or_default().push(write.n))
+                }
+                None => unreadable += 1,
+            }
+        }
+        let numbers = |value: &String| -> Vec<u64> {
+            let found = snapshot.by(&self.index, value);
+            found.iter().filter_map(|object| Some(history.find(object)?.n)).collect()
+        };
+        let values = snapshot.values(&self.index);
+        let actual: BTreeMap<String, Vec<u64>> =
+            values.iter().map(|value| (value.clone(), numbers(value))).collect();
+        if actual != expected {
+            return Err(format!("index {:?} is {actual:?}, not {expected:?}", self.kind));
+        }
+        let counted = informer.unreadable_in(&self.index);
+        if counted != unreadable {
+            return Err(format!("index {:?} leaves out {counted} objects, not {unreadable}", self.kind));
+        }
+        Ok(())
+    }
+}

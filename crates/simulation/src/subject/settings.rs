@@ -1,0 +1,142 @@
+//! How informers differ.
+
+use crate::{log::Log, totals::Fault};
+use kube_informer::{InformerBuilder, Scope, Transform};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, panic::resume_unwind, sync::Arc, time::Duration};
+
+/// The namespaces of a world; one sorts before another that is its prefix.
+pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "b", "c"];
+
+/// Settings of one informer.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// `None` is all namespaces.
+    pub(crate) namespaces: Option<BTreeSet<&'static str>>,
+    pub(crate) transform: TransformKind,
+    pub(crate) resync: Duration,
+    streaming: bool,
+    page_size: Option<u32>,
+    queue_bound: usize,
+    handler_bound: usize,
+    quick: bool,
+    seed: u64,
+}
+
+/// What is done to objects on their way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransformKind {
+    None,
+    DropManagedFields,
+    Function,
+    /// Panics on some objects, which are kept without their content.
+    Panicking,
+}
+
+/// Objects on which the panicking transform panics.
+pub(crate) fn is_too_much(n: u64) -> bool {
+    n.is_multiple_of(11)
+}
+
+impl Settings {
+    pub(crate) fn random(rng: &mut fastrand::Rng) -> Self {
+        let several = || -> BTreeSet<&'static str> { NAMESPACES.into_iter().collect() };
+        let namespaces = match rng.u8(0..4) {
+            0 | 1 => None,
+            2 => rng.choice(NAMESPACES).map(|one| BTreeSet::from([one])),
+            _ => {
+                let mut some = several();
+                if let Some(left_out) = rng.choice(NAMESPACES) {
+                    some.remove(left_out);
+                }
+                Some(some)
+            }
+        };
+        let transforms = [
+            TransformKind::None,
+            TransformKind::None,
+            TransformKind::DropManagedFields,
+            TransformKind::Function,
+            TransformKind::Panicking,
+        ];
+        Self {
+            namespaces,
+            transform: rng.choice(transforms).unwrap_or(TransformKind::None),
+            resync: Duration::from_secs(rng.choice([0, 0, 10, 60, 300]).unwrap_or(0)),
+            streaming: rng.bool(),
+            page_size: rng.choice([None, Some(1), Some(2), Some(5), Some(50)]).flatten(),
+            queue_bound: rng.choice([1, 2, 4, 4096]).unwrap_or(1),
+            handler_bound: rng.choice([1, 2, 4, 1024]).unwrap_or(1),
+            quick: rng.bool(),
+            seed: rng.u64(..),
+        }
+    }
+
+    /// The parts that are listed and watched on their own.
+    pub(crate) fn partitions(&self) -> Vec<Option<&'static str>> {
+        match &self.namespaces {
+            None => vec![None],
+            Some(names) => names.iter().map(|&name| Some(name)).collect(),
+        }
+    }
+
+    pub(crate) fn handler_resync(&self, seed: u64) -> Option<Duration> {
+        [None, None, Some(Duration::ZERO), Some(Duration::from_secs(15))][seed as usize % 4]
+    }
+
+    pub(crate) fn apply(&self, mut builder: InformerBuilder, log: &Arc<Log>) -> InformerBuilder {
+        builder = builder
+            .resync(self.resync)
+            .streaming_list(self.streaming)
+            .queue_bound(self.queue_bound)
+            .handler_bound(self.handler_bound)
+            .transform(self.transform.make(log))
+            .seed(self.seed);
+        if let Some(names) = &self.namespaces {
+            builder = builder.scope(Scope::namespaces(names.iter().copied()));
+        }
+        if let Some(size) = self.page_size {
+            builder = builder.page_size(size);
+        }
+        if self.quick {
+            builder = builder.backoff(Duration::from_millis(20), Duration::from_secs(1));
+        }
+        builder
+    }
+}
+
+impl TransformKind {
+    fn make(self, log: &Arc<Log>) -> Transform {
+        let log = Arc::clone(log);
+        match self {
+            Self::None => Transform::new(),
+            Self::DropManagedFields => Transform::drop_managed_fields(),
+            Self::Function => Transform::new().function(|object| Self::Function.change(object)),
+            Self::Panicking => Transform::new().function(move |object| {
+                if object["data"]["n"].as_u64().is_some_and(is_too_much) {
+                    log.strike(Fault::TransformPanic);
+                    resume_unwind(Box::new("simulated"));
+                }
+            }),
+        }
+    }
+
+    /// What it makes of an object that it does not panic on.
+    pub(crate) fn change(self, object: &mut Value) {
+        match self {
+            Self::None | Self::Panicking => {}
+            Self::DropManagedFields => {
+                object["metadata"].as_object_mut().map(|fields| fields.remove("managedFields"));
+            }
+            Self::Function => {
+                object["data"]["bulk"] = Value::Null;
+                object["data"]["stamp"] = json!(object["data"]["n"].as_u64().unwrap_or(0) * 7);
+            }
+        }
+    }
+
+    /// Whether the content of a state is lost.
+    pub(crate) fn loses(self, n: u64) -> bool {
+        self == Self::Panicking && is_too_much(n)
+    }
+}

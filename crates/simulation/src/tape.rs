@@ -1,0 +1,250 @@
+//! What one handler was told, checked call by call.
+
+use crate::{
+    history::{History, Written},
+    source::Source,
+};
+use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// What one handler was told, and whether it may have been.
+///
+/// 1. Adds only for objects it does not have, updates and deletes only for those it has.
+/// 2. An update starts from the state it was told last, and stays with one uid.
+/// 3. For each object, what it is told never goes back, unless the collection itself did.
+/// 4. When it is told, the store already shows that state or a later one; and no longer the uid that is gone.
+/// 5. After its end it is told nothing.
+#[derive(Clone)]
+pub(crate) struct Tape {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: String,
+    source: Arc<Source>,
+    lister: Lister<Value>,
+    accept: Accept,
+    /// Whether the handler may be told of a state once more.
+    resync: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    told: BTreeMap<ObjectKey, Told>,
+    calls: u64,
+    ended: bool,
+}
+
+/// What was said last about an object.
+struct Told {
+    n: u64,
+    present: bool,
+    /// The epoch that is known since, at least.
+    epoch: u32,
+}
+
+/// Which objects a handler is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accept {
+    All,
+    /// Those with the label of this color.
+    Color(u64),
+}
+
+impl Accept {
+    pub(crate) fn write(self, write: &Written) -> bool {
+        match self {
+            Self::All => true,
+            Self::Color(color) => !write.odd && write.color == color,
+        }
+    }
+}
+
+impl Tape {
+    pub(crate) fn new(
+        name: String,
+        source: Arc<Source>,
+        lister: Lister<Value>,
+        accept: Accept,
+        resync: bool,
+    ) -> Self {
+        let state = Mutex::new(State::default());
+        Self { shared: Arc::new(Shared { name, source, lister, accept, resync, state }) }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// From now on nothing may be told.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+    }
+
+    /// How often it was told something.
+    pub(crate) fn calls(&self) -> u64 {
+        self.lock().calls
+    }
+
+    pub(crate) fn take(&self, event: &Event<Value>) {
+        match event {
+            Event::Added { object, .. } => self.added(object),
+            Event::Updated { old, new } => self.updated(old, new),
+            Event::Deleted(deleted) => self.deleted(deleted),
+        }
+    }
+
+    fn added(&self, object: &Object<Value>) {
+        self.judge("add", |history, state| {
+            let write = history.find(object).ok_or("a state that never was")?;
+            let before = state.told.get(object.key());
+            if before.is_some_and(|told| told.present) {
+                return Err("the handler has it already".into());
+            }
+            let floor = before.map_or(0, |told| told.epoch);
+            let epoch = follow(history, before, write, floor)?;
+            self.in_store(history, write)?;
+            state.told.insert(write.key.clone(), Told { n: write.n, present: true, epoch });
+            Ok(format!("{} n={}", write.key, write.n))
+        });
+    }
+
+    fn updated(&self, old: &Object<Value>, new: &Object<Value>) {
+        self.judge("update", |history, state| {
+            let from = history.find(old).ok_or("an old state that never was")?;
+            let to = history.find(new).ok_or("a new state that never was")?;
+            let told = state
+                .told
+                .get_mut(new.key())
+                .filter(|told| told.present)
+                .ok_or("the handler does not have it")?;
+            if told.n != from.n {
+                return Err(format!("{}: from n={}, but it was told n={}", to.key, from.n, told.n));
+            }
+            if from.uid != to.uid {
+                return Err(format!("{}: the uid changes from n={} to n={}", to.key, from.n, to.n));
+            }
+            if from.n == to.n && !self.shared.resync {
+                return Err(format!("{}: n={} once more without a resync", to.key, to.n));
+            }
+            told.epoch = follow(history, Some(told), to, told.epoch)?;
+            told.n = to.n;
+            self.in_store(history, to)?;
+            Ok(format!("{} n={}>{}", to.key, from.n, to.n))
+        });
+    }
+
+    fn deleted(&self, deleted: &Deleted<Value>) {
+        self.judge("delete", |history, state| {
+            let last = history.find(deleted.object()).ok_or("a last state that never was")?;
+            let told = state
+                .told
+                .get_mut(deleted.key())
+                .filter(|told| told.present)
+                .ok_or("the handler does not have it")?;
+            let known = history.write(told.n).ok_or("the model does not know it")?;
+            if known.uid != last.uid {
+                return Err(format!("{}: another uid than that of n={}", last.key, told.n));
+            }
+            if !deleted.is_final_state_unknown() && !last.gone && self.shared.accept == Accept::All {
+                return Err(format!("{}: n={} is not a deletion", last.key, last.n));
+            }
+            told.epoch = follow(history, Some(told), last, told.epoch)?;
+            (told.n, told.present) = (last.n, false);
+            self.out_of_store(history, last)?;
+            let unsure = if deleted.is_final_state_unknown() { "?" } else { "" };
+            Ok(format!("{} n={}{unsure}", last.key, last.n))
+        });
+    }
+
+    /// The store shows a state or a later one.
+    fn in_store(&self, history: &History, write: &Written) -> Result<(), String> {
+        let Some(object) = self.shared.lister.get(&write.key) else { return Ok(()) };
+        let stored = history.find(&object).ok_or("the store shows a state that never was")?;
+        let follows = history.may_follow(write.n, stored.n, 0).is_some();
+        follows
+            .then_some(())
+            .ok_or_else(|| format!("the store still shows n={} instead of n={}", stored.n, write.n))
+    }
+
+    /// The store no longer shows the uid that is gone. A restored collection may bring it back.
+    fn out_of_store(&self, history: &History, last: &Written) -> Result<(), String> {
+        let stored = self.shared.lister.get(&last.key);
+        let still = stored.is_some_and(|object| object.uid() == last.uid) && history.epoch() == 0;
+        (self.shared.accept != Accept::All || !still)
+            .then_some(())
+            .ok_or_else(|| "the store still has it".to_owned())
+    }
+
+    fn judge(&self, what: &str, check: impl FnOnce(&History, &mut State) -> Result<String, String>) {
+        let Shared { name, source, .. } = &*self.shared;
+        let server = source.lock();
+        let mut state = self.lock();
+        state.calls += 1;
+        source.log.count(|totals| totals.delivered += 1);
+        let verdict = if state.ended {
+            Err("it was told after its end".into())
+        } else {
+            check(&server.history, &mut state)
+        };
+        match verdict {
+            Ok(call) => source.log.note(format_args!("{name} {what} {call}")),
+            Err(why) => source.log.fail(format_args!("{name} {what}: {why}")),
+        }
+    }
+
+    /// What it was told adds up to what a cache shows.
+    pub(crate) fn compare(&self, cache: &CacheSnapshot<Value>) -> Result<(), String> {
+        let server = self.shared.source.lock();
+        let history = &server.history;
+        let writes = cache.iter().filter_map(|object| history.find(&object).cloned());
+        let expected: BTreeMap<ObjectKey, u64> = writes
+            .filter(|write| self.shared.accept.write(write))
+            .map(|write| (write.key.clone(), write.n))
+            .collect();
+        let state = self.lock();
+        let present = state.told.iter().filter(|(_, told)| told.present);
+        let told: BTreeMap<ObjectKey, u64> = present.map(|(key, told)| (key.clone(), told.n)).collect();
+        if told == expected {
+            return Ok(());
+        }
+        Err(format!("{} adds up to {} but the cache is {}", self.shared.name, show(&told), show(&expected)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The epoch that is known after `next`, if it may follow what was told before.
+fn follow(history: &History, before: Option<&Told>, next: &Written, floor: u32) -> Result<u32, String> {
+    let seen = before.map_or(next.n, |told| told.n);
+    let epoch = history.may_follow(seen, next.n, floor);
+    epoch.ok_or_else(|| format!("{}: n={} after n={seen}, epoch {floor}", next.key, next.n))
+}
+
+/// A few of them.
+pub(crate) fn show<K: Display, V: Display>(map: &BTreeMap<K, V>) -> String {
+    let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!("[{}]", pairs.join(" "))
+}
+
+impl EventHandler<Value> for Tape {
+    fn on_add(&mut self, object: &Object<Value>, _initial: bool) {
+        self.added(object);
+    }
+
+    fn on_update(&mut self, old: &Object<Value>, new: &Object<Value>) {
+        self.updated(old, new);
+    }
+
+    fn on_delete(&mut self, deleted: &Deleted<Value>) {
+        self.deleted(deleted);
+    }
+}

@@ -1,0 +1,203 @@
+//! Keeping the content of many objects of one kind in little room.
+
+mod dictionary;
+mod training;
+
+use bytes::Bytes;
+use dictionary::Dictionary;
+use std::{
+    cell::RefCell,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use training::{Training, Verdict};
+use zstd::bulk::{Compressor, Decompressor};
+
+/// How the content of cached objects is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Packing {
+    /// Compressed with a dictionary trained on the objects themselves, where that pays.
+    #[default]
+    Packed,
+    /// As the server sent it.
+    Raw,
+}
+
+/// Speed over the last few percent: a cache is written far more often than it is full.
+const LEVEL: i32 = 3;
+/// Shorter content is not worth the frame around it.
+const SHORTEST: usize = 128;
+
+/// The content of an object, packed or not.
+#[derive(Clone)]
+pub(crate) enum Content {
+    Raw(Bytes),
+    Packed(Packed),
+}
+
+#[derive(Clone)]
+pub(crate) struct Packed {
+    bytes: Box<[u8]>,
+    /// Bytes when unpacked.
+    raw_len: u32,
+    /// What it was packed with; none for plain compression.
+    dictionary: Option<Arc<Dictionary>>,
+}
+
+impl Content {
+    /// The JSON. `None` only if memory was damaged.
+    pub(crate) fn read(&self) -> Option<Bytes> {
+        match self {
+            Self::Raw(bytes) => Some(bytes.clone()),
+            Self::Packed(packed) => packed.read().map(Bytes::from),
+        }
+    }
+
+    pub(crate) fn raw_len(&self) -> usize {
+        match self {
+            Self::Raw(bytes) => bytes.len(),
+            Self::Packed(packed) => packed.raw_len as usize,
+        }
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_len(&self) -> usize {
+        match self {
+            Self::Raw(bytes) => bytes.len(),
+            Self::Packed(packed) => packed.bytes.len(),
+        }
+    }
+}
+
+impl Packed {
+    fn read(&self) -> Option<Vec<u8>> {
+        thread_local! {
+            static PLAIN: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+        }
+        let len = self.raw_len as usize;
+        match &self.dictionary {
+            Some(dictionary) => dictionary.unpack(&self.bytes, len),
+            None => PLAIN.with_borrow_mut(|plain| {
+                if plain.is_none() {
+                    *plain = Decompressor::new().ok();
+                }
+                plain.as_mut()?.decompress(&self.bytes, len).ok()
+            }),
+        }
+    }
+}
+
+/// Packs the content of objects of one kind, and learns from them how to do it well.
+///
+/// 1. The first objects are packed one by one, and a dictionary is trained on them; those after it are packed
+///    with that. When the ratio gets worse for long, a new one is trained. Objects keep the dictionary they
+///    were packed with; one that nobody needs any more is gone.
+/// 2. What does not get smaller by a tenth is kept as it is.
+/// 3. Secrets never become part of a dictionary.
+pub struct Packer {
+    packing: Packing,
+    /// Held while one object is packed. There is one packer for each informer, and one reflector in most.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    plain: Option<Compressor<'static>>,
+    trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
+    training: Training,
+    stats: PackStats,
+}
+
+/// What a [`Packer`] has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PackStats {
+    /// Objects that passed.
+    pub objects: u64,
+    /// Bytes that came in.
+    pub raw_bytes: u64,
+    /// Bytes that went out.
+    pub packed_bytes: u64,
+    /// Dictionaries trained.
+    pub dictionaries: u64,
+    /// Bytes of the dictionary in use.
+    pub dictionary_bytes: u64,
+}
+
+impl Packer {
+    /// A packer that has learned nothing yet.
+    pub fn new(packing: Packing) -> Self {
+        Self { packing, state: Mutex::default() }
+    }
+
+    /// What has been done so far.
+    pub fn stats(&self) -> PackStats {
+        self.lock().stats
+    }
+
+    /// The content as it is kept.
+    pub(crate) fn pack(&self, content: Content, secret: bool) -> Content {
+        let Content::Raw(raw) = content else { return content };
+        let mut state = self.lock();
+        let packed = match self.packing {
+            Packing::Packed if raw.len() >= SHORTEST => state.pack(&raw, secret),
+            _ => None,
+        };
+        state.stats.objects += 1;
+        state.stats.raw_bytes += raw.len() as u64;
+        let kept = match packed {
+            Some(packed) => Content::Packed(packed),
+            None => Content::Raw(Bytes::copy_from_slice(&raw)),
+        };
+        state.stats.packed_bytes += kept.heap_len() as u64;
+        kept
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// `None` if packing does not pay.
+    fn pack(&mut self, raw: &[u8], secret: bool) -> Option<Packed> {
+        let raw_len = u32::try_from(raw.len()).ok()?;
+        let dictionary = if secret { None } else { self.dictionary_for(raw) };
+        let bytes = match (&dictionary, &mut self.trained) {
+            (Some(_), Some((_, compressor))) => compressor.compress(raw).ok()?,
+            _ => self.plain()?.compress(raw).ok()?,
+        };
+        if !secret {
+            self.training.packed(raw.len(), bytes.len());
+        }
+        let pays = bytes.len() < raw.len() - raw.len() / 10;
+        pays.then(|| Packed { bytes: bytes.into(), raw_len, dictionary })
+    }
+
+    /// The dictionary to use for an object, which may be what completes the training of a new one.
+    fn dictionary_for(&mut self, raw: &[u8]) -> Option<Arc<Dictionary>> {
+        if let Verdict::Train(samples) = self.training.offer(raw)
+            && let Some((dictionary, compressor)) = Dictionary::train(&samples, LEVEL)
+        {
+            self.stats.dictionaries += 1;
+            self.stats.dictionary_bytes = dictionary.len() as u64;
+            self.trained = Some((Arc::new(dictionary), compressor));
+        }
+        self.trained.as_ref().map(|(dictionary, _)| Arc::clone(dictionary))
+    }
+
+    fn plain(&mut self) -> Option<&mut Compressor<'static>> {
+        if self.plain.is_none() {
+            self.plain = Compressor::new(LEVEL).ok();
+        }
+        self.plain.as_mut()
+    }
+}
+
+impl fmt::Debug for Packer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packer({:?}, {:?})", self.packing, self.stats())
+    }
+}
+
+#[cfg(test)]
+mod tests;
