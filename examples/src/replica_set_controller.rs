@@ -6,11 +6,7 @@
 //! 2. Events only say *which* set needs a look; what to do is decided from the cache, so that it makes no difference how
 //!    many events there were or whether some were missed.
 //! 3. It never makes a pod too many, although its cache is always a little behind and answers of the server can get lost
-<<<<<<< HEAD
-//!    (see `intents.rs`).
-=======
 //!    (see `replica_set_controller/intents.rs`).
->>>>>>> refs/heads/cli
 //! 4. Failures are retried with growing delays, by the queue. Conflicts of status writes are retried at once.
 //! 5. When asked to stop it finishes what it has begun.
 //!
