@@ -30,6 +30,9 @@ pub(crate) enum Command {
     /// Follow objects: sync, then one line for every change, with the fields that changed
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchOptions),
+    /// An embedded cluster that never rests, and the informer pipeline that follows it, live
+    #[command(after_help = DEMO_EXAMPLES)]
+    Demo(DemoOptions),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  kube-informer completions bash > ~/.local/share/bash-completion/completions/kube-informer"
@@ -117,6 +120,24 @@ pub(crate) struct WatchOptions {
     /// The context of the kubeconfig to use
     #[arg(long, value_name = "NAME", conflicts_with = "embedded")]
     pub(crate) context: Option<String>,
+}
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  kube-informer demo                    live, with keys to make trouble
+  kube-informer demo --plain --for 20s  lines, then a summary";
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoOptions {
+    /// Print lines instead of a live view; what happens when the output is not a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// End by itself after this time, such as 20s
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub(crate) length: Option<Duration>,
+    /// The seed of what happens
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 /// How events are shown.

@@ -37,6 +37,11 @@ impl Cluster {
         Ok(Self { config, embedded: None })
     }
 
+    /// The server, if it is an embedded one.
+    pub(crate) fn server(&self) -> Option<&ApiServer> {
+        self.embedded.as_ref()
+    }
+
     /// Ends the server, if there is one, in good order.
     pub(crate) async fn shutdown(self) {
         if let Some(server) = self.embedded {
@@ -46,7 +51,7 @@ impl Cluster {
 
     /// Where it is.
     pub(crate) fn url(&self) -> String {
-        self.config.cluster_url.to_string()
+        self.config.cluster_url.to_string().trim_end_matches('/').to_owned()
     }
 }
 

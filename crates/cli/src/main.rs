@@ -2,6 +2,7 @@
 
 mod args;
 mod cluster;
+mod demo;
 mod exit;
 mod logging;
 mod seeding;
@@ -35,6 +36,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Serve(options) => serve::run(options).await,
         Command::Watch(options) => watch::run(options).await,
+        Command::Demo(options) => demo::run(options).await,
         Command::Completions { shell } => {
             let name = Arguments::command().get_name().to_owned();
             clap_complete::generate(shell, &mut Arguments::command(), name, &mut std::io::stdout());

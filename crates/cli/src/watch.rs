@@ -8,6 +8,8 @@ mod printer;
 mod progress;
 mod summary;
 
+pub(crate) use summary::bytes;
+
 use crate::{
     args::{Output, WatchOptions},
     cluster::{Cluster, request_failed},

@@ -8,7 +8,8 @@ use crate::{
 };
 use futures_util::StreamExt;
 use kube_informer::{
-    Deleted, EventHandler, HandlerLoad, HandlerOptions, Object, ObjectKey, Registration, SharedInformer, filter,
+    Deleted, EventHandler, HandlerLoad, HandlerOptions, Object, ObjectKey, Registration, SharedInformer,
+    filter,
 };
 use serde_json::Value;
 use std::{panic::resume_unwind, sync::Arc, time::Duration};
@@ -19,11 +20,15 @@ use tokio::task::JoinHandle;
 pub(crate) enum Temper {
     Plain,
     Panicking,
-    Filtering { color: u64 },
+    Filtering {
+        color: u64,
+    },
     /// Puts keys on a work queue.
     Feeding,
     /// Reads a stream and pauses up to so many milliseconds after each event.
-    Slow { pause: u64 },
+    Slow {
+        pause: u64,
+    },
 }
 
 /// A handler and what it was told.
@@ -60,7 +65,8 @@ impl Handler {
         let seat = match temper {
             Temper::Plain => Seat::Registered(informer.add_handler_with(tape.clone(), options)),
             Temper::Panicking => {
-                let handler = Panicking { tape: tape.clone(), log: Arc::clone(around.log), calls: around.seed % 5 };
+                let handler =
+                    Panicking { tape: tape.clone(), log: Arc::clone(around.log), calls: around.seed % 5 };
                 Seat::Registered(informer.add_handler_with(handler, options))
             }
             Temper::Filtering { color } => {
@@ -164,7 +170,7 @@ struct Panicking {
 impl Panicking {
     fn maybe(&mut self) {
         self.calls += 1;
-        if self.calls % 5 == 0 {
+        if self.calls.is_multiple_of(5) {
             self.log.strike(Fault::HandlerPanic);
             // Unwinds as a panic does, without the message on the terminal.
             resume_unwind(Box::new("simulated"));

@@ -128,12 +128,20 @@ impl History {
         Some(self.record(key, last.uid_text.clone(), last.color, last.odd, true))
     }
 
-    fn record(&mut self, key: &ObjectKey, uid_text: String, color: u64, odd: bool, gone: bool) -> Arc<Written> {
+    fn record(
+        &mut self,
+        key: &ObjectKey,
+        uid_text: String,
+        color: u64,
+        odd: bool,
+        gone: bool,
+    ) -> Arc<Written> {
         self.version += 1;
         let (n, version, epoch) = (self.writes.len() as u64 + 1, self.version, self.epoch());
         let uid = Uid::from(uid_text.as_str());
         let json = encode(n, version, key, &uid_text, color, odd);
-        let write = Arc::new(Written { n, epoch, version, key: key.clone(), uid, uid_text, color, odd, gone, json });
+        let write =
+            Arc::new(Written { n, epoch, version, key: key.clone(), uid, uid_text, color, odd, gone, json });
         let mut state = self.current().clone();
         match gone {
             true => drop(state.remove(key)),

@@ -1,12 +1,14 @@
 //! Runs many seeds, or one.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use kube_informer_simulation::{Totals, run, shrink};
+use kube_informer_simulation::{Failure, Totals, run, shrink};
 use std::{process::ExitCode, time::Instant};
 
 const USAGE: &str = "\
-Usage: simulation [--seeds N] [--from SEED]    run N seeds (1000), starting with SEED (0)
-       simulation --seed SEED [--trace]        run one seed, and show all that happens";
+Usage: simulation [--seeds N] [--from SEED] [--brief]    run N seeds (1000), starting with SEED (0)
+       simulation --seed SEED [--trace] [--brief]        run one seed, and show all that happens
+
+A failure is cut down to the steps it takes, unless --brief is given.";
 
 /// Seeds between two lines of progress.
 const PROGRESS: u64 = 1000;
@@ -17,6 +19,7 @@ struct Arguments {
     from: u64,
     seed: Option<u64>,
     trace: bool,
+    brief: bool,
 }
 
 impl Arguments {
@@ -29,6 +32,7 @@ impl Arguments {
                 "--from" => arguments.from = number()?,
                 "--seed" => arguments.seed = Some(number()?),
                 "--trace" => arguments.trace = true,
+                "--brief" => arguments.brief = true,
                 _ => return None,
             }
         }
@@ -41,30 +45,37 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    match arguments.seed {
+    let failed = match arguments.seed {
         Some(seed) => one(seed, arguments.trace),
         None => many(arguments.from, arguments.seeds.unwrap_or(PROGRESS)),
+    };
+    match failed {
+        None => ExitCode::SUCCESS,
+        Some((seed, failure)) => {
+            println!("FAILED seed {seed} {failure}");
+            if !arguments.brief {
+                explain(seed);
+            }
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn one(seed: u64, trace: bool) -> ExitCode {
+fn one(seed: u64, trace: bool) -> Option<(u64, Failure)> {
     let outcome = run(seed, trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
     println!("seed {seed} hash {:016x} {}", outcome.hash, outcome.totals);
-    match outcome.failure {
-        None => ExitCode::SUCCESS,
-        Some(_) => explain(seed),
-    }
+    outcome.failure.map(|failure| (seed, failure))
 }
 
-fn many(from: u64, seeds: u64) -> ExitCode {
+fn many(from: u64, seeds: u64) -> Option<(u64, Failure)> {
     let start = Instant::now();
     let mut totals = Totals::default();
     for seed in from..from + seeds {
         let outcome = run(seed, None);
         totals.add(&outcome.totals);
-        if outcome.failure.is_some() {
+        if let Some(failure) = outcome.failure {
             println!("{totals}");
-            return explain(seed);
+            return Some((seed, failure));
         }
         if totals.seeds % PROGRESS == 0 && totals.seeds < seeds {
             let rate = totals.seeds as f64 / start.elapsed().as_secs_f64();
@@ -72,12 +83,11 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         }
     }
     println!("{totals}");
-    ExitCode::SUCCESS
+    None
 }
 
 /// Shows a failure as small as it can be made.
-fn explain(seed: u64) -> ExitCode {
-    println!("FAILED seed {seed}");
+fn explain(seed: u64) {
     if let Some(shrunk) = shrink(seed) {
         println!("with {} steps, {}", shrunk.steps.len(), shrunk.failure);
         for step in &shrunk.steps {
@@ -85,5 +95,4 @@ fn explain(seed: u64) -> ExitCode {
         }
     }
     println!("replay: simulation --seed {seed} --trace");
-    ExitCode::FAILURE
 }

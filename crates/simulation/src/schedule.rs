@@ -72,7 +72,11 @@ impl Schedule {
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
             steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
-            steps.push(Step { action: Action::AddHandler(temper(&mut rng)), pause: Pause::None, pick: rng.u64(..) });
+            steps.push(Step {
+                action: Action::AddHandler(temper(&mut rng)),
+                pause: Pause::None,
+                pick: rng.u64(..),
+            });
         }
         while steps.len() < length {
             let step = match rng.u32(0..100) {

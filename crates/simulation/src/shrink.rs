@@ -39,6 +39,7 @@ pub fn shrink(seed: u64) -> Option<Shrunk> {
         }
         size /= 2;
     }
-    let steps = schedule.steps.iter().map(|step| format!("{:?}, then {:?}", step.action, step.pause)).collect();
+    let steps =
+        schedule.steps.iter().map(|step| format!("{:?}, then {:?}", step.action, step.pause)).collect();
     Some(Shrunk { steps, failure })
 }

@@ -12,8 +12,8 @@ use crate::{
 use bytes::Bytes;
 use connection::Connection;
 use kube_informer::{
-    BoxFuture, Kind, Limits, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Origin, Status,
-    Unreadable, WatchOptions, WatchStream,
+    BoxFuture, Kind, Limits, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Origin,
+    Status, Unreadable, WatchOptions, WatchStream,
 };
 use serde_json::Value;
 use std::{
@@ -85,6 +85,17 @@ struct Client {
     /// How far it has been told, at most: an epoch and a version.
     told: Option<(u32, u64)>,
     gone: bool,
+    blur: Blur,
+}
+
+/// Whether a client can know the collection exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blur {
+    None,
+    /// It got something garbled.
+    Open,
+    /// It got a list since, of this epoch and version.
+    Until(u32, u64),
 }
 
 impl Source {
@@ -123,7 +134,7 @@ impl Source {
     pub(crate) fn client(self: &Arc<Self>, namespace: Option<&str>) -> (ClientId, Arc<dyn ListWatch>) {
         let mut server = self.lock();
         let id = server.clients.len();
-        server.clients.push(Client { told: None, gone: false });
+        server.clients.push(Client { told: None, gone: false, blur: Blur::None });
         let client = Line { source: Arc::clone(self), id, namespace: namespace.map(str::to_owned) };
         (id, Arc::new(client))
     }
@@ -187,7 +198,8 @@ impl Server {
         let (fault, error) = match trap {
             Trap::Unanswered => (Fault::Unanswered, None),
             Trap::Refused => {
-                let refused = ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() };
+                let refused =
+                    ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() };
                 (Fault::Refused, Some(refused))
             }
             Trap::Expired => (Fault::ExpiredAtOpen, Some(refusal(410, "Expired", 0))),
@@ -196,7 +208,11 @@ impl Server {
                 (Fault::BusyWithDelay, Some(refusal(429, "TooManyRequests", retry_after)))
             }
             Trap::Internal => (Fault::Internal, Some(refusal(500, "InternalError", 0))),
-            Trap::Late(_) | Trap::BreakAfter(_) | Trap::Duplicate(_) | Trap::Stale(_) | Trap::CompactAfterList => {
+            Trap::Late(_)
+            | Trap::BreakAfter(_)
+            | Trap::Duplicate(_)
+            | Trap::Stale(_)
+            | Trap::CompactAfterList => {
                 return Ok(Some(trap));
             }
         };
@@ -231,7 +247,7 @@ impl Server {
 
     /// Something befalls a connection, or all of them.
     pub(crate) fn strike(&mut self, blow: Blow, pick: u64) {
-        let all = pick % 4 == 0;
+        let all = pick.is_multiple_of(4);
         let chosen = (pick / 4) as usize % self.connections.len().max(1);
         for (i, connection) in self.connections.values_mut().enumerate() {
             if all || i == chosen {
@@ -244,10 +260,12 @@ impl Server {
     /// could find out then: versions would go on as if nothing had happened.
     pub(crate) fn must_wait(&self) -> bool {
         let epoch = self.history.epoch();
-        self.clients.iter().filter(|client| !client.gone).filter_map(|client| client.told).any(|(known, version)| {
-            let parted = (known + 1..=epoch).any(|later| self.history.beginning(later) < version);
-            parted && self.history.version + 1 >= version
-        })
+        self.clients.iter().filter(|client| !client.gone).filter_map(|client| client.told).any(
+            |(known, version)| {
+                let parted = (known + 1..=epoch).any(|later| self.history.beginning(later) < version);
+                parted && self.history.version + 1 >= version
+            },
+        )
     }
 
     /// The informer behind a client is no more.
@@ -258,6 +276,28 @@ impl Server {
     /// Whether any connection of these clients is watching.
     pub(crate) fn is_watched(&self, client: ClientId) -> bool {
         self.connections.values().any(|connection| connection.is_live(client))
+    }
+
+    /// A client got a garbled change.
+    fn blurred(&mut self, client: ClientId) {
+        self.clients[client].blur = Blur::Open;
+    }
+
+    pub(crate) fn blur(&self, client: ClientId) -> Blur {
+        self.clients[client].blur
+    }
+
+    /// A client shows the list that it got after something garbled.
+    pub(crate) fn focus(&mut self, client: ClientId) {
+        self.clients[client].blur = Blur::None;
+    }
+
+    /// A client got a whole list.
+    fn listed(&mut self, client: ClientId, epoch: u32, version: u64) {
+        self.told(client, epoch, version);
+        if self.clients[client].blur != Blur::None {
+            self.clients[client].blur = Blur::Until(epoch, version);
+        }
     }
 
     fn told(&mut self, client: ClientId, epoch: u32, version: u64) {

@@ -43,6 +43,8 @@ pub(crate) struct Subject {
     /// Looks at the cache after each change of it.
     observer: Option<JoinHandle<()>>,
     waits: JoinSet<()>,
+    /// What there was to look at when it was looked at last.
+    checked: Option<(u64, u64, usize, usize)>,
     source: Arc<Source>,
     log: Arc<Log>,
 }
@@ -57,7 +59,8 @@ impl Subject {
             clients.push(id);
             client
         });
-        let cache = CacheCheck::new(name.clone(), informer.lister(), &settings, Arc::clone(source));
+        let cache =
+            CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(source));
         Self {
             name,
             settings,
@@ -69,6 +72,7 @@ impl Subject {
             cache: Arc::new(cache),
             observer: None,
             waits: JoinSet::new(),
+            checked: None,
             source: Arc::clone(source),
             log: Arc::clone(log),
         }
@@ -125,11 +129,17 @@ impl Subject {
     }
 
     /// Everything that must hold at any moment.
-    pub(crate) fn check(&self) {
+    pub(crate) fn check(&mut self) {
+        let calls = self.handlers.iter().map(|handler| handler.tape.calls()).sum();
+        let now = (self.cache.looks(), calls, self.handlers.len(), self.indexes.len());
+        if self.informer.is_synced() && self.checked.replace(now) == Some(now) {
+            return;
+        }
         self.cache.check();
         let snapshot = self.informer.lister().snapshot();
         for index in &self.indexes {
-            let checked = index.check(&self.informer, &snapshot, self.settings.transform, &self.source.lock().history);
+            let checked =
+                index.check(&self.informer, &snapshot, self.settings.transform, &self.source.lock().history);
             self.must(checked);
         }
         for handler in self.handlers.iter().filter(|handler| self.is_started() && handler.is_idle()) {

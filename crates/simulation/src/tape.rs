@@ -37,6 +37,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     told: BTreeMap<ObjectKey, Told>,
+    calls: u64,
     ended: bool,
 }
 
@@ -66,7 +67,13 @@ impl Accept {
 }
 
 impl Tape {
-    pub(crate) fn new(name: String, source: Arc<Source>, lister: Lister<Value>, accept: Accept, resync: bool) -> Self {
+    pub(crate) fn new(
+        name: String,
+        source: Arc<Source>,
+        lister: Lister<Value>,
+        accept: Accept,
+        resync: bool,
+    ) -> Self {
         let state = Mutex::new(State::default());
         Self { shared: Arc::new(Shared { name, source, lister, accept, resync, state }) }
     }
@@ -78,6 +85,11 @@ impl Tape {
     /// From now on nothing may be told.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
+    }
+
+    /// How often it was told something.
+    pub(crate) fn calls(&self) -> u64 {
+        self.lock().calls
     }
 
     pub(crate) fn take(&self, event: &Event<Value>) {
@@ -107,7 +119,11 @@ impl Tape {
         self.judge("update", |history, state| {
             let from = history.find(old).ok_or("an old state that never was")?;
             let to = history.find(new).ok_or("a new state that never was")?;
-            let told = state.told.get_mut(new.key()).filter(|told| told.present).ok_or("the handler does not have it")?;
+            let told = state
+                .told
+                .get_mut(new.key())
+                .filter(|told| told.present)
+                .ok_or("the handler does not have it")?;
             if told.n != from.n {
                 return Err(format!("{}: from n={}, but it was told n={}", to.key, from.n, told.n));
             }
@@ -127,7 +143,11 @@ impl Tape {
     fn deleted(&self, deleted: &Deleted<Value>) {
         self.judge("delete", |history, state| {
             let last = history.find(deleted.object()).ok_or("a last state that never was")?;
-            let told = state.told.get_mut(deleted.key()).filter(|told| told.present).ok_or("the handler does not have it")?;
+            let told = state
+                .told
+                .get_mut(deleted.key())
+                .filter(|told| told.present)
+                .ok_or("the handler does not have it")?;
             let known = history.write(told.n).ok_or("the model does not know it")?;
             if known.uid != last.uid {
                 return Err(format!("{}: another uid than that of n={}", last.key, told.n));
@@ -148,22 +168,31 @@ impl Tape {
         let Some(object) = self.shared.lister.get(&write.key) else { return Ok(()) };
         let stored = history.find(&object).ok_or("the store shows a state that never was")?;
         let follows = history.may_follow(write.n, stored.n, 0).is_some();
-        follows.then_some(()).ok_or_else(|| format!("the store still shows n={} instead of n={}", stored.n, write.n))
+        follows
+            .then_some(())
+            .ok_or_else(|| format!("the store still shows n={} instead of n={}", stored.n, write.n))
     }
 
     /// The store no longer shows the uid that is gone. A restored collection may bring it back.
     fn out_of_store(&self, history: &History, last: &Written) -> Result<(), String> {
         let stored = self.shared.lister.get(&last.key);
         let still = stored.is_some_and(|object| object.uid() == last.uid) && history.epoch() == 0;
-        (self.shared.accept != Accept::All || !still).then_some(()).ok_or_else(|| "the store still has it".to_owned())
+        (self.shared.accept != Accept::All || !still)
+            .then_some(())
+            .ok_or_else(|| "the store still has it".to_owned())
     }
 
     fn judge(&self, what: &str, check: impl FnOnce(&History, &mut State) -> Result<String, String>) {
         let Shared { name, source, .. } = &*self.shared;
         let server = source.lock();
         let mut state = self.lock();
+        state.calls += 1;
         source.log.count(|totals| totals.delivered += 1);
-        let verdict = if state.ended { Err("it was told after its end".into()) } else { check(&server.history, &mut state) };
+        let verdict = if state.ended {
+            Err("it was told after its end".into())
+        } else {
+            check(&server.history, &mut state)
+        };
         match verdict {
             Ok(call) => source.log.note(format_args!("{name} {what} {call}")),
             Err(why) => source.log.fail(format_args!("{name} {what}: {why}")),

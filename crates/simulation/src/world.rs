@@ -54,7 +54,9 @@ pub fn run(seed: u64, trace: Option<Sink>) -> Outcome {
 
 pub(crate) fn run_schedule(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime without I/O needs nothing that could be missing").block_on(live(schedule, trace))
+    runtime
+        .expect("a runtime without I/O needs nothing that could be missing")
+        .block_on(live(schedule, trace))
 }
 
 async fn live(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
@@ -92,7 +94,15 @@ impl World {
         let work = Work::new(rng.fork(), Arc::clone(log));
         let workers = work.begin(rng.usize(1..4));
         let source = Source::new(rng.fork(), Arc::clone(log));
-        Self { source, subjects: Vec::new(), subjects_made: 0, work, workers, log: Arc::clone(log), last_write: None }
+        Self {
+            source,
+            subjects: Vec::new(),
+            subjects_made: 0,
+            work,
+            workers,
+            log: Arc::clone(log),
+            last_write: None,
+        }
     }
 
     async fn take(&mut self, step: Step) {
@@ -107,7 +117,7 @@ impl World {
             }
             Pause::Time(time) => tokio::time::sleep(time).await,
         }
-        self.subjects.iter().for_each(Subject::check);
+        self.subjects.iter_mut().for_each(Subject::check);
     }
 
     async fn act(&mut self, action: Action, pick: u64) {
@@ -141,7 +151,9 @@ impl World {
                 }
             }
             Action::AddIndex(kind) => self.on_subject(pick, |subject| subject.add_index(kind)),
-            Action::AwaitWrite(within) => self.await_last(pick, |subject, write| subject.await_write(write, within)),
+            Action::AwaitWrite(within) => {
+                self.await_last(pick, |subject, write| subject.await_write(write, within))
+            }
             Action::AwaitCondition(within) => {
                 self.await_last(pick, |subject, write| subject.await_condition(write, within));
             }
@@ -202,7 +214,7 @@ impl World {
             let settings = Settings::random(&mut fastrand::Rng::with_seed(pick));
             let name = format!("i{}", self.subjects_made);
             let mut subject = Subject::new(name, settings, &self.source, &self.log);
-            if pick % 4 > 0 {
+            if !pick.is_multiple_of(4) {
                 subject.start();
             }
             self.subjects.push(subject);
@@ -235,7 +247,7 @@ impl World {
             tokio::time::sleep(wait).await;
             // Not in step with any period, so that it is not always the moment of a resync that is looked at.
             wait = (wait * 2).min(Duration::from_millis(28_657));
-            self.subjects.iter().for_each(Subject::check);
+            self.subjects.iter_mut().for_each(Subject::check);
         }
         self.log.note(format_args!("at rest"));
         for subject in &self.subjects {

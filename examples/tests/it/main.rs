@@ -1,1 +1,4 @@
-//! x
+//! The examples run, and the controller converges.
+
+mod convergence;
+mod programs;

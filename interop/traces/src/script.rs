@@ -363,3 +363,32 @@ impl Script {
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scripts() -> Vec<Script> {
+        Script::read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts")).unwrap()
+    }
+
+    #[test]
+    fn every_script_can_be_read_and_ends_when_everybody_has_heard_of_everything() {
+        let scripts = scripts();
+        assert!(scripts.len() >= 30);
+        for script in &scripts {
+            let last = script.steps_for(Side::Ours).pop();
+            assert!(matches!(last, Some(Step::Settle(_))), "{}", script.name);
+        }
+    }
+
+    #[test]
+    fn every_difference_is_explained() {
+        let explained = include_str!("../../../docs/deviations.md");
+        let listed = include_str!("../../README.md");
+        for Difference { id, .. } in scripts().iter().flat_map(|script| &script.differs) {
+            assert!(explained.contains(&format!("(`{id}`)")), "{id} is not in docs/deviations.md");
+            assert!(listed.contains(&format!("| `{id}` |")), "{id} is not in interop/README.md");
+        }
+    }
+}

@@ -104,7 +104,7 @@ fn parts(
     segments: &[Segment],
     without_resyncs: bool,
 ) -> Vec<(Unordered, Vec<Call>)> {
-    let counts = |call: &&Call| !is_fence(call) && !(without_resyncs && is_resync(call));
+    let counts = |call: &&Call| !(is_fence(call) || without_resyncs && is_resync(call));
     let counted = |calls: &[Call]| calls.iter().filter(counts).cloned().collect();
     let (mut parts, mut from) = (Vec::new(), 0);
     for segment in segments {

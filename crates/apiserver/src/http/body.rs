@@ -69,6 +69,19 @@ impl ListBody {
         self.items.as_slice().iter().map(|item| item.document.encoded_len() + 2).sum()
     }
 
+    /// Bytes the next piece will need, about. Looks only at the items in it: a list of many pieces would
+    /// otherwise be counted over and over.
+    fn next_len(&self) -> usize {
+        let mut len = 16;
+        for item in self.items.as_slice() {
+            len += item.document.encoded_len() + 2;
+            if len >= PIECE {
+                break;
+            }
+        }
+        len
+    }
+
     pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
         if let Some(head) = self.head.take() {
             return Some(head);
@@ -76,7 +89,7 @@ impl ListBody {
         if self.done {
             return None;
         }
-        let mut piece = Vec::with_capacity(PIECE.min(self.estimated_len()) + 16);
+        let mut piece = Vec::with_capacity(self.next_len());
         while piece.len() < PIECE {
             let Some(item) = self.items.next() else {
                 self.done = true;

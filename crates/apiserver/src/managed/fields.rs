@@ -1,6 +1,7 @@
 //! Sets of field paths, as `FieldsV1` writes them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde_json::{Map, Value};
 
@@ -69,11 +70,19 @@ impl Fields {
         !self.here && self.below.values().all(Self::is_empty)
     }
 
-    /// Puts a set under a step, unless it is empty.
+    /// Puts a set under a step, unless it is empty. Trees are built bottom-up with this, so a free place takes the set as it is.
     pub(super) fn put(&mut self, step: Step, set: Fields) {
-        if !set.is_empty() {
-            let place = self.below.entry(step).or_default();
-            *place = place.union(&set);
+        if set.is_empty() {
+            return;
+        }
+        match self.below.entry(step) {
+            Entry::Vacant(place) => {
+                place.insert(set);
+            }
+            Entry::Occupied(mut place) => {
+                let both = place.get().union(&set);
+                place.insert(both);
+            }
         }
     }
 

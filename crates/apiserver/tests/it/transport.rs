@@ -26,11 +26,8 @@ async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
 
 #[tokio::test]
 async fn silent_and_slow_connections_are_closed() {
-    let server = ApiServer::builder()
-        .header_timeout(Duration::from_secs(2))
-        .start()
-        .await
-        .expect("the server starts");
+    let server =
+        ApiServer::builder().header_timeout(Duration::from_secs(2)).start().await.expect("the server starts");
     let silent = TcpStream::connect(server.address()).await.expect("connected");
     let mut half_a_preface = TcpStream::connect(server.address()).await.expect("connected");
     half_a_preface.write_all(b"PRI * HTTP/2").await.expect("sent");

@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn long_values_are_cut_between_characters() {
         let long = Value::from("ä".repeat(200));
-        assert_eq!(brief(Some(&long)), format!("{}…", "ä".repeat(LONGEST - 1)));
+        assert_eq!(brief(Some(&long)), format!("{}…", "ä".repeat(LONGEST)));
     }
 
     #[test]

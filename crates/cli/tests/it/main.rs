@@ -1,5 +1,7 @@
 //! The program from the outside: run, read, judged by its exit code.
 
+mod demo;
 mod process;
 mod serve;
+mod terminal;
 mod watch;

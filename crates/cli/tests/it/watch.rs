@@ -82,7 +82,7 @@ fn once_prints_a_summary_and_leaves() {
     assert_eq!(on("node-0") + on("node-1"), 100, "{out}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn changes_are_told_field_by_field_and_secrets_are_not() {
     let world = World::start().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "old"}, "data": {"a": "1"}})).await;
@@ -100,7 +100,7 @@ async fn changes_are_told_field_by_field_and_secrets_are_not() {
     assert_eq!(watching.interrupt().0, Some(0));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn json_is_one_event_a_line_from_the_first_object_on() {
     let world = World::start().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "old"}})).await;
@@ -117,7 +117,7 @@ async fn json_is_one_event_a_line_from_the_first_object_on() {
     assert_eq!((&second["type"], &second["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("new")));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_goes_away_and_comes_back_is_told_once() {
     let world = World::start().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "before"}})).await;
@@ -165,7 +165,7 @@ fn failures_have_codes_and_say_what_to_do() {
 
 #[test]
 fn help_and_completions() {
-    for command in ["serve", "watch", "completions"] {
+    for command in ["serve", "watch", "demo", "completions"] {
         let help = text(&run(&[command, "--help"]).stdout);
         assert!(help.contains("Example"), "{help}");
     }

@@ -19,6 +19,9 @@ const BETWEEN_REPAIRS: Duration = Duration::from_secs(60);
 pub(super) struct Doubts {
     last_repair: Option<Instant>,
     due: Option<Instant>,
+    /// Something was passed over that a list has still to show. Until then the store must not claim to show
+    /// any later version: whoever awaits one would be told that it is there.
+    hidden: bool,
 }
 
 impl Doubts {
@@ -41,7 +44,7 @@ impl Doubts {
 
     /// A list has settled everything.
     pub(super) fn settled(&mut self) {
-        self.due = None;
+        (self.due, self.hidden) = (None, false);
     }
 }
 
@@ -149,7 +152,7 @@ impl Reflector {
             return None;
         }
         let change = self.admit(change);
-        let place = position.clone().map(|version| Position { partition: self.partition, version });
+        let place = position.clone().and_then(|version| self.shown(version));
         if self.queue.offer(change, place, &*self.indexer) != Offered::Queued {
             self.telemetry.duplicate();
         }
@@ -181,6 +184,7 @@ impl Reflector {
             return Some(self.doubtful());
         }
         self.telemetry.quarantined(unreadable);
+        self.doubts.hidden = self.doubts.due.is_some();
         self.pass(at.filter(|_| stream.positioned), stream);
         None
     }
@@ -199,8 +203,15 @@ impl Reflector {
             }
             return;
         };
-        self.queue.bookmark(Position { partition: self.partition, version: version.clone() });
+        if let Some(position) = self.shown(version.clone()) {
+            self.queue.bookmark(position);
+        }
         self.progressed(Some(version), stream);
+    }
+
+    /// The position that the store shows with a version, unless something before it is hidden.
+    fn shown(&self, version: ResourceVersion) -> Option<Position> {
+        (!self.doubts.hidden).then_some(Position { partition: self.partition, version })
     }
 
     fn progressed(&mut self, position: Option<ResourceVersion>, stream: &mut OpenStream) {

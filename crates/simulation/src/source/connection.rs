@@ -16,7 +16,9 @@ pub(crate) enum Blow {
     Expire,
     Error,
     /// The next change arrives garbled, with or without its version.
-    Garble { version: bool },
+    Garble {
+        version: bool,
+    },
     /// Every event takes this long.
     Slow(u64),
     /// Everything there is has been sent: the server says so.
@@ -141,7 +143,7 @@ impl Server {
         }
         let client = connection.client;
         if let Some(version) = connection.complete.take_if(|_| !connection.endless) {
-            self.told(client, epoch, version);
+            self.listed(client, epoch, version);
             return bookmark(version, true);
         }
         let next = self.history.next_change(connection.cursor, connection.namespace.as_deref());
@@ -167,11 +169,15 @@ impl Server {
 
     fn send(&mut self, id: u64, write: &Written) -> Next {
         let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
-        let added = self.history.at(connection.epoch, write.version - 1).is_some_and(|before| !before.contains_key(&write.key));
+        let added = self
+            .history
+            .at(connection.epoch, write.version - 1)
+            .is_some_and(|before| !before.contains_key(&write.key));
         connection.cursor = write.version;
         let client = connection.client;
         if let Some(with_version) = connection.garble.take_if(|_| connection.complete.is_none()) {
             self.log.strike(Fault::Unreadable);
+            self.blurred(client);
             let resource_version = with_version.then(|| write.version.into());
             let garbage = Unreadable::new("garbled").at(resource_version);
             return Next::Event(Box::new(WatchEvent::Unreadable(garbage)));
@@ -204,12 +210,16 @@ impl Server {
             return Err(refusal(410, "Expired", 0));
         }
         self.log.strike(Fault::ExpiredInStream);
-        connection.fate = Some(Fate::Error(Box::new(Status::failure(410, "Expired", "too old resource version"))));
+        connection.fate =
+            Some(Fate::Error(Box::new(Status::failure(410, "Expired", "too old resource version"))));
         Ok(())
     }
 }
 
-fn event(object: Result<Object<Value>, Unreadable>, variant: impl FnOnce(Object<Value>) -> WatchEvent) -> Next {
+fn event(
+    object: Result<Object<Value>, Unreadable>,
+    variant: impl FnOnce(Object<Value>) -> WatchEvent,
+) -> Next {
     Next::Event(Box::new(object.map_or_else(WatchEvent::Unreadable, variant)))
 }
 

@@ -51,14 +51,17 @@ impl Server {
         let epoch = self.history.epoch();
         let token = objects.last().filter(|_| rest > 0).map(|last| format!("{epoch}:{version}:{}", last.key));
         let last = token.is_none();
-        self.log.note(format_args!("client {client} lists @{version}, {} objects, {rest} left", objects.len()));
+        self.log
+            .note(format_args!("client {client} lists @{version}, {} objects, {rest} left", objects.len()));
         let meta = ListMeta {
             resource_version: Some(version.into()),
             continue_token: token,
             remaining: (rest > 0).then_some(rest as u64),
         };
         let origin = &self.origin;
-        let items = objects.iter().map(|write| listed(origin, write).map_or_else(ListPart::Unreadable, ListPart::Item));
+        let items = objects
+            .iter()
+            .map(|write| listed(origin, write).map_or_else(ListPart::Unreadable, ListPart::Item));
         let mut parts: VecDeque<ListPart> = items.collect();
         let place = self.rng.usize(0..=parts.len());
         parts.insert(place, ListPart::Meta(meta));
@@ -102,7 +105,7 @@ impl Page {
         self.break_after = self.break_after.map(|left| left - 1);
         let part = self.parts.pop_front();
         if part.is_none() && self.last {
-            server.told(self.client, self.epoch, self.version);
+            server.listed(self.client, self.epoch, self.version);
             if self.compact_after && !server.must_wait() {
                 server.log.strike(Fault::CompactedBeforeWatch);
                 server.advance(1);

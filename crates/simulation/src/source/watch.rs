@@ -1,6 +1,9 @@
 //! Answering a WATCH, or a streaming list.
 
-use super::{ClientId, Condition, Request, Server, Source, Trap, connection::Connection, connection::Next, refusal, version_asked};
+use super::{
+    ClientId, Condition, Request, Server, Source, Trap, connection::Connection, connection::Next, refusal,
+    version_asked,
+};
 use crate::totals::Fault;
 use futures_util::{StreamExt, stream};
 use kube_informer::{ListWatchError, WatchEvent, WatchOptions, WatchStream};
@@ -74,7 +77,10 @@ impl Server {
         if let Some(Trap::BreakAfter(after)) = trap {
             connection.break_after = Some(after % (connection.initial.len() + 4));
         }
-        self.log.note(format_args!("client {client} watches from @{}, streaming: {streaming}", connection.cursor));
+        self.log.note(format_args!(
+            "client {client} watches from @{}, streaming: {streaming}",
+            connection.cursor
+        ));
         connection.namespace = namespace;
         self.opened += 1;
         self.connections.insert(self.opened, connection);
@@ -131,7 +137,10 @@ impl Watching {
         }
     }
 
-    fn end(&mut self, last: Option<Result<WatchEvent, ListWatchError>>) -> Option<Result<WatchEvent, ListWatchError>> {
+    fn end(
+        &mut self,
+        last: Option<Result<WatchEvent, ListWatchError>>,
+    ) -> Option<Result<WatchEvent, ListWatchError>> {
         self.ended = true;
         last
     }

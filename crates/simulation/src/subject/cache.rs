@@ -3,14 +3,17 @@
 use super::settings::{Settings, TransformKind};
 use crate::{
     history::{Collection, History, Written, is_in, shows},
-    source::{Source, watched},
+    source::{Blur, ClientId, Source, watched},
     tape::show,
 };
 use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,9 +27,13 @@ pub(crate) struct CacheCheck {
     lister: Lister<Value>,
     transform: TransformKind,
     partitions: Vec<Option<&'static str>>,
+    /// One for each partition.
+    clients: Vec<ClientId>,
     source: Arc<Source>,
     /// Where each partition was when it was looked at last: an epoch and a version.
     last: Mutex<Vec<Option<(u32, u64)>>>,
+    /// How often it was seen to change.
+    looks: AtomicU64,
 }
 
 /// Looks at the cache after each change of it, for ever.
@@ -34,6 +41,7 @@ pub(super) async fn observe(informer: SharedInformer<Value>, cache: Arc<CacheChe
     let nothing = ObjectKey::namespaced("a", "nothing");
     let forever = Duration::from_secs(1 << 30);
     let look = informer.wait_until(&nothing, forever, |_| {
+        cache.looks.fetch_add(1, Ordering::Relaxed);
         cache.check();
         false
     });
@@ -41,20 +49,49 @@ pub(super) async fn observe(informer: SharedInformer<Value>, cache: Arc<CacheChe
 }
 
 impl CacheCheck {
-    pub(super) fn new(name: String, lister: Lister<Value>, settings: &Settings, source: Arc<Source>) -> Self {
+    pub(super) fn new(
+        name: String,
+        lister: Lister<Value>,
+        settings: &Settings,
+        clients: Vec<ClientId>,
+        source: Arc<Source>,
+    ) -> Self {
         let partitions = settings.partitions();
         let last = Mutex::new(vec![None; partitions.len()]);
-        Self { name, lister, transform: settings.transform, partitions, source, last }
+        Self {
+            name,
+            lister,
+            transform: settings.transform,
+            partitions,
+            clients,
+            source,
+            last,
+            looks: AtomicU64::new(0),
+        }
+    }
+
+    /// How often the cache was seen to change.
+    pub(super) fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
     }
 
     pub(super) fn check(&self) {
         let snapshot = self.lister.snapshot();
-        let server = self.source.lock();
+        let mut server = self.source.lock();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.source.log.count(|totals| totals.checks += 1);
-        for (partition, last) in self.partitions.iter().zip(&mut *last) {
-            if let Err(why) = self.check_partition(*partition, last, &snapshot, &server.history) {
-                self.source.log.fail(format_args!("{}: {why}", self.name));
+        for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
+            let checked = self.check_partition(*partition, last, &snapshot, &server.history);
+            match (server.blur(client), checked) {
+                // What it shows after a garbled change is made good by a list; until then it may lack that change.
+                (Blur::Open, _) | (Blur::Until(..), Err(_)) => {}
+                (Blur::Until(epoch, version), Ok(())) => {
+                    if last.is_some_and(|last| last >= (epoch, version)) {
+                        server.focus(client);
+                    }
+                }
+                (Blur::None, Err(why)) => self.source.log.fail(format_args!("{}: {why}", self.name)),
+                (Blur::None, Ok(())) => {}
             }
         }
     }
@@ -73,7 +110,8 @@ impl CacheCheck {
         snapshot: &CacheSnapshot<Value>,
         history: &History,
     ) -> Result<(), String> {
-        let cached: Vec<Object<Value>> = snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
+        let cached: Vec<Object<Value>> =
+            snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
         let version = match partition {
             None => snapshot.resource_version(),
             Some(namespace) => snapshot.namespace_version(namespace),
@@ -106,7 +144,8 @@ impl CacheCheck {
         let server = self.source.lock();
         let history = &server.history;
         for &partition in &self.partitions {
-            let cached: Vec<Object<Value>> = snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
+            let cached: Vec<Object<Value>> =
+                snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
             if let Some(difference) = differs(&cached, history.current(), partition, history) {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }
@@ -130,7 +169,9 @@ impl CacheCheck {
         let mut expected: Value = sent.view().map_err(|error| error.to_string())?;
         self.transform.change(&mut expected);
         let content: Value = object.view().map_err(|error| error.to_string())?;
-        (content == expected).then_some(()).ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
+        (content == expected)
+            .then_some(())
+            .ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
     }
 }
 
@@ -142,14 +183,17 @@ fn differs(
     history: &History,
 ) -> Option<String> {
     let expected: Vec<&Arc<Written>> = state.values().filter(|write| is_in(&write.key, partition)).collect();
+    // Versions repeat only in another epoch.
+    let unique = history.epoch() == 0;
     let same = |(object, write): (&Object<Value>, &&Arc<Written>)| {
-        shows(object, write) && history.find(object).is_some_and(|found| found.n == write.n)
+        shows(object, write) && (unique || history.find(object).is_some_and(|found| found.n == write.n))
     };
     if cached.len() == expected.len() && cached.iter().zip(&expected).all(same) {
         return None;
     }
     let n = |object: &Object<Value>| history.find(object).map_or(0, |write| write.n);
-    let is: BTreeMap<String, u64> = cached.iter().map(|object| (object.key().to_string(), n(object))).collect();
+    let is: BTreeMap<String, u64> =
+        cached.iter().map(|object| (object.key().to_string(), n(object))).collect();
     let was: BTreeMap<String, u64> = expected.iter().map(|write| (write.key.to_string(), write.n)).collect();
     Some(format!("it is {} and was {}", show(&is), show(&was)))
 }

@@ -76,7 +76,9 @@ impl Indexed {
         for object in snapshot.iter() {
             let write = history.find(&object).ok_or("a state that never was")?;
             match self.values(write, transform) {
-                Some(values) => values.into_iter().for_each(|value| expected.entry(value).or_default().push(write.n)),
+                Some(values) => {
+                    values.into_iter().for_each(|value| expected.entry(value).or_default().push(write.n))
+                }
                 None => unreadable += 1,
             }
         }
@@ -85,7 +87,8 @@ impl Indexed {
             found.iter().filter_map(|object| Some(history.find(object)?.n)).collect()
         };
         let values = snapshot.values(&self.index);
-        let actual: BTreeMap<String, Vec<u64>> = values.iter().map(|value| (value.clone(), numbers(value))).collect();
+        let actual: BTreeMap<String, Vec<u64>> =
+            values.iter().map(|value| (value.clone(), numbers(value))).collect();
         if actual != expected {
             return Err(format!("index {:?} is {actual:?}, not {expected:?}", self.kind));
         }

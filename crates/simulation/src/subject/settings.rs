@@ -35,7 +35,7 @@ pub(crate) enum TransformKind {
 
 /// Objects on which the panicking transform panics.
 pub(crate) fn is_too_much(n: u64) -> bool {
-    n % 11 == 0
+    n.is_multiple_of(11)
 }
 
 impl Settings {
@@ -62,7 +62,7 @@ impl Settings {
         Self {
             namespaces,
             transform: rng.choice(transforms).unwrap_or(TransformKind::None),
-            resync: Duration::from_secs(rng.choice([0, 0, 2, 30, 300]).unwrap_or(0)),
+            resync: Duration::from_secs(rng.choice([0, 0, 10, 60, 300]).unwrap_or(0)),
             streaming: rng.bool(),
             page_size: rng.choice([None, Some(1), Some(2), Some(5), Some(50)]).flatten(),
             queue_bound: rng.choice([1, 2, 4, 4096]).unwrap_or(1),
@@ -81,7 +81,7 @@ impl Settings {
     }
 
     pub(crate) fn handler_resync(&self, seed: u64) -> Option<Duration> {
-        [None, None, Some(Duration::ZERO), Some(Duration::from_secs(3))][seed as usize % 4]
+        [None, None, Some(Duration::ZERO), Some(Duration::from_secs(15))][seed as usize % 4]
     }
 
     pub(crate) fn apply(&self, mut builder: InformerBuilder, log: &Arc<Log>) -> InformerBuilder {

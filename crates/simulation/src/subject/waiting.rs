@@ -110,7 +110,8 @@ impl Waiter {
             return;
         }
         let Written { key, n, .. } = &*self.write;
-        let shown = self.informer.lister().get(key).and_then(|object| history.find(&object).map(|write| write.n));
+        let shown =
+            self.informer.lister().get(key).and_then(|object| history.find(&object).map(|write| write.n));
         let truth = match shown {
             Some(shown) => shown >= *n,
             // Gone with this write, or with a later one.

@@ -1,0 +1,105 @@
+//! The pods of a set: which there should be, which count, which go first.
+
+use k8s_openapi::{
+    api::{
+        apps::v1::ReplicaSet,
+        core::v1::{Pod, PodTemplateSpec},
+    },
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+};
+use kube_informer::Object;
+use serde::Deserialize;
+
+/// How many pods the set asks for.
+pub(super) fn wanted(set: &ReplicaSet) -> usize {
+    let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    usize::try_from(replicas).unwrap_or(0)
+}
+
+/// A pod as the set's template describes it.
+pub(super) fn from_template(set: &ReplicaSet, owner: OwnerReference, name: &str) -> Pod {
+    let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
+    let PodTemplateSpec { metadata, spec } = template.unwrap_or_default();
+    let ObjectMeta { labels, annotations, finalizers, .. } = metadata.unwrap_or_default();
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: set.metadata.namespace.clone(),
+        labels,
+        annotations,
+        finalizers,
+        owner_references: Some(vec![owner]),
+        ..ObjectMeta::default()
+    };
+    Pod { metadata, spec, status: None }
+}
+
+/// The few fields of a pod that matter here: reading these costs a fraction of reading the pod.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct View {
+    metadata: Meta,
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Meta {
+    creation_timestamp: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    node_name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    phase: String,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+impl View {
+    /// A pod that cannot be read counts as there, so that nothing is made in its place.
+    fn of(pod: &Object<Pod>) -> Self {
+        pod.view().unwrap_or_default()
+    }
+
+    fn is_finished(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    fn is_ready(&self) -> bool {
+        self.status.conditions.iter().any(|condition| condition.kind == "Ready" && condition.status == "True")
+    }
+}
+
+/// Whether the pod is ready to serve.
+pub(super) fn is_ready(pod: &Object<Pod>) -> bool {
+    View::of(pod).is_ready()
+}
+
+/// The pods that count: neither on their way out nor finished.
+pub(super) fn active(mut pods: Vec<Object<Pod>>) -> Vec<Object<Pod>> {
+    pods.retain(|pod| !pod.is_deleting() && !View::of(pod).is_finished());
+    pods
+}
+
+/// The pods in the order in which they are given up: those that do nothing yet first, then the youngest.
+pub(super) fn least_missed(mut pods: Vec<Object<Pod>>) -> Vec<Object<Pod>> {
+    pods.sort_by_cached_key(|pod| {
+        let view = View::of(pod);
+        let use_so_far = (view.spec.node_name.is_some(), view.status.phase == "Running", view.is_ready());
+        (use_so_far, std::cmp::Reverse(view.metadata.creation_timestamp), pod.key().clone())
+    });
+    pods
+}

@@ -1,0 +1,259 @@
+//! The controller in a world where things go wrong: it always arrives, and never has more pods than were asked for.
+
+use http::{Request, Response};
+use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    client::Body,
+};
+use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, Faults, LocalServer, Verb};
+use kube_informer::InformerFactory;
+use kube_informer_examples::replica_set_controller::ReplicaSetController;
+use serde_json::json;
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+use tokio::time::{Instant, sleep};
+
+const SEEDS: u64 = 200;
+const STEPS: usize = 15;
+const MOST: usize = 6;
+
+#[test]
+fn it_converges_and_never_has_more_pods_than_asked_for() {
+    let mut totals = Totals::default();
+    for seed in 0..SEEDS {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let life = runtime.block_on(World::live(seed));
+        assert_eq!(life.surplus, None, "seed {seed}: (pods there were, pods asked for)");
+        totals.add(life);
+    }
+    // A test that never meets trouble shows nothing.
+    println!("{totals:?}");
+    assert!(totals.lost > 200 && totals.conflicts > 50 && totals.created > 2000, "{totals:?}");
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Totals {
+    created: usize,
+    lost: usize,
+    conflicts: usize,
+    /// The first time there were too many pods: how many, and how many were asked for.
+    surplus: Option<(usize, usize)>,
+}
+
+impl Totals {
+    fn add(&mut self, other: Self) {
+        self.created += other.created;
+        self.lost += other.lost;
+        self.conflicts += other.conflicts;
+    }
+}
+
+struct World {
+    seed: u64,
+    rng: fastrand::Rng,
+    server: LocalServer,
+    sets: Api<ReplicaSet>,
+    pods: Api<Pod>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl World {
+    async fn live(seed: u64) -> Totals {
+        let start = Instant::now();
+        let clock = move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000) + start.elapsed();
+        let server = ApiServer::builder().seed(seed).clock(clock).in_process().await.unwrap();
+        let client = server.client();
+        let (sets, pods) = (Api::default_namespaced(client.clone()), Api::default_namespaced(client.clone()));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let world = Self { seed, rng: fastrand::Rng::with_seed(seed), server, sets, pods, asked };
+
+        let network = Network::new(seed, client.clone(), Arc::clone(&world.asked));
+        let factory = InformerFactory::builder(client)
+            .resync(Duration::from_secs(60))
+            .configure(move |informer| informer.seed(seed))
+            .build();
+        let controller = ReplicaSetController::new(&factory, network.client(), seed).unwrap();
+        factory.start();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let story = async {
+            world.story().await;
+            let _ = stop.send(());
+        };
+        let (ran, ()) = tokio::join!(controller.run(2, stopped), story);
+        ran.unwrap();
+        factory.shutdown().await;
+        *network.totals.lock().unwrap()
+    }
+
+    async fn story(mut self) {
+        self.ask(self.rng.clone().usize(..MOST), true).await;
+        for _ in 0..STEPS {
+            self.trouble().await;
+            let pause = self.rng.u64(..2000);
+            sleep(Duration::from_millis(pause)).await;
+            if self.rng.u8(..4) == 0 {
+                self.calm().await;
+            }
+        }
+        self.calm().await;
+    }
+
+    /// One thing happens.
+    async fn trouble(&mut self) {
+        let faults = self.server.faults();
+        match self.rng.u8(..10) {
+            0..=2 => {
+                let replicas = self.rng.usize(..=MOST);
+                self.ask(replicas, false).await;
+            }
+            3..=4 => self.end_a_pod().await,
+            5 => faults.cut_watches(None),
+            6 => faults.forget_window(Some("pods")).await.unwrap(),
+            7 => {
+                faults.compact().await.unwrap();
+                faults.forget_window(None).await.unwrap();
+            }
+            8 => self.refuse(&faults),
+            _ => faults.lag(Some("replicasets"), self.rng.bool()).await.unwrap(),
+        }
+    }
+
+    fn refuse(&mut self, faults: &Faults) {
+        let fault = [
+            Fault::InternalError,
+            Fault::Unavailable,
+            Fault::Timeout,
+            Fault::TooManyRequests { retry_after: 1 },
+        ];
+        let verb = [Verb::Create, Verb::Delete, Verb::Update, Verb::List, Verb::Watch];
+        let (fault, verb) = (fault[self.rng.usize(..fault.len())], verb[self.rng.usize(..verb.len())]);
+        faults.add(FaultRule::new(fault).verb(verb).times(self.rng.u64(1..4)));
+    }
+
+    /// Another number of pods. The bound grows at once: from now on the controller may know.
+    async fn ask(&mut self, replicas: usize, first: bool) {
+        self.asked.fetch_max(replicas, Ordering::SeqCst);
+        // What the world itself does always succeeds.
+        self.server.faults().clear();
+        if first {
+            self.sets.create(&PostParams::default(), &replica_set(replicas)).await.unwrap();
+        } else {
+            let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+            self.sets.patch("web", &PatchParams::default(), &patch).await.unwrap();
+        }
+    }
+
+    async fn end_a_pod(&mut self) {
+        self.server.faults().clear();
+        let pods = self.pods.list(&ListParams::default()).await.unwrap().items;
+        if pods.is_empty() {
+            return;
+        }
+        let name = pods[self.rng.usize(..pods.len())].metadata.name.clone().unwrap();
+        // The controller may have been quicker.
+        let _ = self.pods.delete(&name, &DeleteParams::default().grace_period(0)).await;
+    }
+
+    /// Trouble ends, and soon there are as many pods as asked for: from here on the bound is that number.
+    async fn calm(&mut self) {
+        let faults = self.server.faults();
+        faults.clear();
+        faults.lag(None, false).await.unwrap();
+        let deadline = Instant::now() + Duration::from_secs(600);
+        loop {
+            let set = self.sets.get("web").await.unwrap();
+            let want = set.spec.as_ref().unwrap().replicas.unwrap() as usize;
+            let have = self.pods.list(&ListParams::default()).await.unwrap().items.len();
+            let status = set.status.as_ref();
+            let seen = status.is_some_and(|s| {
+                s.observed_generation == set.metadata.generation && s.replicas as usize == want
+            });
+            if have == want && seen {
+                self.asked.store(want, Ordering::SeqCst);
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "seed {}: {have} pods of {want}, status {status:?}",
+                self.seed
+            );
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// What lies between the controller's writes and the server: requests and answers get lost. After each creation the pods are counted.
+struct Network {
+    inner: Client,
+    rng: Arc<Mutex<fastrand::Rng>>,
+    totals: Arc<Mutex<Totals>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Network {
+    fn new(seed: u64, inner: Client, asked: Arc<AtomicUsize>) -> Self {
+        let rng = Arc::new(Mutex::new(fastrand::Rng::with_seed(!seed)));
+        Self { inner, rng, totals: Arc::default(), asked }
+    }
+
+    fn client(&self) -> Client {
+        let (inner, rng, totals) = (self.inner.clone(), Arc::clone(&self.rng), Arc::clone(&self.totals));
+        let asked = Arc::clone(&self.asked);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (inner, rng, totals, asked) =
+                (inner.clone(), Arc::clone(&rng), Arc::clone(&totals), Arc::clone(&asked));
+            async move {
+                let creates = request.method() == "POST" && request.uri().path().ends_with("/pods");
+                let fate = rng.lock().unwrap().u8(..20);
+                if fate == 0 {
+                    totals.lock().unwrap().lost += 1;
+                    return Err(io::Error::other("the request was lost"));
+                }
+                let answer: Response<Body> = inner.send(request).await.map_err(io::Error::other)?;
+                totals.lock().unwrap().conflicts += usize::from(answer.status() == 409);
+                if creates && answer.status().is_success() {
+                    totals.lock().unwrap().created += 1;
+                    let (have, asked) = (count(&inner).await, asked.load(Ordering::SeqCst));
+                    // Kept for the end of this life: a worker would survive a panic.
+                    if have > asked {
+                        totals.lock().unwrap().surplus.get_or_insert((have, asked));
+                    }
+                }
+                if fate == 1 {
+                    totals.lock().unwrap().lost += 1;
+                    return Err(io::Error::other("the answer was lost"));
+                }
+                Ok(answer)
+            }
+        });
+        Client::new(service, "default")
+    }
+}
+
+/// How many pods there are. The next fault in line may hit this request too; then the next creation is counted instead.
+async fn count(client: &Client) -> usize {
+    let pods = Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default()).await;
+    pods.map_or(0, |pods| pods.items.len())
+}
+
+fn replica_set(replicas: usize) -> ReplicaSet {
+    let labels = json!({"app": "web"});
+    let set = json!({
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}},
+        },
+    });
+    serde_json::from_value(set).unwrap()
+}

@@ -1,0 +1,65 @@
+//! Each example, run as a stranger would, and what it prints.
+
+use std::process::Command;
+
+/// Runs a program to its end and gives back what it printed.
+fn run(program: &str) -> String {
+    let output = Command::new(program).output().expect("the example starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{err}");
+    out.into_owned()
+}
+
+/// Asserts that the lines contain these parts, in this order.
+fn told(out: &str, parts: &[&str]) {
+    let mut rest = out;
+    for part in parts {
+        let at = rest.find(part).unwrap_or_else(|| panic!("no {part:?} after the earlier ones in:\n{out}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+#[test]
+fn services() {
+    told(
+        &run(env!("CARGO_BIN_EXE_01_services")),
+        &["added default/cart", "updated default/cart", "deleted default/cart"],
+    );
+}
+
+#[test]
+fn nodes() {
+    told(&run(env!("CARGO_BIN_EXE_02_nodes")), &["synced", "node-0", "node-1", "node-2"]);
+}
+
+#[test]
+fn late_handlers() {
+    told(
+        &run(env!("CARGO_BIN_EXE_03_late_handlers")),
+        &["early: + default/a", "late: + default/a (was there)", "late: + default/b"],
+    );
+}
+
+#[test]
+fn indexes_and_views() {
+    told(
+        &run(env!("CARGO_BIN_EXE_04_indexes_and_views")),
+        &["node-0: 2 pods", "node-1: 1 pods", "images on node-0"],
+    );
+}
+
+#[test]
+fn dynamic() {
+    told(&run(env!("CARGO_BIN_EXE_05_dynamic")), &["leases.coordination.k8s.io", "held by worker-1"]);
+}
+
+#[test]
+fn shared_factory() {
+    told(&run(env!("CARGO_BIN_EXE_06_shared_factory")), &["informers: 1"]);
+}
+
+#[test]
+fn replica_sets() {
+    let out = run(env!("CARGO_BIN_EXE_07_replica_sets"));
+    told(&out, &["asked for 3, there are 3", "asked for 5, there are 5", "asked for 1, there are 1"]);
+}
