@@ -19,8 +19,11 @@ use std::{
 #[derive(Clone, Default)]
 struct Server {
     sources: Arc<Mutex<BTreeMap<String, FakeSource>>>,
-    asked: Arc<Mutex<Vec<(String, InformerOptions, Option<String>)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
+
+/// Resource, options, namespace.
+type Asked = (String, InformerOptions, Option<String>);
 
 impl Server {
     fn of(&self, kind: &Kind) -> FakeSource {
