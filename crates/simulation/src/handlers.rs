@@ -86,13 +86,15 @@ impl Handler {
     fn read(pause: u64, tape: Tape, around: &Surroundings<'_>) -> Seat {
         let mut events = around.informer.events();
         let mut rng = fastrand::Rng::with_seed(around.seed);
-        let log = Arc::clone(around.log);
+        let (log, work) = (Arc::clone(around.log), around.work.clone());
         let load = Arc::new(std::sync::Mutex::new(None));
         let seen = Arc::clone(&load);
         let reader = tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 tape.take(&event);
                 drop(event);
+                // At rest even the slowest catches up.
+                let pause = if work.is_clumsy() { pause } else { pause.min(10) };
                 let millis = rng.u64(0..=pause).saturating_sub(pause / 2);
                 *seen.lock().expect("nobody panics with it") = None;
                 if millis > 0 {

@@ -90,6 +90,10 @@ impl Work {
         self.lock().clumsy = clumsy;
     }
 
+    pub(crate) fn is_clumsy(&self) -> bool {
+        self.lock().clumsy
+    }
+
     /// Every key was processed after it was added last.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ledger = self.lock();

@@ -362,6 +362,7 @@ impl Machine {
             // as known may not be, so the list is taken once more.
             self.compare = Compare::Content;
             self.unavailable = true;
+            self.settled = None;
             return self.fill();
         }
         self.phase = Phase::Committing { version: version.clone(), stream };
