@@ -8,13 +8,27 @@ use kube::api::{Api, PostParams};
 use kube_informer::{EventHandler, InformerFactory, Object, Stop};
 use kube_informer_examples::Cluster;
 use serde_json::json;
+use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// A handler is any type with these methods; those left out do nothing.
-struct Printer(&'static str);
+struct Printer {
+    name: &'static str,
+    /// Told of each call.
+    heard: Arc<Notify>,
+}
+
+impl Printer {
+    fn new(name: &'static str) -> (Self, Arc<Notify>) {
+        let heard = Arc::new(Notify::new());
+        (Self { name, heard: Arc::clone(&heard) }, heard)
+    }
+}
 
 impl EventHandler<ConfigMap> for Printer {
     fn on_add(&mut self, map: &Object<ConfigMap>, initial: bool) {
-        println!("{}: + {}{}", self.0, map.key(), if initial { " (was there)" } else { "" });
+        println!("{}: + {}{}", self.name, map.key(), if initial { " (was there)" } else { "" });
+        self.heard.notify_one();
     }
 }
 
@@ -25,13 +39,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let factory = InformerFactory::from_config(cluster.config())?;
     let maps = factory.of::<ConfigMap>();
 
-    let early = maps.add_handler(Printer("early"));
+    let (printer, heard) = Printer::new("early");
+    let early = maps.add_handler(printer);
     factory.start();
     early.synced().await?;
     let made = api.create(&PostParams::default(), &config_map("a")?).await?;
-    maps.reached(&made).await?;
+    maps.reached(&made).await?; // the cache has it; a handler hears of it in its own time
+    heard.notified().await;
 
-    let late = maps.add_handler(Printer("late"));
+    let late = maps.add_handler(Printer::new("late").0);
     late.synced().await?; // it has heard of all that was there, and returned from the last call
     early.remove().await; // when this returns it is no longer running, nor will it be
     let made = api.create(&PostParams::default(), &config_map("b")?).await?;
