@@ -1,9 +1,18 @@
 //! Store first, then handlers; in order; and how far the store is (design §5.1–5.5).
 
-use crate::support::{Recorder, cached, object, pass, secs, settle, source, started, watched};
-use kube_informer::{EventHandler, Index, Lister, Object};
+use crate::support::{
+    Recorder, cached, encoded, object, pass, secs, settle, source, started, versioned, watched,
+};
+use futures_util::{StreamExt, stream};
+use kube_informer::{
+    BoxFuture, EventHandler, Index, InformerBuilder, ListMeta, ListOptions, ListPart, ListStream, ListWatch,
+    ListWatchError, Lister, Object, WatchEvent, WatchOptions, WatchStream,
+};
 use serde_json::Value;
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 /// Compares what it is told with what the store shows at that moment.
 #[derive(Clone)]
@@ -50,7 +59,6 @@ async fn store_and_indexes_show_a_change_before_a_handler_hears_of_it() {
     let informer = source.informer::<Value>(|builder| builder);
     let by_name = informer.index(|object: &Object<Value>| Some(object.name().to_owned())).unwrap();
     let comparing = Comparing { lister: informer.lister(), by_name, seen: Arc::default() };
-    let panics = crate::support::Errors::default();
     informer.add_handler(comparing.clone());
     started(&informer).await;
     source.put(object("a", 2));
@@ -60,7 +68,6 @@ async fn store_and_indexes_show_a_change_before_a_handler_hears_of_it() {
     settle().await;
     // A handler that panics skips its note: all of them must be here.
     assert_eq!(*comparing.seen.lock().unwrap(), ["a", "a", "b", "a", "a"]);
-    assert!(panics.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,4 +200,61 @@ async fn one_pipeline_for_all_types() {
     let map = typed.lister().get(&"ns/a".parse().unwrap()).unwrap().decode().unwrap();
     assert_eq!(map.data.as_ref().unwrap()["value"], "1");
     assert_eq!(source.requests().len(), 1);
+}
+
+/// An empty list, then as many events as anybody wants to read.
+struct Torrent {
+    source: kube_informer::testing::FakeSource,
+    read: Arc<AtomicUsize>,
+}
+
+impl ListWatch for Torrent {
+    fn list(&self, _options: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>> {
+        let meta = ListMeta { resource_version: Some(100.into()), ..ListMeta::default() };
+        Box::pin(async move { Ok(stream::iter([Ok(ListPart::Meta(meta))]).boxed()) })
+    }
+
+    fn watch(&self, _options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
+        let (source, read) = (self.source.clone(), Arc::clone(&self.read));
+        let events = stream::iter(0..500).map(move |i| {
+            read.fetch_add(1, Ordering::Relaxed);
+            Ok(WatchEvent::Added(encoded(&source, &versioned(&format!("o{i}"), "u", 101 + i))))
+        });
+        Box::pin(async move { Ok(events.chain(stream::pending()).boxed()) })
+    }
+
+    fn supports_streaming_list(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_bound_the_reflector_stops_reading() {
+    let (read, stored, ahead) =
+        (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let torrent = Arc::new(Torrent { source: source(), read: Arc::clone(&read) });
+    let informer = InformerBuilder::new(Arc::clone(torrent.source.origin()))
+        .queue_bound(4)
+        .build::<Value>(move |_| Arc::clone(&torrent) as Arc<dyn ListWatch>);
+    // An index is asked for each object when it is stored.
+    let counters = (Arc::clone(&read), Arc::clone(&stored), Arc::clone(&ahead));
+    let index = move |_: &Object<Value>| {
+        let stored = counters.1.fetch_add(1, Ordering::Relaxed);
+        counters.2.fetch_max(counters.0.load(Ordering::Relaxed) - stored, Ordering::Relaxed);
+        None::<()>
+    };
+    informer.index(index).unwrap();
+    started(&informer).await;
+    pass(1).await;
+    assert_eq!(
+        (stored.load(Ordering::Relaxed), informer.lister().len()),
+        (500, 500),
+        "all of them in the end"
+    );
+    // As much as the bound in the queue, and no more than that in the batch on its way into the store.
+    assert!(
+        ahead.load(Ordering::Relaxed) <= 2 * 4,
+        "{} read ahead of the store",
+        ahead.load(Ordering::Relaxed)
+    );
 }
