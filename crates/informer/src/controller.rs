@@ -31,6 +31,8 @@ pub(crate) struct Controller {
     /// Held from the store write to the end of its fan-out, and never over an `.await`.
     processor: Mutex<Processor>,
     telemetry: Arc<Telemetry>,
+    /// Decides how long batches stay in flight, in simulations.
+    linger: Option<Mutex<fastrand::Rng>>,
 }
 
 impl Controller {
@@ -40,7 +42,13 @@ impl Controller {
         processor: Processor,
         telemetry: Arc<Telemetry>,
     ) -> Self {
-        Self { queue, indexer, processor: Mutex::new(processor), telemetry }
+        Self { queue, indexer, processor: Mutex::new(processor), telemetry, linger: None }
+    }
+
+    /// Lets batches stay in flight for random times, as they do where threads are slow.
+    pub(crate) fn lingering(mut self, rng: fastrand::Rng) -> Self {
+        self.linger = Some(Mutex::new(rng));
+        self
     }
 
     /// Holds up the pipeline between two batches.
@@ -61,15 +69,30 @@ impl Controller {
                 }
                 batch = self.queue.pop(BATCH) => match batch {
                     Some(batch) => {
-                        // A long backlog must not keep the other tasks of this thread waiting. They run while a
-                        // batch is in flight, on one thread as on many, so that a simulation, which has only
-                        // one, meets every order of things that threads could bring about.
-                        tokio::task::yield_now().await;
+                        self.linger().await;
                         self.process(batch);
                     }
                     None => return,
                 },
             }
+        }
+    }
+
+    /// A long backlog must not keep the other tasks of this thread waiting. They run while a batch is in flight,
+    /// on one thread as on many, so that a simulation, which has only one, meets every order of things that
+    /// threads could bring about.
+    async fn linger(&self) {
+        let time = self.linger.as_ref().map_or(0, |rng| {
+            let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
+            match rng.u8(0..8) {
+                0..4 => 0,
+                4..7 => rng.u64(1..50),
+                _ => rng.u64(50..1500),
+            }
+        });
+        match time {
+            0 => tokio::task::yield_now().await,
+            millis => tokio::time::sleep(Duration::from_millis(millis)).await,
         }
     }
 

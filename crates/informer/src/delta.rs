@@ -89,16 +89,6 @@ pub(crate) enum Delta {
 }
 
 impl Delta {
-    /// The object after this step; `None` if it is gone.
-    pub(crate) fn present(&self) -> Option<&AnyObject> {
-        match self {
-            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => {
-                Some(object)
-            }
-            Self::Deleted(_) => None,
-        }
-    }
-
     /// The newest state this step carries, whether the object is gone or not.
     pub(crate) fn object(&self) -> &AnyObject {
         match self {

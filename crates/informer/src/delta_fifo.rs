@@ -333,10 +333,11 @@ impl DeltaFifo {
     fn newest(&self, key: &ObjectKey, known: &dyn Known) -> Newest {
         let queued = self.items.get(key).and_then(|deltas| deltas.back()).map(|sequenced| &sequenced.delta);
         match queued.or_else(|| self.in_flight.get(key)) {
-            Some(delta) => match delta.present() {
-                Some(object) => Newest::Present(object.clone()),
-                None => Newest::Gone(delta.object().resource_version().clone()),
-            },
+            Some(Delta::Deleted(Deleted::Seen(object))) => Newest::Gone(object.resource_version().clone()),
+            // When it ended nobody knows. The version of its last state is no answer: it may belong to another
+            // history of the server, in which all versions are higher than those that follow now.
+            Some(Delta::Deleted(Deleted::FinalStateUnknown { .. })) => Newest::Gone(ResourceVersion::unset()),
+            Some(delta) => Newest::Present(delta.object().clone()),
             None => known.get(key).map_or(Newest::Unknown, Newest::Present),
         }
     }
@@ -358,7 +359,7 @@ impl DeltaFifo {
 /// The newest state of an object, wherever it is.
 enum Newest {
     Present(AnyObject),
-    /// Deleted, at this version.
+    /// Deleted, at this version if it is known.
     Gone(ResourceVersion),
     Unknown,
 }

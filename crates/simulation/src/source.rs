@@ -92,8 +92,8 @@ struct Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blur {
     None,
-    /// It got something garbled.
-    Open,
+    /// It got something garbled, first at this version.
+    Open(u64),
     /// It got a list since, of this epoch and version.
     Until(u32, u64),
 }
@@ -279,8 +279,11 @@ impl Server {
     }
 
     /// A client got a garbled change.
-    fn blurred(&mut self, client: ClientId) {
-        self.clients[client].blur = Blur::Open;
+    fn blurred(&mut self, client: ClientId, version: u64) {
+        let blur = &mut self.clients[client].blur;
+        if !matches!(blur, Blur::Open(_)) {
+            *blur = Blur::Open(version);
+        }
     }
 
     pub(crate) fn blur(&self, client: ClientId) -> Blur {

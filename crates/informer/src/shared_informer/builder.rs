@@ -33,6 +33,7 @@ pub struct InformerBuilder {
     settings: Settings,
     hook: Option<ErrorHook>,
     seed: Option<u64>,
+    linger: bool,
 }
 
 impl InformerBuilder {
@@ -50,6 +51,7 @@ impl InformerBuilder {
             settings: Settings::default(),
             hook: None,
             seed: None,
+            linger: false,
         }
     }
 
@@ -132,6 +134,14 @@ impl InformerBuilder {
         self
     }
 
+    /// For simulations: changes take a random time from the queue into the store, as on a machine whose threads
+    /// are slow.
+    #[doc(hidden)]
+    pub fn linger(mut self, linger: bool) -> Self {
+        self.linger = linger;
+        self
+    }
+
     /// The informer, reading from the source that `source` gives for each namespace (`None` for all of them).
     pub fn build<T: 'static>(
         self,
@@ -163,7 +173,11 @@ impl InformerBuilder {
             statuses.push(seen);
         }
         let processor = Processor::new(self.resync);
-        let controller = Arc::new(Controller::new(queue, indexer, processor, Arc::clone(&telemetry)));
+        let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry));
+        if self.linger {
+            controller = controller.lingering(rng.fork());
+        }
+        let controller = Arc::new(controller);
         SharedInformer::from_core(Arc::new(Core {
             origin: self.origin,
             partitions,

@@ -177,7 +177,7 @@ impl Server {
         let client = connection.client;
         if let Some(with_version) = connection.garble.take_if(|_| connection.complete.is_none()) {
             self.log.strike(Fault::Unreadable);
-            self.blurred(client);
+            self.blurred(client, write.version);
             let resource_version = with_version.then(|| write.version.into());
             let garbage = Unreadable::new("garbled").at(resource_version);
             return Next::Event(Box::new(WatchEvent::Unreadable(garbage)));

@@ -82,18 +82,26 @@ impl CacheCheck {
         self.source.log.count(|totals| totals.checks += 1);
         for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
             let checked = self.check_partition(*partition, last, &snapshot, &server.history);
+            let claims =
+                |from: u64| version(*partition, &snapshot) >= Some(from) && server.history.epoch() == 0;
             match (server.blur(client), checked) {
-                // What it shows after a garbled change is made good by a list; until then it may lack that change.
-                (Blur::Open, _) | (Blur::Until(..), Err(_)) => {}
+                (Blur::None, Ok(())) => {}
+                // What a garbled change hides is made good by a list. Until then the cache may lack it, if it
+                // does not claim to show it.
+                (Blur::Open(from), Err(why)) if claims(from) => self.wrong(&why),
+                (Blur::Open(_), _) | (Blur::Until(..), Err(_)) => {}
                 (Blur::Until(epoch, version), Ok(())) => {
                     if last.is_some_and(|last| last >= (epoch, version)) {
                         server.focus(client);
                     }
                 }
-                (Blur::None, Err(why)) => self.source.log.fail(format_args!("{}: {why}", self.name)),
-                (Blur::None, Ok(())) => {}
+                (Blur::None, Err(why)) => self.wrong(&why),
             }
         }
+    }
+
+    fn wrong(&self, why: &str) {
+        self.source.log.fail(format_args!("{}: {why}", self.name));
     }
 
     /// The epoch that the part of the cache with this key showed last.
@@ -112,11 +120,7 @@ impl CacheCheck {
     ) -> Result<(), String> {
         let cached: Vec<Object<Value>> =
             snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
-        let version = match partition {
-            None => snapshot.resource_version(),
-            Some(namespace) => snapshot.namespace_version(namespace),
-        };
-        let Some(version) = version.and_then(|version| version.number()) else {
+        let Some(version) = version(partition, snapshot) else {
             return if cached.is_empty() { Ok(()) } else { Err("objects before the first list".into()) };
         };
         let before = last.unwrap_or((0, 0));
@@ -173,6 +177,15 @@ impl CacheCheck {
             .then_some(())
             .ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
     }
+}
+
+/// The version that a partition shows.
+fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u64> {
+    let version = match partition {
+        None => snapshot.resource_version(),
+        Some(namespace) => snapshot.namespace_version(namespace),
+    };
+    version.and_then(|version| version.number())
 }
 
 /// How a cache differs from a state, if it does.

@@ -20,6 +20,7 @@ pub(crate) struct Settings {
     queue_bound: usize,
     handler_bound: usize,
     quick: bool,
+    linger: bool,
     seed: u64,
 }
 
@@ -68,6 +69,7 @@ impl Settings {
             queue_bound: rng.choice([1, 2, 4, 4096]).unwrap_or(1),
             handler_bound: rng.choice([1, 2, 4, 1024]).unwrap_or(1),
             quick: rng.bool(),
+            linger: rng.u8(0..3) == 0,
             seed: rng.u64(..),
         }
     }
@@ -91,6 +93,7 @@ impl Settings {
             .queue_bound(self.queue_bound)
             .handler_bound(self.handler_bound)
             .transform(self.transform.make(log))
+            .linger(self.linger)
             .seed(self.seed);
         if let Some(names) = &self.namespaces {
             builder = builder.scope(Scope::namespaces(names.iter().copied()));
