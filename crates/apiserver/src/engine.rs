@@ -49,8 +49,8 @@ impl Engine {
         let registry = Registry::built_in();
         let mut caches = HashMap::new();
         for resource in registry.all() {
-            if caches.contains_key(&resource.storage_prefix()) {
-                continue; // two faces of one kind share its cache
+            if !resource.is_stored() || caches.contains_key(&resource.storage_prefix()) {
+                continue; // reviews need none, and two faces of one kind share theirs
             }
             let cached = watch_cache::Resource {
                 prefix: resource.storage_prefix(),

@@ -92,6 +92,11 @@ impl Resource {
         self.subresources.contains(&name)
     }
 
+    /// Whether objects are kept; reviews are only answered.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.has_verb("list")
+    }
+
     pub(crate) fn has_verb(&self, verb: &str) -> bool {
         self.verbs.contains(&verb)
     }

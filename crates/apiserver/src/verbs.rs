@@ -14,6 +14,7 @@ pub(crate) mod namespaces;
 pub(crate) mod options;
 pub(crate) mod patch;
 pub(crate) mod pods;
+pub(crate) mod reviews;
 pub(crate) mod scale;
 pub(crate) mod update;
 pub(crate) mod watch;

@@ -148,6 +148,8 @@ struct Net {
     /// The end of what was seen, if that has been reported.
     end: Option<Deleted<Value>>,
     now: Option<Now>,
+    /// A resync is due: to be told even if nothing has changed in the end.
+    resync: bool,
 }
 
 struct Now {
@@ -157,6 +159,7 @@ struct Now {
 
 impl Net {
     fn follow(&mut self, event: Event<Value>) {
+        self.resync |= matches!(&event, Event::Updated { old, new } if is_same_state(old, new));
         let unseen_initial = self.seen.is_none() && self.now.as_ref().is_some_and(|now| now.initial);
         self.now = match event {
             Event::Added { object, initial } => Some(Now { object, initial: initial || unseen_initial }),
@@ -170,9 +173,19 @@ impl Net {
         };
     }
 
+    /// Whether there is nothing to tell: never seen and gone, or back to what was seen, as after the restore of
+    /// a backup.
+    fn is_void(&self) -> bool {
+        match (&self.seen, &self.now) {
+            (None, None) => true,
+            (Some(old), Some(now)) => !self.resync && is_same_state(old, &now.object),
+            _ => false,
+        }
+    }
+
     /// One event or two; none if there is nothing to tell.
     fn into_events(self) -> (Option<Event<Value>>, Option<Event<Value>>) {
-        let Self { seen, end, now } = self;
+        let Self { seen, end, now, .. } = self;
         let end = |old| Event::Deleted(end.unwrap_or_else(|| Deleted::unknown(old)));
         match (seen, now) {
             (Some(old), Some(now)) if old.is_same(&now.object) => {
@@ -189,6 +202,10 @@ impl Net {
     }
 }
 
+fn is_same_state(old: &AnyObject, new: &AnyObject) -> bool {
+    old.is_same_version(new) && old.is_same_content(new)
+}
+
 impl Overflow {
     fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -198,7 +215,7 @@ impl Overflow {
     fn merge(&mut self, event: Event<Value>, seen: Option<AnyObject>) -> u64 {
         let key = event.object().key().clone();
         let Some((_, net)) = self.entries.get_mut(&key) else {
-            let mut net = Net { seen, end: None, now: None };
+            let mut net = Net { seen, end: None, now: None, resync: false };
             net.follow(event);
             self.order.insert(self.next, key.clone());
             self.entries.insert(key, (self.next, net));
@@ -206,7 +223,7 @@ impl Overflow {
             return 0;
         };
         net.follow(event);
-        if net.seen.is_none() && net.now.is_none() {
+        if net.is_void() {
             self.forget(&key);
             return 2;
         }

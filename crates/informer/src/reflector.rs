@@ -2,13 +2,15 @@
 
 mod backoff;
 mod fill;
+mod follow;
+mod health;
 mod machine;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use machine::Settings;
 
 use crate::{
-    delta_fifo::{Change, Offered, Position, Staged},
+    delta_fifo::{Position, Staged},
     delta_queue::DeltaQueue,
     indexer::Indexer,
     scope::Partition,
@@ -16,19 +18,23 @@ use crate::{
     telemetry::{InformerError, RelistReason, Telemetry},
     transform::Transform,
 };
-use futures_util::StreamExt;
+use follow::Doubts;
+use futures_util::FutureExt;
+use health::Health;
 use kube_informer_wire::{
-    Bookmark, ListOptions, ListWatch, ListWatchError, Packer, ResourceVersion, Unreadable, WatchEvent,
-    WatchOptions, WatchStream,
+    ListOptions, ListWatch, ListWatchError, ObjectKey, Packer, ResourceVersion, WatchOptions, WatchStream,
 };
-use machine::{Class, Command, Failure, Input, Machine};
-use std::{sync::Arc, time::Duration};
+use machine::{Command, Failure, Input, Machine};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
 
 /// How long a server may take to answer a request with its headers.
 const HEADERS: Duration = Duration::from_secs(30);
 /// How much longer than asked for a watch may last before it counts as dead.
 const GRACE: Duration = Duration::from_secs(15);
+
+/// A watch that was opened after failures counts as working when it has lasted this long.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// A watch that has said nothing for this long since it was opened is looked into once: servers send bookmarks
 /// every minute, and where one has nothing to say, that may be because it is behind.
@@ -56,8 +62,8 @@ pub(crate) struct Reflector {
     stream: Option<OpenStream>,
     /// Why the next fill happens.
     reason: RelistReason,
-    /// The failure that is being waited out.
-    failure: Option<(Class, String)>,
+    health: Health,
+    doubts: Doubts,
 }
 
 /// A watch that is being read.
@@ -104,7 +110,7 @@ impl Reflector {
         settings.streaming &= source.supports_streaming_list();
         let machine = Machine::new(settings, rng);
         let (staged, stream) = (Staged::default(), None);
-        let (reason, failure) = (RelistReason::First, None);
+        let (health, doubts) = (Health::default(), Doubts::default());
         Self {
             source,
             partition,
@@ -118,8 +124,9 @@ impl Reflector {
             machine,
             staged,
             stream,
-            reason,
-            failure,
+            reason: RelistReason::First,
+            health,
+            doubts,
         }
     }
 
@@ -127,9 +134,16 @@ impl Reflector {
     pub(crate) async fn run(mut self) {
         let mut command = self.machine.step(Input::Begin);
         loop {
-            let input = self.obey(command).await;
+            let obeyed = AssertUnwindSafe(self.obey(command)).catch_unwind().await;
+            let input = obeyed.unwrap_or_else(|_| self.panicked());
             command = self.machine.step(input);
         }
+    }
+
+    /// The source is not ours: if it panics, that is one more way for a request to fail.
+    fn panicked(&mut self) -> Input {
+        let url = self.telemetry.kind().to_string().into();
+        self.watch_failed(ListWatchError::Malformed { message: "the source panicked".into(), url })
     }
 
     async fn obey(&mut self, command: Command) -> Input {
@@ -149,8 +163,11 @@ impl Reflector {
         let position = Position { partition: self.partition, version: version.clone() };
         self.queue.replace(std::mem::take(&mut self.staged), position, &*self.indexer);
         self.reason = RelistReason::Failed;
-        self.failure = None;
-        self.live(Some(version));
+        self.doubts.settled();
+        // A watch that fails after every list is no better for the list.
+        if self.stream.is_some() || !self.health.is_watch_failing() {
+            self.recovered((!version.is_unset()).then_some(version));
+        }
         Input::Committed
     }
 
@@ -159,8 +176,9 @@ impl Reflector {
         match self.open(options).await {
             Ok(stream) => {
                 self.stream = Some(stream);
-                self.failure = None;
-                self.live(self.machine.position().cloned());
+                if !self.health.is_failing() {
+                    self.recovered(self.machine.position().cloned());
+                }
                 self.follow().await
             }
             Err(error) => self.watch_failed(error),
@@ -172,33 +190,6 @@ impl Reflector {
             Ok(Ok(events)) => Ok(OpenStream::new(events, &options)),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(self.silent("answer", HEADERS)),
-        }
-    }
-
-    /// Reads the open watch until it ends, breaks, or shows something that only a list can settle.
-    async fn follow(&mut self) -> Input {
-        let Some(mut stream) = self.stream.take() else { return Input::Begin };
-        loop {
-            self.queue.room().await;
-            let patience = if stream.proven { stream.dead_after } else { QUIET.min(stream.dead_after) };
-            let left = patience.saturating_sub(stream.opened.elapsed());
-            let event = match tokio::time::timeout(left, stream.events.next()).await {
-                Err(_) if !stream.proven => {
-                    stream.proven = true;
-                    self.stream = Some(stream);
-                    return Input::Quiet;
-                }
-                Err(_) => return self.watch_failed(self.silent("end of the watch", stream.dead_after)),
-                Ok(None) => {
-                    return Input::Ended { lived: stream.opened.elapsed(), progress: stream.progress };
-                }
-                Ok(Some(Err(error))) => return self.watch_failed(error),
-                Ok(Some(Ok(event))) => event,
-            };
-            self.telemetry.event(&event);
-            if let Some(end) = self.take(event, &mut stream) {
-                return end;
-            }
         }
     }
 
@@ -214,149 +205,19 @@ impl Reflector {
         }
     }
 
-    /// Takes in one event; returns what ends the stream, if it does.
-    fn take(&mut self, event: WatchEvent, stream: &mut OpenStream) -> Option<Input> {
-        let change = match event {
-            WatchEvent::Bookmark(bookmark) => {
-                self.take_bookmark(bookmark, stream);
-                return None;
-            }
-            WatchEvent::Error(status) => {
-                let failure = Failure::in_stream(&status);
-                let error = ListWatchError::api(status, "in the stream");
-                self.note_failure(failure.class, &error);
-                self.telemetry.failed(&InformerError::Watch(error));
-                return Some(Input::Failed(failure));
-            }
-            WatchEvent::Unreadable(unreadable) => return self.take_unreadable(unreadable, stream),
-            WatchEvent::Added(object) => Change::Added(object),
-            WatchEvent::Modified(object) => Change::Modified(object),
-            WatchEvent::Deleted(object) => Change::Deleted(object),
-        };
-        stream.positioned |= !matches!(change, Change::Added(_));
-        self.take_change(change, stream)
-    }
-
-    fn take_change(&mut self, change: Change, stream: &mut OpenStream) -> Option<Input> {
-        let version = change.object().resource_version().clone();
-        let rewound = stream.positioned
-            && self.machine.position().is_some_and(|position| match change {
-                // Some servers give a deletion the version of the last change.
-                Change::Deleted(_) => version.is_older_than(position),
-                _ => version.is_older_than(position) || version.number().is_some() && version == *position,
-            });
-        if rewound {
-            return self.take_rewound(&change);
-        }
-        let change = self.admit(change);
-        let position = (stream.positioned && !version.is_unset()).then_some(version);
-        let place = position.clone().map(|version| Position { partition: self.partition, version });
-        if self.queue.offer(change, place, &*self.indexer) != Offered::Queued {
-            self.telemetry.duplicate();
-        }
-        self.progressed(position, stream);
-        None
-    }
-
-    /// An event that is older than what the stream has already shown: a repetition, or another history.
-    fn take_rewound(&mut self, change: &Change) -> Option<Input> {
-        // The state that is known is a repetition for certain. An older one may be; but it is also how a server
-        // looks whose history was replaced.
-        let repeated = self.queue.judge(change, &*self.indexer) == Offered::Known;
-        if !repeated && self.machine.doubt(None) {
-            self.reason = RelistReason::Doubtful;
-            return Some(Input::Doubtful);
-        }
-        self.telemetry.duplicate();
-        None
-    }
-
-    fn take_bookmark(&mut self, bookmark: Bookmark, stream: &mut OpenStream) {
-        stream.positioned = true;
-        let version = bookmark.resource_version;
-        if self.machine.position().is_some_and(|position| version.is_older_than(position)) {
-            // A promise about less than is known; nothing to gain, and a position never goes back by itself.
-            return;
-        }
-        self.queue.bookmark(Position { partition: self.partition, version: version.clone() });
-        self.progressed(Some(version), stream);
-    }
-
-    fn take_unreadable(&mut self, unreadable: Unreadable, stream: &mut OpenStream) -> Option<Input> {
-        let at = unreadable.resource_version.clone();
-        if self.machine.doubt(at.clone()) {
-            self.telemetry.failed(&InformerError::Unreadable(unreadable));
-            self.reason = RelistReason::Doubtful;
-            return Some(Input::Doubtful);
-        }
-        self.telemetry.quarantined(unreadable);
-        let position = at.filter(|_| stream.positioned);
-        if let Some(version) = &position {
-            self.queue.bookmark(Position { partition: self.partition, version: version.clone() });
-        }
-        self.progressed(position, stream);
-        None
-    }
-
-    fn progressed(&mut self, position: Option<ResourceVersion>, stream: &mut OpenStream) {
-        stream.progress = true;
-        stream.proven = true;
-        self.machine.progress(position);
-        self.live(self.machine.position().cloned());
-    }
-
-    /// Every object passes here once on its way in.
-    fn admit(&self, change: Change) -> Change {
-        let keep = |object| self.transform.apply(object, &self.telemetry).pack(&self.packer);
-        match change {
-            Change::Added(object) => Change::Added(keep(object)),
-            Change::Modified(object) => Change::Modified(keep(object)),
-            Change::Deleted(object) => Change::Deleted(keep(object)),
-        }
-    }
-
-    fn watch_failed(&mut self, error: ListWatchError) -> Input {
-        let failure = Failure::of(&error);
-        self.note_failure(failure.class, &error);
-        self.telemetry.failed(&InformerError::Watch(error));
-        Input::Failed(failure)
-    }
-
-    fn note_failure(&mut self, class: Class, error: &ListWatchError) {
-        self.failure = Some((class, error.to_string()));
-        if class == Class::Expired {
-            self.reason = RelistReason::Expired;
-        }
-    }
-
     async fn wait(&mut self, delay: Duration) -> Input {
         // Nothing of the server is held while waiting: no connection, no half a list.
         self.stream = None;
         self.staged = Staged::default();
         let next = Instant::now() + delay;
-        if let Some((class, why)) = self.failure.clone() {
-            let since = self.status.borrow().failing_since().unwrap_or_else(Instant::now);
-            self.set_status(match class {
-                Class::Denied => InformerStatus::Denied { since, why, next },
-                Class::Absent => InformerStatus::Absent { since, why, next },
-                _ => InformerStatus::Retrying { since, why, next },
-            });
-        }
+        self.failing(next);
         tokio::time::sleep_until(next).await;
         Input::Waited
     }
 
-    fn live(&self, version: Option<ResourceVersion>) {
-        self.set_status(InformerStatus::Live { version, heard: Instant::now() });
-    }
-
-    /// Told to the log only when the word for it changes.
-    fn set_status(&self, status: InformerStatus) {
-        let before = self.status.send_replace(status);
-        let now = self.status.borrow();
-        if before.word() != now.word() {
-            self.telemetry.status_changed(self.namespace.as_deref(), &now);
-        }
+    /// Whether an object is in the namespace that was asked for.
+    fn is_ours(&self, key: &ObjectKey) -> bool {
+        self.namespace.is_none() || self.namespace.as_deref() == key.namespace()
     }
 
     fn silent(&self, what: &'static str, after: Duration) -> ListWatchError {

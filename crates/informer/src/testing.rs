@@ -61,6 +61,8 @@ struct State {
     history: Vec<Change>,
     /// Versions before this one are forgotten.
     floor: u64,
+    /// What lists showed that are being read in pages, by version.
+    listed: BTreeMap<u64, Vec<Value>>,
     watchers: Vec<Watcher>,
     faults: Faults,
     requests: Vec<Request>,
@@ -96,6 +98,7 @@ impl FakeSource {
             objects: BTreeMap::new(),
             history: Vec::new(),
             floor: 100,
+            listed: BTreeMap::new(),
             watchers: Vec::new(),
             faults: Faults::default(),
             requests: Vec::new(),
@@ -166,6 +169,7 @@ impl FakeSource {
         state.objects = objects.into_iter().map(|object| (key_of(&object), object)).collect();
         (state.version, state.floor) = (version, version);
         state.history.clear();
+        state.listed.clear();
         state.watchers.clear();
     }
 

@@ -233,7 +233,8 @@ impl World {
                 return;
             }
             tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(60));
+            // Not in step with any period, so that it is not always the moment of a resync that is looked at.
+            wait = (wait * 2).min(Duration::from_millis(28_657));
             self.subjects.iter().for_each(Subject::check);
         }
         self.log.note(format_args!("at rest"));

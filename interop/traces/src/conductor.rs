@@ -193,7 +193,9 @@ impl Conductor<'_> {
         self.told(What::Delete, &fences).await?;
         let handlers = self.handlers.clone();
         self.driver.until(|said| handlers.iter().all(|handler| said.synced.contains_key(handler))).await?;
-        let calls = self.driver.said(|said| said.calls.iter().map(|(name, calls)| (name.clone(), calls.len())).collect());
+        let calls = self
+            .driver
+            .said(|said| said.calls.iter().map(|(name, calls)| (name.clone(), calls.len())).collect());
         self.segments.push(Segment { unordered, calls });
         Ok(())
     }

@@ -8,6 +8,7 @@
 mod conductor;
 mod driver;
 pub mod protocol;
+mod random;
 mod script;
 mod server;
 mod trace;
@@ -17,6 +18,7 @@ mod world;
 pub use conductor::RunError;
 pub use conductor::Side;
 pub use conductor::run;
+pub use random::random;
 pub use script::Difference;
 pub use script::Script;
 pub use script::ScriptError;

@@ -1,8 +1,7 @@
-//! `traces <scripts> <driver with client-go> <driver with ours> [word...]` plays every script whose name
-//! contains one of the words (all, if there are none) with both drivers and compares the traces.
+//! Plays scripts with two drivers and compares the traces.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports to its terminal")]
 
-use kube_informer_traces::{Script, Side, compare, run};
+use kube_informer_traces::{Script, Side, compare, random, run};
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -13,27 +12,49 @@ use tokio::{sync::Semaphore, task::JoinSet};
 /// Scripts played at once. They wait more than they work.
 const AT_ONCE: usize = 12;
 
+const USAGE: &str = "\
+usage: traces <driver with client-go> <driver with ours> scripts <directory> [word...]
+       traces <driver with client-go> <driver with ours> random <count> <first seed>
+
+scripts  plays the scripts of a directory whose names contain one of the words; all, if there are none
+random   plays scripts that are made up from seeds";
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [scripts, client_go, ours, words @ ..] = arguments.as_slice() else {
-        eprintln!("usage: traces <scripts> <driver with client-go> <driver with ours> [word...]");
-        return ExitCode::from(2);
-    };
-    let scripts = match Script::read_all(Path::new(scripts)) {
+    let scripts = match chosen(&arguments) {
         Ok(scripts) => scripts,
-        Err(error) => {
-            eprintln!("{error}");
+        Err(why) => {
+            eprintln!("{why}");
             return ExitCode::from(2);
         }
     };
-    let chosen = |script: &Script| words.is_empty() || words.iter().any(|word| script.name.contains(word));
-    let programs = Arc::new((PathBuf::from(client_go), PathBuf::from(ours)));
-    let failed = play_all(scripts.into_iter().filter(chosen), programs).await;
+    let programs = Arc::new((PathBuf::from(&arguments[0]), PathBuf::from(&arguments[1])));
+    let failed = play_all(scripts, programs).await;
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn play_all(scripts: impl Iterator<Item = Script>, programs: Arc<(PathBuf, PathBuf)>) -> usize {
+fn chosen(arguments: &[String]) -> Result<Vec<Script>, String> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [_, _, "scripts", directory, words @ ..] => {
+            let mut scripts = Script::read_all(Path::new(directory)).map_err(|error| error.to_string())?;
+            scripts.retain(|script| words.is_empty() || words.iter().any(|word| script.name.contains(word)));
+            if scripts.is_empty() {
+                Err(format!("no script of {directory} has such a name"))
+            } else {
+                Ok(scripts)
+            }
+        }
+        [_, _, "random", count, seed] => match (count.parse::<u64>(), seed.parse::<u64>()) {
+            (Ok(count), Ok(seed)) => Ok((0..count).map(|i| random(seed.wrapping_add(i))).collect()),
+            _ => Err(USAGE.into()),
+        },
+        _ => Err(USAGE.into()),
+    }
+}
+
+async fn play_all(scripts: Vec<Script>, programs: Arc<(PathBuf, PathBuf)>) -> usize {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut playing = JoinSet::new();
     for script in scripts {
@@ -54,7 +75,7 @@ async fn play_all(scripts: impl Iterator<Item = Script>, programs: Arc<(PathBuf,
             }
             Ok((script, Err(report))) => {
                 failed += 1;
-                println!("FAILED  {}: {}\n{report}", script.name, script.purpose);
+                println!("FAILED  {}: {}\n{}\n{report}", script.name, script.purpose, script.to_json());
             }
             Err(error) => {
                 failed += 1;

@@ -1,7 +1,7 @@
 //! Scripts: what happens, step by step.
 
 use crate::conductor::Side;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, path::Path};
 
@@ -29,7 +29,7 @@ pub enum ScriptError {
 }
 
 /// One script.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
     /// Its file's name without `.json`.
@@ -51,7 +51,7 @@ pub struct Script {
 }
 
 /// A difference between the traces that is meant to be there.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
     /// Which deviation of the list in `interop/README.md` this is.
@@ -68,7 +68,7 @@ fn yes() -> bool {
     true
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ServerSetup {
     pub(crate) streaming: Streaming,
@@ -79,7 +79,7 @@ pub(crate) struct ServerSetup {
 }
 
 /// What the server does with streaming lists.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Streaming {
     #[default]
@@ -90,7 +90,7 @@ pub(crate) enum Streaming {
     NeverEnds,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Expired {
     /// With an ERROR event, like the watch cache of an API server.
@@ -100,7 +100,7 @@ pub(crate) enum Expired {
     Http,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct InformerSetup {
     pub(crate) namespaces: Vec<String>,
@@ -110,7 +110,7 @@ pub(crate) struct InformerSetup {
 }
 
 /// One step of a script.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Step {
     /// Creates or changes an object.
@@ -147,8 +147,8 @@ pub(crate) enum Step {
     Start,
     /// Waits until the informer follows a watch and all handlers have heard of everything.
     Settle(Unordered),
-    /// Waits until a handler got this many calls of resyncs in all. Later ones are left out of the trace:
-    /// how many there are depends on time.
+    /// Waits until a handler got this many calls of resyncs in all. Later ones are left out of the trace: how
+    /// many there are depends on time.
     Resynced(Resynced),
     /// Waits until this many requests in all have been answered.
     Answered(Answered),
@@ -158,7 +158,7 @@ pub(crate) enum Step {
     Ours(Vec<Step>),
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Put {
     pub(crate) key: String,
@@ -169,14 +169,14 @@ pub(crate) struct Put {
     pub(crate) node: Option<String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delete {
     pub(crate) key: String,
     pub(crate) at: Option<u64>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Restore {
     pub(crate) version: u64,
@@ -184,7 +184,7 @@ pub(crate) struct Restore {
 }
 
 /// An object with a version and uid of its own.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
     pub(crate) key: String,
@@ -194,7 +194,7 @@ pub(crate) struct Known {
     pub(crate) labels: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Cut {
     /// Between two events.
@@ -203,7 +203,7 @@ pub(crate) enum Cut {
     Broken,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refusal {
     pub(crate) code: u16,
@@ -213,7 +213,7 @@ pub(crate) struct Refusal {
     pub(crate) retry_after: Option<u32>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Sent {
     /// An event about a pod.
@@ -233,7 +233,7 @@ pub(crate) enum Sent {
     Line { line: String },
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
     pub(crate) to: Request,
@@ -247,7 +247,7 @@ fn once() -> u32 {
 }
 
 /// How a request is not answered as it should be.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
     /// With this status.
@@ -259,7 +259,7 @@ pub(crate) enum Answer {
 }
 
 /// A class of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     /// The first page of a list, or all of it.
@@ -272,7 +272,7 @@ pub(crate) enum Request {
     Watch,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddHandler {
     pub(crate) handler: String,
@@ -282,7 +282,7 @@ pub(crate) struct AddHandler {
 }
 
 /// Which calls since the step before may come in any order: exactly those that client-go gives no order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unordered {
     /// None.
@@ -295,18 +295,16 @@ pub(crate) enum Unordered {
     Relist,
     /// The deletes of a relist among themselves; it came as a list, which has an order.
     RelistInOrder,
-    /// The calls of a resync.
-    Resync,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resynced {
     pub(crate) handler: String,
     pub(crate) calls: usize,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Answered {
     #[serde(rename = "client-go")]
@@ -333,10 +331,15 @@ impl Script {
         let shown = || path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|source| ScriptError::Read { path: shown(), source })?;
-        let script: Self = serde_json::from_str(&text)
-            .map_err(|source| ScriptError::Parse { path: shown(), source })?;
+        let script: Self =
+            serde_json::from_str(&text).map_err(|source| ScriptError::Parse { path: shown(), source })?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, ..script })
+    }
+
+    /// The text that reads as this script.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// The steps of a run with one side.
@@ -355,7 +358,8 @@ impl Script {
             Step::Add(add) => Some(add.filter.as_str()),
             _ => None,
         });
-        let pairs = filters.chain([self.informer.selector.as_str()]).filter_map(|label| label.split_once('='));
+        let pairs =
+            filters.chain([self.informer.selector.as_str()]).filter_map(|label| label.split_once('='));
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 }

@@ -36,25 +36,39 @@ impl Trace {
         handlers.dedup();
         for handler in handlers {
             let calls = said.calls.get(handler).map(Vec::as_slice).unwrap_or_default();
-            let parts = parts(handler, calls, segments, resynced.get(handler).copied());
+            let resyncs = resynced.get(handler).copied();
+            let parts = parts(handler, calls, segments, resyncs.is_some());
             // Between namespaces that are watched on their own there is no order.
             match namespaces {
-                [_, _, ..] => namespaces.iter().for_each(|namespace| self.part(handler, &parts, Some(namespace))),
+                [_, _, ..] => {
+                    namespaces.iter().for_each(|namespace| self.part(handler, &parts, Some(namespace)))
+                }
                 _ => self.part(handler, &parts, None),
             }
+            self.resyncs(handler, calls, resyncs.unwrap_or(0));
             self.synced(handler, calls, said.synced.get(handler).copied());
         }
     }
 
     fn part(&mut self, handler: &str, parts: &[(Unordered, Vec<Call>)], namespace: Option<&str>) {
         let within = |call: &&Call| {
-            namespace.is_none_or(|namespace| call.object.key.split_once('/').is_some_and(|(of, _)| of == namespace))
+            namespace.is_none_or(|namespace| {
+                call.object.key.split_once('/').is_some_and(|(of, _)| of == namespace)
+            })
         };
         for (unordered, calls) in parts {
             let mut calls: Vec<Call> = calls.iter().filter(within).cloned().collect();
             unordered.sort(&mut calls);
             self.lines.extend(calls.iter().map(|call| format!("{handler} {}", Told(call))));
         }
+    }
+
+    /// The first calls of resyncs, in order of keys: within one resync they have no order, and where among the other
+    /// calls they come depends on time.
+    fn resyncs(&mut self, handler: &str, calls: &[Call], count: usize) {
+        let mut resyncs: Vec<&Call> = calls.iter().filter(|call| is_resync(call)).take(count).collect();
+        resyncs.sort_by(|a, b| a.object.key.cmp(&b.object.key));
+        self.lines.extend(resyncs.iter().map(|call| format!("{handler} resync {}", Shown(&call.object))));
     }
 
     fn synced(&mut self, handler: &str, calls: &[Call], at: Option<usize>) {
@@ -65,7 +79,8 @@ impl Trace {
 
     pub(crate) fn content(&mut self, said: &Said) {
         self.lines.extend(said.store.iter().map(|object| format!("store {}", Shown(object))));
-        self.lines.extend(said.index.iter().map(|(value, keys)| format!("index {value}: {}", keys.join(" "))));
+        self.lines
+            .extend(said.index.iter().map(|(value, keys)| format!("index {value}: {}", keys.join(" "))));
     }
 
     pub(crate) fn requests(&mut self, mut requests: Vec<String>) {
@@ -81,28 +96,23 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Cuts the calls of a handler into segments, without those about our own objects and those of resyncs that
-/// are too many.
+/// Cuts the calls of a handler into segments, without those about our own objects, and without those of resyncs if
+/// they are looked at on their own.
 fn parts(
     handler: &str,
     calls: &[Call],
     segments: &[Segment],
-    most_resyncs: Option<usize>,
+    without_resyncs: bool,
 ) -> Vec<(Unordered, Vec<Call>)> {
-    let (mut parts, mut from, mut resyncs) = (Vec::new(), 0, 0);
-    let mut counts = |call: &&Call| {
-        if is_fence(call) {
-            return false;
-        }
-        resyncs += usize::from(is_resync(call));
-        !is_resync(call) || most_resyncs.is_none_or(|most| resyncs <= most)
-    };
+    let counts = |call: &&Call| !is_fence(call) && !(without_resyncs && is_resync(call));
+    let counted = |calls: &[Call]| calls.iter().filter(counts).cloned().collect();
+    let (mut parts, mut from) = (Vec::new(), 0);
     for segment in segments {
         let to = segment.calls.get(handler).copied().unwrap_or(0);
-        parts.push((segment.unordered, calls[from..to].iter().filter(&mut counts).cloned().collect()));
+        parts.push((segment.unordered, counted(&calls[from..to])));
         from = to;
     }
-    parts.push((Unordered::InOrder, calls[from..].iter().filter(&mut counts).cloned().collect()));
+    parts.push((Unordered::InOrder, counted(&calls[from..])));
     parts
 }
 
@@ -112,7 +122,6 @@ impl Unordered {
         let class = |call: &Call| match self {
             Self::InOrder => None,
             Self::Initial => call.initial.then_some(0),
-            Self::Resync => is_resync(call).then_some(0),
             Self::Relist => Some(u8::from(call.unknown)),
             Self::InitialThenRelist => Some(if call.initial { 2 } else { u8::from(call.unknown) }),
             Self::RelistInOrder => call.unknown.then_some(0),
@@ -141,7 +150,14 @@ impl fmt::Display for Told<'_> {
         match (what, old) {
             (What::Add, _) => write!(f, "add {}{}", Shown(object), if *initial { " initial" } else { "" }),
             (What::Update, Some(old)) if old.uid == object.uid => {
-                write!(f, "update {} v{} -> v{} {}", object.key, old.version, object.version, short(&object.uid))
+                write!(
+                    f,
+                    "update {} v{} -> v{} {}",
+                    object.key,
+                    old.version,
+                    object.version,
+                    short(&object.uid)
+                )
             }
             (What::Update, Some(old)) => write!(f, "update {} -> {}", Shown(old), Shown(object)),
             (What::Update, None) => write!(f, "update {}", Shown(object)),

@@ -172,7 +172,10 @@ mod tests {
         let pod = Pod { key: "shop/a".into(), uid: 1, version: 5, labels: BTreeMap::new(), node: None };
         let page = list(std::slice::from_ref(&pod), 7, Some(("next".into(), 2)));
         let page: Value = serde_json::from_slice(&page).unwrap();
-        assert_eq!(page["metadata"], json!({ "resourceVersion": "7", "continue": "next", "remainingItemCount": 2 }));
+        assert_eq!(
+            page["metadata"],
+            json!({ "resourceVersion": "7", "continue": "next", "remainingItemCount": 2 })
+        );
         assert_eq!(page["items"][0].get("kind"), None);
         let event: Value = serde_json::from_slice(&event("ADDED", &pod)).unwrap();
         assert_eq!(event["object"]["kind"], "Pod");

@@ -156,6 +156,7 @@ async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answ
         Verb::Get => verbs::get::get(engine, request).await,
         Verb::List => verbs::list::list(engine, request, &ListOptions::parse(&request.query)?).await,
         Verb::Watch => verbs::watch::watch(engine, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Create if !request.resource.is_stored() => verbs::reviews::review(engine, request),
         Verb::Create => verbs::create::create(engine, request).await,
         Verb::Update => verbs::update::update(engine, request).await,
         Verb::Patch if request.content_type == verbs::apply::MEDIA_TYPE => {

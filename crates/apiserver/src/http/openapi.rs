@@ -90,6 +90,10 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource) {
         "application/merge-patch+json",
         "application/strategic-merge-patch+json",
     ];
+    if !resource.is_stored() {
+        paths.insert(collection, json!({"post": operation("post", Some(write))}));
+        return;
+    }
     let many = json!({"get": operation("list", None), "post": operation("post", Some(write)), "delete": operation("deletecollection", None)});
     let one = json!({"get": operation("get", None), "put": operation("put", Some(write)), "patch": operation("patch", Some(patch)),
         "delete": operation("delete", None)});

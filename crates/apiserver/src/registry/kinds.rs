@@ -12,6 +12,8 @@ const CLUSTER: bool = false;
 
 const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// Reviews are answered, not kept.
+const REVIEW_VERBS: &[&str] = &["create"];
 /// Namespaces cannot be deleted by the dozen.
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
@@ -63,6 +65,12 @@ const TABLE: &[Row] = &[
     row("apps", "v1", "ReplicaSet", "replicasets", NAMESPACED, "rs", "all", "scale status"),
     row("apps", "v1", "StatefulSet", "statefulsets", NAMESPACED, "sts", "all", "scale status"),
     row("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", NAMESPACED, "hpa", "all", "status"),
+    row("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", CLUSTER, "", "", ""),
+    row("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", CLUSTER, "", "", ""),
+    row("authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", NAMESPACED, "", "", ""),
+    row("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", CLUSTER, "", "", ""),
+    row("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", CLUSTER, "", "", ""),
+    row("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", CLUSTER, "", "", ""),
     row("events.k8s.io", "v1", "Event", "events", NAMESPACED, "ev", "", ""),
     row("batch", "v1", "CronJob", "cronjobs", NAMESPACED, "cj", "all", "status"),
     row("batch", "v1", "Job", "jobs", NAMESPACED, "", "all", "status"),
@@ -112,7 +120,11 @@ pub(super) fn built_in() -> impl Iterator<Item = Resource> {
         short_names: words(row.short_names),
         categories: words(row.categories),
         namespaced: row.namespaced,
-        verbs: if row.plural == "namespaces" { NAMESPACE_VERBS } else { ALL_VERBS },
+        verbs: match row.plural {
+            "namespaces" => NAMESPACE_VERBS,
+            plural if plural.ends_with("reviews") => REVIEW_VERBS,
+            _ => ALL_VERBS,
+        },
         subresources: row.subresources.split_whitespace().collect(),
         head: TypeHead::new(&api_version(row.group, row.version), row.kind),
         schema: types().kind(row.group, row.version, row.kind),

@@ -87,7 +87,7 @@ impl Engine {
     /// Deletes everything in a namespace. Pods get no grace: nobody is there to wait for.
     async fn empty_namespace(&self, namespace: &str) {
         let options = DeleteOptions::at_once();
-        for resource in self.registry.all().filter(|r| r.namespaced) {
+        for resource in self.registry.all().filter(|r| r.namespaced && r.is_stored()) {
             for name in self.names_in(resource, namespace).await {
                 if let Err(status) = remove(self, resource, namespace, &name, &options).await {
                     tracing::debug!(
@@ -104,7 +104,7 @@ impl Engine {
 
     /// Removes a dying namespace if nothing is left in it.
     async fn end_namespace(&self, name: &str) {
-        for resource in self.registry.all().filter(|r| r.namespaced) {
+        for resource in self.registry.all().filter(|r| r.namespaced && r.is_stored()) {
             if !self.names_in(resource, name).await.is_empty() {
                 return;
             }

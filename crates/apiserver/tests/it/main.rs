@@ -1,6 +1,7 @@
 //! Integration tests of the embedded API server: one binary, one module per subject.
 
 mod bad_input;
+mod behaviour;
 mod contract;
 mod golden;
 mod kube_rs;

@@ -48,10 +48,8 @@ impl Staged {
 
     /// The list has an object in a state that is known.
     pub(crate) fn note(&mut self, object: &AnyObject) {
-        if let Some(&at) = self.at.get(object.key()) {
-            // An earlier item of the same key was news; the later one counts, known or not.
-            self.changed[at] = object.clone();
-        }
+        // An earlier item of the same key was news; the later one counts, and there is nothing new about it.
+        self.at.remove(object.key());
         self.follow(object.key());
         self.present.insert(object.key().clone());
     }

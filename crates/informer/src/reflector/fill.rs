@@ -1,6 +1,6 @@
 //! Getting the whole collection: by stream or by pages.
 
-use super::{GRACE, HEADERS, InformerError, Input, OpenStream, Reflector};
+use super::{GRACE, HEADERS, Input, OpenStream, Reflector};
 use crate::{
     delta_fifo::{Compare, Staged},
     reflector::machine::Failure,
@@ -24,21 +24,20 @@ const REPORT_EVERY: usize = 256;
 impl Reflector {
     /// Stages a streaming list until the server says it is complete.
     pub(super) async fn stream_list(&mut self, options: WatchOptions) -> Input {
+        self.queue.room().await;
         self.begin_fill();
         self.telemetry.watching();
         let mut stream = match self.open(options).await {
             Ok(stream) => stream,
-            Err(error) => return self.watch_failed(error),
+            Err(error) => return self.stream_failed(Failure::of(&error), error),
         };
         let mut gained = Instant::now();
         loop {
             let size = self.staged.len();
             let event = match timeout(SILENCE, stream.events.next()).await {
-                Err(_) => return Input::StreamStalled,
-                Ok(None) => {
-                    return Input::Ended { lived: stream.opened.elapsed(), progress: stream.progress };
-                }
-                Ok(Some(Err(error))) => return self.watch_failed(error),
+                Err(_) => return self.stalled(SILENCE),
+                Ok(None) => return self.ended_early(&stream),
+                Ok(Some(Err(error))) => return self.stream_failed(Failure::of(&error), error),
                 Ok(Some(Ok(event))) => event,
             };
             if let Some(end) = self.stage_event(event, &mut stream) {
@@ -48,9 +47,23 @@ impl Reflector {
                 gained = Instant::now();
                 self.report_fill(None);
             } else if stream.opened.elapsed() >= LONGEST && gained.elapsed() >= SILENCE {
-                return Input::StreamStalled;
+                return self.stalled(LONGEST);
             }
         }
+    }
+
+    fn stalled(&mut self, after: Duration) -> Input {
+        let error = self.silent("progress of the streaming list", after);
+        self.stream_failed(Failure::of(&error), error);
+        Input::StreamStalled
+    }
+
+    fn ended_early(&mut self, stream: &OpenStream) -> Input {
+        let (message, url) =
+            ("the streaming list ended before it was complete", self.telemetry.kind().to_string());
+        let error = ListWatchError::Broken { message: message.into(), url: url.into() };
+        self.stream_failed(Failure::of(&error), error);
+        Input::Ended { lived: stream.opened.elapsed(), progress: stream.progress }
     }
 
     /// Stages one event of a streaming list; returns what ends it.
@@ -62,9 +75,7 @@ impl Reflector {
             WatchEvent::Error(status) => {
                 let failure = Failure::in_stream(&status);
                 let error = ListWatchError::api(status, "in the streaming list");
-                self.note_failure(failure.class, &error);
-                self.telemetry.failed(&InformerError::Watch(error));
-                return Some(Input::Failed(failure));
+                return Some(self.stream_failed(failure, error));
             }
             WatchEvent::Bookmark(bookmark) if bookmark.initial_events_end => {
                 stream.progress = true;
@@ -81,17 +92,13 @@ impl Reflector {
     /// Stages one page of a list.
     pub(super) async fn list_page(&mut self, options: ListOptions, fresh: bool) -> Input {
         if fresh {
+            self.queue.room().await;
             self.begin_fill();
         }
         self.telemetry.listing();
         match self.stage_page(options).await {
             Ok(meta) => Input::Page { version: meta.resource_version, continue_token: meta.continue_token },
-            Err(error) => {
-                let failure = Failure::of(&error);
-                self.note_failure(failure.class, &error);
-                self.telemetry.failed(&InformerError::List(error));
-                Input::Failed(failure)
-            }
+            Err(error) => self.list_failed(error),
         }
     }
 
@@ -138,13 +145,17 @@ impl Reflector {
         self.telemetry.filling(self.reason);
         self.stream = None;
         self.staged = Staged::default();
-        if !self.indexer.snapshot().is_partition_filled(self.partition) && self.failure.is_none() {
+        if !self.indexer.snapshot().is_partition_filled(self.partition) && !self.health.is_failing() {
             self.set_status(InformerStatus::Syncing { so_far: 0, of: None });
         }
     }
 
     /// Takes in one listed object: what is known costs nothing but a note that the list has it.
     fn stage(&mut self, object: Object<Value>) {
+        if !self.is_ours(object.key()) {
+            let reason = "it is in another namespace than the one asked for";
+            return self.telemetry.quarantined(Unreadable::new(reason));
+        }
         let compare = self.machine.compare();
         if compare == Compare::Version && self.queue.is_known(&object, compare, &*self.indexer) {
             return self.staged.note(&object);
@@ -161,7 +172,7 @@ impl Reflector {
         self.telemetry.quarantined(unreadable);
     }
 
-    fn report_fill(&self, remaining: Option<u64>) {
+    fn report_fill(&mut self, remaining: Option<u64>) {
         let size = self.staged.len();
         if size % REPORT_EVERY == 1 && !self.indexer.snapshot().is_partition_filled(self.partition) {
             let so_far = size as u64;

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Page size where nobody asked for another one.
 const PAGE: u32 = 500;
 /// A watch that ends sooner than this, without an event, does not count as one.
-const SHORT_WATCH: Duration = Duration::from_secs(1);
+pub(super) const SHORT_WATCH: Duration = Duration::from_secs(1);
 /// A watch that lived this long is a success even if nothing happened.
 const HEALTHY_WATCH: Duration = Duration::from_secs(10);
 /// Failures of the watch in a row before the collection is listed again.
@@ -187,6 +187,8 @@ enum Phase {
         first: ListOptions,
         pages: u32,
         full: bool,
+        /// The version of the first page: later pages may show later states, never earlier ones.
+        version: Option<ResourceVersion>,
     },
     /// Committing, then following the stream (true) or opening a watch (false).
     Committing {
@@ -243,6 +245,13 @@ impl Machine {
         }
     }
 
+    /// A watch has ended, well or not, that lived for so long.
+    pub(crate) fn lasted(&mut self, lived: Duration) {
+        if lived >= HEALTHY_WATCH {
+            self.progress(None);
+        }
+    }
+
     /// Something in the stream cannot be trusted or read. True: list again and see. False: that has been done
     /// at this position, go on without it.
     pub(crate) fn doubt(&mut self, at: Option<ResourceVersion>) -> bool {
@@ -261,15 +270,15 @@ impl Machine {
                 self.list()
             }
             (Phase::Streaming, Input::Failed(failure)) => self.streaming_failed(&failure),
-            (Phase::Streaming, Input::Ended { .. }) => {
-                self.early_ends += 1;
-                let then = if self.early_ends.is_multiple_of(STREAM_TRIES) { Then::List } else { Then::Fill };
-                self.wait(None, then)
-            }
-            (Phase::Listing { first, pages, full }, Input::Page { version, continue_token }) => {
+            (Phase::Streaming, Input::Ended { .. }) => self.streamed_in_vain(None),
+            (
+                Phase::Listing { first, pages, full, version },
+                Input::Page { version: of_page, continue_token },
+            ) => {
+                let version = if pages == 0 { of_page } else { version };
                 self.page_done(first, pages, full, version, continue_token)
             }
-            (Phase::Listing { first, pages, full }, Input::Failed(failure)) => {
+            (Phase::Listing { first, pages, full, .. }, Input::Failed(failure)) => {
                 self.list_failed(first, pages, full, &failure)
             }
             (Phase::Committing { version, stream }, Input::Committed) => self.committed(version, stream),
@@ -282,6 +291,7 @@ impl Machine {
             (Phase::Watching, Input::Quiet) => self.probe(),
             (Phase::Probing, Input::Probed(version)) => self.probed(version),
             (Phase::Probing, Input::Failed(failure)) => self.probe_failed(&failure),
+            (_, Input::Failed(failure)) => self.wait(failure.retry_after, Then::Fill),
             // Begin, and whatever does not fit the phase: start over, which is always right.
             _ => self.fill(),
         }
@@ -318,7 +328,7 @@ impl Machine {
     }
 
     fn list_from(&mut self, options: ListOptions, full: bool) -> Command {
-        self.phase = Phase::Listing { first: options.clone(), pages: 0, full };
+        self.phase = Phase::Listing { first: options.clone(), pages: 0, full, version: None };
         Command::List { options, fresh: true }
     }
 
@@ -341,7 +351,7 @@ impl Machine {
             version_match: None,
             ..first.clone()
         };
-        self.phase = Phase::Listing { first, pages: pages + 1, full };
+        self.phase = Phase::Listing { first, pages: pages + 1, full, version };
         Command::List { options, fresh: false }
     }
 
@@ -380,7 +390,8 @@ impl Machine {
 
     fn streaming_failed(&mut self, failure: &Failure) -> Command {
         match failure.class {
-            Class::Busy | Class::Transport => self.wait(failure.retry_after, Then::Fill),
+            Class::Busy => self.wait(failure.retry_after, Then::Fill),
+            Class::Transport => self.streamed_in_vain(failure.retry_after),
             Class::Expired | Class::TooLarge if !self.unavailable => {
                 self.unavailable = true;
                 self.fill()
@@ -391,6 +402,13 @@ impl Machine {
             }
             _ => self.list(),
         }
+    }
+
+    /// A streaming list broke off. What is between us and the server may not let it through, but a list.
+    fn streamed_in_vain(&mut self, asked: Option<Duration>) -> Command {
+        self.early_ends += 1;
+        let then = if self.early_ends.is_multiple_of(STREAM_TRIES) { Then::List } else { Then::Fill };
+        self.wait(asked, then)
     }
 
     fn list_failed(&mut self, first: ListOptions, pages: u32, full: bool, failure: &Failure) -> Command {
@@ -410,6 +428,7 @@ impl Machine {
     fn watch_failed(&mut self, failure: &Failure) -> Command {
         self.watch_failures += 1;
         let then = match failure.class {
+            _ if self.position.is_none() => Then::Fill,
             // A broken connection says nothing about what is kept: however long it lasts, there is no need to
             // list again, and many clients that all do would break the server that comes back.
             Class::Busy | Class::Transport => Then::Watch,
@@ -424,8 +443,10 @@ impl Machine {
     }
 
     fn watch_ended(&mut self, lived: Duration, progress: bool) -> Command {
-        if lived >= HEALTHY_WATCH {
-            self.progress(None);
+        self.lasted(lived);
+        if self.position.is_none() {
+            // Without a version there is nothing to go on from, and what vanished in between would stay.
+            return self.wait(None, Then::Fill);
         }
         if progress || lived >= SHORT_WATCH {
             return self.watch();

@@ -19,8 +19,9 @@ impl FakeSource {
         let mut state = self.lock();
         let (start, version) = state.list_start(options)?;
         let limit = options.limit.map_or(usize::MAX, |limit| limit as usize);
-        let matching: Vec<&Value> =
-            state.objects.values().filter(|object| is_in(object, namespace)).collect();
+        let now = || state.objects.values().cloned().collect();
+        let objects: Vec<Value> = state.listed.get(&version).cloned().unwrap_or_else(now);
+        let matching: Vec<&Value> = objects.iter().filter(|object| is_in(object, namespace)).collect();
         let page: Vec<ListPart> = matching
             .iter()
             .skip(start)
@@ -34,6 +35,10 @@ impl FakeSource {
             continue_token: more.then(|| format!("{version}:{end}")),
             remaining: more.then(|| (matching.len() - end) as u64),
         };
+        if more {
+            // Later pages show what the first one showed.
+            state.listed.insert(version, objects);
+        }
         let mut parts: Vec<Result<ListPart, ListWatchError>> = vec![Ok(ListPart::Meta(meta))];
         parts.extend(page.into_iter().map(Ok));
         state.faults.break_off(&mut parts);

@@ -20,6 +20,8 @@ pub enum Request {
 pub enum Fault {
     /// The server answers with an error, such as 410, 429, 500 or 403.
     Answer(Status),
+    /// The request fails in any other way: a proxy's login page, a truncated body.
+    Fail(ListWatchError),
     /// Nobody listens.
     Refuse,
     /// The server never answers.
@@ -151,6 +153,7 @@ impl FakeSource {
     pub fn expire_history(&self) -> &Self {
         let mut state = self.lock();
         state.history.clear();
+        state.listed.clear();
         state.floor = state.version;
         drop(state);
         self
@@ -240,7 +243,8 @@ impl FakeSource {
         self.lock().objects.contains_key(key)
     }
 
-    fn send(&self, event: impl Fn() -> WatchEvent) -> &Self {
+    /// Sends an event to all watches, whatever the collection holds: a repetition, nonsense, an old version.
+    pub fn send(&self, event: impl Fn() -> WatchEvent) -> &Self {
         self.lock().watchers.retain(|watcher| watcher.events.send(Ok(event())).is_ok());
         self
     }
@@ -249,6 +253,7 @@ impl FakeSource {
         match fault {
             None => Ok(()),
             Some(Fault::Answer(status)) => Err(ListWatchError::api(status, "/fake")),
+            Some(Fault::Fail(error)) => Err(error),
             Some(Fault::Refuse) => {
                 Err(ListWatchError::Connect { refused: true, message: "refused".into(), url: "/fake".into() })
             }

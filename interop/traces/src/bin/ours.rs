@@ -3,8 +3,8 @@
 #![allow(clippy::print_stdout, reason = "standard output is how it answers")]
 
 use kube_informer::{
-    Deleted, EventHandler, HandlerOptions, Index, InformerBuilder, Kind, KubeSource, ListWatch, Object, Origin,
-    Registration, Scope, SharedInformer, Stop, filter, informer_client,
+    Deleted, EventHandler, HandlerOptions, Index, InformerBuilder, Kind, KubeSource, ListWatch, Object,
+    Origin, Registration, Scope, SharedInformer, Stop, filter, informer_client,
 };
 use kube_informer_traces::protocol::{Call, Command, Described, Record, What};
 use serde_json::Value;

@@ -135,7 +135,8 @@ fn refuse(refusal: &Refusal) -> Response<Body> {
 
 impl Asked {
     fn new(uri: &http::Uri) -> Self {
-        let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let decoded =
+            |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
         let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         let query = pairs.map(|(name, value)| (decoded(name), decoded(value))).collect();
         Self { path: uri.path().to_owned(), query }

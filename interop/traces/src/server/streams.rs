@@ -23,8 +23,7 @@ struct Stream {
 }
 
 /// The body of a watch.
-pub(super) type Body =
-    StreamBody<futures_util::stream::BoxStream<'static, Result<Frame<Bytes>, io::Error>>>;
+pub(super) type Body = StreamBody<futures_util::stream::BoxStream<'static, Result<Frame<Bytes>, io::Error>>>;
 
 impl Streams {
     /// Opens a watch that starts with these events.

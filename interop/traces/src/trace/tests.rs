@@ -29,23 +29,43 @@ fn sorted(unordered: Unordered, mut calls: Vec<Call>) -> String {
 #[test]
 fn only_what_has_no_order_is_sorted() {
     let calls = || {
-        vec![initial("n/c"), initial("n/a"), call(What::Add, "n/z", 2), call(What::Add, "n/b", 3), initial("n/a")]
+        vec![
+            initial("n/c"),
+            initial("n/a"),
+            call(What::Add, "n/z", 2),
+            call(What::Add, "n/b", 3),
+            initial("n/a"),
+        ]
     };
     assert_eq!(sorted(Unordered::InOrder, calls()), "n/c n/a n/z n/b n/a");
     assert_eq!(sorted(Unordered::Initial, calls()), "n/a n/c n/z n/b n/a");
     let relist = || vec![gone("n/d"), gone("n/c"), call(What::Add, "n/b", 2), call(What::Add, "n/a", 3)];
     assert_eq!(sorted(Unordered::Relist, relist()), "n/c n/d n/a n/b");
     assert_eq!(sorted(Unordered::RelistInOrder, relist()), "n/c n/d n/b n/a");
-    assert_eq!(sorted(Unordered::Resync, vec![resync("n/b"), resync("n/a"), call(What::Delete, "n/0", 2)]), "n/a n/b n/0");
 }
 
 #[test]
-fn resyncs_beyond_those_waited_for_do_not_count() {
-    let calls = [initial("n/a"), resync("n/a"), call(What::Delete, "n/fence-0", 3), resync("n/a"), gone("n/a")];
+fn resyncs_are_told_apart_and_those_beyond_the_count_left_out() {
+    let calls = [
+        initial("n/a"),
+        resync("n/b"),
+        call(What::Delete, "n/fence-0", 3),
+        resync("n/a"),
+        resync("n/c"),
+        gone("n/a"),
+    ];
+    let mut said = Said::default();
+    said.calls.insert("h".to_owned(), calls.to_vec());
     let segment = Segment { unordered: Unordered::InOrder, calls: [("h".to_owned(), 3)].into() };
-    let parts = parts("h", &calls, &[segment], Some(1));
-    let lengths: Vec<usize> = parts.iter().map(|(_, calls)| calls.len()).collect();
-    assert_eq!(lengths, [2, 1]);
+    let mut trace = Trace::default();
+    trace.handlers(&said, &[segment], &[("h".to_owned(), 2)].into(), &[]);
+    let expected = [
+        "add n/a v1 u1 initial",
+        "delete n/a v1 u1 final state unknown",
+        "resync n/a v1 u1",
+        "resync n/b v1 u1",
+    ];
+    assert_eq!(trace.lines, expected.map(|line| format!("h {line}")));
 }
 
 fn trace(lines: &[&str]) -> Trace {
@@ -58,7 +78,9 @@ fn traces_must_differ_exactly_as_listed() {
     let listed = Difference { id: "x".into(), client_go: vec!["b".into()], ours: vec!["d".into()] };
     assert_eq!(compare(&left, &right, std::slice::from_ref(&listed)), Ok(()));
     assert!(compare(&left, &right, &[]).unwrap_err().contains("-b"));
-    assert!(compare(&left, &left, std::slice::from_ref(&listed)).unwrap_err().contains("expected difference: x"));
+    assert!(
+        compare(&left, &left, std::slice::from_ref(&listed)).unwrap_err().contains("expected difference: x")
+    );
     assert_eq!(compare(&left, &left, &[]), Ok(()));
 }
 

@@ -1,1 +1,454 @@
+use super::*;
 
+fn machine_with(settings: Settings) -> Machine {
+    Machine::new(settings, fastrand::Rng::with_seed(7))
+}
+
+/// One that streams.
+fn machine() -> Machine {
+    machine_with(Settings::default())
+}
+
+/// One that lists.
+fn lister() -> Machine {
+    machine_with(Settings { streaming: false, ..Settings::default() })
+}
+
+fn fail(class: Class) -> Input {
+    Input::Failed(Failure { class, retry_after: None })
+}
+
+fn page(version: u64, token: Option<&str>) -> Input {
+    Input::Page { version: Some(version.into()), continue_token: token.map(str::to_owned) }
+}
+
+/// A command in short: what is asked for, at which version.
+fn short(command: &Command) -> String {
+    let version = |version: &Option<String>| version.clone().unwrap_or_default();
+    match command {
+        Command::Stream(options) => format!("stream({})", version(&options.resource_version)),
+        Command::List { options, .. } => {
+            let limit = options.limit.map(|limit| format!(" limit {limit}")).unwrap_or_default();
+            let token =
+                options.continue_token.as_ref().map(|token| format!(" at {token}")).unwrap_or_default();
+            format!("list({}){limit}{token}", version(&options.resource_version))
+        }
+        Command::Commit(at) => format!("commit {at}"),
+        Command::Watch(options) => format!("watch({})", version(&options.resource_version)),
+        Command::Follow => "follow".into(),
+        Command::Probe(options) => format!("probe({})", version(&options.resource_version)),
+        Command::Wait(_) => "wait".into(),
+    }
+}
+
+fn run(machine: &mut Machine, inputs: impl IntoIterator<Item = Input>) -> Vec<String> {
+    inputs.into_iter().map(|input| short(&machine.step(input))).collect()
+}
+
+/// Has its first list at version 10 and watches.
+fn watching() -> Machine {
+    let mut machine = lister();
+    run(&mut machine, [Input::Begin, page(10, None), Input::Committed]);
+    machine
+}
+
+/// The same with streaming lists.
+fn following() -> Machine {
+    let mut machine = machine();
+    run(&mut machine, [Input::Begin, Input::StreamComplete(10.into()), Input::Committed]);
+    machine
+}
+
+fn wait_of(command: &Command) -> f64 {
+    match command {
+        Command::Wait(delay) => delay.as_secs_f64(),
+        other => panic!("not a wait: {other:?}"),
+    }
+}
+
+#[test]
+fn the_first_fill_streams_from_the_newest_state() {
+    let mut machine = machine();
+    let Command::Stream(options) = machine.step(Input::Begin) else { panic!("not a stream") };
+    assert_eq!(options.resource_version, None);
+    assert_eq!(options.version_match, Some(VersionMatch::NotOlderThan));
+    assert_eq!((options.send_initial_events, options.allow_bookmarks), (Some(true), true));
+    let rest = run(&mut machine, [Input::StreamComplete(10.into()), Input::Committed]);
+    assert_eq!(rest, ["commit 10", "follow"], "no list, no second watch");
+}
+
+#[test]
+fn the_first_fill_by_list_takes_what_a_cache_has_in_pages() {
+    let mut machine = lister();
+    let Command::List { options, fresh } = machine.step(Input::Begin) else { panic!("not a list") };
+    let expected =
+        ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+    assert_eq!((options, fresh), (expected, true));
+    machine.step(page(10, None));
+    let Command::Watch(options) = machine.step(Input::Committed) else { panic!("not a watch") };
+    assert_eq!(options.resource_version.as_deref(), Some("10"));
+    assert_eq!(
+        (options.version_match, options.send_initial_events, options.allow_bookmarks),
+        (None, None, true)
+    );
+}
+
+#[test]
+fn a_refill_never_travels_back() {
+    assert_eq!(run(&mut watching(), [fail(Class::Expired), Input::Waited]), ["wait", "list(10)"]);
+    assert_eq!(run(&mut following(), [fail(Class::Expired), Input::Waited]), ["wait", "stream(10)"]);
+}
+
+#[test]
+fn a_list_the_server_cannot_serve_is_asked_for_anew_once() {
+    for class in [Class::Expired, Class::TooLarge] {
+        let mut machine = watching();
+        let refill = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class)]);
+        assert_eq!(refill, ["wait", "list(10)", "list()"], "at once, and whatever is newest");
+        assert_eq!(run(&mut machine, [fail(class), Input::Waited]), ["wait", "list()"], "and then calmly");
+        run(&mut machine, [page(20, None), Input::Committed]);
+        assert_eq!(
+            run(&mut machine, [fail(Class::Expired), Input::Waited]),
+            ["wait", "list(20)"],
+            "forgotten"
+        );
+    }
+}
+
+#[test]
+fn a_stream_the_server_cannot_serve_is_asked_for_anew_once() {
+    for class in [Class::Expired, Class::TooLarge] {
+        let mut machine = following();
+        let refill = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class), fail(class)]);
+        assert_eq!(refill, ["wait", "stream(10)", "stream()", "list()"]);
+    }
+}
+
+#[test]
+fn a_watch_from_the_future_asks_for_the_newest_state() {
+    assert_eq!(run(&mut watching(), [fail(Class::TooLarge), Input::Waited]), ["wait", "list()"]);
+}
+
+#[test]
+fn pages_follow_the_token_without_a_version() {
+    let mut machine = lister();
+    let pages = run(&mut machine, [Input::Begin, page(10, Some("p2")), page(12, Some("p3")), page(13, None)]);
+    assert_eq!(pages, ["list(0) limit 500", "list() limit 500 at p2", "list() limit 500 at p3", "commit 10"]);
+}
+
+#[test]
+fn an_empty_token_ends_the_pages() {
+    let mut machine = lister();
+    assert_eq!(run(&mut machine, [Input::Begin, page(10, Some(""))])[1], "commit 10");
+}
+
+#[test]
+fn pages_that_expire_are_replaced_by_one_whole_list() {
+    let mut machine = machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
+    run(&mut machine, [Input::Begin, page(10, None), Input::Committed, fail(Class::Expired)]);
+    let refill =
+        run(&mut machine, [Input::Waited, page(20, Some("p2")), fail(Class::Expired), page(21, None)]);
+    assert_eq!(refill, ["list(10) limit 5", "list() limit 5 at p2", "list(10)", "commit 21"]);
+}
+
+#[test]
+fn other_failures_of_a_page_are_waited_out() {
+    let mut machine = lister();
+    let failed = run(&mut machine, [Input::Begin, page(10, Some("p2")), fail(Class::Server), Input::Waited]);
+    assert_eq!(failed[2..], ["wait", "list(0) limit 500"]);
+}
+
+#[test]
+fn pages_are_for_servers_without_a_cache() {
+    let mut machine = watching();
+    run(&mut machine, [fail(Class::Expired)]);
+    assert_eq!(run(&mut machine, [Input::Waited]), ["list(10)"], "a refill from a cache has no pages");
+    let mut machine = lister();
+    run(&mut machine, [Input::Begin, page(10, Some("p2")), page(10, None), Input::Committed]);
+    let refill = run(&mut machine, [fail(Class::Expired), Input::Waited]);
+    assert_eq!(refill, ["wait", "list(10) limit 500"], "a cache would not have paged");
+    let mut machine = machine_with(Settings { streaming: false, page_size: Some(7), ..Settings::default() });
+    assert_eq!(run(&mut machine, [Input::Begin]), ["list(0) limit 7"]);
+}
+
+#[test]
+fn a_list_without_a_version_is_watched_and_then_listed_again() {
+    let mut machine = lister();
+    run(&mut machine, [Input::Begin]);
+    let unset = Input::Page { version: None, continue_token: None };
+    assert_eq!(run(&mut machine, [unset, Input::Committed]), ["commit ", "watch()"]);
+    let ended = Input::Ended { lived: Duration::from_secs(300), progress: true };
+    assert_eq!(run(&mut machine, [ended, Input::Waited]), ["wait", "list(0) limit 500"]);
+    run(&mut machine, [Input::Page { version: None, continue_token: None }, Input::Committed]);
+    assert_eq!(run(&mut machine, [fail(Class::Transport), Input::Waited]), ["wait", "list(0) limit 500"]);
+}
+
+#[test]
+fn a_watch_that_ends_is_opened_again_where_it_was() {
+    let mut machine = watching();
+    let ended = Input::Ended { lived: Duration::from_secs(300), progress: false };
+    assert_eq!(run(&mut machine, [ended]), ["watch(10)"], "at once, without a list");
+    machine.progress(Some(15.into()));
+    let ended = Input::Ended { lived: Duration::ZERO, progress: true };
+    assert_eq!(run(&mut machine, [ended]), ["watch(15)"]);
+}
+
+#[test]
+fn very_short_watches_are_waited_out_and_looked_into() {
+    let mut machine = watching();
+    let short_watch = || Input::Ended { lived: Duration::from_millis(999), progress: false };
+    let tries = [short_watch(), Input::Waited, short_watch(), Input::Waited, short_watch(), Input::Waited];
+    assert_eq!(run(&mut machine, tries), ["wait", "watch(10)", "wait", "watch(10)", "wait", "list(10)"]);
+}
+
+#[test]
+fn a_busy_server_or_a_broken_connection_needs_no_list() {
+    for class in [Class::Busy, Class::Transport] {
+        let mut machine = watching();
+        for _ in 0..50 {
+            assert_eq!(run(&mut machine, [fail(class), Input::Waited]), ["wait", "watch(10)"]);
+        }
+    }
+}
+
+#[test]
+fn a_broken_server_is_asked_for_a_list_every_third_time() {
+    let mut machine = watching();
+    let asked: Vec<_> =
+        (0..3).flat_map(|_| run(&mut machine, [fail(Class::Server), Input::Waited])).collect();
+    assert_eq!(asked, ["wait", "watch(10)", "wait", "watch(10)", "wait", "list(10)"]);
+}
+
+#[test]
+fn whatever_else_a_watch_says_is_settled_by_a_list() {
+    use Class::*;
+    for class in [Expired, Denied, Absent, Invalid, InStream, Protocol] {
+        assert_eq!(run(&mut watching(), [fail(class), Input::Waited]), ["wait", "list(10)"], "{class:?}");
+    }
+}
+
+#[test]
+fn denied_and_absent_lists_are_asked_for_again() {
+    for class in [Class::Denied, Class::Absent, Class::Server, Class::Transport, Class::Busy, Class::Protocol]
+    {
+        let mut machine = lister();
+        let first = run(&mut machine, [Input::Begin, fail(class), Input::Waited]);
+        assert_eq!(first, ["list(0) limit 500", "wait", "list(0) limit 500"], "{class:?}");
+        assert_eq!(run(&mut machine, [page(10, None), Input::Committed]), ["commit 10", "watch(10)"]);
+    }
+}
+
+#[test]
+fn a_streaming_list_that_is_refused_is_never_asked_for_again() {
+    let mut machine = machine();
+    assert_eq!(run(&mut machine, [Input::Begin, fail(Class::Invalid)]), ["stream()", "list(0) limit 500"]);
+    run(&mut machine, [page(10, None), Input::Committed]);
+    assert_eq!(run(&mut machine, [fail(Class::Expired), Input::Waited]), ["wait", "list(10)"]);
+}
+
+#[test]
+fn a_streaming_list_that_stalls_is_never_asked_for_again() {
+    let mut machine = machine();
+    assert_eq!(run(&mut machine, [Input::Begin, Input::StreamStalled])[1], "list(0) limit 500");
+    run(&mut machine, [page(10, None), Input::Committed]);
+    assert_eq!(run(&mut machine, [fail(Class::Expired), Input::Waited])[1], "list(10)");
+}
+
+#[test]
+fn other_failures_of_a_streaming_list_are_tried_as_list_in_the_same_cycle() {
+    for class in [Class::Denied, Class::Absent, Class::Server, Class::InStream, Class::Protocol] {
+        let mut machine = machine();
+        assert_eq!(run(&mut machine, [Input::Begin, fail(class)])[1], "list(0) limit 500", "{class:?}");
+        let next = run(&mut machine, [fail(class), Input::Waited]);
+        assert_eq!(next, ["wait", "stream()"], "{class:?}: not remembered");
+    }
+}
+
+#[test]
+fn a_busy_server_gets_the_same_streaming_list_again() {
+    let mut machine = machine();
+    run(&mut machine, [Input::Begin]);
+    for _ in 0..10 {
+        assert_eq!(run(&mut machine, [fail(Class::Busy), Input::Waited]), ["wait", "stream()"]);
+    }
+}
+
+#[test]
+fn a_streaming_list_that_keeps_breaking_off_gives_way_to_a_list() {
+    for input in [fail(Class::Transport), Input::Ended { lived: Duration::from_secs(5), progress: true }] {
+        let mut machine = machine();
+        run(&mut machine, [Input::Begin]);
+        let tries: Vec<_> = (0..3).flat_map(|_| run(&mut machine, [input.clone(), Input::Waited])).collect();
+        assert_eq!(tries, ["wait", "stream()", "wait", "stream()", "wait", "list(0) limit 500"]);
+    }
+}
+
+#[test]
+fn a_server_that_went_back_starts_a_new_epoch() {
+    let mut machine = watching();
+    run(&mut machine, [fail(Class::TooLarge), Input::Waited]);
+    assert_eq!(machine.compare(), Compare::Version);
+    assert_eq!(run(&mut machine, [page(5, None)]), ["list()"], "what was dropped as known may not be");
+    assert_eq!(machine.compare(), Compare::Content);
+    assert_eq!(run(&mut machine, [page(6, None), Input::Committed]), ["commit 6", "watch(6)"]);
+    assert_eq!(machine.compare(), Compare::Version, "within the new epoch versions count again");
+}
+
+#[test]
+fn a_streaming_list_notices_the_new_epoch_too() {
+    let mut machine = following();
+    run(&mut machine, [fail(Class::TooLarge), Input::Waited]);
+    assert_eq!(run(&mut machine, [Input::StreamComplete(5.into())]), ["stream()"]);
+    assert_eq!(
+        run(&mut machine, [Input::StreamComplete(5.into()), Input::Committed]),
+        ["commit 5", "follow"]
+    );
+}
+
+#[test]
+fn versions_that_are_no_numbers_are_never_older() {
+    let mut machine = watching();
+    machine.progress(Some("opaque-9".into()));
+    run(&mut machine, [fail(Class::Expired), Input::Waited]);
+    let odd = Input::Page { version: Some("opaque-1".into()), continue_token: None };
+    assert_eq!(run(&mut machine, [odd, Input::Committed]), ["commit opaque-1", "watch(opaque-1)"]);
+}
+
+#[test]
+fn doubt_lists_the_newest_state_once_for_each_position() {
+    let mut machine = watching();
+    assert!(machine.doubt(Some(12.into())));
+    assert_eq!(run(&mut machine, [Input::Doubtful, Input::Waited]), ["wait", "list()"]);
+    run(&mut machine, [page(12, None), Input::Committed]);
+    assert!(!machine.doubt(Some(12.into())), "that has been looked into");
+    assert!(machine.doubt(Some(13.into())));
+    machine.progress(Some(14.into()));
+    assert!(machine.doubt(None), "the position stands for what has no version");
+    assert!(!machine.doubt(None));
+}
+
+#[test]
+fn a_quiet_watch_is_probed_and_goes_on() {
+    let mut machine = watching();
+    assert_eq!(run(&mut machine, [Input::Quiet, Input::Probed(Some(10.into()))]), ["probe(10)", "follow"]);
+    assert_eq!(run(&mut machine, [Input::Quiet, fail(Class::Server)]), ["probe(10)", "follow"]);
+    assert_eq!(run(&mut machine, [Input::Quiet, Input::Probed(None)]), ["probe(10)", "follow"]);
+    for behind in [Input::Probed(Some(5.into())), fail(Class::TooLarge)] {
+        assert_eq!(run(&mut watching(), [Input::Quiet, behind]), ["probe(10)", "list()"]);
+    }
+}
+
+#[test]
+fn waits_grow_from_failure_to_failure() {
+    let mut machine = watching();
+    for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
+        let wait = wait_of(&machine.step(fail(Class::Busy)));
+        assert!((base..2.0 * base).contains(&wait), "{base}: {wait}");
+        machine.step(Input::Waited);
+    }
+}
+
+#[test]
+fn progress_rewinds_the_waits() {
+    let recover: [fn(&mut Machine); 3] = [
+        |machine| machine.progress(Some(11.into())),
+        |machine| machine.lasted(Duration::from_secs(10)),
+        |machine| {
+            machine.step(Input::Ended { lived: Duration::from_secs(10), progress: false });
+        },
+    ];
+    for recover in recover {
+        let mut machine = watching();
+        for _ in 0..6 {
+            run(&mut machine, [fail(Class::Busy), Input::Waited]);
+        }
+        recover(&mut machine);
+        let wait = wait_of(&machine.step(fail(Class::Busy)));
+        assert!(wait < 1.6, "{wait}");
+    }
+}
+
+#[test]
+fn a_list_alone_rewinds_nothing() {
+    let mut machine = watching();
+    for _ in 0..6 {
+        run(&mut machine, [fail(Class::Denied), Input::Waited, page(10, None), Input::Committed]);
+    }
+    let wait = wait_of(&machine.step(fail(Class::Denied)));
+    assert!(wait >= 30.0, "a watch that always fails is not worth a list a second: {wait}");
+}
+
+#[test]
+fn retry_after_is_a_lower_bound() {
+    let mut machine = watching();
+    let failure = Failure { class: Class::Busy, retry_after: Some(Duration::from_secs(90)) };
+    let wait = wait_of(&machine.step(Input::Failed(failure)));
+    assert!((90.0..99.0).contains(&wait), "{wait}");
+}
+
+#[test]
+fn many_informers_do_not_come_back_at_once() {
+    let waits: std::collections::BTreeSet<u64> = (0..100)
+        .map(|seed| {
+            let mut machine = Machine::new(Settings::default(), fastrand::Rng::with_seed(seed));
+            machine.step(Input::Begin);
+            (wait_of(&machine.step(fail(Class::Busy))) * 1000.0) as u64
+        })
+        .collect();
+    assert!(waits.len() > 90, "{waits:?}");
+    assert!(waits.last().unwrap() - waits.first().unwrap() > 600);
+}
+
+#[test]
+fn watch_timeouts_are_random_between_the_minimum_and_twice_that() {
+    let timeouts = |min: u64| {
+        let min_watch = Duration::from_secs(min);
+        let mut machine = machine_with(Settings { streaming: false, min_watch, ..Settings::default() });
+        run(&mut machine, [Input::Begin, page(10, None)]);
+        let mut command = machine.step(Input::Committed);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let Command::Watch(options) = &command else { panic!("not a watch") };
+            seen.insert(options.timeout.unwrap().as_secs());
+            command = machine.step(Input::Ended { lived: Duration::from_secs(300), progress: true });
+        }
+        (*seen.first().unwrap(), *seen.last().unwrap(), seen.len())
+    };
+    for min in [300, 1800] {
+        let (first, last, distinct) = timeouts(min);
+        assert!(first >= min && first < min + min / 4, "{first}");
+        assert!(last <= 2 * min && last > 2 * min - min / 4, "{last}");
+        assert!(distinct > 100);
+    }
+}
+
+#[test]
+fn a_failure_where_none_belongs_is_waited_out() {
+    let mut machine = lister();
+    run(&mut machine, [Input::Begin, page(10, None)]);
+    assert_eq!(run(&mut machine, [fail(Class::Protocol), Input::Waited]), ["wait", "list(0) limit 500"]);
+}
+
+#[test]
+fn failures_are_told_apart() {
+    let api = |code, reason: &str| {
+        Failure::of(&ListWatchError::api(Status::failure(code, reason, "no"), "/")).class
+    };
+    assert_eq!(api(410, "Expired"), Class::Expired);
+    assert_eq!(api(410, "Gone"), Class::Expired);
+    assert_eq!(api(429, "TooManyRequests"), Class::Busy);
+    assert_eq!([api(401, "Unauthorized"), api(403, "Forbidden")], [Class::Denied; 2]);
+    assert_eq!(api(404, "NotFound"), Class::Absent);
+    assert_eq!([api(400, "BadRequest"), api(422, "Invalid")], [Class::Invalid; 2]);
+    assert_eq!([api(500, "InternalError"), api(503, "ServiceUnavailable")], [Class::Server; 2]);
+    let url = || "/".into();
+    let refused =
+        |refused| Failure::of(&ListWatchError::Connect { refused, message: "no".into(), url: url() }).class;
+    assert_eq!((refused(true), refused(false)), (Class::Busy, Class::Transport));
+    let html = ListWatchError::NotJson { content_type: "text/html".into(), url: url() };
+    assert_eq!(Failure::of(&html).class, Class::Protocol);
+    let in_stream = |code, reason: &str| Failure::in_stream(&Status::failure(code, reason, "no")).class;
+    assert_eq!(in_stream(410, "Expired"), Class::Expired);
+    assert_eq!(in_stream(429, "TooManyRequests"), Class::Busy);
+    assert_eq!(in_stream(500, "InternalError"), Class::InStream);
+}

@@ -1,0 +1,66 @@
+//! Filling an embedded server with generated objects.
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube::api::{Api, PostParams};
+use kube_informer_workload::{App, Pods, node};
+use serde_json::json;
+
+/// Pods on one node, about.
+const PODS_PER_NODE: usize = 50;
+
+/// Creates pods with the nodes and namespaces they need. Shows a progress bar where there is a terminal.
+pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) -> anyhow::Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let create = PostParams::default();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    for name in App::namespaces() {
+        let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
+        namespaces
+            .create(&create, &namespace)
+            .await
+            .with_context(|| format!("cannot create namespace {name}"))?;
+    }
+    let node_count = count.div_ceil(PODS_PER_NODE);
+    seed_nodes(client, node_count, seed).await?;
+    let bar = ProgressBar::new(count as u64).with_style(style()).with_message("creating pods");
+    for value in Pods::new(seed, node_count).take(count) {
+        let pod: Pod = serde_json::from_value(value)?;
+        let pods: Api<Pod> =
+            Api::namespaced(client.clone(), pod.metadata.namespace.as_deref().unwrap_or("default"));
+        let mut made = pods.create(&create, &pod).await.context("cannot create a generated pod")?;
+        made.status = pod.status;
+        let name = made.metadata.name.clone().unwrap_or_default();
+        pods.replace_status(&name, &create, &made)
+            .await
+            .context("cannot set the status of a generated pod")?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Creates nodes `node-0` and so on.
+pub(crate) async fn seed_nodes(client: &kube::Client, count: usize, seed: u64) -> anyhow::Result<()> {
+    let (nodes, create) = (Api::<Node>::all(client.clone()), PostParams::default());
+    let mut rng = fastrand::Rng::with_seed(seed);
+    for number in 0..count {
+        let node: Node = serde_json::from_value(node(&mut rng, number))?;
+        let mut made = nodes.create(&create, &node).await.context("cannot create a generated node")?;
+        made.status = node.status;
+        let name = made.metadata.name.clone().unwrap_or_default();
+        nodes
+            .replace_status(&name, &create, &made)
+            .await
+            .context("cannot set the status of a generated node")?;
+    }
+    Ok(())
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {per_sec} {eta}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}

@@ -1,0 +1,154 @@
+//! `kube-informer watch`: informers of any kinds, and what they see.
+
+mod changes;
+mod health;
+mod kinds;
+mod masking;
+mod printer;
+mod progress;
+mod summary;
+
+use crate::{
+    args::{Output, WatchOptions},
+    cluster::{Cluster, request_failed},
+    signals,
+};
+use futures_util::{StreamExt, stream};
+use kinds::Catalogue;
+use kube::core::ApiResource;
+use kube_informer::{
+    Event, EventStream, Index, InformerFactory, InformerOptions, Kind, Scope, SharedInformer, informer_client,
+};
+use printer::Printer;
+use serde_json::Value;
+use std::{io, time::Instant};
+
+/// One kind that is watched.
+pub(crate) struct Watched {
+    pub(crate) kind: Kind,
+    pub(crate) informer: SharedInformer<Value>,
+    /// The fields asked for by `--index`, with their indexes.
+    pub(crate) indexes: Vec<(String, Index<String>)>,
+}
+
+/// Syncs, then shows every change until asked to end.
+pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<()> {
+    let cluster = match options.embedded {
+        true => Cluster::embedded(options.seed_pods).await?,
+        false => Cluster::configured(options.context.clone()).await?,
+    };
+    let url = cluster.url();
+    let client = informer_client(cluster.config.clone())?;
+    let catalogue = Catalogue::discover(&client).await.map_err(|error| request_failed(error, &url))?;
+    let kinds: Vec<Kind> = options.kinds.iter().map(|name| catalogue.find(name)).collect::<Result<_, _>>()?;
+    let factory = factory(client, &options);
+    let scope = scope(&options, &cluster);
+    let watched: Vec<Watched> =
+        kinds.into_iter().map(|kind| watched(&factory, kind, &scope, &options)).collect::<Result<_, _>>()?;
+    let started = Instant::now();
+    let result = tokio::select! {
+        result = follow(&factory, &watched, &options, started, &url) => result,
+        () = signals::ended() => Ok(()),
+    };
+    factory.shutdown().await;
+    cluster.shutdown().await;
+    if result.is_ok() && !options.once && !options.index.is_empty() {
+        quiet_if_closed(summary::print_indexes(&watched))?;
+    }
+    match result {
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(is_closed) => Ok(()),
+        other => other,
+    }
+}
+
+fn factory(client: kube::Client, options: &WatchOptions) -> InformerFactory {
+    let builder = InformerFactory::builder(client);
+    match options.resync {
+        Some(period) => builder.resync(period).build(),
+        None => builder.build(),
+    }
+}
+
+fn scope(options: &WatchOptions, cluster: &Cluster) -> Scope {
+    match options.namespace.as_slice() {
+        // An embedded cluster has nobody's namespaces but your own.
+        [] if options.all_namespaces || options.embedded => Scope::All,
+        [] => Scope::namespace(&cluster.config.default_namespace),
+        names => Scope::namespaces(names.iter().cloned()),
+    }
+}
+
+fn watched(
+    factory: &InformerFactory,
+    kind: Kind,
+    scope: &Scope,
+    options: &WatchOptions,
+) -> anyhow::Result<Watched> {
+    let resource = ApiResource {
+        group: kind.group.clone(),
+        version: kind.version.clone(),
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
+        plural: kind.plural.clone(),
+    };
+    let scope = if kind.namespaced { scope.clone() } else { Scope::All };
+    let informer: SharedInformer<Value> = factory.dynamic_with(&resource, |defaults| InformerOptions {
+        scope,
+        label_selector: options.selector.clone(),
+        field_selector: options.field_selector.clone(),
+        ..defaults
+    });
+    let index = |path: &String| Ok((path.clone(), informer.index_field(path)?));
+    let indexes = options.index.iter().map(index).collect::<anyhow::Result<_>>()?;
+    Ok(Watched { kind, informer, indexes })
+}
+
+async fn follow(
+    factory: &InformerFactory,
+    watched: &[Watched],
+    options: &WatchOptions,
+    started: Instant,
+    url: &str,
+) -> anyhow::Result<()> {
+    // Before the start, so that nothing is missed and the first list is told as such.
+    let events: Vec<EventStream<Value>> = match options.once {
+        true => Vec::new(),
+        false => watched.iter().map(|one| one.informer.events()).collect(),
+    };
+    factory.start();
+    progress::synced(watched, options.sync_timeout).await?;
+    if options.once {
+        summary::print(watched, started.elapsed())?;
+        return Ok(summary::print_indexes(watched)?);
+    }
+    for one in watched {
+        let (count, took) = (one.informer.lister().len(), started.elapsed());
+        eprintln!("synced {count} {} from {url} in {took:.2?}; changes follow, Ctrl-C ends", one.kind);
+    }
+    summary::print_indexes(watched)?;
+    let mut printer = Printer::new(options);
+    let mut events = stream::select_all(events.into_iter().map(StreamExt::boxed));
+    let health = health::tell(watched);
+    let shown = async {
+        while let Some(event) = events.next().await {
+            if options.output == Output::Changes && matches!(event, Event::Added { initial: true, .. }) {
+                continue;
+            }
+            printer.show(&event)?;
+        }
+        Ok::<(), anyhow::Error>(())
+    };
+    tokio::select! {
+        result = shown => result,
+        () = health => Ok(()),
+    }
+}
+
+/// Somebody closed the other end of a pipe, as `head` does: not a failure.
+fn is_closed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
+
+fn quiet_if_closed(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if is_closed(&error) { Ok(()) } else { Err(error) })
+}

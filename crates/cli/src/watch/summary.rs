@@ -1,0 +1,100 @@
+//! Tables of what is in the caches.
+
+use super::Watched;
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+    time::Duration,
+};
+
+/// Rows of an index table; the rest is counted.
+const MOST_ROWS: usize = 50;
+
+/// One row for each kind.
+pub(crate) fn print(watched: &[Watched], took: Duration) -> io::Result<()> {
+    let head = ["KIND", "OBJECTS", "NAMESPACES", "CACHED", "VERSION"].map(str::to_owned).to_vec();
+    let rows = watched.iter().map(row);
+    let mut out = io::stdout().lock();
+    out.write_all(table([head].into_iter().chain(rows).collect()).as_bytes())?;
+    writeln!(out, "synced in {took:.2?}")?;
+    out.flush()
+}
+
+fn row(one: &Watched) -> Vec<String> {
+    let snapshot = one.informer.lister().snapshot();
+    let namespaces: BTreeSet<String> =
+        snapshot.iter().filter_map(|object| object.namespace().map(str::to_owned)).collect();
+    vec![
+        one.kind.to_string(),
+        snapshot.len().to_string(),
+        if one.kind.namespaced { namespaces.len().to_string() } else { "-".to_owned() },
+        bytes(one.informer.cached_bytes()),
+        snapshot.resource_version().map_or("-".to_owned(), |version| version.to_string()),
+    ]
+}
+
+/// For each index of each kind: its values, with how many objects have them.
+pub(crate) fn print_indexes(watched: &[Watched]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for one in watched {
+        for (field, index) in &one.indexes {
+            let snapshot = one.informer.lister().snapshot();
+            let mut counts: Vec<(usize, String)> = snapshot
+                .values(index)
+                .into_iter()
+                .map(|value| (snapshot.by(index, &value).len(), value))
+                .collect();
+            counts.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+            let more = counts.len().saturating_sub(MOST_ROWS);
+            let rows =
+                counts.into_iter().take(MOST_ROWS).map(|(count, value)| vec![value, count.to_string()]);
+            let head = vec![field.to_uppercase(), one.kind.plural.to_uppercase()];
+            out.write_all(table([head].into_iter().chain(rows).collect()).as_bytes())?;
+            if more > 0 {
+                writeln!(out, "and {more} more")?;
+            }
+        }
+    }
+    out.flush()
+}
+
+/// Columns as wide as their widest cell.
+fn table(rows: Vec<Vec<String>>) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A number of bytes for people.
+pub(crate) fn bytes(n: usize) -> String {
+    match n {
+        0..1024 => format!("{n} B"),
+        1024..1_048_576 => format!("{:.1} KiB", n as f64 / 1024.0),
+        _ => format!("{:.1} MiB", n as f64 / 1_048_576.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [["KIND", "N"], ["pods", "12"], ["deployments.apps", "3"]];
+        let rows = rows.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
+        assert_eq!(table(rows), "KIND              N\npods              12\ndeployments.apps  3\n");
+    }
+
+    #[test]
+    fn sizes_for_people() {
+        assert_eq!([bytes(999), bytes(2048), bytes(5 << 20)], ["999 B", "2.0 KiB", "5.0 MiB"]);
+    }
+}

@@ -1,0 +1,176 @@
+//! `kube-informer watch`.
+
+use crate::process::{Running, program, run, text};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use kube_embedded_apiserver::{ApiServer, MemoryStorage};
+use serde_json::json;
+use std::{path::PathBuf, process::Command, sync::Arc};
+use tempfile::TempDir;
+
+/// A server, and a kubeconfig for it.
+struct World {
+    server: ApiServer,
+    storage: Arc<MemoryStorage>,
+    folder: TempDir,
+}
+
+impl World {
+    async fn start() -> Self {
+        let storage = Arc::new(MemoryStorage::new());
+        let server = ApiServer::builder().storage(Arc::clone(&storage) as _).start().await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("config"), server.kubeconfig()).unwrap();
+        Self { server, storage, folder }
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("config")
+    }
+
+    fn watch(&self, arguments: &[&str]) -> Command {
+        let mut command = program(&["watch"]);
+        command.args(arguments).env("KUBECONFIG", self.kubeconfig());
+        command
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::default_namespaced(self.server.client().unwrap())
+    }
+
+    async fn make<K>(&self, object: serde_json::Value) -> K
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
+            + serde::de::DeserializeOwned
+            + serde::Serialize
+            + Clone
+            + std::fmt::Debug,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
+    }
+}
+
+async fn patch<K>(api: &Api<K>, name: &str, patch: serde_json::Value)
+where
+    K: serde::de::DeserializeOwned + Clone + std::fmt::Debug,
+{
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+#[test]
+fn once_prints_a_summary_and_leaves() {
+    let arguments =
+        ["watch", "pods", "no", "--embedded", "--seed-pods", "100", "--once", "--index", "spec.nodeName"];
+    let output = run(&arguments);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let cells = |start: &str| -> Vec<String> {
+        let line = out.lines().find(|line| line.starts_with(start));
+        line.unwrap_or_else(|| panic!("no {start} in {out}")).split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(cells("KIND")[..3], ["KIND", "OBJECTS", "NAMESPACES"]);
+    assert_eq!(cells("pods")[1], "100");
+    assert_eq!(cells("nodes")[1..3], ["2", "-"]);
+    let on = |node: &str| cells(node)[1].parse::<usize>().unwrap();
+    assert_eq!(on("node-0") + on("node-1"), 100, "{out}");
+}
+
+#[tokio::test]
+async fn changes_are_told_field_by_field_and_secrets_are_not() {
+    let world = World::start().await;
+    world.make::<ConfigMap>(json!({"metadata": {"name": "old"}, "data": {"a": "1"}})).await;
+    world.make::<Secret>(json!({"metadata": {"name": "db"}, "stringData": {"password": "hunter2"}})).await;
+    let mut watching = Running::start(world.watch(&["cm,secrets"]));
+    watching.err("synced 1 configmaps");
+    watching.err("synced 1 secrets");
+
+    patch(&world.api::<ConfigMap>(), "old", json!({"data": {"a": "2", "b": "new"}})).await;
+    assert_eq!(watching.out("old"), "~ configmaps default/old  data.a: 1 → 2, data.b: (none) → new");
+    patch(&world.api::<Secret>(), "db", json!({"stringData": {"password": "hunter3"}})).await;
+    assert_eq!(watching.out("db"), "~ secrets default/db  data.password: *** → ***");
+    world.api::<ConfigMap>().delete("old", &DeleteParams::default()).await.unwrap();
+    assert_eq!(watching.out("old"), "- configmaps default/old");
+    assert_eq!(watching.interrupt().0, Some(0));
+}
+
+#[tokio::test]
+async fn json_is_one_event_a_line_from_the_first_object_on() {
+    let world = World::start().await;
+    world.make::<ConfigMap>(json!({"metadata": {"name": "old"}})).await;
+    world.make::<ConfigMap>(json!({"metadata": {"name": "other", "labels": {"app": "other"}}})).await;
+    let mut watching = Running::start(world.watch(&["configmaps", "-o", "json", "-l", "app!=other"]));
+    let first: serde_json::Value = serde_json::from_str(&watching.out("type")).unwrap();
+    assert_eq!((&first["type"], &first["object"]["metadata"]["name"]), (&json!("INITIAL"), &json!("old")));
+    assert_eq!(
+        (&first["object"]["kind"], &first["object"]["apiVersion"]),
+        (&json!("ConfigMap"), &json!("v1"))
+    );
+    world.make::<ConfigMap>(json!({"metadata": {"name": "new"}})).await;
+    let second: serde_json::Value = serde_json::from_str(&watching.out("type")).unwrap();
+    assert_eq!((&second["type"], &second["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("new")));
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_and_comes_back_is_told_once() {
+    let world = World::start().await;
+    world.make::<ConfigMap>(json!({"metadata": {"name": "before"}})).await;
+    let mut watching = Running::start(world.watch(&["configmaps"]));
+    watching.err("synced 1");
+
+    let port = world.server.address().port();
+    let World { server, storage, folder } = world;
+    server.shutdown().await;
+    let lost = watching.err("lost the server");
+    assert!(lost.starts_with("! configmaps: "), "{lost}");
+
+    let server = ApiServer::builder().storage(Arc::clone(&storage) as _).port(port).start().await.unwrap();
+    let world = World { server, storage, folder };
+    world.make::<ConfigMap>(json!({"metadata": {"name": "during"}})).await;
+    assert_eq!(watching.out("during"), "+ configmaps default/during");
+    watching.err("back after");
+    let (code, rest) = watching.interrupt();
+    assert_eq!((code, rest), (Some(0), Vec::new()), "said once, and nothing more");
+}
+
+#[test]
+fn failures_have_codes_and_say_what_to_do() {
+    let failed = |output: std::process::Output| (output.status.code(), text(&output.stderr));
+    let (code, told) = failed(run(&["watch", "pods"]));
+    assert_eq!(code, Some(4), "{told}");
+    assert!(told.contains("--embedded"), "{told}");
+
+    let (code, told) = failed(run(&["watch", "pots", "--embedded"]));
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("\"pots\""), "{told}");
+
+    let (code, told) = failed(run(&["watch"]));
+    assert_eq!(code, Some(2), "{told}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let nobody = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n\
+                  contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\ncurrent-context: a\n";
+    std::fs::write(&path, nobody).unwrap();
+    let (code, told) = failed(program(&["watch", "pods"]).env("KUBECONFIG", &path).output().unwrap());
+    assert_eq!(code, Some(4), "{told}");
+    assert!(told.contains("cannot reach the server at http://127.0.0.1:1"), "{told}");
+}
+
+#[test]
+fn help_and_completions() {
+    for command in ["serve", "watch", "completions"] {
+        let help = text(&run(&[command, "--help"]).stdout);
+        assert!(help.contains("Example"), "{help}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = text(&run(&["completions", shell]).stdout);
+        assert!(script.contains("kube-informer") && script.contains("--field-selector"), "{shell}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Reading an open watch.
+
+use super::{OpenStream, QUIET, Reflector, SETTLED, machine::Failure, machine::Input, machine::SHORT_WATCH};
+use crate::{
+    delta_fifo::{Change, Offered, Position},
+    telemetry::{InformerError, RelistReason},
+};
+use futures_util::StreamExt;
+use kube_informer_wire::{Bookmark, ListWatchError, ResourceVersion, Unreadable, WatchEvent};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Lists on account of doubts are at least this far apart: a server that sends nonsense all the time must not
+/// cost a list each time.
+const BETWEEN_REPAIRS: Duration = Duration::from_secs(60);
+
+/// When a list is to settle what the stream left open.
+#[derive(Default)]
+pub(super) struct Doubts {
+    last_repair: Option<Instant>,
+    due: Option<Instant>,
+}
+
+impl Doubts {
+    /// Something is open. Returns whether to list now; otherwise it will be due later.
+    fn raise(&mut self) -> bool {
+        let now = Instant::now();
+        let due = self.last_repair.map_or(now, |last| last + BETWEEN_REPAIRS);
+        self.due = Some(due);
+        self.take_due()
+    }
+
+    fn take_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.due.is_some_and(|due| due <= now);
+        if is_due {
+            (self.due, self.last_repair) = (None, Some(now));
+        }
+        is_due
+    }
+
+    /// A list has settled everything.
+    pub(super) fn settled(&mut self) {
+        self.due = None;
+    }
+}
+
+impl Reflector {
+    /// Reads the open watch until it ends, breaks, or shows something that only a list can settle.
+    pub(super) async fn follow(&mut self) -> Input {
+        let Some(mut stream) = self.stream.take() else { return Input::Begin };
+        loop {
+            self.queue.room().await;
+            if self.doubts.take_due() {
+                return self.doubtful();
+            }
+            let event = tokio::time::timeout_at(self.patience(&stream), stream.events.next()).await;
+            let lived = stream.opened.elapsed();
+            match event {
+                Err(_) if self.health.is_failing() && lived >= SETTLED => {
+                    self.recovered(self.machine.position().cloned());
+                }
+                Err(_) if lived >= stream.dead_after => {
+                    self.machine.lasted(lived);
+                    return self.watch_failed(self.silent("end of the watch", stream.dead_after));
+                }
+                Err(_) if !stream.proven && lived >= QUIET => {
+                    stream.proven = true;
+                    self.stream = Some(stream);
+                    return Input::Quiet;
+                }
+                Err(_) => {}
+                Ok(None) => return self.ended(&stream),
+                Ok(Some(Err(error))) => {
+                    self.machine.lasted(lived);
+                    return self.watch_failed(error);
+                }
+                Ok(Some(Ok(event))) => {
+                    self.telemetry.event(&event);
+                    if let Some(end) = self.take(event, &mut stream) {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Until when there is nothing to do if nothing comes.
+    fn patience(&self, stream: &OpenStream) -> Instant {
+        let dead = stream.opened + stream.dead_after;
+        let quiet = (!stream.proven).then(|| stream.opened + QUIET);
+        let settled = self.health.is_failing().then(|| stream.opened + SETTLED);
+        [quiet, settled, self.doubts.due].into_iter().flatten().fold(dead, Instant::min)
+    }
+
+    fn ended(&mut self, stream: &OpenStream) -> Input {
+        let lived = stream.opened.elapsed();
+        if !stream.progress && lived < SHORT_WATCH {
+            let url = self.telemetry.kind().to_string().into();
+            let error =
+                ListWatchError::Broken { message: "the watch ended at once, without an event".into(), url };
+            self.note_failure(Failure::of(&error).class, &error, true);
+            self.telemetry.failed(&InformerError::Watch(error));
+        }
+        Input::Ended { lived, progress: stream.progress }
+    }
+
+    fn doubtful(&mut self) -> Input {
+        self.reason = RelistReason::Doubtful;
+        Input::Doubtful
+    }
+
+    /// Takes in one event; returns what ends the stream, if it does.
+    fn take(&mut self, event: WatchEvent, stream: &mut OpenStream) -> Option<Input> {
+        let change = match event {
+            WatchEvent::Bookmark(bookmark) => {
+                self.take_bookmark(bookmark, stream);
+                return None;
+            }
+            WatchEvent::Error(status) => {
+                self.machine.lasted(stream.opened.elapsed());
+                let failure = Failure::in_stream(&status);
+                return Some(self.watch_broke(failure, ListWatchError::api(status, "in the stream")));
+            }
+            WatchEvent::Unreadable(unreadable) => return self.take_unreadable(unreadable, stream),
+            WatchEvent::Added(object) => Change::Added(object),
+            WatchEvent::Modified(object) => Change::Modified(object),
+            WatchEvent::Deleted(object) => Change::Deleted(object),
+        };
+        stream.positioned |= !matches!(change, Change::Added(_));
+        self.take_change(change, stream)
+    }
+
+    fn take_change(&mut self, change: Change, stream: &mut OpenStream) -> Option<Input> {
+        let version = change.object().resource_version().clone();
+        let rewound = stream.positioned
+            && self.machine.position().is_some_and(|position| match change {
+                // Some servers give a deletion the version of the last change.
+                Change::Deleted(_) => version.is_older_than(position),
+                _ => version.is_older_than(position) || version.number().is_some() && version == *position,
+            });
+        if rewound {
+            return self.take_rewound(&change);
+        }
+        let position = (stream.positioned && !version.is_unset()).then_some(version);
+        if !self.is_ours(change.object().key()) {
+            self.telemetry.quarantined(Unreadable::new("it is in another namespace than the one asked for"));
+            self.pass(position, stream);
+            return None;
+        }
+        let change = self.admit(change);
+        let place = position.clone().map(|version| Position { partition: self.partition, version });
+        if self.queue.offer(change, place, &*self.indexer) != Offered::Queued {
+            self.telemetry.duplicate();
+        }
+        self.progressed(position, stream);
+        None
+    }
+
+    /// An event that is older than what the stream has already shown: a repetition, or another history.
+    fn take_rewound(&mut self, change: &Change) -> Option<Input> {
+        // The state that is known is a repetition for certain. An older one may be; but it is also how a server
+        // looks whose history was replaced.
+        let repeated = self.queue.judge(change, &*self.indexer) == Offered::Known;
+        if !repeated && self.machine.doubt(None) && self.doubts.raise() {
+            return Some(self.doubtful());
+        }
+        self.telemetry.duplicate();
+        None
+    }
+
+    fn take_bookmark(&mut self, bookmark: Bookmark, stream: &mut OpenStream) {
+        stream.positioned = true;
+        self.pass(Some(bookmark.resource_version), stream);
+    }
+
+    fn take_unreadable(&mut self, unreadable: Unreadable, stream: &mut OpenStream) -> Option<Input> {
+        let at = unreadable.resource_version.clone();
+        if self.machine.doubt(at.clone()) && self.doubts.raise() {
+            self.telemetry.failed(&InformerError::Unreadable(unreadable));
+            return Some(self.doubtful());
+        }
+        self.telemetry.quarantined(unreadable);
+        self.pass(at.filter(|_| stream.positioned), stream);
+        None
+    }
+
+    /// The stream comes past a version without a change. A version that is not after the position gains
+    /// nothing: a position never goes back by itself.
+    fn pass(&mut self, version: Option<ResourceVersion>, stream: &mut OpenStream) {
+        stream.proven = true;
+        let known = self.machine.position();
+        let gains = |version: &ResourceVersion| {
+            known.is_none_or(|known| version != known && !version.is_older_than(known))
+        };
+        let Some(version) = version.filter(gains) else {
+            if !self.health.is_failing() {
+                self.recovered(self.machine.position().cloned());
+            }
+            return;
+        };
+        self.queue.bookmark(Position { partition: self.partition, version: version.clone() });
+        self.progressed(Some(version), stream);
+    }
+
+    fn progressed(&mut self, position: Option<ResourceVersion>, stream: &mut OpenStream) {
+        stream.progress = true;
+        stream.proven = true;
+        self.machine.progress(position);
+        self.recovered(self.machine.position().cloned());
+    }
+
+    /// Every object passes here once on its way in.
+    fn admit(&self, change: Change) -> Change {
+        let keep = |object| self.transform.apply(object, &self.telemetry).pack(&self.packer);
+        match change {
+            Change::Added(object) => Change::Added(keep(object)),
+            Change::Modified(object) => Change::Modified(keep(object)),
+            Change::Deleted(object) => Change::Deleted(keep(object)),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Applications: what the pods of one deployment have in common.
+
+use fastrand::Rng;
+
+const TEAMS: [&str; 8] = ["shop", "search", "billing", "identity", "media", "logistics", "data", "platform"];
+const PARTS: [&str; 14] = [
+    "api",
+    "web",
+    "worker",
+    "cache",
+    "gateway",
+    "indexer",
+    "scheduler",
+    "importer",
+    "exporter",
+    "mailer",
+    "proxy",
+    "ledger",
+    "session",
+    "reports",
+];
+const LANGUAGES: [&str; 4] = ["java", "go", "node", "python"];
+
+/// An application: one template, many pods.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// The namespace, named after the team that owns it.
+    pub namespace: String,
+    /// The name of the deployment.
+    pub name: String,
+    /// The hash of its pod template, as in the names of replica sets.
+    pub template_hash: String,
+    /// What it is written in, which decides its environment variables.
+    pub(crate) language: &'static str,
+    pub(crate) version: String,
+    pub(crate) port: u16,
+    /// Environment variables: most have a dozen, some have many.
+    pub(crate) variables: usize,
+    /// Whether a mesh proxy runs beside it.
+    pub(crate) has_sidecar: bool,
+}
+
+impl App {
+    /// An application; the number makes its name unique.
+    pub fn generate(rng: &mut Rng, number: usize) -> Self {
+        let (team, part) = (pick(rng, &TEAMS), pick(rng, &PARTS));
+        Self {
+            namespace: team.to_owned(),
+            name: format!("{team}-{part}-{number}"),
+            template_hash: word(rng, 9),
+            language: pick(rng, &LANGUAGES),
+            version: format!("{}.{}.{}", rng.u8(1..9), rng.u8(0..30), rng.u8(0..12)),
+            port: rng.u16(3000..9999),
+            variables: if rng.u8(0..10) == 0 { rng.usize(30..60) } else { rng.usize(6..20) },
+            has_sidecar: rng.u8(0..3) == 0,
+        }
+    }
+
+    /// The namespaces that generated applications live in.
+    pub fn namespaces() -> &'static [&'static str] {
+        &TEAMS
+    }
+}
+
+pub(crate) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.usize(..from.len())]
+}
+
+/// Letters as in generated names: no vowels, so that no words come up.
+pub(crate) fn word(rng: &mut Rng, len: usize) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    (0..len).map(|_| char::from(pick(rng, LETTERS))).collect()
+}
+
+pub(crate) fn hex(rng: &mut Rng, len: usize) -> String {
+    (0..len).map(|_| char::from(pick(rng, b"0123456789abcdef"))).collect()
+}
