@@ -26,8 +26,8 @@ const COMPACTION_PERIOD: Duration = Duration::from_secs(300);
 /// One lock serialises writes and tells followers, in commit order. The longest critical section is one insertion into the
 /// tree plus one call per follower; reads take the lock only to copy a snapshot pointer and never while they scan.
 ///
-/// Bounds: history is compacted every five minutes of writing, and earlier when it has more than
-/// [`MemoryStorage::MAX_HISTORY`] changes. Nothing runs in the background.
+/// Bounds: history is compacted every five minutes of writing, and earlier, by half, when it has more than
+/// [`MemoryStorage::MAX_HISTORY`] changes or keeps more than [`MemoryStorage::MAX_HISTORY_BYTES`]. Nothing runs in the background.
 #[derive(Clone)]
 pub struct MemoryStorage {
     shared: Arc<Shared>,
@@ -60,6 +60,9 @@ struct Compaction {
 impl MemoryStorage {
     /// The most changes kept for reads and watches of the past.
     pub const MAX_HISTORY: usize = 200_000;
+
+    /// The most bytes of replaced versions kept for them.
+    pub const MAX_HISTORY_BYTES: usize = 256 << 20;
 
     /// An empty store. Its first write gets a revision above 1000.
     pub fn new() -> Self {
@@ -124,8 +127,10 @@ impl State {
             self.compact(self.compaction.mark);
             self.compaction = Compaction { mark: current, at: now };
         }
-        if self.history.len() > MemoryStorage::MAX_HISTORY {
-            self.compact(current - MemoryStorage::MAX_HISTORY as u64 / 2);
+        let changes = self.history.len();
+        if changes > MemoryStorage::MAX_HISTORY || self.history.replaced() > MemoryStorage::MAX_HISTORY_BYTES
+        {
+            self.compact(current - changes as u64 / 2);
         }
     }
 

@@ -58,6 +58,11 @@ impl Stored {
 }
 
 impl Change {
+    /// Bytes of the version before: what is kept alive only for those who look back.
+    pub(crate) fn replaced_bytes(&self) -> usize {
+        self.previous.as_ref().map_or(0, |stored| stored.document.encoded_len())
+    }
+
     /// The key that changed.
     pub fn key(&self) -> &Arc<str> {
         let version = self.current.as_ref().or(self.previous.as_ref());

@@ -132,7 +132,7 @@ impl WatchCache {
     fn past(&self, revision: u64) -> Option<Snapshot> {
         let past = {
             let state = self.shared.lock();
-            if let Some(tree) = state.pages.tree(revision).filter(|_| !state.window.is_compacted(revision)) {
+            if let Some(tree) = state.pages.tree(revision) {
                 return Some(Snapshot { tree, revision });
             }
             state.window.past(revision)?

@@ -12,7 +12,8 @@ const POSITIONS: usize = 32;
 
 /// The newest snapshots that a continue token was given for, oldest first.
 ///
-/// A snapshot costs the tree nodes that changed since; the bound keeps that small.
+/// A snapshot keeps alive the versions that were replaced since. It is forgotten when the window moves past it, so that nothing is kept
+/// for pages that is not kept for watches anyway.
 #[derive(Default)]
 pub(super) struct Pages {
     snapshots: VecDeque<Page>,
@@ -35,6 +36,11 @@ pub(super) struct Position {
 impl Pages {
     pub(super) fn clear(&mut self) {
         self.snapshots.clear();
+    }
+
+    /// Forgets snapshots before a revision.
+    pub(super) fn forget_before(&mut self, revision: u64) {
+        self.snapshots.retain(|page| page.revision >= revision);
     }
 
     /// The snapshot at a revision.
@@ -91,6 +97,16 @@ mod tests {
         assert!(pages.tree(7).is_some() && pages.tree(8).is_none());
         pages.clear();
         assert!(pages.tree(7).is_none());
+    }
+
+    #[test]
+    fn what_the_window_has_left_behind_is_forgotten() {
+        let mut pages = Pages::default();
+        for revision in [5, 9, 7] {
+            pages.remember(revision, &Tree::new(), position("a"), None);
+        }
+        pages.forget_before(7);
+        assert!(pages.tree(5).is_none() && pages.tree(7).is_some() && pages.tree(9).is_some());
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Follower for Shared {
     }
 
     fn compacted(&self, revision: u64) {
-        self.lock().window.compacted(revision);
+        self.lock().compacted(revision);
     }
 
     fn lost(&self, cause: &str) {

@@ -72,8 +72,17 @@ impl State {
         self.window.push(event, &self.tree, Instant::now());
         let mut wake = self.watchers.tell(change, number);
         let dropped = self.window.first() - first;
-        self.watchers.close_overtaken(dropped, &self.window, &mut wake);
+        if dropped > 0 {
+            self.pages.forget_before(self.window.oldest());
+            self.watchers.close_overtaken(dropped, &self.window, &mut wake);
+        }
         wake
+    }
+
+    /// The store has compacted up to this revision.
+    pub(super) fn compacted(&mut self, revision: u64) {
+        self.window.compacted(revision);
+        self.pages.forget_before(revision + 1);
     }
 
     pub(super) fn lost(&mut self, cause: &str) -> Wake {

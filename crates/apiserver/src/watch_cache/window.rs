@@ -13,6 +13,10 @@ use crate::storage::Tree;
 /// millisecond. A state per change would keep alive a path of tree nodes for each, as large as a small object.
 const CHECKPOINT_EVERY: usize = 1024;
 
+/// Replaced versions are kept up to this many bytes, and beyond it only in a window of the smallest size: a burst of large objects must not
+/// fill the memory.
+const MAX_REPLACED_BYTES: usize = 256 << 20;
+
 /// Encodings are kept for this many of the newest events: as long as a fan-out may last, not as long as the window.
 const ENCODED: u64 = 64;
 
@@ -33,6 +37,8 @@ pub(super) struct WindowSize {
 pub(super) struct Window {
     events: VecDeque<Entry>,
     first: u64,
+    /// Bytes of the versions that the events here have replaced.
+    replaced: usize,
     capacity: usize,
     size: WindowSize,
     /// The revision of the last full read of the store.
@@ -66,6 +72,7 @@ impl Window {
         Self {
             events: VecDeque::new(),
             first: 0,
+            replaced: 0,
             capacity: size.min,
             size,
             listed_at: 0,
@@ -80,6 +87,7 @@ impl Window {
         // A gap in the numbers: a position at the old end must not pass for one at the new beginning.
         self.first = self.end() + 1;
         self.events.clear();
+        self.replaced = 0;
         self.checkpoints.clear();
         self.checkpoints.push_back(Checkpoint { number: self.first, revision, tree });
         (self.listed_at, self.dropped) = (revision, false);
@@ -103,10 +111,9 @@ impl Window {
     pub(super) fn push(&mut self, event: Arc<Event>, tree: &Tree, now: Instant) {
         let revision = event.change.revision;
         self.resize(now);
-        while self.events.len() >= self.capacity {
-            self.events.pop_front();
-            self.first += 1;
-            self.dropped = true;
+        self.replaced += event.change.replaced_bytes();
+        while self.events.len() >= self.capacity || self.is_too_heavy() {
+            self.drop_oldest();
         }
         self.events.push_back(Entry { event, at: now });
         while self.checkpoints.front().is_some_and(|checkpoint| checkpoint.number < self.first) {
@@ -118,6 +125,18 @@ impl Window {
         }
         if let Some(index) = self.events.len().checked_sub(ENCODED as usize + 1) {
             self.events[index].event.retire();
+        }
+    }
+
+    fn is_too_heavy(&self) -> bool {
+        self.replaced > MAX_REPLACED_BYTES && self.events.len() >= self.size.min
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            self.replaced -= oldest.event.change.replaced_bytes();
+            self.first += 1;
+            self.dropped = true;
         }
     }
 
@@ -157,14 +176,9 @@ impl Window {
         )
     }
 
-    /// Whether the store has compacted a revision.
-    pub(super) fn is_compacted(&self, revision: u64) -> bool {
-        revision <= self.compacted
-    }
-
     /// The state at a revision that is not in the future, if the window reaches back to it.
     pub(super) fn past(&self, revision: u64) -> Option<Past> {
-        if self.is_compacted(revision) {
+        if revision <= self.compacted {
             return None;
         }
         let next = self.checkpoints.partition_point(|checkpoint| checkpoint.revision <= revision);

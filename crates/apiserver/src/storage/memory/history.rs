@@ -20,6 +20,8 @@ pub(super) struct History {
     current: Tree,
     revision: u64,
     log: VecDeque<Arc<Change>>,
+    /// Bytes of the versions that the changes in `log` have replaced.
+    replaced: usize,
     checkpoints: VecDeque<(u64, Tree)>,
     /// The smallest revision that can be read.
     oldest: u64,
@@ -37,7 +39,7 @@ impl History {
     pub(super) fn new(revision: u64) -> Self {
         let current = Tree::new();
         let checkpoints = VecDeque::from([(revision, current.clone())]);
-        Self { current, revision, log: VecDeque::new(), checkpoints, oldest: revision }
+        Self { current, revision, log: VecDeque::new(), replaced: 0, checkpoints, oldest: revision }
     }
 
     pub(super) fn revision(&self) -> u64 {
@@ -50,6 +52,11 @@ impl History {
 
     pub(super) fn len(&self) -> usize {
         self.log.len()
+    }
+
+    /// Bytes kept only for those who look back.
+    pub(super) fn replaced(&self) -> usize {
+        self.replaced
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Arc<Stored>> {
@@ -81,6 +88,7 @@ impl History {
     fn commit(&mut self, change: Change) -> Arc<Change> {
         let change = Arc::new(change);
         self.revision = change.revision;
+        self.replaced += change.replaced_bytes();
         self.log.push_back(Arc::clone(&change));
         let last = self.checkpoints.back().map_or(0, |(revision, _)| *revision);
         if self.revision - last >= CHECKPOINT_EVERY as u64 {
@@ -123,9 +131,9 @@ impl History {
         }
         let base = self.view(Some(revision)).map(View::tree);
         let Ok(base) = base else { return };
-        while self.log.front().is_some_and(|change| change.revision <= revision) {
-            self.log.pop_front();
-        }
+        let gone = self.log.partition_point(|change| change.revision <= revision);
+        let freed: usize = self.log.drain(..gone).map(|change| change.replaced_bytes()).sum();
+        self.replaced -= freed;
         while self.checkpoints.front().is_some_and(|(taken, _)| *taken <= revision) {
             self.checkpoints.pop_front();
         }

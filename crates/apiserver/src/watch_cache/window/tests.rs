@@ -148,3 +148,20 @@ fn what_the_store_has_compacted_is_not_served() {
     assert!(it.window.past(1010).is_none());
     assert!(it.window.past(1011).is_some());
 }
+
+#[test]
+fn a_burst_of_large_objects_keeps_the_window_small() {
+    let mut it = Fixture::new(10, 1000);
+    let text = "x".repeat(8 << 20);
+    let document = Document::encode(&json!({"metadata": {}, "text": text}), []).unwrap();
+    let stored = Arc::new(Stored { key: "/x/large".into(), revision: 1, document });
+    for revision in 1001..1101 {
+        let change =
+            Change { revision, previous: Some(Arc::clone(&stored)), current: Some(Arc::clone(&stored)) };
+        it.window.push(Arc::new(Event::new(Arc::new(change))), &it.tree, it.now);
+    }
+    assert_eq!(it.window.events.len(), MAX_REPLACED_BYTES / stored.document.encoded_len());
+    assert!(it.window.replaced <= MAX_REPLACED_BYTES);
+    it.window.reset(2000, Tree::new());
+    assert_eq!(it.window.replaced, 0);
+}

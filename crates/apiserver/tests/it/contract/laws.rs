@@ -350,3 +350,23 @@ async fn memory_history_is_bounded() {
     let recent = revision - MemoryStorage::MAX_HISTORY as u64 / 4;
     assert!(names(&storage, "/things/", Some(recent)).await.is_ok());
 }
+
+/// Nor do large objects that change often fill the memory.
+#[tokio::test(start_paused = true)]
+async fn memory_history_is_bounded_in_bytes() {
+    let storage: Backend = Arc::new(MemoryStorage::new());
+    let large = |n: u64| {
+        let object = serde_json::json!({"metadata": {}, "text": "x".repeat(1 << 20), "n": n});
+        kube_embedded_apiserver::Document::encode(&object, []).unwrap()
+    };
+    let first = storage.create(&key("a/x"), large(0)).await.unwrap().revision;
+    let documents = [large(1), large(2)];
+    let mut revision = first;
+    let fits = MemoryStorage::MAX_HISTORY_BYTES >> 20;
+    for n in 0..fits + 2 {
+        let document = documents[n % 2].clone();
+        revision = storage.update(&key("a/x"), revision, document).await.unwrap().revision;
+        let kept = names(&storage, "/things/", Some(first)).await.is_ok();
+        assert_eq!(kept, n < fits - 1, "after {n} updates");
+    }
+}
