@@ -2,6 +2,7 @@
 
 mod client;
 mod continue_token;
+mod custom;
 mod delegate;
 mod engine;
 mod faults;
@@ -11,6 +12,7 @@ mod patch;
 mod registry;
 mod schema;
 mod server;
+mod serving;
 mod status;
 mod storage;
 mod verbs;

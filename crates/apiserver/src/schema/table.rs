@@ -53,11 +53,12 @@ pub(crate) enum Shape {
 }
 
 /// How server-side apply sees a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
+    #[default]
     Atomic,
     Set,
-    Map(Vec<&'static str>),
+    Map(Vec<String>),
 }
 
 /// How a strategic merge patch treats a list or object.
@@ -180,7 +181,8 @@ impl Reader {
         if self.skip('s') {
             ListKind::Set
         } else if self.skip('m') {
-            ListKind::Map(self.parenthesised(',').unwrap_or_default())
+            let keys = self.parenthesised(',').unwrap_or_default();
+            ListKind::Map(keys.into_iter().map(str::to_owned).collect())
         } else {
             self.skip('a');
             ListKind::Atomic
@@ -248,7 +250,7 @@ mod tests {
     fn merge_rules_are_read() {
         let pod = types().named("core.v1.PodSpec").unwrap();
         let Shape::List(_, kind, merge) = &pod.field("containers").unwrap().shape else { panic!() };
-        assert_eq!(*kind, ListKind::Map(vec!["name"]));
+        assert_eq!(*kind, ListKind::Map(vec!["name".to_owned()]));
         assert_eq!(*merge, Merge { merge: true, key: Some("name"), ..Merge::default() });
         let Shape::List(_, _, merge) = &pod.field("volumes").unwrap().shape else { panic!() };
         assert!(merge.retain_keys);

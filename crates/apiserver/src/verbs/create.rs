@@ -5,7 +5,7 @@ use super::options::WriteOptions;
 use super::{Answer, Request};
 use crate::engine::Engine;
 use crate::managed::{Managers, Writer};
-use crate::registry::{Generation, Object, Resource, generate_name, validate_metadata};
+use crate::registry::{Generation, Object, Resource, generate_name};
 use crate::status::Status;
 use crate::storage::StorageError;
 
@@ -60,8 +60,7 @@ pub(crate) async fn insert(
             candidate.set_meta("name", &name);
         }
         prepare(resource, &mut candidate, &owner);
-        let errors =
-            [validate_metadata(resource, &candidate), (resource.rules.validate)(&candidate)].concat();
+        let errors = resource.validate(&candidate);
         if !errors.is_empty() {
             return Err(Status::invalid(resource, candidate.name(), &errors));
         }
@@ -112,7 +111,10 @@ async fn store(
     }
     let document = engine.document(resource, &object).map_err(Refused::Other)?;
     match engine.storage.create(&key, document).await {
-        Ok(stored) => Ok(Answer::stored(201, stored)),
+        Ok(stored) => {
+            engine.after_creation(resource, &stored).await.map_err(Refused::Other)?;
+            Ok(Answer::stored(201, stored))
+        }
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
         Err(error) => Err(Refused::Other(engine.storage_status(resource, object.name(), error))),
     }
@@ -145,7 +147,7 @@ fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership) {
     if rules.generation != Generation::None {
         object.metadata_mut().insert("generation".to_owned(), 1.into());
     }
-    (rules.default)(object);
+    resource.default(object);
     match owner {
         Ownership::Writer(writer) => {
             Managers::default().updated(resource, writer, None, object).write(object)

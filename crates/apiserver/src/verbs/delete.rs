@@ -153,7 +153,7 @@ impl Outcome {
 }
 
 /// The next thing to do to an object that shall go.
-enum Step {
+pub(super) enum Step {
     /// Nothing holds it.
     Remove,
     /// Store this mark; the object stays.
@@ -271,6 +271,9 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
 fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
     if resource.is_namespace() {
         return namespace_step(engine, object);
+    }
+    if resource.is_definition() {
+        return engine.definition_step(object);
     }
     let finalizers = options.finalizers(&object);
     let changed = finalizers != object.finalizers();
