@@ -2,6 +2,8 @@
 
 mod acceptance;
 mod bad_input;
+#[path = "../support/captured_log.rs"]
+mod captured_log;
 mod delivery;
 mod factory;
 mod handlers;
