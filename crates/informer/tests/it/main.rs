@@ -15,6 +15,7 @@ mod pipeline;
 mod relist;
 mod resync;
 mod secrets;
+mod seen_from_outside;
 mod stop;
 mod support;
 mod transforms;
