@@ -93,7 +93,9 @@ impl<'s> Kind<'s> {
                 None => Self::Fields(Model::Free),
             },
             (Model::Custom(schema), Value::Object(_)) if schema.is_atomic() => Self::Whole,
-            (Model::Shape(Shape::Map(_) | Shape::Any), Value::Object(_)) => Self::Fields(model),
+            (Model::Shape(Shape::Map(_) | Shape::Any | Shape::Perhaps(_)), Value::Object(_)) => {
+                Self::Fields(model)
+            }
             (Model::Shape(_), Value::Object(_)) => Self::Whole,
             (_, Value::Object(_)) => Self::Fields(model),
             (Model::Shape(Shape::List(inner, kind, _)), Value::Array(_)) => {

@@ -47,6 +47,8 @@ pub(crate) enum Shape {
     Quantity,
     IntOrString,
     Any,
+    /// That type if it is an object, else anything.
+    Perhaps(&'static str),
     Struct(&'static str, Merge),
     Map(Box<Shape>),
     List(Box<Shape>, ListKind, Merge),
@@ -156,6 +158,7 @@ impl Reader {
             b't' | b'u' => Shape::Time,
             b'q' => Shape::Quantity,
             b'x' => Shape::IntOrString,
+            b'?' => Shape::Perhaps(self.until(&['~', ']', '}'])),
             b'@' => {
                 let name = self.until(&['~', ']', '}']);
                 Shape::Struct(name, self.merge())
@@ -232,7 +235,9 @@ mod tests {
 
     fn check_references(shape: &Shape) {
         match shape {
-            Shape::Struct(name, _) => assert!(types().named(name).is_some(), "no type {name}"),
+            Shape::Struct(name, _) | Shape::Perhaps(name) => {
+                assert!(types().named(name).is_some(), "no type {name}");
+            }
             Shape::Map(inner) | Shape::List(inner, ..) => check_references(inner),
             _ => {}
         }

@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod behaviour;
+mod cluster;
 mod contract;
+mod crd;
 mod golden;
 mod kube_rs;
 mod transport;
