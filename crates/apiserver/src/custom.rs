@@ -50,17 +50,4 @@ pub(crate) const PLURAL: &str = "customresourcedefinitions";
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 #[cfg(test)]
-mod tests {
-    use serde::Deserialize;
-    use serde_json::Value;
-
-    use super::Structural;
-    use super::pattern::Patterns;
-    use super::props::Props;
-
-    /// A compiled schema.
-    pub(super) fn schema(schema: Value) -> Structural {
-        let props = Props::deserialize(schema).expect("a schema");
-        Structural::compile(&props, &mut Patterns::default()).expect("patterns compile")
-    }
-}
+mod tests;
