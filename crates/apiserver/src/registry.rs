@@ -30,6 +30,7 @@ pub(crate) use names::label_1035;
 pub(crate) use names::subdomain;
 pub(crate) use object::Object;
 pub(crate) use resource::Custom;
+pub(crate) use resource::Published;
 pub(crate) use resource::Resource;
 pub(crate) use resource::Schema;
 pub(crate) use rules::CUSTOM;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::columns::PrinterColumns;
 use super::conditions;
@@ -12,8 +12,8 @@ use super::json_path::pointer;
 use super::pattern::Patterns;
 use super::schema::Structural;
 use crate::registry::{
-    CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, Object, Resource, ScalePaths, ScaleSelector,
-    Schema, api_version,
+    CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, Object, Published, Resource, ScalePaths,
+    ScaleSelector, Schema, api_version,
 };
 use crate::storage::TypeHead;
 
@@ -24,8 +24,8 @@ const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "
 pub(crate) struct Installed {
     pub(crate) uid: String,
     pub(crate) terminating: bool,
-    /// Whatever changes here changes the resources.
-    spec: Value,
+    /// Moves with the specification, which makes the resources.
+    generation: i64,
     names: Names,
     /// One for each version that is served.
     pub(crate) resources: Vec<Arc<Resource>>,
@@ -44,7 +44,7 @@ impl Installed {
         let mut installed = Self {
             uid: object.uid().to_owned(),
             terminating: object.is_deleting(),
-            spec: object.at("/spec").cloned().unwrap_or_default(),
+            generation: object.generation(),
             names,
             resources: Vec::new(),
         };
@@ -54,7 +54,7 @@ impl Installed {
 
     /// Whether objects are read and written as before.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.spec == other.spec && self.names == other.names
+        self.uid == other.uid && self.generation == other.generation && self.names == other.names
     }
 }
 
@@ -155,8 +155,8 @@ fn scale_paths(scale: &Scale) -> ScalePaths {
     }
 }
 
-/// The schema with the fields every object has.
-fn publish(version: &Version) -> Value {
+/// The schema with the fields every object has, as text.
+fn publish(version: &Version) -> Published {
     let mut schema = version.schema().cloned().unwrap_or_else(|| json!({"type": "object"}));
     if let Some(fields) = schema.as_object_mut() {
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
@@ -164,5 +164,5 @@ fn publish(version: &Version) -> Value {
         properties["kind"] = json!({"type": "string"});
         properties["metadata"] = json!({"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]});
     }
-    schema
+    Published::new(&schema)
 }

@@ -78,7 +78,7 @@ fn place(group: &str, version: &str) -> String {
 /// A name for the document that changes when it does.
 fn hash(group: &str, version: &str, resources: &BTreeMap<String, Arc<Resource>>) -> String {
     let describe = |r: &Arc<Resource>| {
-        let schema = r.custom.as_ref().map(|custom| digest(custom.published.to_string().as_bytes()));
+        let schema = r.custom.as_ref().map(|custom| custom.published.hash);
         format!("{};{};{:?};{schema:?};", r.plural, r.kind, r.subresources)
     };
     let names: String = resources.values().map(describe).collect();
@@ -177,7 +177,7 @@ impl Schemas {
     /// The schema of a definition, and the metadata it refers to.
     fn add_custom(&mut self, resource: &Resource, custom: &Custom) {
         types().named("meta.v1.ObjectMeta").into_iter().for_each(|shape| self.add(shape, None));
-        let mut schema = custom.published.clone();
+        let mut schema = custom.published.value();
         schema["x-kubernetes-group-version-kind"] =
             json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
         self.done.insert(custom_name(resource), schema);

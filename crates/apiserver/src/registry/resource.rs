@@ -1,5 +1,6 @@
 //! One resource in one version: where it lives, and how its objects are read, filled in, checked and shown.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -73,8 +74,28 @@ pub(crate) struct Custom {
     pub(crate) selectable: Vec<String>,
     /// What to tell those who use a version that will go.
     pub(crate) deprecation: Option<String>,
-    /// The schema as OpenAPI shows it.
-    pub(crate) published: Value,
+    pub(crate) published: Published,
+}
+
+/// The schema of a custom kind as OpenAPI shows it. Kept as text, a fraction of the size of its value: some have megabytes.
+#[derive(Debug)]
+pub(crate) struct Published {
+    text: Box<str>,
+    /// Differs when the text does.
+    pub(crate) hash: u64,
+}
+
+impl Published {
+    pub(crate) fn new(schema: &Value) -> Self {
+        let text = schema.to_string();
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        Self { text: text.into_boxed_str(), hash: hasher.finish() }
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
 }
 
 const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];

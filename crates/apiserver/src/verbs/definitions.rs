@@ -44,23 +44,20 @@ impl Engine {
         }
     }
 
-    /// To be called when an object of a custom kind, or a definition, is gone.
+    /// To be called when an object of a custom kind is gone: its definition may have waited for that.
     pub(crate) async fn after_custom_removal(&self, resource: &Resource) {
         if let Some(custom) = &resource.custom
             && self.serving.is_terminating(&custom.definition)
         {
             self.end_definition(&custom.definition).await;
         }
-        if resource.is_definition() {
-            self.settle_definitions().await; // others may have waited for its names
-        }
     }
 
     /// Brings all definitions to where they should be: what a server that went down left undone.
     pub(crate) async fn settle_definitions(&self) {
-        for name in self.definition_objects().await.iter().map(Object::name) {
-            self.settle_definition(name).await;
-            self.end_definition(name).await;
+        for stored in self.stored_under(&self.definitions.storage_prefix()).await {
+            self.settle_definition(stored.name()).await;
+            self.end_definition(stored.name()).await;
         }
     }
 
@@ -68,8 +65,8 @@ impl Engine {
     async fn settle_definition(&self, name: &str) {
         // Held over the writes on purpose: definitions take names one after the other.
         let _turn = self.naming.lock().await;
-        let others = self.definition_objects().await;
-        self.write_status(name, |object| self.accept_names(object, &others)).await;
+        let group = self.definitions_of(group_of(name)).await;
+        self.write_status(name, |object| self.accept_names(object, &group)).await;
         self.write_status(name, |object| {
             if custom::holds(object, "NamesAccepted") {
                 custom::set_condition(object, custom::ESTABLISHED, &self.now_text());
@@ -82,13 +79,12 @@ impl Engine {
         }
     }
 
-    fn accept_names(&self, object: &mut Object, all: &[Object]) {
+    fn accept_names(&self, object: &mut Object, group: &[Object]) {
         let names = |object: &Object, pointer: &str| -> Names {
             let names = object.at(pointer).cloned().unwrap_or_default();
             serde_json::from_value(names).unwrap_or_default()
         };
-        let group = object.str_at("/spec/group");
-        let others = all.iter().filter(|o| o.name() != object.name() && o.str_at("/spec/group") == group);
+        let others = group.iter().filter(|o| o.name() != object.name());
         let others: Vec<Names> = others.map(|o| names(o, "/status/acceptedNames")).collect();
         let asked = names(object, "/spec/names");
         let accepted = custom::accept(&asked, &names(object, "/status/acceptedNames"), &others);
@@ -130,10 +126,11 @@ impl Engine {
         }
     }
 
-    async fn definition_objects(&self) -> Vec<Object> {
-        let range = Range { prefix: self.definitions.storage_prefix(), ..Range::default() };
-        let items = self.storage.list(&range).await.map(|page| page.items).unwrap_or_default();
-        items.iter().filter_map(|stored| self.object(&self.definitions, stored).ok()).collect()
+    /// The definitions of a group. Others are not even decoded: some are large.
+    async fn definitions_of(&self, group: &str) -> Vec<Object> {
+        let all = self.stored_under(&self.definitions.storage_prefix()).await;
+        let own = all.iter().filter(|stored| group_of(stored.name()) == group);
+        own.filter_map(|stored| self.object(&self.definitions, stored).ok()).collect()
     }
 
     /// The first delete of a definition begins its end; it is over when its objects are gone.
@@ -161,10 +158,15 @@ impl Engine {
         }
         if self.remove_objects_of(&definition).await {
             self.remove_definition(&key).await;
-            // Names may be free now. Not through `settle_definitions`: that would end in a circle.
-            for other in self.definition_objects().await.iter().filter(|o| !custom::holds(o, "Established")) {
-                self.settle_definition(other.name()).await;
-            }
+            self.after_definition_removal(name).await;
+        }
+    }
+
+    /// To be called when a definition is gone: others may have waited for its names.
+    pub(crate) async fn after_definition_removal(&self, name: &str) {
+        let others = self.definitions_of(group_of(name)).await;
+        for other in others.iter().filter(|o| !custom::holds(o, "NamesAccepted")) {
+            self.settle_definition(other.name()).await;
         }
     }
 
@@ -224,6 +226,11 @@ impl Engine {
             tracing::debug!(key, ?error, "dying definition stays");
         }
     }
+}
+
+/// The group in the name of a definition.
+fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
 }
 
 fn makes(resource: &Resource, definition: &str) -> bool {

@@ -144,6 +144,9 @@ pub(crate) async fn write(
     match updated {
         Ok(Updated::Deleted(_)) => {
             engine.after_removal(resource, &request.namespace).await;
+            if resource.is_definition() {
+                engine.after_definition_removal(&request.name).await;
+            }
             result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound)
         }
         Ok(updated) => {

@@ -1,6 +1,7 @@
 //! Custom resources beyond the recorded conversations, in process under a paused clock.
 
 mod discovery;
+mod kube_rs;
 mod life;
 mod objects;
 mod ownership;
