@@ -8,6 +8,7 @@ mod faults;
 mod http;
 mod managed;
 mod patch;
+mod protobuf;
 mod registry;
 mod schema;
 mod server;
