@@ -1,6 +1,7 @@
 //! The keys that wait for a worker, in the order in which they will be taken.
 
 mod fifo;
+mod places;
 mod ranked;
 
 use std::hash::{BuildHasher, Hash};
@@ -83,7 +84,7 @@ impl<K: Clone + Eq + Hash> Ready<K> {
     /// Takes the key whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<Ticket<K>> {
         match &mut self.order {
-            Order::Fifo(fifo) => fifo.pop(),
+            Order::Fifo(fifo) => fifo.pop(&self.hasher),
             Order::Ranked(ranked) => ranked.pop(&self.hasher),
         }
     }
@@ -91,7 +92,7 @@ impl<K: Clone + Eq + Hash> Ready<K> {
     fn rank(&mut self) {
         if let Order::Fifo(fifo) = &mut self.order {
             let mut ranked = Ranked::new(self.hasher.clone(), self.oldest_every);
-            while let Some(ticket) = fifo.pop() {
+            while let Some(ticket) = fifo.pop(&self.hasher) {
                 ranked.push(ticket);
             }
             self.order = Order::Ranked(ranked);
