@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::Hash;
 
 use super::places::{Claim, Live, Places};
-use super::{Hasher, Ticket, hash_of, narrow};
+use super::{Hasher, Ticket, hash_of};
 use crate::priority::Priority;
 
 /// Capacity below which memory is never given back.
@@ -41,7 +41,7 @@ impl<K: Eq + Hash> Fifo<K> {
         let live = self.live();
         let place = live.head.wrapping_add(live.len);
         let at = |place: u32| &self.keys[place.wrapping_sub(live.head) as usize];
-        let claim = self.places.claim(narrow(ticket.hash), place, live, |place| *at(place) == ticket.key);
+        let claim = self.places.claim(ticket.hash, place, live, |place| *at(place) == ticket.key);
         if claim == Claim::Taken {
             return false;
         }
