@@ -91,6 +91,9 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Forgets what is not visible at or after `revision`.
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// Bytes it takes to keep everything, for those who look after the server.
+    fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>>;
 }
 
 /// Changes as they are committed. Ends after the first error.

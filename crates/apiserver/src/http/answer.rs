@@ -45,7 +45,8 @@ pub(crate) fn respond(
         Answer::List(list) => respond_list(engine, resource, list, wish),
         Answer::Watch(stream) => {
             let frames = Frames::new(engine, resource, wish.representation.view);
-            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, frames, stream)));
+            let sent = engine.metrics.watch_events(&resource.group, &resource.version, &resource.kind);
+            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, frames, stream, sent)));
             Ok(new(StatusCode::OK, "application/json", body))
         }
         Answer::Status(status) => Err(status),
