@@ -5,4 +5,5 @@ mod behaviour;
 mod contract;
 mod golden;
 mod kube_rs;
+mod process;
 mod transport;
