@@ -36,6 +36,12 @@ pub use storage::Change;
 pub use storage::ChangeStream;
 pub use storage::Document;
 pub use storage::DocumentError;
+#[cfg(feature = "etcd")]
+pub use storage::EtcdError;
+#[cfg(feature = "etcd")]
+pub use storage::EtcdOptions;
+#[cfg(feature = "etcd")]
+pub use storage::EtcdStorage;
 pub use storage::Follower;
 pub use storage::MemoryStorage;
 pub use storage::Page;

@@ -4,6 +4,8 @@
 //! written is decided above it ([`guaranteed_update`]), what is shown is decided by the watch cache.
 
 mod document;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod memory;
 mod stored;
 mod tree;
@@ -19,6 +21,12 @@ pub use document::Attributes;
 pub use document::Document;
 pub use document::DocumentError;
 pub use document::TypeHead;
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdError;
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdOptions;
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdStorage;
 pub use memory::MemoryStorage;
 pub use stored::Change;
 pub use stored::Stored;

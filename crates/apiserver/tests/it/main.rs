@@ -3,6 +3,8 @@
 mod bad_input;
 mod behaviour;
 mod contract;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod golden;
 mod kube_rs;
 mod process;
