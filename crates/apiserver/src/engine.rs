@@ -7,12 +7,13 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
+use crate::controllers::{Controllers, Switches};
 use crate::faults::FaultRules;
 use crate::metrics::Metrics;
 use crate::registry::{Object, Registry, Resource};
 use crate::server::Limits;
 use crate::status::Status;
-use crate::storage::{Document, Storage, StorageError, Stored};
+use crate::storage::{Document, Follower, Storage, StorageError, Stored};
 use crate::watch_cache::{self, CacheOptions, CacheStats, WatchCache};
 
 /// Tells the time of day, for timestamps that users see.
@@ -25,6 +26,7 @@ pub(crate) struct Ingredients {
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
     pub(crate) empties_namespaces: bool,
+    pub(crate) controllers: Switches,
     pub(crate) limits: Limits,
     pub(crate) fault_endpoints: bool,
 }
@@ -41,6 +43,7 @@ pub(crate) struct Engine {
     rng: Mutex<fastrand::Rng>,
     /// Whether dying namespaces are emptied here, for want of a controller.
     pub(crate) empties_namespaces: bool,
+    pub(crate) controllers: Arc<Controllers>,
     pub(crate) limits: Limits,
     /// One permit per watch that may still be opened.
     pub(crate) watches: Arc<Semaphore>,
@@ -78,6 +81,7 @@ impl Engine {
             clock: ingredients.clock,
             rng: Mutex::new(fastrand::Rng::with_seed(ingredients.seed)),
             empties_namespaces: ingredients.empties_namespaces,
+            controllers: Controllers::new(ingredients.controllers),
             watches: Arc::new(Semaphore::new(ingredients.limits.watches.min(Semaphore::MAX_PERMITS))),
             limits: ingredients.limits,
             metrics: Metrics::default(),
@@ -86,7 +90,17 @@ impl Engine {
             closing: watch::channel(false).0,
         });
         engine.seed_namespaces().await;
+        engine.start_controllers().await?;
         Ok(engine)
+    }
+
+    async fn start_controllers(&self) -> Result<(), StorageError> {
+        if self.controllers.switches.any() {
+            let follower: Arc<dyn Follower> = Arc::clone(&self.controllers) as _;
+            self.storage.follow("/", Arc::downgrade(&follower)).await?;
+            self.tend().await;
+        }
+        Ok(())
     }
 
     /// The resource of namespaces.

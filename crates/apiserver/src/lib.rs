@@ -2,6 +2,7 @@
 
 mod client;
 mod continue_token;
+mod controllers;
 mod delegate;
 mod engine;
 mod faults;

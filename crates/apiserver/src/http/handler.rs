@@ -183,7 +183,11 @@ where
             query,
             body,
         };
-        dispatch(engine, verb, &request).await
+        let answer = dispatch(engine, verb, &request).await;
+        if verb.has_body() {
+            engine.tend().await;
+        }
+        answer
     };
     if verb == Verb::Watch {
         return work.await;

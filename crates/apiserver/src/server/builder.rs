@@ -15,6 +15,7 @@ use super::tls::{Secured, Tls, TlsError};
 use super::tokens::Tokens;
 use super::{ApiServer, LocalServer};
 use crate::client::Access;
+use crate::controllers::Switches;
 use crate::delegate::Gates;
 use crate::engine::{Clock, Engine, Ingredients};
 use crate::storage::{MemoryStorage, Storage, StorageError};
@@ -27,6 +28,7 @@ pub struct Builder {
     clock: Clock,
     seed: Option<u64>,
     empties_namespaces: bool,
+    controllers: Switches,
     limits: Limits,
     listen: SocketAddr,
     host_name: Option<String>,
@@ -80,6 +82,7 @@ impl Default for Builder {
             clock: Box::new(SystemTime::now),
             seed: None,
             empties_namespaces: true,
+            controllers: Switches::default(),
             limits: Limits::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             host_name: None,
@@ -124,6 +127,20 @@ impl Builder {
     /// Whether deleted namespaces are emptied and removed, which elsewhere a controller does. On by default.
     pub fn empty_namespaces(mut self, yes: bool) -> Self {
         self.empties_namespaces = yes;
+        self
+    }
+
+    /// Whether dependents of deleted objects are deleted, and propagation policies acted on, which elsewhere a controller does: in the
+    /// background, in the foreground, or not at all, as the delete asks. Off by default: a policy is then only noted on the object.
+    pub fn garbage_collection(mut self, yes: bool) -> Self {
+        self.controllers.garbage_collection = yes;
+        self
+    }
+
+    /// Whether pods that are deleted with time to stop are removed at once, which elsewhere a kubelet does when they have stopped.
+    /// Off by default: they stay until somebody deletes them with a grace period of zero.
+    pub fn finalize_pods(mut self, yes: bool) -> Self {
+        self.controllers.finalize_pods = yes;
         self
     }
 
@@ -268,6 +285,7 @@ impl Builder {
             clock: self.clock,
             seed,
             empties_namespaces: self.empties_namespaces,
+            controllers: self.controllers,
             limits: self.limits,
             fault_endpoints: self.fault_endpoints,
         })

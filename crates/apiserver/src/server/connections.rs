@@ -40,6 +40,8 @@ pub(super) async fn serve(listener: TcpListener, reception: Reception, mut stopp
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let builder = http_builder(&reception.limits);
+    let engine = Arc::clone(&reception.engine);
+    connections.spawn(async move { engine.keep_tending().await });
     loop {
         let accepted = tokio::select! {
             biased;

@@ -3,6 +3,7 @@
 mod bad_input;
 mod behaviour;
 mod contract;
+mod controllers;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod golden;

@@ -38,16 +38,6 @@ super::on_etcd!(
         a_state_from_the_future_is_an_error_in_the_stream,
         changes_during_the_state_come_after_its_end,
         a_large_state_is_whole;
-    etcd_classic, Classic:
-        the_start_matrix,
-        the_state_is_in_key_order_with_own_versions,
-        the_end_is_marked_with_the_global_version,
-        the_state_of_one_name,
-        the_state_is_filtered,
-        an_empty_state_is_marked_too,
-        a_state_from_the_future_is_an_error_in_the_stream,
-        changes_during_the_state_come_after_its_end,
-        a_large_state_is_whole;
 );
 
 fn state(revision: RevisionOption, mark: bool) -> WatchRequest {
