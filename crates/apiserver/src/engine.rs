@@ -1,17 +1,21 @@
 //! Everything a request needs, in one place: store, kinds, caches, clock, chance.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
+use crate::controllers::{Controllers, Switches};
 use crate::faults::FaultRules;
+use crate::metrics::Metrics;
 use crate::registry::{Object, Resource};
+use crate::server::Limits;
 use crate::serving::{self, Serving, Snapshot};
 use crate::status::Status;
 use crate::storage::{Document, Follower, Storage, StorageError, Stored};
-use crate::watch_cache::{CacheOptions, WatchCache};
+use crate::watch_cache::{CacheOptions, CacheStats, WatchCache};
 
 /// Tells the time of day, for timestamps that users see.
 pub(crate) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
@@ -23,7 +27,9 @@ pub(crate) struct Ingredients {
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
     pub(crate) empties_namespaces: bool,
-    pub(crate) max_body: usize,
+    pub(crate) controllers: Switches,
+    pub(crate) limits: Limits,
+    pub(crate) fault_endpoints: bool,
 }
 
 /// The server without its sockets.
@@ -40,8 +46,14 @@ pub(crate) struct Engine {
     rng: Mutex<fastrand::Rng>,
     /// Whether dying namespaces are emptied here, for want of a controller.
     pub(crate) empties_namespaces: bool,
-    pub(crate) max_body: usize,
+    pub(crate) controllers: Arc<Controllers>,
+    pub(crate) limits: Limits,
+    /// One permit per watch that may still be opened.
+    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) metrics: Metrics,
     pub(crate) faults: FaultRules,
+    /// Whether faults can be switched over HTTP.
+    pub(crate) fault_endpoints: bool,
     /// Turns true when the server shuts down; ends every watch.
     closing: watch::Sender<bool>,
 }
@@ -64,8 +76,12 @@ impl Engine {
             clock: ingredients.clock,
             rng: Mutex::new(fastrand::Rng::with_seed(ingredients.seed)),
             empties_namespaces: ingredients.empties_namespaces,
-            max_body: ingredients.max_body,
+            controllers: Controllers::new(ingredients.controllers),
+            watches: Arc::new(Semaphore::new(ingredients.limits.watches.min(Semaphore::MAX_PERMITS))),
+            limits: ingredients.limits,
+            metrics: Metrics::default(),
             faults: FaultRules::default(),
+            fault_endpoints: ingredients.fault_endpoints,
             closing: watch::channel(false).0,
         });
         let follower: Arc<dyn Follower> = Arc::clone(&engine.serving) as _;
@@ -73,7 +89,17 @@ impl Engine {
         engine.start_caches().await?;
         engine.seed_namespaces().await;
         engine.settle_definitions().await;
+        engine.start_controllers().await?;
         Ok(engine)
+    }
+
+    async fn start_controllers(&self) -> Result<(), StorageError> {
+        if self.controllers.switches.any() {
+            let follower: Arc<dyn Follower> = Arc::clone(&self.controllers) as _;
+            self.storage.follow("/", Arc::downgrade(&follower)).await?;
+            self.tend().await;
+        }
+        Ok(())
     }
 
     /// Starts every cache, so that a watch may begin at any version since.
@@ -111,6 +137,14 @@ impl Engine {
         let now = self.now();
         let built_in = now.registry.all().filter(|r| r.custom.is_none() && r.is_stored());
         built_in.filter_map(|r| now.cache(r)).all(|cache| cache.is_ready())
+    }
+
+    /// Every cache once, under the first resource that uses it.
+    pub(crate) fn cache_stats(&self) -> Vec<(Arc<Resource>, CacheStats)> {
+        let mut seen = HashSet::new();
+        let now = self.now();
+        let once = now.registry.all().filter(|r| seen.insert(r.storage_prefix()));
+        once.filter_map(|r| Some((Arc::clone(r), now.cache(r)?.if_started()?.stats()))).collect()
     }
 
     pub(crate) fn rng(&self) -> MutexGuard<'_, fastrand::Rng> {

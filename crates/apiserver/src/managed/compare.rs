@@ -1,8 +1,9 @@
 //! Which fields a value has, and which differ between two.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::fields::{Fields, Step};
 use super::{Kind, Model};
@@ -24,7 +25,7 @@ pub(super) fn claimed(value: &Value, model: Model<'_>) -> Fields {
         (Kind::Fields(model), Value::Object(fields)) => {
             set.here = fields.is_empty();
             for (name, inner) in fields {
-                set.put(Step::Field(name.clone()), claimed(inner, model.member(name)));
+                set.put(Step::field(name), claimed(inner, model.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
@@ -61,7 +62,7 @@ fn compare_both(old: &Value, new: &Value, model: Model<'_>, found: &mut Differen
         (Kind::Fields(model), Value::Object(old), Value::Object(new)) => {
             for name in old.keys().chain(new.keys().filter(|k| !old.contains_key(*k))) {
                 let inner = compare(old.get(name), new.get(name), model.member(name));
-                found.put(Step::Field(name.clone()), inner);
+                found.put(Step::field(name), inner);
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(old), Value::Array(new)) => {
@@ -101,7 +102,7 @@ fn everything(value: &Value, model: Model<'_>) -> Fields {
     match (kind, value) {
         (Kind::Fields(model), Value::Object(fields)) => {
             for (name, inner) in fields {
-                set.put(Step::Field(name.clone()), everything(inner, model.member(name)));
+                set.put(Step::field(name), everything(inner, model.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
@@ -118,9 +119,11 @@ fn everything(value: &Value, model: Model<'_>) -> Fields {
 /// The step to an element of a keyed list. A key left out has the value it will be given.
 pub(super) fn keys_of(item: &Value, keys: &[String], inner: Model<'_>) -> Step {
     let pick = |key: &String| {
-        let value = item.get(key).cloned().or_else(|| inner.default_key(key))?;
-        Some((key.clone(), value))
+        let value = item.get(key).map(Cow::Borrowed);
+        value.or_else(|| inner.default_key(key).map(Cow::Owned))
     };
-    let keys: Map<String, Value> = keys.iter().filter_map(pick).collect();
-    Step::Keys(Value::Object(keys).to_string())
+    let mut keys: Vec<(&str, Cow<'_, Value>)> =
+        keys.iter().filter_map(|key| Some((key.as_str(), pick(key)?))).collect();
+    keys.sort_unstable_by_key(|(key, _)| *key);
+    Step::keys(keys.iter().map(|(key, value)| (*key, &**value)))
 }

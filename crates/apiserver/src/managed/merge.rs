@@ -56,8 +56,8 @@ pub(super) fn remove(value: &mut Value, gone: &Fields, model: Model<'_>) {
 }
 
 fn remove_fields(fields: &mut Map<String, Value>, gone: &Fields, model: Model<'_>) {
-    for (step, set) in &gone.below {
-        let Step::Field(name) = step else { continue };
+    for (step, set) in gone.below() {
+        let Some(name) = step.as_field() else { continue };
         let Some(inner) = fields.get_mut(name) else { continue };
         let whole = matches!(Kind::of(model.member(name), inner), Kind::Whole);
         if whole && set.here {

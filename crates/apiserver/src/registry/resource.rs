@@ -140,6 +140,11 @@ impl Resource {
         self.has_verb("list")
     }
 
+    /// Whether the store of its objects is its own, and not that of another kind.
+    pub(crate) fn owns_store(&self) -> bool {
+        self.conversion.as_ref().and_then(Conversion::stored_as).is_none()
+    }
+
     pub(crate) fn has_verb(&self, verb: &str) -> bool {
         self.verbs.contains(&verb)
     }

@@ -4,7 +4,11 @@ mod bad_input;
 mod behaviour;
 mod cluster;
 mod contract;
+mod controllers;
 mod crd;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod golden;
 mod kube_rs;
+mod process;
 mod transport;
