@@ -100,11 +100,13 @@ fn everything(value: &Value, shape: Option<&Shape>) -> Fields {
     let mut set = Fields::only_here();
     match (kind, value) {
         (Kind::Fields(_) | Kind::Entries(_), Value::Object(fields)) => {
+            set = Fields::here_with_room(fields.len());
             for (name, inner) in fields {
                 set.put(Step::field(name), everything(inner, kind.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
+            set = Fields::here_with_room(items.len());
             items.iter().for_each(|item| set.put(keys_of(item, keys), everything(item, Some(inner))));
         }
         (Kind::Set, Value::Array(items)) => {
