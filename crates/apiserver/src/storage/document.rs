@@ -1,5 +1,8 @@
 //! An object as bytes: encoded once when it is written, spliced into every answer.
 
+#[cfg(feature = "etcd")]
+mod packed;
+
 use std::fmt;
 use std::sync::Arc;
 
