@@ -20,6 +20,7 @@ use std::{
 };
 
 #[path = "../../../apiserver/tests/it/etcd/process.rs"]
+#[expect(dead_code, reason = "the tests of the store do more to it")]
 mod etcd_process;
 
 /// Names and versions.
@@ -51,7 +52,12 @@ fn api(port: u16) -> Api<ConfigMap> {
 }
 
 /// Writes whatever comes to mind until told to stop. A server that is gone, or was slower, is no reason to stop.
-async fn write(api: Api<ConfigMap>, seed: u64, writes: Arc<AtomicUsize>, mut stop: tokio::sync::watch::Receiver<bool>) {
+async fn write(
+    api: Api<ConfigMap>,
+    seed: u64,
+    writes: Arc<AtomicUsize>,
+    mut stop: tokio::sync::watch::Receiver<bool>,
+) {
     let mut rng = fastrand::Rng::with_seed(seed);
     while !*stop.borrow_and_update() {
         let name = format!("m{}", rng.u64(..NAMES));
@@ -100,7 +106,10 @@ async fn follow_once(api: &Api<ConfigMap>, state: &Mutex<State>) -> kube::Result
                 }
                 WatchEvent::Deleted(map) => {
                     position = map.resource_version().unwrap();
-                    assert!(state.lock().unwrap().remove(&map.name_any()).is_some(), "deleted what was not there");
+                    assert!(
+                        state.lock().unwrap().remove(&map.name_any()).is_some(),
+                        "deleted what was not there"
+                    );
                 }
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(_) => return Ok(()),
@@ -115,7 +124,8 @@ fn version(map: &ConfigMap) -> u64 {
 
 fn cached(informer: &SharedInformer<ConfigMap>) -> State {
     let own = informer.lister().in_namespace("default").into_iter();
-    own.map(|map| (map.key().name().to_owned(), map.resource_version().to_string().parse().unwrap())).collect()
+    own.map(|map| (map.key().name().to_owned(), map.resource_version().to_string().parse().unwrap()))
+        .collect()
 }
 
 /// What etcd holds, read from etcd.
@@ -136,7 +146,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_watcher_ends_equal_to_etcd() {
-    let Some(etcd) = Etcd::start() else { return };
+    let Some(mut etcd) = Etcd::start() else { return };
     let ports = [free_port(), free_port()];
     let mut killed = serve(&etcd, ports[0]);
     let _other = serve(&etcd, ports[1]);
@@ -171,7 +181,9 @@ async fn every_watcher_ends_equal_to_etcd() {
         made(100).await;
         killed = serve(&etcd, ports[0]);
     }
-    made(150).await;
+    made(100).await;
+    etcd.restart();
+    made(100).await;
     stop.send_replace(true);
     for writer in writers {
         writer.await.unwrap();
@@ -181,7 +193,8 @@ async fn every_watcher_ends_equal_to_etcd() {
     let truth = truth(&storage).await;
     assert!(!truth.is_empty());
     for (number, watcher) in watchers.iter().enumerate() {
-        until(&format!("watcher {number} is equal to etcd"), async || *watcher.lock().unwrap() == truth).await;
+        until(&format!("watcher {number} is equal to etcd"), async || *watcher.lock().unwrap() == truth)
+            .await;
     }
     for (number, informer) in informers.iter().enumerate() {
         until(&format!("informer {number} is equal to etcd"), async || cached(informer) == truth).await;

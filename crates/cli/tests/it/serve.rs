@@ -69,7 +69,10 @@ fn what_cannot_be_done_is_refused_with_advice() {
         assert!(exposed.contains(advice), "{exposed}");
     }
     assert!(refused(&["serve", "--token-file", "/nonexistent/tokens"]).contains("/nonexistent/tokens"));
-    assert!(refused(&["serve", "--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k"]).contains("/nonexistent/c"));
+    assert!(
+        refused(&["serve", "--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k"])
+            .contains("/nonexistent/c")
+    );
 }
 
 #[tokio::test]
@@ -106,7 +109,15 @@ async fn other_machines_come_with_a_token_over_tls() {
 async fn deletes_reach_dependents_and_pods_when_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dev.kubeconfig");
-    let arguments = ["serve", "--finalize-pods", "--fault-endpoints", "--seed-pods", "3", "--kubeconfig-out", path.to_str().unwrap()];
+    let arguments = [
+        "serve",
+        "--finalize-pods",
+        "--fault-endpoints",
+        "--seed-pods",
+        "3",
+        "--kubeconfig-out",
+        path.to_str().unwrap(),
+    ];
     let mut serving = Running::start(program(&arguments));
     serving.out("faults at http://127.0.0.1:");
     serving.out("export KUBECONFIG=");

@@ -1,5 +1,6 @@
 //! An etcd of our own, for tests.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,27 +14,31 @@ pub(crate) struct Etcd {
     pub(crate) url: String,
     folder: tempfile::TempDir,
     ports: (u16, u16),
+    /// What else it is told on its command line.
+    flags: String,
     shell: Child,
 }
 
 impl Etcd {
     /// An etcd of its own.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with("http", "")
+    }
+
+    /// One that clients talk to by this scheme, with more flags.
+    pub(crate) fn start_with(scheme: &str, flags: &str) -> Option<Self> {
         if !is_installed() {
             assert!(std::env::var_os("REQUIRE_ETCD").is_none(), "etcd is required and not installed");
-            #[expect(
-                clippy::print_stderr,
-                reason = "whoever reads the result should know what it does not cover"
-            )]
-            {
-                eprintln!("SKIPPED: there is no etcd on the PATH (Debian: apt-get install etcd-server)");
-            }
+            // Past the capture of the test harness: whoever reads the result should know what it does not cover.
+            let text = "SKIPPED: there is no etcd on the PATH (Debian: apt-get install etcd-server)";
+            let _ = writeln!(std::io::stderr(), "{text}");
             return None;
         }
         let folder = folder();
         let ports = (free_port(), free_port());
-        let shell = launch(folder.path(), ports);
-        let etcd = Self { url: format!("http://127.0.0.1:{}", ports.0), folder, ports, shell };
+        let url = format!("{scheme}://127.0.0.1:{}", ports.0);
+        let shell = launch(folder.path(), &url, ports.1, flags);
+        let etcd = Self { url, folder, ports, flags: flags.to_owned(), shell };
         etcd.wait();
         Some(etcd)
     }
@@ -47,7 +52,7 @@ impl Etcd {
     /// Starts it again, where it was.
     pub(crate) fn restart(&mut self) {
         self.kill();
-        self.shell = launch(self.folder.path(), self.ports);
+        self.shell = launch(self.folder.path(), &self.url, self.ports.1, &self.flags);
         self.wait();
     }
 
@@ -87,9 +92,9 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-fn launch(folder: &Path, (client, peer): (u16, u16)) -> Child {
+fn launch(folder: &Path, url: &str, peer: u16, flags: &str) -> Child {
     let script = format!(
-        "etcd --data-dir '{data}' --listen-client-urls http://127.0.0.1:{client} --advertise-client-urls http://127.0.0.1:{client} \
+        "etcd --data-dir '{data}' --listen-client-urls {url} --advertise-client-urls {url} {flags} \
          --listen-peer-urls http://127.0.0.1:{peer} --initial-advertise-peer-urls http://127.0.0.1:{peer} \
          --initial-cluster default=http://127.0.0.1:{peer} --heartbeat-interval 20 --election-timeout 200 >'{data}.log' 2>&1 & \
          cat >/dev/null; kill -9 $!; wait $! 2>/dev/null; true",
