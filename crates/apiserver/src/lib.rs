@@ -10,6 +10,7 @@ mod http;
 mod managed;
 mod metrics;
 mod patch;
+mod protobuf;
 mod registry;
 mod schema;
 mod server;

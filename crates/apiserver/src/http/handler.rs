@@ -23,6 +23,7 @@ use super::watch_seats::WatchSeats;
 use crate::engine::Engine;
 use crate::faults::{Fault, Met};
 use crate::metrics::Record;
+use crate::protobuf::{self, ProtobufError};
 use crate::registry::{Missing, Resource};
 use crate::status::Status;
 use crate::verbs::options::{ListOptions, Query};
@@ -122,7 +123,8 @@ where
     };
     record.about(verb, &resource, &path);
     let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
-    let mut representation = match negotiate(accept, subject(verb, &path), &query) {
+    let typed = protobuf::knows(&resource.api_version(), &resource.kind);
+    let mut representation = match negotiate(accept, subject(verb, &path), &query, typed) {
         Ok(representation) => representation,
         Err(refused) => return Ok(respond_status(&refused.status, refused.format)),
     };
@@ -173,12 +175,13 @@ where
     let work = async {
         let body =
             if verb.has_body() { read_body(body, engine.limits.body_bytes).await? } else { Bytes::new() };
+        let (content_type, body) = as_json(content_type(&parts.headers), body, &resource)?;
         let request = Request {
             namespace: path.namespace.unwrap_or_default(),
             name: path.name.unwrap_or_default(),
             subresource: path.subresource,
             user_agent: user_agent(&parts.headers),
-            content_type: content_type(&parts.headers),
+            content_type,
             resource,
             query,
             body,
@@ -280,6 +283,18 @@ where
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
         Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+/// A protobuf body as JSON, which is what everybody behind this speaks.
+fn as_json(content_type: String, body: Bytes, resource: &Resource) -> Result<(String, Bytes), Status> {
+    if content_type != protobuf::MEDIA_TYPE || body.is_empty() {
+        return Ok((content_type, body));
+    }
+    match protobuf::decode(&body) {
+        Ok(value) => Ok(("application/json".to_owned(), value.to_string().into())),
+        Err(ProtobufError::UnknownKind { .. }) => Err(verbs::decode::unknown_format(resource)),
+        Err(error) => Err(Status::bad_request(format!("the request body cannot be decoded: {error}"))),
     }
 }
 
