@@ -1,41 +1,74 @@
 //! Ways to talk to the server.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+
 use crate::engine::Engine;
-use crate::http::{AnswerBody, handle};
+use crate::http::handle;
 
 const NAMESPACE: &str = "default";
 
-pub(crate) fn over_socket(url: &str) -> Result<kube::Client, kube::Error> {
-    let url = url.parse().map_err(|e| kube::Error::Service(Box::new(e)))?;
-    let mut config = kube::Config::new(url);
-    config.default_namespace = NAMESPACE.to_owned();
-    // A watch may be silent for long; its end is the server's decision.
-    config.read_timeout = None;
-    kube::Client::try_from(config)
+/// What a client needs to know to be let in.
+#[derive(Clone)]
+pub(crate) struct Access {
+    pub(crate) url: String,
+    /// Certificates to trust, as PEM.
+    pub(crate) authority: Option<String>,
+    pub(crate) token: Option<String>,
+}
+
+impl Access {
+    pub(crate) fn client(&self) -> Result<kube::Client, kube::Error> {
+        let url = self.url.parse().map_err(|e| kube::Error::Service(Box::new(e)))?;
+        let mut config = kube::Config::new(url);
+        config.default_namespace = NAMESPACE.to_owned();
+        // A watch may be silent for long; its end is the server's decision.
+        config.read_timeout = None;
+        config.root_cert = self.authority.as_deref().map(|pem| {
+            CertificateDer::pem_slice_iter(pem.as_bytes()).flatten().map(|der| der.to_vec()).collect()
+        });
+        config.auth_info.token = self.token.clone().map(Into::into);
+        kube::Client::try_from(config)
+    }
+
+    /// A kubeconfig. JSON where a value is not of our making: JSON is YAML.
+    pub(crate) fn kubeconfig(&self) -> String {
+        let mut cluster = json!({"server": self.url});
+        if let Some(pem) = &self.authority {
+            cluster["certificate-authority-data"] = STANDARD.encode(pem).into();
+        }
+        let user = self.token.as_ref().map_or_else(|| json!({}), |token| json!({"token": token}));
+        format!(
+            "apiVersion: v1\n\
+             kind: Config\n\
+             clusters:\n\
+             - name: embedded\n  cluster: {cluster}\n\
+             users:\n\
+             - name: embedded\n  user: {user}\n\
+             contexts:\n\
+             - name: embedded\n  context:\n    cluster: embedded\n    user: embedded\n    namespace: {NAMESPACE}\n\
+             current-context: embedded\n"
+        )
+    }
+}
+
+impl std::fmt::Debug for Access {
+    /// Without the token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Access({})", self.url)
+    }
 }
 
 /// The client's requests run in the task that awaits their answers; only its queue has a task of its own.
 pub(crate) fn in_process(engine: Arc<Engine>) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let engine = Arc::clone(&engine);
-        async move { Ok::<http::Response<AnswerBody>, Infallible>(handle(engine, request).await) }
+        handle(engine, request)
     });
     kube::Client::new(service, NAMESPACE)
-}
-
-pub(crate) fn kubeconfig(url: &str) -> String {
-    format!(
-        "apiVersion: v1\n\
-         kind: Config\n\
-         clusters:\n\
-         - name: embedded\n  cluster:\n    server: {url}\n\
-         users:\n\
-         - name: embedded\n  user: {{}}\n\
-         contexts:\n\
-         - name: embedded\n  context:\n    cluster: embedded\n    user: embedded\n    namespace: {NAMESPACE}\n\
-         current-context: embedded\n"
-    )
 }

@@ -1,17 +1,20 @@
 //! Everything a request needs, in one place: store, kinds, caches, clock, chance.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
+use crate::controllers::{Controllers, Switches};
 use crate::faults::FaultRules;
+use crate::metrics::Metrics;
 use crate::registry::{Object, Registry, Resource};
+use crate::server::Limits;
 use crate::status::Status;
-use crate::storage::{Document, Storage, StorageError, Stored};
-use crate::watch_cache::{self, CacheOptions, WatchCache};
+use crate::storage::{Document, Follower, Storage, StorageError, Stored};
+use crate::watch_cache::{self, CacheOptions, CacheStats, WatchCache};
 
 /// Tells the time of day, for timestamps that users see.
 pub(crate) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
@@ -23,7 +26,9 @@ pub(crate) struct Ingredients {
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
     pub(crate) empties_namespaces: bool,
-    pub(crate) max_body: usize,
+    pub(crate) controllers: Switches,
+    pub(crate) limits: Limits,
+    pub(crate) fault_endpoints: bool,
 }
 
 /// The server without its sockets.
@@ -38,8 +43,14 @@ pub(crate) struct Engine {
     rng: Mutex<fastrand::Rng>,
     /// Whether dying namespaces are emptied here, for want of a controller.
     pub(crate) empties_namespaces: bool,
-    pub(crate) max_body: usize,
+    pub(crate) controllers: Arc<Controllers>,
+    pub(crate) limits: Limits,
+    /// One permit per watch that may still be opened.
+    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) metrics: Metrics,
     pub(crate) faults: FaultRules,
+    /// Whether faults can be switched over HTTP.
+    pub(crate) fault_endpoints: bool,
     /// Turns true when the server shuts down; ends every watch.
     closing: watch::Sender<bool>,
 }
@@ -70,12 +81,26 @@ impl Engine {
             clock: ingredients.clock,
             rng: Mutex::new(fastrand::Rng::with_seed(ingredients.seed)),
             empties_namespaces: ingredients.empties_namespaces,
-            max_body: ingredients.max_body,
+            controllers: Controllers::new(ingredients.controllers),
+            watches: Arc::new(Semaphore::new(ingredients.limits.watches.min(Semaphore::MAX_PERMITS))),
+            limits: ingredients.limits,
+            metrics: Metrics::default(),
             faults: FaultRules::default(),
+            fault_endpoints: ingredients.fault_endpoints,
             closing: watch::channel(false).0,
         });
         engine.seed_namespaces().await;
+        engine.start_controllers().await?;
         Ok(engine)
+    }
+
+    async fn start_controllers(&self) -> Result<(), StorageError> {
+        if self.controllers.switches.any() {
+            let follower: Arc<dyn Follower> = Arc::clone(&self.controllers) as _;
+            self.storage.follow("/", Arc::downgrade(&follower)).await?;
+            self.tend().await;
+        }
+        Ok(())
     }
 
     /// The resource of namespaces.
@@ -99,6 +124,13 @@ impl Engine {
     pub(crate) fn caches_ready(&self) -> bool {
         let cached = self.registry.all().filter(|r| is_cached(r));
         cached.filter_map(|r| self.caches.get(&r.storage_prefix())).all(WatchCache::is_ready)
+    }
+
+    /// Every cache once, under the first resource that uses it.
+    pub(crate) fn cache_stats(&self) -> Vec<(Arc<Resource>, CacheStats)> {
+        let mut seen = HashSet::new();
+        let once = self.registry.all().filter(|r| seen.insert(r.storage_prefix()));
+        once.filter_map(|r| Some((Arc::clone(r), self.cache(r).ok()?.stats()))).collect()
     }
 
     pub(crate) fn rng(&self) -> MutexGuard<'_, fastrand::Rng> {

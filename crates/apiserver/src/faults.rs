@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::http::Verb;
+use crate::registry::Resource;
 use crate::status::Status;
 use crate::storage::StorageError;
 
@@ -23,6 +24,12 @@ pub enum Fault {
     Unavailable,
     /// 504 `Timeout`.
     Timeout,
+    /// 403 `Forbidden`, as authorization would say it.
+    Forbidden,
+    /// 409 `Conflict`, as if somebody else had been faster.
+    Conflict,
+    /// The request is done, and nobody hears of it: the connection breaks instead of an answer.
+    AnswerLost,
     /// The request is answered, but so much later.
     Delay(Duration),
 }
@@ -60,6 +67,16 @@ impl FaultRule {
         self
     }
 
+    /// What happens.
+    pub fn fault(&self) -> Fault {
+        self.fault
+    }
+
+    /// How many requests it still meets.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     fn fits(&self, verb: Verb, plural: &str) -> bool {
         self.left > 0
             && self.verb.is_none_or(|v| v == verb)
@@ -87,9 +104,18 @@ impl FaultRules {
     }
 }
 
+/// The request that meets a fault.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Met<'a> {
+    pub(crate) verb: Verb,
+    pub(crate) resource: &'a Resource,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
 impl Fault {
-    /// What the client gets; `None` if the request is answered after all.
-    pub(crate) fn status(self) -> Option<Status> {
+    /// What the client gets; `None` if the request is done after all.
+    pub(crate) fn status(self, met: Met<'_>) -> Option<Status> {
         match self {
             Self::TooManyRequests { retry_after } => {
                 Some(Status::too_many_requests("Too many requests, please try again later.", retry_after))
@@ -99,7 +125,11 @@ impl Fault {
                 "fault injected: the server is currently unable to handle the request",
             )),
             Self::Timeout => Some(Status::deadline_exceeded()),
-            Self::Delay(_) => None,
+            Self::Forbidden => {
+                Some(Status::not_permitted(met.resource, met.verb.as_str(), met.namespace, met.name))
+            }
+            Self::Conflict => Some(Status::modified(met.resource, met.name)),
+            Self::Delay(_) | Self::AnswerLost => None,
         }
     }
 }
@@ -120,6 +150,11 @@ impl Faults {
     /// Adds a rule behind those in force.
     pub fn add(&self, rule: FaultRule) {
         self.engine.faults.lock().push(rule);
+    }
+
+    /// The rules in force, oldest first.
+    pub fn rules(&self) -> Vec<FaultRule> {
+        self.engine.faults.lock().clone()
     }
 
     /// Drops all rules.

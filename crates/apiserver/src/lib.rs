@@ -2,12 +2,15 @@
 
 mod client;
 mod continue_token;
+mod controllers;
 mod delegate;
 mod engine;
 mod faults;
 mod http;
 mod managed;
+mod metrics;
 mod patch;
+mod protobuf;
 mod registry;
 mod schema;
 mod server;
@@ -23,13 +26,24 @@ pub use faults::FaultRule;
 pub use faults::Faults;
 pub use server::ApiServer;
 pub use server::Builder;
+pub use server::Limits;
 pub use server::LocalServer;
 pub use server::StartError;
+pub use server::Tls;
+pub use server::TlsError;
+pub use server::TokenError;
+pub use server::Tokens;
 pub use storage::Attributes;
 pub use storage::Change;
 pub use storage::ChangeStream;
 pub use storage::Document;
 pub use storage::DocumentError;
+#[cfg(feature = "etcd")]
+pub use storage::EtcdError;
+#[cfg(feature = "etcd")]
+pub use storage::EtcdOptions;
+#[cfg(feature = "etcd")]
+pub use storage::EtcdStorage;
 pub use storage::Follower;
 pub use storage::MemoryStorage;
 pub use storage::Page;
@@ -45,6 +59,7 @@ pub use storage::guaranteed_update;
 
 pub use watch_cache::Bookmark;
 pub use watch_cache::CacheOptions;
+pub use watch_cache::CacheStats;
 pub use watch_cache::EventType;
 pub use watch_cache::Format;
 pub use watch_cache::ListAnswer;

@@ -2,6 +2,10 @@
 
 mod builder;
 mod connections;
+mod door;
+mod limits;
+mod tls;
+mod tokens;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,8 +15,13 @@ use tokio::task::JoinHandle;
 
 pub use builder::Builder;
 pub use builder::StartError;
+pub use limits::Limits;
+pub use tls::Tls;
+pub use tls::TlsError;
+pub use tokens::TokenError;
+pub use tokens::Tokens;
 
-use crate::client;
+use crate::client::{self, Access};
 use crate::engine::Engine;
 use crate::faults::Faults;
 use crate::storage::Storage;
@@ -22,7 +31,8 @@ use crate::storage::Storage;
 /// 1. [`ApiServer::start`] returns when the server answers; that takes milliseconds.
 /// 2. Dropping it closes the port, every connection and every watch, and frees all it stored.
 /// 3. [`shutdown`](Self::shutdown) does the same in good order: requests under way are answered and watches end cleanly first.
-/// 4. It listens on the loopback interface and nowhere else, and asks nobody who they are.
+/// 4. It listens on the loopback interface unless told otherwise, and there asks nobody who they are but refuses web pages and foreign
+///    `Host` headers. On any other address it starts only with TLS and tokens.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -42,6 +52,7 @@ use crate::storage::Storage;
 pub struct ApiServer {
     local: LocalServer,
     address: SocketAddr,
+    access: Access,
     /// Accepts connections and owns them; ends when `stop` says so.
     listener: Option<JoinHandle<()>>,
     /// Tells the listener to end in good order.
@@ -83,9 +94,9 @@ impl ApiServer {
         Builder::default()
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// Where clients find it, such as `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.access.url.clone()
     }
 
     /// The address it listens on.
@@ -93,14 +104,14 @@ impl ApiServer {
         self.address
     }
 
-    /// A client over a socket, with the namespace `default`.
+    /// A client over a socket, with the namespace `default`, and with the first token if there are tokens.
     pub fn client(&self) -> Result<kube::Client, kube::Error> {
-        client::over_socket(&self.url())
+        self.access.client()
     }
 
-    /// A kubeconfig file for tools that want one.
+    /// A kubeconfig file for tools that want one. It holds the first token, so it is as secret as that.
     pub fn kubeconfig(&self) -> String {
-        client::kubeconfig(&self.url())
+        self.access.kubeconfig()
     }
 
     /// The server behind the sockets, for requests without them.

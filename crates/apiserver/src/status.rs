@@ -153,6 +153,31 @@ impl Status {
         Self::failure(400, Some("BadRequest"), message, None)
     }
 
+    /// Nobody the server knows.
+    pub(crate) fn unauthorized() -> Self {
+        Self::failure(401, Some("Unauthorized"), "Unauthorized", None)
+    }
+
+    /// A request that is refused before anybody looks at what it wants.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::failure(403, Some("Forbidden"), message, Some(Details::default()))
+    }
+
+    /// What authorization would say. The user is the one a server without authentication knows.
+    pub(crate) fn not_permitted(resource: &Resource, verb: &str, namespace: &str, name: &str) -> Self {
+        let scope = match namespace {
+            "" => "at the cluster scope".to_owned(),
+            namespace => format!("in the namespace {namespace:?}"),
+        };
+        let (qualified, plural, group) = (resource.qualified(), &resource.plural, &resource.group);
+        let object = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        let message = format!(
+            "{qualified}{object} is forbidden: User \"system:anonymous\" cannot {verb} resource {plural:?} in API group {group:?} \
+             {scope}"
+        );
+        Self::failure(403, Some("Forbidden"), message, Some(about(resource, name)))
+    }
+
     pub(crate) fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} {name:?} not found", resource.qualified());
         Self::failure(404, Some("NotFound"), message, Some(about(resource, name)))

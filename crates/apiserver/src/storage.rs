@@ -4,6 +4,8 @@
 //! written is decided above it ([`guaranteed_update`]), what is shown is decided by the watch cache.
 
 mod document;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod memory;
 mod stored;
 mod tree;
@@ -19,6 +21,12 @@ pub use document::Attributes;
 pub use document::Document;
 pub use document::DocumentError;
 pub use document::TypeHead;
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdError;
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdOptions;
+#[cfg(feature = "etcd")]
+pub use etcd::EtcdStorage;
 pub use memory::MemoryStorage;
 pub use stored::Change;
 pub use stored::Stored;
@@ -91,6 +99,9 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Forgets what is not visible at or after `revision`.
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// Bytes it takes to keep everything, for those who look after the server.
+    fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>>;
 }
 
 /// Changes as they are committed. Ends after the first error.

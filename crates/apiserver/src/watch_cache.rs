@@ -19,6 +19,7 @@ mod schedule;
 mod seat;
 mod shared;
 mod state;
+mod stats;
 mod stream;
 mod watch;
 mod watchers;
@@ -42,6 +43,7 @@ pub use request::RevisionMatch;
 pub use request::RevisionOption;
 pub use request::Scope;
 pub use request::WatchRequest;
+pub use stats::CacheStats;
 pub use stream::WatchStream;
 
 use self::filter::Filter;

@@ -47,25 +47,89 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   kube-informer serve                                  an empty cluster on a free port
   kube-informer serve --kubeconfig-out dev.kubeconfig  then: KUBECONFIG=dev.kubeconfig kubectl get namespaces
-  kube-informer serve --seed-pods 5000                 with nodes and pods to look at";
+  kube-informer serve --seed-pods 5000                 with nodes and pods to look at
+  kube-informer serve --garbage-collection --finalize-pods   deletes reach dependents and running pods, as on a real cluster
+  kube-informer serve --fault-endpoints                then: curl -X POST 'http://127.0.0.1:PORT/faults/fail?code=429&times=3'
+
+For other machines (one token is full access to everything):
+  head -c 24 /dev/urandom | base64 > tokens; chmod 600 tokens
+  kube-informer serve --listen 0.0.0.0:6443 --tls-self-signed --token-file tokens --hostname ci.example --kubeconfig-out ci.kubeconfig
+
+On etcd (in programs built with --features etcd), several servers over one store:
+  kube-informer serve --storage etcd=http://127.0.0.1:2379";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeOptions {
-    /// Where to listen; port 0 is any free one. Only loopback addresses: the server asks nobody who they are
+    /// Where to listen; port 0 is any free one. Addresses that other machines can reach need TLS and tokens
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
+    /// The name clients know the server by, for its URL and its own certificate
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hostname: Option<String>,
     /// Write a kubeconfig to this new file, readable by you alone
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig_out: Option<PathBuf>,
-    /// Where objects are kept: memory. (etcd=URL is not built in yet)
+    /// Let in only who has a token of this file, one a line. There are no roles: one token is full access
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Speak HTTPS with this certificate (PEM, issuers after it)
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls_self_signed")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// What the kubeconfig tells clients to trust (PEM), if not what comes with the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// Speak HTTPS with a certificate made now; the kubeconfig tells clients to trust it
+    #[arg(long)]
+    pub(crate) tls_self_signed: bool,
+    /// Where objects are kept: memory, or etcd=URL[,URL...]
     #[arg(long, value_name = "STORAGE", default_value = "memory")]
     pub(crate) storage: String,
+    /// How to reach and use etcd
+    #[command(flatten)]
+    pub(crate) etcd: EtcdArguments,
+    /// Delete what belongs to deleted owners, and honour --cascade
+    #[arg(long)]
+    pub(crate) garbage_collection: bool,
+    /// Remove deleted pods at once, for want of a kubelet that would stop them
+    #[arg(long)]
+    pub(crate) finalize_pods: bool,
+    /// Let clients make the server fail, under /faults; only on loopback addresses
+    #[arg(long)]
+    pub(crate) fault_endpoints: bool,
+    /// The most connections open at once; more wait
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) max_connections: usize,
+    /// The most watches open at once; more are answered 429
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) max_watches: usize,
     /// Begin with so many generated pods, with nodes and namespaces
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed_pods: usize,
     /// The seed of generated objects, uids and names: the same seed gives the same cluster
     #[arg(long, value_name = "SEED")]
     pub(crate) seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EtcdArguments {
+    /// Where in etcd objects are kept. Servers with the same prefix are one cluster
+    #[arg(long, value_name = "PREFIX", default_value = "/kube-informer")]
+    pub(crate) etcd_prefix: String,
+    /// Trust etcd's certificate if it is signed by this authority (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) etcd_ca: Option<PathBuf>,
+    /// Show etcd this certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_key")]
+    pub(crate) etcd_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_cert")]
+    pub(crate) etcd_key: Option<PathBuf>,
+    /// Use the etcd even if it holds the data of a Kubernetes cluster
+    #[arg(long)]
+    pub(crate) etcd_beside_kubernetes: bool,
 }
 
 const WATCH_EXAMPLES: &str = "\

@@ -19,9 +19,7 @@ pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) ->
     let namespaces: Api<Namespace> = Api::all(client.clone());
     for name in App::namespaces() {
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
-        namespaces
-            .create(&create, &namespace)
-            .await
+        new(namespaces.create(&create, &namespace).await)
             .with_context(|| format!("cannot create namespace {name}"))?;
     }
     let node_count = count.div_ceil(PODS_PER_NODE);
@@ -31,13 +29,17 @@ pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) ->
         let pod: Pod = serde_json::from_value(value)?;
         let pods: Api<Pod> =
             Api::namespaced(client.clone(), pod.metadata.namespace.as_deref().unwrap_or("default"));
-        let mut made = pods.create(&create, &pod).await.context("cannot create a generated pod")?;
+        bar.inc(1);
+        let Some(mut made) =
+            new(pods.create(&create, &pod).await).context("cannot create a generated pod")?
+        else {
+            continue;
+        };
         made.status = pod.status;
         let name = made.metadata.name.clone().unwrap_or_default();
         pods.replace_status(&name, &create, &made)
             .await
             .context("cannot set the status of a generated pod")?;
-        bar.inc(1);
     }
     bar.finish_and_clear();
     Ok(())
@@ -49,7 +51,8 @@ pub(crate) async fn seed_nodes(client: &kube::Client, count: usize, seed: u64) -
     let mut rng = fastrand::Rng::with_seed(seed);
     for number in 0..count {
         let node: Node = serde_json::from_value(node(&mut rng, number))?;
-        let mut made = nodes.create(&create, &node).await.context("cannot create a generated node")?;
+        let made = new(nodes.create(&create, &node).await).context("cannot create a generated node")?;
+        let Some(mut made) = made else { continue };
         made.status = node.status;
         let name = made.metadata.name.clone().unwrap_or_default();
         nodes
@@ -58,6 +61,15 @@ pub(crate) async fn seed_nodes(client: &kube::Client, count: usize, seed: u64) -
             .context("cannot set the status of a generated node")?;
     }
     Ok(())
+}
+
+/// `None` for what is there already, in a store that outlived its last server.
+fn new<T>(created: kube::Result<T>) -> kube::Result<Option<T>> {
+    match created {
+        Ok(made) => Ok(Some(made)),
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn style() -> ProgressStyle {

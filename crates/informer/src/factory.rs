@@ -157,17 +157,28 @@ impl InformerFactory {
         K: kube::Resource<DynamicType = ()>,
         K::Scope: 'static,
     {
-        let mut kind_options = options(self.shared.defaults.clone());
-        let kind = kind_of::<K>();
-        if !kind.namespaced {
-            kind_options.scope = Scope::All;
-        }
-        self.informer(kind, kind_options)
+        self.of_kind(kind_of::<K>(), options)
     }
 
-    /// The informer of a resource known only at run time.
+    /// The informer of a kind that is a value, read as any type: for kinds found by discovery
+    /// ([`kind_of_discovered`](crate::kind_of_discovered)) or written down by hand. One that is not namespaced is
+    /// covered whole, whatever the scope.
+    pub fn of_kind<T: 'static>(
+        &self,
+        kind: Kind,
+        options: impl FnOnce(InformerOptions) -> InformerOptions,
+    ) -> SharedInformer<T> {
+        let mut options = options(self.shared.defaults.clone());
+        if !kind.namespaced {
+            options.scope = Scope::All;
+        }
+        self.informer(kind, options)
+    }
+
+    /// The informer of a resource known only at run time. An [`ApiResource`] does not say whether it is namespaced;
+    /// it is presumed to be, which matters only for a factory of single namespaces. See [`of_kind`](Self::of_kind).
     pub fn dynamic(&self, resource: &ApiResource) -> SharedInformer<DynamicObject> {
-        self.informer(kind_of_resource(resource), self.shared.defaults.clone())
+        self.dynamic_with(resource, |options| options)
     }
 
     /// The informer of a resource known only at run time, with other options than the factory's defaults.
@@ -176,7 +187,7 @@ impl InformerFactory {
         resource: &ApiResource,
         options: impl FnOnce(InformerOptions) -> InformerOptions,
     ) -> SharedInformer<T> {
-        self.informer(kind_of_resource(resource), options(self.shared.defaults.clone()))
+        self.of_kind(kind_of_resource(resource), options)
     }
 
     /// An informer of the metadata of a kind: the server sends nothing else.

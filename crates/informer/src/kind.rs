@@ -1,7 +1,10 @@
 //! The kinds of Rust types.
 
 use k8s_openapi::ClusterResourceScope;
-use kube::core::{ApiResource, DynamicResourceScope};
+use kube::{
+    core::{ApiResource, DynamicResourceScope},
+    discovery::{ApiCapabilities, Scope},
+};
 use kube_informer_wire::Kind;
 use std::any::TypeId;
 
@@ -23,8 +26,13 @@ where
     }
 }
 
-/// The kind of a resource found by discovery or written down by hand. Whether it is namespaced is not part of
-/// an [`ApiResource`]; it matters only for informers of single namespaces, which presume it.
+/// The kind of a resource that [`kube::discovery`] found.
+pub fn kind_of_discovered(resource: &ApiResource, capabilities: &ApiCapabilities) -> Kind {
+    Kind { namespaced: capabilities.scope == Scope::Namespaced, ..kind_of_resource(resource) }
+}
+
+/// The kind of a resource written down by hand. Whether it is namespaced is not part of an [`ApiResource`]; it
+/// matters only for informers of single namespaces, which presume it.
 pub(crate) fn kind_of_resource(resource: &ApiResource) -> Kind {
     let ApiResource { group, version, kind, plural, .. } = resource.clone();
     Kind { group, version, kind, plural, namespaced: true }

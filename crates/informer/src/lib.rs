@@ -50,13 +50,16 @@
 //!
 //! Through the `metrics` facade, with the labels `name`, `group`, `version` and `resource`:
 //! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
-//! client-go, and `informer_lists_total`, `informer_watches_total`, `informer_relists_total` (`reason`),
+//! client-go, and `informer_lists_total` (`mode`), `informer_watches_total`, `informer_relists_total` (`reason`),
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
 //! `informer_cached_objects`, `informer_cached_bytes`, `informer_coalesced_total`,
 //! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
 //! two of these with `handler`). Install the recorder before making informers.
 
 mod backlog;
+#[cfg(test)]
+#[path = "../tests/support/captured_log.rs"]
+mod captured_log;
 mod controller;
 mod delta;
 mod delta_fifo;
@@ -104,6 +107,7 @@ pub use handler::HandlerFuncs;
 pub use handler::filter;
 pub use indexer::Index;
 pub use kind::kind_of;
+pub use kind::kind_of_discovered;
 pub use lister::CacheSnapshot;
 pub use lister::Lister;
 pub use predicate::UpdatesWhen;
@@ -114,6 +118,7 @@ pub use predicate::updates_when;
 pub use predicate::version_changed;
 pub use references::ObjectReferences;
 pub use registration::HandlerEnded;
+pub use registration::HandlerInfo;
 pub use registration::HandlerLoad;
 pub use registration::Registration;
 pub use registration::ScopedRegistration;

@@ -61,8 +61,8 @@ pub(crate) struct Reflector {
     machine: Machine,
     staged: Staged,
     stream: Option<OpenStream>,
-    /// Why the next fill happens.
-    reason: RelistReason,
+    /// Why the next fill happens; `None` for the first one.
+    reason: Option<RelistReason>,
     health: Health,
     doubts: Doubts,
 }
@@ -125,7 +125,7 @@ impl Reflector {
             machine,
             staged,
             stream,
-            reason: RelistReason::First,
+            reason: None,
             health,
             doubts,
         }
@@ -163,7 +163,7 @@ impl Reflector {
     fn commit(&mut self, version: ResourceVersion) -> Input {
         let position = Position { partition: self.partition, version: version.clone() };
         self.queue.replace(std::mem::take(&mut self.staged), position, &*self.indexer);
-        self.reason = RelistReason::Failed;
+        self.reason = Some(RelistReason::Failed);
         self.doubts.settled();
         // A watch that fails after every list is no better for the list.
         if self.stream.is_some() || !self.health.is_watch_failing() {

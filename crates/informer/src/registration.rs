@@ -26,6 +26,31 @@ pub struct HandlerLoad {
     pub coalesced: u64,
 }
 
+/// One handler of an informer, seen from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerInfo {
+    /// Its name, as in metrics.
+    pub name: String,
+    /// Whether it has been told of everything that was there before it.
+    pub synced: bool,
+    /// How far behind it is.
+    pub load: HandlerLoad,
+}
+
+impl HandlerInfo {
+    pub(crate) fn of(listener: &Listener) -> Self {
+        let synced = *listener.synced().borrow() == Sync::Done;
+        Self { name: listener.name().to_string(), synced, load: HandlerLoad::of(listener) }
+    }
+}
+
+impl HandlerLoad {
+    fn of(listener: &Listener) -> Self {
+        let (waiting, coalesced) = listener.load();
+        Self { waiting, coalesced }
+    }
+}
+
 /// The handler ended before it had heard of everything: the informer stopped, or the handler was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler ended before it was synced: the informer stopped, or the handler was removed")]
@@ -50,8 +75,7 @@ impl Registration {
 
     /// How far behind the handler is.
     pub fn load(&self) -> HandlerLoad {
-        let (waiting, coalesced) = self.listener.load();
-        HandlerLoad { waiting, coalesced }
+        HandlerLoad::of(&self.listener)
     }
 
     /// Ends the handler: what waits for it is dropped, and the handler is no longer running, nor will it be,

@@ -38,6 +38,12 @@ impl CheckPeriod {
             return asked;
         }
         let asked = asked.max(MIN_PERIOD);
+        if self.period.is_zero() {
+            tracing::warn!(
+                ?asked,
+                "no resyncs for this handler: give the informer or the factory a resync period"
+            );
+        }
         if asked >= self.period {
             return asked;
         }

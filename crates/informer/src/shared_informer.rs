@@ -3,6 +3,7 @@
 mod builder;
 mod events;
 mod indexes;
+mod statuses;
 mod tasks;
 mod waiting;
 
@@ -20,7 +21,7 @@ use crate::{
     handler::{EventHandler, deliver},
     listener::Listener,
     lister::Lister,
-    registration::Registration,
+    registration::{HandlerInfo, Registration},
     scope::Partitions,
     status::InformerStatus,
     transform::Transform,
@@ -77,7 +78,8 @@ pub struct HandlerOptions {
     /// A name for logs and metrics.
     pub name: Option<String>,
     /// How often to be told of every object although nothing changed; `None` is the informer's default, zero
-    /// is never.
+    /// is never. As in client-go, an informer made without a period never resyncs, and one that runs already
+    /// does not look more often than it did.
     pub resync: Option<Duration>,
 }
 
@@ -144,16 +146,10 @@ impl<T: 'static> SharedInformer<T> {
         self.core.controller.indexer.snapshot().is_filled()
     }
 
-    /// What it is doing; of several namespaces, what most needs attention.
-    pub fn status(&self) -> InformerStatus {
-        self.core.status()
-    }
-
-    /// What each namespace is doing; `None` stands for all of them.
-    pub fn namespace_statuses(&self) -> Vec<(Option<String>, InformerStatus)> {
-        let namespace = |partition| self.core.partitions.namespace(partition).map(str::to_owned);
-        let status = |partition: usize| self.core.partition_status(partition);
-        self.core.partitions.all().map(|partition| (namespace(partition), status(partition))).collect()
+    /// The handlers and streams that hear of its changes, in the order in which they joined.
+    pub fn handlers(&self) -> Vec<HandlerInfo> {
+        let processor = self.core.controller.between_batches();
+        processor.listeners().map(|listener| HandlerInfo::of(listener)).collect()
     }
 
     /// How well the content of its objects is packed.
@@ -201,7 +197,7 @@ impl Core {
 
     pub(crate) fn status(&self) -> InformerStatus {
         let all = self.partitions.all().map(|partition| self.partition_status(partition));
-        all.max_by_key(InformerStatus::rank).unwrap_or(InformerStatus::Starting)
+        InformerStatus::of_all(all).unwrap_or(InformerStatus::Starting)
     }
 
     fn partition_status(&self, partition: usize) -> InformerStatus {

@@ -91,8 +91,18 @@ impl InformerStatus {
         }
     }
 
-    /// Which of several statuses to show for all of them: the one that most needs attention.
-    pub(crate) fn rank(&self) -> u8 {
+    /// Whether it says the same as another one, the time of the last sign of life aside.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self == other || self.is_live() && other.is_live()
+    }
+
+    /// The one of several statuses to show for all of them; `None` of none.
+    pub(crate) fn of_all(statuses: impl Iterator<Item = Self>) -> Option<Self> {
+        statuses.max_by_key(Self::rank)
+    }
+
+    /// How much a status needs attention.
+    fn rank(&self) -> u8 {
         match self {
             Self::Live { .. } => 0,
             Self::Syncing { .. } => 1,

@@ -60,7 +60,6 @@ pub(crate) type ErrorHook = Arc<dyn Fn(&InformerError) + Send + Sync>;
 /// Why a collection was listed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelistReason {
-    First,
     Expired,
     Doubtful,
     Failed,
@@ -69,7 +68,6 @@ pub(crate) enum RelistReason {
 impl RelistReason {
     fn word(self) -> &'static str {
         match self {
-            Self::First => "first",
             Self::Expired => "expired",
             Self::Doubtful => "doubtful",
             Self::Failed => "failed",
@@ -87,7 +85,8 @@ pub(crate) struct Telemetry {
     store_version: Gauge,
     objects: Gauge,
     bytes: Gauge,
-    lists: Counter,
+    pages: Counter,
+    streaming_lists: Counter,
     watches: Counter,
     added: Counter,
     modified: Counter,
@@ -125,13 +124,19 @@ impl Telemetry {
             labels.push(Label::new("type", kind));
             metrics::counter!("informer_events_total", labels)
         };
+        let list = |mode: &'static str| {
+            let mut labels = labels.clone();
+            labels.push(Label::new("mode", mode));
+            metrics::counter!("informer_lists_total", labels)
+        };
         Self {
             queued: metrics::gauge!("informer_queued_items", labels.clone()),
             latency: metrics::histogram!("informer_processing_latency_seconds", labels.clone()),
             store_version: metrics::gauge!("informer_store_resource_version", labels.clone()),
             objects: metrics::gauge!("informer_cached_objects", labels.clone()),
             bytes: metrics::gauge!("informer_cached_bytes", labels.clone()),
-            lists: metrics::counter!("informer_lists_total", labels.clone()),
+            pages: list("paged"),
+            streaming_lists: list("streaming"),
             watches: metrics::counter!("informer_watches_total", labels.clone()),
             added: event("added"),
             modified: event("modified"),
@@ -215,11 +220,19 @@ impl Telemetry {
         }
     }
 
+    /// A page, or a whole list, is asked for.
     pub(crate) fn listing(&self) {
-        self.lists.increment(1);
+        self.pages.increment(1);
     }
 
-    pub(crate) fn filling(&self, reason: RelistReason) {
+    /// A streaming list is asked for.
+    pub(crate) fn streaming(&self) {
+        self.streaming_lists.increment(1);
+        self.watches.increment(1);
+    }
+
+    /// The collection is asked for again from the start.
+    pub(crate) fn relisting(&self, reason: RelistReason) {
         let mut labels = self.labels.clone();
         labels.push(Label::new("reason", reason.word()));
         metrics::counter!("informer_relists_total", labels).increment(1);

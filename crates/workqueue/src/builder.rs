@@ -1,7 +1,6 @@
 //! Making a queue.
 
 use std::hash::Hash;
-use std::sync::Arc;
 
 use crate::limiter::{JitterLimiter, RateLimiter, controller_rate_limiter};
 use crate::metrics::Metrics;
@@ -79,6 +78,6 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
         }
         let measure = self.metrics.unwrap_or(!self.name.is_empty());
         let metrics = measure.then(|| Metrics::new(&self.name));
-        WorkQueue { shared: Arc::new(Shared::new(self.name, limiter, metrics, self.oldest_every)) }
+        WorkQueue::new(Shared::new(self.name, limiter, metrics, self.oldest_every))
     }
 }

@@ -4,7 +4,6 @@ mod heap;
 
 use crate::index::Index;
 use crate::priority::Priority;
-use crate::ready::{narrow, widen};
 use heap::{Heap, Node};
 
 /// Keys with a due time, each at most once, taken in exact order of due time and, for equal times, of
@@ -17,7 +16,7 @@ pub(crate) struct DelayedKeys<K> {
     heap: Heap,
     /// Keys by slot; `None` for a free slot.
     keys: Vec<Option<K>>,
-    /// Narrow hashes of the keys, by slot.
+    /// Hashes of the keys, by slot.
     hashes: Vec<u32>,
     /// Priorities by slot; shorter than `keys` if the rest has the default, empty if nobody uses priorities.
     priorities: Vec<Priority>,
@@ -32,7 +31,7 @@ pub(crate) struct DelayedKeys<K> {
 /// A key whose time has come.
 pub(crate) struct Due<K> {
     pub(crate) key: K,
-    pub(crate) hash: u64,
+    pub(crate) hash: u32,
     pub(crate) priority: Priority,
     /// The time it was due.
     pub(crate) at: u64,
@@ -65,12 +64,12 @@ impl<K: Eq> DelayedKeys<K> {
     }
 
     /// When `key` is due, if it waits.
-    pub(crate) fn due(&self, hash: u64, key: &K) -> Option<u64> {
+    pub(crate) fn due(&self, hash: u32, key: &K) -> Option<u64> {
         self.slot(hash, key).map(|slot| self.heap.due(slot))
     }
 
     /// Lets `key` wait until `due`. If it waits already, the earlier time and the higher priority win.
-    pub(crate) fn insert(&mut self, hash: u64, key: K, due: u64, priority: Priority) {
+    pub(crate) fn insert(&mut self, hash: u32, key: K, due: u64, priority: Priority) {
         let arrival = self.arrivals;
         match self.slot(hash, &key) {
             Some(slot) => {
@@ -95,13 +94,13 @@ impl<K: Eq> DelayedKeys<K> {
         }
         let Node { due, slot, .. } = self.heap.pop()?;
         let key = self.keys[slot as usize].take()?;
-        let (hash, priority) = (widen(self.hashes[slot as usize]), self.priority(slot));
+        let (hash, priority) = (self.hashes[slot as usize], self.priority(slot));
         self.vacate(hash, slot);
         Some(Due { key, hash, priority, at: due })
     }
 
     /// Forgets `key`; says whether it waited.
-    pub(crate) fn cancel(&mut self, hash: u64, key: &K) -> bool {
+    pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> bool {
         let Some(slot) = self.slot(hash, key) else { return false };
         self.heap.remove(slot);
         self.keys[slot as usize] = None;
@@ -124,7 +123,7 @@ impl<K: Eq> DelayedKeys<K> {
         })
     }
 
-    fn slot(&self, hash: u64, key: &K) -> Option<u32> {
+    fn slot(&self, hash: u32, key: &K) -> Option<u32> {
         if self.is_empty() {
             return None;
         }
@@ -145,27 +144,27 @@ impl<K: Eq> DelayedKeys<K> {
         }
     }
 
-    fn occupy(&mut self, hash: u64, key: K, priority: Priority) -> u32 {
+    fn occupy(&mut self, hash: u32, key: K, priority: Priority) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.keys[slot as usize] = Some(key);
-                self.hashes[slot as usize] = narrow(hash);
+                self.hashes[slot as usize] = hash;
                 slot
             }
             None => {
                 let slot = u32::try_from(self.keys.len()).expect("fewer than 2^32 delayed keys");
                 self.keys.push(Some(key));
-                self.hashes.push(narrow(hash));
+                self.hashes.push(hash);
                 slot
             }
         };
         self.set_priority(slot, priority);
-        self.slots.insert(hash, slot, |slot| widen(self.hashes[slot as usize]));
+        self.slots.insert(hash, slot, |slot| self.hashes[slot as usize]);
         slot
     }
 
     /// Frees a slot whose key is gone. When nothing waits any more the memory of a burst is given back.
-    fn vacate(&mut self, hash: u64, slot: u32) {
+    fn vacate(&mut self, hash: u32, slot: u32) {
         self.slots.remove(hash, slot);
         if self.is_empty() && self.keys.len() > 1024 {
             self.clear();

@@ -41,7 +41,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Future for Get<'_, K> {
             match queue.shared.with_due(|state| state.poll_take(waiter, cx.waker(), started)) {
                 Polled::Taken(ticket) => {
                     budget.made_progress();
-                    return Poll::Ready(Some(Item::new(queue.clone(), ticket, started)));
+                    return Poll::Ready(Some(Item::new(queue.same(), ticket, started)));
                 }
                 Polled::Exhausted => return Poll::Ready(None),
                 Polled::Pending(None) => {

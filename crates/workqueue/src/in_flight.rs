@@ -1,9 +1,9 @@
 //! The keys that workers hold.
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 
 use crate::priority::Priority;
+use crate::ready::{Ticket, widen};
 
 /// Keys being processed. At most one worker holds a key, so each is here at most once.
 pub(crate) struct InFlight<K> {
@@ -14,18 +14,21 @@ pub(crate) struct InFlight<K> {
 
 struct Flight<K> {
     key: K,
-    hash: u64,
+    hash: u32,
     /// The priority to queue the key with when its worker is done; `None` if nobody added it again.
-    again: Option<Again>,
-    /// When the worker took it, in nanoseconds of the queue's life; 0 if nobody measures.
+    again: Option<Priority>,
+    /// When it was first added again, in nanoseconds of the queue's life; 0 if nobody did or nobody measures.
+    since: u64,
+    /// When the worker took it, likewise.
     started: u64,
 }
 
-/// A key was added while being processed.
-#[derive(Clone, Copy)]
-pub(crate) struct Again {
-    pub(crate) priority: Priority,
-    pub(crate) since: u64,
+/// A worker was done with a key.
+pub(crate) struct Finished<K> {
+    /// When the worker took it.
+    pub(crate) started: u64,
+    /// The key, if it must run once more.
+    pub(crate) again: Option<Ticket<K>>,
 }
 
 /// What adding a key that may be in flight came to.
@@ -56,37 +59,38 @@ impl<K: Eq> InFlight<K> {
     }
 
     /// A worker takes `key`.
-    pub(crate) fn start(&mut self, hash: u64, key: K, started: u64) {
-        let flight = Flight { key, hash, again: None, started };
-        self.keys.insert_unique(hash, flight, |flight| flight.hash);
+    pub(crate) fn start(&mut self, hash: u32, key: K, started: u64) {
+        let flight = Flight { key, hash, again: None, since: 0, started };
+        self.keys.insert_unique(widen(hash), flight, |flight| widen(flight.hash));
     }
 
-    /// Remembers that `key` must run once more, if a worker holds it.
-    pub(crate) fn mark(&mut self, hash: u64, key: &K, again: Again) -> Added {
-        match self.keys.find_mut(hash, |flight| flight.key == *key).map(|flight| &mut flight.again) {
-            None => Added::NotInFlight,
-            Some(Some(earlier)) => {
-                earlier.priority = earlier.priority.max(again.priority);
-                Added::Already
-            }
-            Some(unmarked) => {
-                *unmarked = Some(again);
-                self.dirty += 1;
-                Added::Marked
-            }
+    /// Remembers that the key must run once more, if a worker holds it.
+    pub(crate) fn mark(&mut self, ticket: &Ticket<K>) -> Added {
+        if self.is_empty() {
+            return Added::NotInFlight;
         }
+        let Some(flight) = self.keys.find_mut(widen(ticket.hash), |flight| flight.key == ticket.key) else {
+            return Added::NotInFlight;
+        };
+        if let Some(priority) = &mut flight.again {
+            *priority = ticket.priority.max(*priority);
+            return Added::Already;
+        }
+        flight.again = Some(ticket.priority);
+        flight.since = ticket.since;
+        self.dirty += 1;
+        Added::Marked
     }
 
-    /// The worker is done with `key`. Gives it back if it must run once more.
-    pub(crate) fn finish(&mut self, hash: u64, key: &K) -> Option<(K, Again)> {
-        let Entry::Occupied(entry) = self.keys.entry(hash, |flight| flight.key == *key, |flight| flight.hash)
-        else {
-            return None;
+    /// The worker is done with `key`.
+    pub(crate) fn finish(&mut self, hash: u32, key: &K) -> Finished<K> {
+        let Ok(entry) = self.keys.find_entry(widen(hash), |flight| flight.key == *key) else {
+            return Finished { started: 0, again: None };
         };
-        let (flight, _) = entry.remove();
-        let again = flight.again?;
-        self.dirty -= 1;
-        Some((flight.key, again))
+        let (Flight { key, hash, again, since, started }, _) = entry.remove();
+        let again = again.map(|priority| Ticket { key, hash, priority, since });
+        self.dirty -= usize::from(again.is_some());
+        Finished { started, again }
     }
 
     /// Total and longest time in nanoseconds that the keys have been held.

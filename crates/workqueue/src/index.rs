@@ -2,6 +2,8 @@
 
 use hashbrown::HashTable;
 
+use crate::ready::widen;
+
 /// Numbers above which one table becomes many.
 const ONE_TABLE: usize = 8 * 1024;
 
@@ -24,48 +26,41 @@ impl Index {
     }
 
     /// The number under `hash` for which `is_it` holds.
-    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        self.tables[self.table(hash)].find(hash, |&number| is_it(number)).copied()
+    pub(crate) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        self.tables[self.table(hash)].find(widen(hash), |&number| is_it(number)).copied()
     }
 
     /// Inserts a number that is not there; `rehash` tells the hash of any number that is.
-    pub(crate) fn insert(&mut self, hash: u64, number: u32, rehash: impl Fn(u32) -> u64) {
+    pub(crate) fn insert(&mut self, hash: u32, number: u32, rehash: impl Fn(u32) -> u32) {
         if self.len == ONE_TABLE && self.tables.len() == 1 {
             self.cut(&rehash);
         }
         let table = self.table(hash);
-        self.tables[table].insert_unique(hash, number, |&number| rehash(number));
+        self.tables[table].insert_unique(widen(hash), number, |&number| widen(rehash(number)));
         self.len += 1;
     }
 
-    pub(crate) fn remove(&mut self, hash: u64, number: u32) {
+    pub(crate) fn remove(&mut self, hash: u32, number: u32) {
         let table = self.table(hash);
-        if let Ok(entry) = self.tables[table].find_entry(hash, |&other| other == number) {
+        if let Ok(entry) = self.tables[table].find_entry(widen(hash), |&other| other == number) {
             entry.remove();
             self.len -= 1;
         }
     }
 
-    /// Gives back the memory that is not needed for what is there.
-    pub(crate) fn shrink(&mut self, rehash: impl Fn(u32) -> u64) {
-        for table in &mut self.tables {
-            table.shrink_to(table.len() * 2, |&number| rehash(number));
-        }
-    }
-
     /// The tables choose a bucket by the lowest bits and tell its entries apart by the highest; this uses bits
     /// between them.
-    fn table(&self, hash: u64) -> usize {
+    fn table(&self, hash: u32) -> usize {
         (hash >> 16) as usize & (self.tables.len() - 1)
     }
 
-    fn cut(&mut self, rehash: &impl Fn(u32) -> u64) {
+    fn cut(&mut self, rehash: &impl Fn(u32) -> u32) {
         let one = std::mem::take(&mut self.tables);
         self.tables = (0..TABLES).map(|_| HashTable::with_capacity(2 * ONE_TABLE / TABLES)).collect();
         for &number in one.iter().flatten() {
             let hash = rehash(number);
             let table = self.table(hash);
-            self.tables[table].insert_unique(hash, number, |&number| rehash(number));
+            self.tables[table].insert_unique(widen(hash), number, |&number| widen(rehash(number)));
         }
     }
 }

@@ -15,10 +15,8 @@ use crate::ready::Ticket;
 pub struct Item<K: Clone + Eq + Hash + Send + Sync + 'static> {
     queue: WorkQueue<K>,
     key: K,
-    hash: u64,
+    hash: u32,
     priority: Priority,
-    /// When it was taken; 0 if nobody measures.
-    started: u64,
     /// What happens to the key when the item is dropped.
     verdict: Again,
 }
@@ -37,7 +35,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Item<K> {
         if let Some(metrics) = queue.shared.metrics() {
             metrics.taken(started.saturating_sub(since));
         }
-        Self { queue, key, hash, priority, started, verdict: Again::RateLimited }
+        Self { queue, key, hash, priority, verdict: Again::RateLimited }
     }
 
     /// The key.
@@ -97,9 +95,9 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Drop for Item<K> {
             self.queue.add_delayed(self.key.clone(), delay, self.priority);
         }
         let shared = &self.queue.shared;
-        shared.with(|state| state.finish(self.hash, &self.key));
+        let started = shared.with(|state| state.finish(self.hash, &self.key));
         if let Some(metrics) = shared.metrics() {
-            metrics.finished(shared.now().saturating_sub(self.started));
+            metrics.finished(shared.now().saturating_sub(started));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::get::Get;
 use crate::item::Item;
 use crate::priority::Priority;
 use crate::ready::Ticket;
-use crate::shared::Shared;
+use crate::shared::{Shared, nanos};
 
 /// A queue of keys that need work, shared by any number of producers and workers.
 ///
@@ -33,7 +34,7 @@ use crate::shared::Shared;
 /// Not promised: that a key is taken as often as it was added, or that a delayed key runs while nobody calls
 /// `get` (the queue has no task of its own; those who wait for work keep the time).
 ///
-/// Cloning is a reference count; all clones are the same queue.
+/// Cloning is cheap; all clones are the same queue.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -50,7 +51,19 @@ use crate::shared::Shared;
 /// # }
 /// ```
 pub struct WorkQueue<K> {
-    pub(crate) shared: Arc<Shared<K>>,
+    pub(crate) shared: Arc<Handle<K>>,
+}
+
+/// One clone of a [`WorkQueue`], with its items. Each clone has a reference count of its own: workers that have
+/// a clone each do not fight for the cache line of a common count with every item they take.
+pub(crate) struct Handle<K>(Arc<Shared<K>>);
+
+impl<K> Deref for Handle<K> {
+    type Target = Shared<K>;
+
+    fn deref(&self) -> &Shared<K> {
+        &self.0
+    }
 }
 
 /// A key that waits for its time.
@@ -131,7 +144,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
     pub fn try_get(&self) -> Option<Item<K>> {
         let started = self.shared.measured_now();
         let ticket = self.shared.with_due(|state| state.take(started))?;
-        Some(Item::new(self.clone(), ticket, started))
+        Some(Item::new(self.same(), ticket, started))
     }
 
     /// How many keys are ready to be taken.
@@ -232,8 +245,12 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         let accepted = if delay.is_zero() {
             self.add_now(key, priority)
         } else {
-            let (hash, due) = (self.shared.hash(&key), self.shared.after(delay));
-            self.shared.with_due(|state| state.add_at(hash, key, due, priority))
+            let (hash, now) = (self.shared.hash(&key), self.shared.now());
+            let due = now.saturating_add(nanos(delay));
+            self.shared.with(|state| {
+                state.promote(now);
+                state.add_at(hash, key, due, priority)
+            })
         };
         if accepted && let Some(metrics) = self.shared.metrics() {
             metrics.retried();
@@ -241,9 +258,20 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
     }
 }
 
+impl<K> WorkQueue<K> {
+    pub(crate) fn new(shared: Shared<K>) -> Self {
+        Self { shared: Arc::new(Handle(Arc::new(shared))) }
+    }
+
+    /// The same handle, for an item.
+    pub(crate) fn same(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
 impl<K> Clone for WorkQueue<K> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { shared: Arc::new(Handle(Arc::clone(&self.shared.0))) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The keys that wait for a worker, in the order in which they will be taken.
 
 mod fifo;
+mod places;
 mod ranked;
 
 use std::hash::{BuildHasher, Hash};
@@ -13,18 +14,13 @@ use ranked::Ranked;
 /// cannot be made to collide.
 pub(crate) type Hasher = hashbrown::DefaultHashBuilder;
 
-/// Hash of `key` as all tables of one queue see it. Only 32 bits of it count, so that it can be kept in
-/// [`narrow`] form: looking at the key again would mean a cache miss for each of a million keys.
-pub(crate) fn hash_of<K: Hash>(hasher: &Hasher, key: &K) -> u64 {
-    widen(narrow(hasher.hash_one(key)))
+/// Hash of `key` as all tables of one queue see it. Only 32 bits, so that it can be kept: looking at the key
+/// again would mean a cache miss for each of a million keys.
+pub(crate) fn hash_of<K: Hash>(hasher: &Hasher, key: &K) -> u32 {
+    hasher.hash_one(key) as u32
 }
 
-/// A hash as it is stored.
-pub(crate) fn narrow(hash: u64) -> u32 {
-    hash as u32
-}
-
-/// A hash as the tables want it: they look at its lowest and at its highest bits.
+/// A hash as hash tables want it: they look at its lowest and at its highest bits.
 pub(crate) fn widen(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
@@ -33,7 +29,7 @@ pub(crate) fn widen(hash: u32) -> u64 {
 pub(crate) struct Ticket<K> {
     pub(crate) key: K,
     /// Hash of `key` under the queue's hasher.
-    pub(crate) hash: u64,
+    pub(crate) hash: u32,
     pub(crate) priority: Priority,
     /// When the key was first added since it was last taken, in nanoseconds of the queue's life; kept only
     /// when somebody measures (see [`Ready::new`]), otherwise 0.
@@ -83,7 +79,7 @@ impl<K: Clone + Eq + Hash> Ready<K> {
     /// Takes the key whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<Ticket<K>> {
         match &mut self.order {
-            Order::Fifo(fifo) => fifo.pop(),
+            Order::Fifo(fifo) => fifo.pop(&self.hasher),
             Order::Ranked(ranked) => ranked.pop(&self.hasher),
         }
     }
@@ -91,7 +87,7 @@ impl<K: Clone + Eq + Hash> Ready<K> {
     fn rank(&mut self) {
         if let Order::Fifo(fifo) = &mut self.order {
             let mut ranked = Ranked::new(self.hasher.clone(), self.oldest_every);
-            while let Some(ticket) = fifo.pop() {
+            while let Some(ticket) = fifo.pop(&self.hasher) {
                 ranked.push(ticket);
             }
             self.order = Order::Ranked(ranked);

@@ -49,7 +49,7 @@ impl<K: Clone + Eq + Hash> Shared<K> {
         self.metrics.as_ref()
     }
 
-    pub(crate) fn hash(&self, key: &K) -> u64 {
+    pub(crate) fn hash(&self, key: &K) -> u32 {
         hash_of(&self.hasher, key)
     }
 
@@ -88,16 +88,12 @@ impl<K: Clone + Eq + Hash> Shared<K> {
         if self.metrics.is_some() { self.now() } else { 0 }
     }
 
-    /// The time `delay` from now; a delay beyond what the clock can tell ends at the end of time.
-    pub(crate) fn after(&self, delay: Duration) -> u64 {
-        self.now().saturating_add(nanos(delay))
-    }
-
     pub(crate) fn instant(&self, at: u64) -> Instant {
         self.epoch + Duration::from_nanos(at)
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+/// A time beyond what the queue's clock can tell is the end of time.
+pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

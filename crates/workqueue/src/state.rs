@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::task::Waker;
 
 use crate::delayed::{DelayedKeys, Due};
-use crate::in_flight::{Added, Again, InFlight};
+use crate::in_flight::{Added, Finished, InFlight};
 use crate::priority::Priority;
 use crate::ready::{Hasher, Ready, Ticket};
 use crate::waiters::{WaiterId, Waiters, Wakes};
@@ -104,7 +104,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     /// The key needs processing at `due`. Says whether it was accepted.
-    pub(crate) fn add_at(&mut self, hash: u64, key: K, due: u64, priority: Priority) -> bool {
+    pub(crate) fn add_at(&mut self, hash: u32, key: K, due: u64, priority: Priority) -> bool {
         let open = !self.is_closed();
         if open {
             self.delayed.insert(hash, key, due, priority);
@@ -157,16 +157,18 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.settle();
     }
 
-    /// A worker is done with a key, which is ready again if it was added meanwhile.
-    pub(crate) fn finish(&mut self, hash: u64, key: &K) {
-        if let Some((key, Again { priority, since })) = self.in_flight.finish(hash, key) {
-            self.counts.queued += usize::from(self.ready.push(Ticket { key, hash, priority, since }));
+    /// A worker is done with a key, which is ready again if it was added meanwhile. Says when it was taken.
+    pub(crate) fn finish(&mut self, hash: u32, key: &K) -> u64 {
+        let Finished { started, again } = self.in_flight.finish(hash, key);
+        if let Some(ticket) = again {
+            self.counts.queued += usize::from(self.ready.push(ticket));
         }
         self.settle();
+        started
     }
 
     /// Forgets a delayed key; says whether there was one.
-    pub(crate) fn cancel(&mut self, hash: u64, key: &K) -> bool {
+    pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> bool {
         let cancelled = self.delayed.cancel(hash, key);
         self.settle();
         cancelled
@@ -227,8 +229,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     fn queue(&mut self, ticket: Ticket<K>) {
-        let again = Again { priority: ticket.priority, since: ticket.since };
-        match self.in_flight.mark(ticket.hash, &ticket.key, again) {
+        match self.in_flight.mark(&ticket) {
             Added::Already => {}
             Added::Marked => self.counts.added += 1,
             Added::NotInFlight => {

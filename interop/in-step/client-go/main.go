@@ -1,6 +1,7 @@
-// Follows the ConfigMaps of a server with client-go's shared informer and its dynamic one. When told on standard
-// input what to expect (a JSON object of keys and versions), it waits until it has that and says for each follower
-// how it differs: name, tab, nothing or the difference.
+// Follows the ConfigMaps of a server with client-go's shared informer, in JSON and in protobuf, and its dynamic one.
+// When told on standard input what to expect (a JSON object of keys and versions), it waits until it has that and
+// says for each follower how it differs: name, tab, nothing or the difference. Last, it writes a pod in protobuf and
+// reads it in both.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -119,15 +121,21 @@ func must(err error) {
 func main() {
 	config := &rest.Config{Host: os.Args[1], QPS: 1000, Burst: 1000}
 	typed := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(config), 0)
+	binary := rest.CopyConfig(config)
+	binary.ContentType = runtime.ContentTypeProtobuf
+	binary.AcceptContentTypes = runtime.ContentTypeProtobuf
+	packed := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(binary), 0)
 	untyped := dynamicinformer.NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(config), 0)
 	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	followers := []*follower{
 		newFollower("client-go shared informer", typed.Core().V1().ConfigMaps().Informer()),
+		newFollower("client-go shared informer, protobuf", packed.Core().V1().ConfigMaps().Informer()),
 		newFollower("client-go dynamic informer", untyped.ForResource(maps).Informer()),
 	}
 	stop := make(chan struct{})
 	defer close(stop)
 	typed.Start(stop)
+	packed.Start(stop)
 	untyped.Start(stop)
 
 	line := bufio.NewScanner(os.Stdin)
@@ -141,4 +149,5 @@ func main() {
 		fmt.Printf("%s, store\t%s\n", f.name, difference(expected, f.store))
 		fmt.Printf("%s, handler\t%s\n", f.name, difference(expected, f.handler))
 	}
+	fmt.Printf("client-go, a pod in protobuf\t%s\n", podInProtobuf(config, binary))
 }

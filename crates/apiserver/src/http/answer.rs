@@ -13,6 +13,7 @@ use super::gzip::{Gzip, THRESHOLD};
 use super::negotiate::{Format, Representation, View};
 use super::table::{TableMaker, partial};
 use crate::engine::Engine;
+use crate::protobuf;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::verbs::{Answer, Shown};
@@ -44,9 +45,13 @@ pub(crate) fn respond(
         Answer::Scale { code, scale } => Ok(whole(code, encode(&scale), wish)),
         Answer::List(list) => respond_list(engine, resource, list, wish),
         Answer::Watch(stream) => {
-            let frames = Frames::new(engine, resource, wish.representation.view);
-            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, frames, stream)));
-            Ok(new(StatusCode::OK, "application/json", body))
+            let Representation { view, format, .. } = wish.representation;
+            let frames = Frames::new(engine, resource, view, format);
+            let sent = engine.metrics.watch_events(&resource.group, &resource.version, &resource.kind);
+            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, frames, stream, sent)));
+            let protobuf = format == Format::Protobuf;
+            let content_type = if protobuf { protobuf::WATCH_MEDIA_TYPE } else { "application/json" };
+            Ok(new(StatusCode::OK, content_type, body))
         }
         Answer::Status(status) => Err(status),
     };
@@ -154,6 +159,13 @@ fn whole(code: u16, json: Bytes, wish: Wish) -> Response<AnswerBody> {
         Representation { format: Format::Json, pretty: true, .. } => {
             ("application/json", reencode(&json, serde_json::to_string_pretty))
         }
+        Representation { format: Format::Protobuf, .. } => match protobuf::encode(&json) {
+            Ok(bytes) => (protobuf::MEDIA_TYPE, bytes),
+            Err(error) => {
+                tracing::error!(%error, "an answer has no protobuf form and goes out as JSON");
+                ("application/json", json)
+            }
+        },
         Representation { format: Format::Yaml, .. } => {
             ("application/yaml", reencode(&json, serde_saphyr::to_string))
         }

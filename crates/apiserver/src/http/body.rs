@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::frames::{Frames, write_metadata};
 use super::gzip::Gzip;
+use super::watch_seats::WatchSeats;
 use crate::engine::Engine;
 use crate::registry::Conversion;
 use crate::storage::Stored;
@@ -55,6 +57,10 @@ pub(crate) struct WatchBody {
     frames: Frames,
     /// Ready when the server shuts down.
     closing: BoxFuture<'static, ()>,
+    /// Counts frames, for `/metrics`.
+    sent: Arc<AtomicU64>,
+    /// What this watch takes of the limits, until it is gone.
+    _seats: Option<WatchSeats>,
     done: bool,
 }
 
@@ -118,13 +124,18 @@ fn write_converted(item: &Stored, conversion: &Conversion, out: &mut Vec<u8>) {
 }
 
 impl WatchBody {
-    pub(crate) fn new(engine: &Engine, frames: Frames, stream: WatchStream) -> Self {
+    pub(crate) fn new(engine: &Engine, frames: Frames, stream: WatchStream, sent: Arc<AtomicU64>) -> Self {
         let mut closing = engine.closing();
         let closing = Box::pin(async move {
             // An error means the server is gone, which ends watches as well.
             let _ = closing.wait_for(|closing| *closing).await;
         });
-        Self { stream, frames, closing, done: false }
+        Self { stream, frames, closing, sent, _seats: None, done: false }
+    }
+
+    /// Keeps the seats taken while the watch lasts.
+    pub(crate) fn hold(&mut self, seats: WatchSeats) {
+        self._seats = Some(seats);
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -136,7 +147,10 @@ impl WatchBody {
         if matches!(item, None | Some(WatchItem::Error(_))) {
             self.done = true;
         }
-        Poll::Ready(item.map(|item| self.frames.frame(&item)))
+        Poll::Ready(item.map(|item| {
+            self.sent.fetch_add(1, Ordering::Relaxed);
+            self.frames.frame(&item)
+        }))
     }
 }
 

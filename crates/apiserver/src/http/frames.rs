@@ -1,14 +1,16 @@
-//! Watch events as JSON lines, in the view the client asked for.
+//! Watch events as JSON lines or protobuf frames, in the view the client asked for.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::negotiate::View;
+use super::negotiate::{Format, View};
 use super::table::TableMaker;
 use crate::engine::Engine;
+use crate::protobuf;
 use crate::registry::{Object, Resource};
+use crate::status::Status;
 use crate::storage::Document;
 use crate::verbs::watch::read_status;
 use crate::watch_cache::{self, Bookmark, WatchEvent, WatchItem};
@@ -21,6 +23,7 @@ pub(crate) struct Frames {
     engine: Arc<Engine>,
     resource: Arc<Resource>,
     shown: Shown,
+    format: Format,
 }
 
 enum Shown {
@@ -35,7 +38,7 @@ enum Shown {
 }
 
 impl Frames {
-    pub(crate) fn new(engine: &Arc<Engine>, resource: &Arc<Resource>, view: View) -> Self {
+    pub(crate) fn new(engine: &Arc<Engine>, resource: &Arc<Resource>, view: View, format: Format) -> Self {
         let shown = match view {
             View::Whole => Shown::Whole,
             View::Metadata => Shown::Metadata(watch_cache::Format::new("PartialObjectMetadata")),
@@ -44,10 +47,34 @@ impl Frames {
                 Shown::Table { maker, begun: false }
             }
         };
-        Self { engine: Arc::clone(engine), resource: Arc::clone(resource), shown }
+        Self { engine: Arc::clone(engine), resource: Arc::clone(resource), shown, format }
     }
 
     pub(crate) fn frame(&mut self, item: &WatchItem) -> Bytes {
+        if self.format == Format::Protobuf {
+            return self.protobuf_frame(item);
+        }
+        self.json_frame(item)
+    }
+
+    /// The JSON line made into protobuf, once for all who watch the same.
+    fn protobuf_frame(&mut self, item: &WatchItem) -> Bytes {
+        match item {
+            WatchItem::Event(event) => {
+                let shared = match &self.shown {
+                    Shown::Whole => "protobuf",
+                    Shown::Metadata(_) => "protobuf PartialObjectMetadata",
+                    Shown::Table { .. } => return to_protobuf(&self.event(event)),
+                };
+                // Asked for first: one encoding must not be asked for inside another.
+                let line = self.event(event);
+                event.encoded(&watch_cache::Format::new(shared), || to_protobuf(&line))
+            }
+            other => to_protobuf(&self.json_frame(other)),
+        }
+    }
+
+    fn json_frame(&mut self, item: &WatchItem) -> Bytes {
         match item {
             WatchItem::Event(event) => self.event(event),
             WatchItem::Bookmark(bookmark) => self.bookmark(bookmark),
@@ -112,6 +139,23 @@ fn bookmark_metadata(bookmark: &Bookmark) -> Value {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
     metadata
+}
+
+/// A JSON line as a protobuf frame. What has no protobuf form ends as an error the client can read.
+fn to_protobuf(line: &[u8]) -> Bytes {
+    let (event_type, object) = cut(line).unwrap_or(("ERROR", b"null"));
+    protobuf::encode_event(event_type, object).unwrap_or_else(|why| {
+        let status = Status::internal(format!("the event has no protobuf form: {why}"));
+        protobuf::encode_event("ERROR", &status.to_json()).unwrap_or_default()
+    })
+}
+
+/// Type and object of a line that [`line`] or the cache wrote.
+fn cut(line: &[u8]) -> Option<(&str, &[u8])> {
+    let rest = line.strip_prefix(b"{\"type\":\"")?;
+    let end = rest.iter().position(|byte| *byte == b'"')?;
+    let object = rest[end..].strip_prefix(b"\",\"object\":")?.strip_suffix(b"}\n")?;
+    Some((std::str::from_utf8(&rest[..end]).ok()?, object))
 }
 
 fn line(kind: &str, object: &[u8]) -> Bytes {

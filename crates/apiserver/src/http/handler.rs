@@ -12,13 +12,18 @@ use super::answer::{Wish, respond, respond_status, respond_text};
 use super::body::AnswerBody;
 use super::discovery;
 use super::gzip::accepts_gzip;
+use super::metrics;
 use super::negotiate::{Format, Subject, negotiate};
 use super::openapi;
 use super::probes;
 use super::route::{ResourcePath, Route};
+use super::switches;
 use super::verb::Verb;
+use super::watch_seats::WatchSeats;
 use crate::engine::Engine;
-use crate::faults::Fault;
+use crate::faults::{Fault, Met};
+use crate::metrics::Record;
+use crate::protobuf::{self, ProtobufError};
 use crate::registry::{Missing, Resource};
 use crate::status::Status;
 use crate::verbs::options::{ListOptions, Query};
@@ -27,8 +32,28 @@ use crate::verbs::{self, Answer, Request};
 /// How long a request may take unless it is a watch.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The request was done and its answer got lost on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the answer was lost (fault injected): whether the request was done can only be found out by looking"
+)]
+pub(crate) struct AnswerLost;
+
+/// The answer to a request that is not let in.
+pub(crate) fn refuse<B>(
+    engine: &Engine,
+    request: &http::Request<B>,
+    status: &Status,
+) -> Response<AnswerBody> {
+    Record::new(&engine.metrics, request.method()).finish(status.code());
+    respond_status(status, Format::Json)
+}
+
 /// Answers one request. Everything happens in the caller's task; a watch goes on in its body.
-pub(crate) async fn handle<B>(engine: Arc<Engine>, request: http::Request<B>) -> Response<AnswerBody>
+pub(crate) async fn handle<B>(
+    engine: Arc<Engine>,
+    request: http::Request<B>,
+) -> Result<Response<AnswerBody>, AnswerLost>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -38,13 +63,18 @@ where
     let head = parts.method == http::Method::HEAD;
     let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok());
     let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
+    let mut record = Record::new(&engine.metrics, &parts.method);
     let mut response = match Route::parse(parts.uri.path()) {
-        Route::Resource(path) => serve_resource(&engine, &parts, path, query, body).await,
+        Route::Resource(path) => serve_resource(&engine, &parts, path, query, body, &mut record).await?,
         Route::OpenApiIndex => openapi::index(&engine),
         Route::OpenApi(group, version) => {
             openapi::document(&engine, &group, &version, query.text("hash")).unwrap_or_else(page_not_found)
         }
         Route::Version => probes::version(),
+        Route::Metrics => metrics::scrape(&engine).await,
+        Route::Faults(switch) if engine.fault_endpoints => {
+            switches::flip(&engine, &parts.method, switch.as_deref(), &query).await
+        }
         Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query),
         Route::CoreVersions => discovery::core_versions(&engine, accept, known),
         Route::Groups => discovery::groups(&engine, accept, known),
@@ -55,10 +85,11 @@ where
             }),
         _ => page_not_found(),
     };
+    record.finish(response.status());
     if head {
         *response.body_mut() = AnswerBody::whole(Bytes::new());
     }
-    response
+    Ok(response)
 }
 
 fn page_not_found() -> Response<AnswerBody> {
@@ -75,34 +106,51 @@ async fn serve_resource<B>(
     path: ResourcePath,
     query: Query,
     body: B,
-) -> Response<AnswerBody>
+    record: &mut Record<'_>,
+) -> Result<Response<AnswerBody>, AnswerLost>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let resource = match engine.registry.find(&path.group, &path.version, &path.resource) {
         Ok(resource) => Arc::clone(resource),
-        Err(Missing::Group) => return page_not_found(),
-        Err(Missing::Resource) => return no_such_resource(),
+        Err(Missing::Group) => return Ok(page_not_found()),
+        Err(Missing::Resource) => return Ok(no_such_resource()),
     };
     let verb = match verb_of(parts, &path, &resource, &query) {
         Ok(verb) => verb,
-        Err(status) => return respond_status(&status, Format::Json),
+        Err(status) => return Ok(respond_status(&status, Format::Json)),
     };
+    record.about(verb, &resource, &path);
     let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
-    let mut representation = match negotiate(accept, subject(verb, &path), &query) {
+    let typed = protobuf::knows(&resource.api_version(), &resource.kind);
+    let mut representation = match negotiate(accept, subject(verb, &path), &query, typed) {
         Ok(representation) => representation,
-        Err(refused) => return respond_status(&refused.status, refused.format),
+        Err(refused) => return Ok(respond_status(&refused.status, refused.format)),
     };
     representation.pretty = verb != Verb::Watch && wants_pretty(&parts.headers, &query);
     let gzip = accepts_gzip(parts.headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok()));
     let wish = Wish { representation, gzip };
-    match answer(engine, verb, parts, path, Arc::clone(&resource), query, body).await {
+    let seats = match WatchSeats::take(engine, verb, &parts.extensions) {
+        Ok(seats) => seats,
+        Err(status) => return Ok(respond_status(&status, wish.representation.format)),
+    };
+    let fault = engine.faults.draw(verb, &resource.plural);
+    let answered = answer(engine, verb, parts, path, Arc::clone(&resource), query, body, fault).await;
+    if fault == Some(Fault::AnswerLost) {
+        return Err(AnswerLost);
+    }
+    let mut response = match answered {
         Ok(answer) => respond(engine, &resource, answer, wish),
         Err(status) => respond_status(&status, wish.representation.format),
+    };
+    if let (AnswerBody::Watch(watch), Some(seats)) = (response.body_mut(), seats) {
+        watch.hold(seats);
     }
+    Ok(response)
 }
 
+#[expect(clippy::too_many_arguments, reason = "the parts of one request, each used once")]
 async fn answer<B>(
     engine: &Arc<Engine>,
     verb: Verb,
@@ -111,6 +159,7 @@ async fn answer<B>(
     resource: Arc<Resource>,
     query: Query,
     body: B,
+    fault: Option<Fault>,
 ) -> Result<Answer, Status>
 where
     B: http_body::Body<Data = Bytes>,
@@ -119,21 +168,29 @@ where
     if engine.is_closing() {
         return Err(Status::too_many_requests("The apiserver is shutting down, please try again later.", 5));
     }
-    meet_fault(engine, verb, &resource).await?;
+    if let Some(fault) = fault {
+        meet(fault, verb, &resource, &path).await?;
+    }
     let deadline = deadline(&query)?;
     let work = async {
-        let body = if verb.has_body() { read_body(body, engine.max_body).await? } else { Bytes::new() };
+        let body =
+            if verb.has_body() { read_body(body, engine.limits.body_bytes).await? } else { Bytes::new() };
+        let (content_type, body) = as_json(content_type(&parts.headers), body, &resource)?;
         let request = Request {
             namespace: path.namespace.unwrap_or_default(),
             name: path.name.unwrap_or_default(),
             subresource: path.subresource,
             user_agent: user_agent(&parts.headers),
-            content_type: content_type(&parts.headers),
+            content_type,
             resource,
             query,
             body,
         };
-        dispatch(engine, verb, &request).await
+        let answer = dispatch(engine, verb, &request).await;
+        if verb.has_body() {
+            engine.tend().await;
+        }
+        answer
     };
     if verb == Verb::Watch {
         return work.await;
@@ -208,12 +265,13 @@ fn subject(verb: Verb, path: &ResourcePath) -> Subject {
     }
 }
 
-async fn meet_fault(engine: &Engine, verb: Verb, resource: &Resource) -> Result<(), Status> {
-    let Some(fault) = engine.faults.draw(verb, &resource.plural) else { return Ok(()) };
+async fn meet(fault: Fault, verb: Verb, resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
     if let Fault::Delay(time) = fault {
         tokio::time::sleep(time).await;
     }
-    fault.status().map_or(Ok(()), Err)
+    let (namespace, name) =
+        (path.namespace.as_deref().unwrap_or_default(), path.name.as_deref().unwrap_or_default());
+    fault.status(Met { verb, resource, namespace, name }).map_or(Ok(()), Err)
 }
 
 async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Status>
@@ -225,6 +283,18 @@ where
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
         Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+/// A protobuf body as JSON, which is what everybody behind this speaks.
+fn as_json(content_type: String, body: Bytes, resource: &Resource) -> Result<(String, Bytes), Status> {
+    if content_type != protobuf::MEDIA_TYPE || body.is_empty() {
+        return Ok((content_type, body));
+    }
+    match protobuf::decode(&body) {
+        Ok(value) => Ok(("application/json".to_owned(), value.to_string().into())),
+        Err(ProtobufError::UnknownKind { .. }) => Err(verbs::decode::unknown_format(resource)),
+        Err(error) => Err(Status::bad_request(format!("the request body cannot be decoded: {error}"))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which representation the client wants.
 
+use crate::protobuf;
 use crate::status::Status;
 use crate::verbs::options::Query;
 
@@ -8,6 +9,7 @@ use crate::verbs::options::Query;
 pub(crate) enum Format {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// What is shown of an object.
@@ -78,34 +80,44 @@ struct Clause<'a> {
     quality: f32,
 }
 
-/// The best representation both sides know. A watch cannot be YAML.
+/// The best representation both sides know. A watch cannot be YAML; `typed` says whether whole objects can be
+/// protobuf, as metadata always can, and tables never.
 pub(crate) fn negotiate(
     accept: Option<&str>,
     subject: Subject,
     query: &Query,
+    typed: bool,
 ) -> Result<Representation, Refused> {
     let accept = accept.map(str::trim).filter(|a| !a.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause<'_>> = accept.split(',').map(parse_clause).collect();
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality)); // stable: equals stay in the client's order
-    let mut wanted_yaml = false;
+    let mut wanted = None;
     for clause in clauses.iter().filter(|c| c.quality > 0.0) {
         let format = match clause.media {
             "application/json" | "application/*" | "*/*" | "*" => Format::Json,
-            "application/yaml" if subject == Subject::Watch => {
-                wanted_yaml = true;
-                continue;
-            }
             "application/yaml" => Format::Yaml,
+            protobuf::MEDIA_TYPE => Format::Protobuf,
             _ => continue,
         };
-        if let Some(view) = view(clause, subject, query)? {
+        let Some(view) = view(clause, subject, query)? else { continue };
+        let fits = match (format, view) {
+            (Format::Json, _) => true,
+            (Format::Yaml, _) => subject != Subject::Watch,
+            (Format::Protobuf, View::Whole) => typed,
+            (Format::Protobuf, View::Metadata) => true,
+            (Format::Protobuf, View::Table(_)) => false,
+        };
+        if fits {
             return Ok(Representation { format, view, pretty: false });
         }
+        wanted = wanted.or(Some(format));
     }
-    let accepted =
-        if subject == Subject::Watch { "application/json" } else { "application/json, application/yaml" };
+    let mut accepted = vec!["application/json"];
+    accepted.extend((subject != Subject::Watch).then_some("application/yaml"));
+    accepted.extend(typed.then_some(protobuf::MEDIA_TYPE));
+    let accepted = accepted.join(", ");
     let status = Status::not_acceptable(format!("only the following media types are accepted: {accepted}"));
-    Err(Refused { format: if wanted_yaml { Format::Yaml } else { Format::Json }, status })
+    Err(Refused { format: wanted.unwrap_or(Format::Json), status })
 }
 
 /// `None` if the clause asks for a kind that nobody knows.
@@ -161,7 +173,7 @@ mod tests {
     use super::*;
 
     fn ask(accept: &str, subject: Subject, query: &str) -> Result<Representation, Refused> {
-        negotiate(Some(accept), subject, &Query::parse(Some(query)))
+        negotiate(Some(accept), subject, &Query::parse(Some(query)), true)
     }
 
     #[test]
@@ -171,7 +183,11 @@ mod tests {
             ("*/*", Some(Format::Json)),
             ("application/yaml", Some(Format::Yaml)),
             ("application/json;q=0.5, application/yaml", Some(Format::Yaml)),
-            ("application/vnd.kubernetes.protobuf, application/json", Some(Format::Json)),
+            ("application/vnd.kubernetes.protobuf, application/json", Some(Format::Protobuf)),
+            (
+                "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io, application/json",
+                Some(Format::Json),
+            ),
             ("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", Some(Format::Json)),
             ("text/csv", None),
             ("application/json;as=Chart", None),
@@ -180,8 +196,18 @@ mod tests {
         ] {
             assert_eq!(ask(accept, Subject::List, "").ok().map(|r| r.format), format, "{accept}");
         }
-        assert!(negotiate(None, Subject::List, &Query::default()).is_ok());
+        assert!(negotiate(None, Subject::List, &Query::default(), false).is_ok());
         assert_eq!(ask("application/yaml", Subject::Watch, "").unwrap_err().format, Format::Yaml);
+    }
+
+    #[test]
+    fn what_has_no_protobuf_form_is_refused_in_protobuf_or_shown_otherwise() {
+        let untyped = |accept| negotiate(Some(accept), Subject::Object, &Query::default(), false);
+        assert_eq!(untyped(protobuf::MEDIA_TYPE).unwrap_err().format, Format::Protobuf);
+        let either = format!("{},application/json", protobuf::MEDIA_TYPE);
+        assert_eq!(untyped(&either).unwrap().format, Format::Json);
+        let metadata = format!("{};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", protobuf::MEDIA_TYPE);
+        assert_eq!(untyped(&metadata).unwrap().format, Format::Protobuf);
     }
 
     #[test]

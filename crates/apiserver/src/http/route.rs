@@ -23,6 +23,10 @@ pub(crate) enum Route {
     OpenApiIndex,
     /// `/openapi/v3/api/VERSION` or `/openapi/v3/apis/GROUP/VERSION`
     OpenApi(String, String),
+    /// `/metrics`
+    Metrics,
+    /// `/faults` and one switch of them.
+    Faults(Option<String>),
     /// Nothing is here.
     Unknown,
 }
@@ -58,6 +62,9 @@ impl Route {
                 Self::OpenApi((*group).to_owned(), (*version).to_owned())
             }
             ["version"] => Self::Version,
+            ["metrics"] => Self::Metrics,
+            ["faults"] => Self::Faults(None),
+            ["faults", switch] => Self::Faults(Some((*switch).to_owned())),
             [check @ ("healthz" | "livez" | "readyz"), rest @ ..] => health(check, rest),
             _ => Self::Unknown,
         }

@@ -27,6 +27,18 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// All of them.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
     /// `None` if the method means nothing here. `watch` is the query parameter; it matters on collections alone.
     pub(crate) fn of(method: &Method, path: &ResourcePath, watch: bool) -> Option<Self> {
         let named = path.name.is_some();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Kind;
 use super::fields::{Fields, Step};
@@ -25,7 +25,7 @@ pub(super) fn claimed(value: &Value, shape: Option<&Shape>) -> Fields {
         (Kind::Fields(_) | Kind::Entries(_), Value::Object(fields)) => {
             set.here = fields.is_empty();
             for (name, inner) in fields {
-                set.put(Step::Field(name.clone()), claimed(inner, kind.member(name)));
+                set.put(Step::field(name), claimed(inner, kind.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
@@ -62,7 +62,7 @@ fn compare_both(old: &Value, new: &Value, shape: Option<&Shape>, found: &mut Dif
         (Kind::Fields(_) | Kind::Entries(_), Value::Object(old), Value::Object(new)) => {
             for name in old.keys().chain(new.keys().filter(|k| !old.contains_key(*k))) {
                 let inner = compare(old.get(name), new.get(name), kind.member(name));
-                found.put(Step::Field(name.clone()), inner);
+                found.put(Step::field(name), inner);
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(old), Value::Array(new)) => {
@@ -101,7 +101,7 @@ fn everything(value: &Value, shape: Option<&Shape>) -> Fields {
     match (kind, value) {
         (Kind::Fields(_) | Kind::Entries(_), Value::Object(fields)) => {
             for (name, inner) in fields {
-                set.put(Step::Field(name.clone()), everything(inner, kind.member(name)));
+                set.put(Step::field(name), everything(inner, kind.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
@@ -116,11 +116,10 @@ fn everything(value: &Value, shape: Option<&Shape>) -> Fields {
 }
 
 /// The step to an element of a keyed list. A protocol left out is TCP, as it will be defaulted.
-pub(super) fn keys_of(item: &Value, keys: &[&str]) -> Step {
-    let pick = |key: &&str| {
-        let value = item.get(*key).cloned().or_else(|| (*key == "protocol").then(|| "TCP".into()))?;
-        Some(((*key).to_owned(), value))
-    };
-    let keys: Map<String, Value> = keys.iter().filter_map(pick).collect();
-    Step::Keys(Value::Object(keys).to_string())
+pub(super) fn keys_of<'a>(item: &'a Value, keys: &[&'a str]) -> Step {
+    let tcp = Value::from("TCP");
+    let pick = |key: &&'a str| Some((*key, item.get(*key).or((*key == "protocol").then_some(&tcp))?));
+    let mut keys: Vec<(&str, &Value)> = keys.iter().filter_map(pick).collect();
+    keys.sort_unstable_by_key(|(key, _)| *key);
+    Step::keys(keys)
 }

@@ -1,105 +1,111 @@
 //! Sets of field paths, as `FieldsV1` writes them.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use serde_json::{Map, Value};
 
-/// One step of a path. Keys and values are kept as canonical JSON text, so that steps compare cheaply.
+/// One step of a path, as its text in `FieldsV1`: what it leads to, a colon, and which. Keys and values are canonical JSON, so that
+/// steps compare cheaply.
+///
+/// - `f:name`: a field.
+/// - `k:{"name":"c"}`: the element of a list with these keys.
+/// - `v:"x"`: the element of a set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
-    /// `f:name`
-    Field(String),
-    /// `k:{"name":"c"}`: the element of a list with these keys.
-    Keys(String),
-    /// `v:"x"`: the element of a set.
-    Value(String),
-}
+pub(super) struct Step(String);
 
 impl Step {
-    pub(super) fn value(value: &Value) -> Self {
-        Self::Value(value.to_string())
+    pub(super) fn field(name: &str) -> Self {
+        Self(["f:", name].concat())
     }
 
-    fn text(&self) -> String {
-        match self {
-            Self::Field(name) => format!("f:{name}"),
-            Self::Keys(keys) => format!("k:{keys}"),
-            Self::Value(value) => format!("v:{value}"),
+    pub(super) fn value(value: &Value) -> Self {
+        Self(format!("v:{value}"))
+    }
+
+    /// The element with these keys, which must be sorted.
+    pub(super) fn keys<'a>(keys: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
+        let mut text = String::from("k:{");
+        for (key, value) in keys {
+            let comma = if text.ends_with('{') { "" } else { "," };
+            text.push_str(&format!("{comma}\"{key}\":{value}"));
         }
+        text.push('}');
+        Self(text)
+    }
+
+    /// The name, if it leads to a field.
+    pub(super) fn as_field(&self) -> Option<&str> {
+        self.0.strip_prefix("f:")
     }
 
     fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
-        let canonical = || serde_json::from_str::<Value>(rest).ok().map(|v| v.to_string());
         match kind {
-            "f" => Some(Self::Field(rest.to_owned())),
-            "k" => canonical().map(Self::Keys),
-            "v" => canonical().map(Self::Value),
+            "f" => Some(Self(text.to_owned())),
+            "k" | "v" => {
+                let canonical: Value = serde_json::from_str(rest).ok()?;
+                Some(Self(format!("{kind}:{canonical}")))
+            }
             _ => None, // `i:` names elements by place, which nothing here does
         }
     }
 
     /// The step in a conflict message.
     fn path(&self) -> String {
-        match self {
-            Self::Field(name) => format!(".{name}"),
-            Self::Keys(keys) => {
+        match self.0.split_at(2) {
+            ("f:", name) => format!(".{name}"),
+            ("k:", keys) => {
                 let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
                 let keys = keys.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",");
                 format!("[{keys}]")
             }
-            Self::Value(value) => format!("[={value}]"),
+            (_, value) => format!("[={value}]"),
         }
     }
 }
 
 /// A set of paths, as a tree. `here` says whether the path to this node is itself in the set.
+///
+/// Most nodes have few children and every write makes a tree, so children are a sorted list and not a map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) here: bool,
-    pub(super) below: BTreeMap<Step, Fields>,
+    /// Sorted by step, each step once.
+    below: Vec<(Step, Fields)>,
 }
 
 impl Fields {
     pub(super) fn only_here() -> Self {
-        Self { here: true, below: BTreeMap::new() }
+        Self { here: true, below: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        !self.here && self.below.values().all(Self::is_empty)
+        !self.here && self.below.iter().all(|(_, set)| set.is_empty())
     }
 
-    /// Puts a set under a step, unless it is empty. Trees are built bottom-up with this, so a free place takes the set as it is.
+    /// Puts a set under a step, unless it is empty.
     pub(super) fn put(&mut self, step: Step, set: Fields) {
         if set.is_empty() {
             return;
         }
-        match self.below.entry(step) {
-            Entry::Vacant(place) => {
-                place.insert(set);
-            }
-            Entry::Occupied(mut place) => {
-                let both = place.get().union(&set);
-                place.insert(both);
-            }
+        match self.find(&step) {
+            Ok(at) => self.below[at].1.add(set),
+            Err(at) => self.below.insert(at, (step, set)),
         }
     }
 
-    pub(super) fn union(&self, other: &Self) -> Self {
-        let mut result = self.clone();
-        result.here |= other.here;
-        for (step, set) in &other.below {
-            let place = result.below.entry(step.clone()).or_default();
-            *place = place.union(set);
+    /// Puts another set into this one.
+    pub(super) fn add(&mut self, other: Self) {
+        self.here |= other.here;
+        if self.below.is_empty() {
+            self.below = other.below;
+        } else {
+            other.below.into_iter().for_each(|(step, set)| self.put(step, set));
         }
-        result
     }
 
     pub(super) fn intersection(&self, other: &Self) -> Self {
-        let mut result = Self { here: self.here && other.here, below: BTreeMap::new() };
+        let mut result = Self { here: self.here && other.here, below: Vec::new() };
         for (step, set) in &self.below {
-            if let Some(other) = other.below.get(step) {
+            if let Some(other) = other.at(step) {
                 result.put(step.clone(), set.intersection(other));
             }
         }
@@ -107,29 +113,44 @@ impl Fields {
     }
 
     pub(super) fn difference(&self, other: &Self) -> Self {
-        let mut result = Self { here: self.here && !other.here, below: BTreeMap::new() };
+        let mut result = Self { here: self.here && !other.here, below: Vec::new() };
         for (step, set) in &self.below {
-            let left = other.below.get(step).map_or_else(|| set.clone(), |other| set.difference(other));
+            let left = other.at(step).map_or_else(|| set.clone(), |other| set.difference(other));
             result.put(step.clone(), left);
         }
         result
     }
 
-    /// Without paths at or below those in `other`.
-    pub(super) fn without_trees(&self, other: &Self) -> Self {
+    /// Takes out the paths at or below those in `other`.
+    pub(super) fn remove_trees(&mut self, other: &Self) {
         if other.here {
-            return Self::default();
+            *self = Self::default();
+            return;
         }
-        let mut result = Self { here: self.here, below: BTreeMap::new() };
-        for (step, set) in &self.below {
-            let left = other.below.get(step).map_or_else(|| set.clone(), |other| set.without_trees(other));
-            result.put(step.clone(), left);
+        for (step, other) in &other.below {
+            if let Some(set) = self.at_mut(step) {
+                set.remove_trees(other);
+            }
         }
-        result
+        self.drop_empty();
+    }
+
+    /// Takes out the steps that lead to nothing.
+    pub(super) fn drop_empty(&mut self) {
+        self.below.retain(|(_, set)| !set.is_empty());
     }
 
     pub(super) fn at(&self, step: &Step) -> Option<&Self> {
-        self.below.get(step)
+        self.find(step).ok().map(|at| &self.below[at].1)
+    }
+
+    pub(super) fn at_mut(&mut self, step: &Step) -> Option<&mut Self> {
+        self.find(step).ok().map(|at| &mut self.below[at].1)
+    }
+
+    /// What is below the path to this node, in order.
+    pub(super) fn below(&self) -> impl Iterator<Item = (&Step, &Self)> {
+        self.below.iter().map(|(step, set)| (step, set))
     }
 
     /// Every path in the set, as conflict messages write it.
@@ -148,14 +169,12 @@ impl Fields {
         }
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn into_json(self) -> Value {
         let mut map = Map::new();
         if self.here && !self.below.is_empty() {
             map.insert(".".to_owned(), Value::Object(Map::new()));
         }
-        for (step, set) in &self.below {
-            map.insert(step.text(), set.to_json());
-        }
+        map.extend(self.below.into_iter().map(|(step, set)| (step.0, set.into_json())));
         Value::Object(map)
     }
 
@@ -168,10 +187,18 @@ impl Fields {
             } else if let Some(step) = Step::parse(key) {
                 let mut below = Self::from_json(inner);
                 below.here |= inner.as_object().is_some_and(Map::is_empty);
-                set.below.insert(step, below);
+                set.put(step, below);
             }
         }
         set
+    }
+
+    /// Where a step is or belongs. Sets are mostly built in order, so the end is tried first.
+    fn find(&self, step: &Step) -> Result<usize, usize> {
+        match self.below.last() {
+            Some((last, _)) if last >= step => self.below.binary_search_by(|(other, _)| other.cmp(step)),
+            _ => Err(self.below.len()),
+        }
     }
 }
 
@@ -185,11 +212,11 @@ mod tests {
         let json = json!({"f:data": {".": {}, "f:k": {}}, "f:spec": {"f:c": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}}},
             "f:set": {"v:\"x\"": {}}}});
         let set = Fields::from_json(&json);
-        assert_eq!(set.to_json(), json);
         assert_eq!(
             set.paths(),
             [".data", ".data.k", ".spec.c[name=\"a\"]", ".spec.c[name=\"a\"].name", ".spec.set[=\"x\"]"]
         );
+        assert_eq!(set.into_json(), json);
     }
 
     #[test]
@@ -198,7 +225,10 @@ mod tests {
         let b = Fields::from_json(&json!({"f:x": {"f:y": {}}, "f:w": {}}));
         assert_eq!(a.intersection(&b).paths(), [".x.y"]);
         assert_eq!(a.difference(&b).paths(), [".x.z"]);
-        assert_eq!(a.union(&b).paths(), [".w", ".x.y", ".x.z"]);
-        assert!(a.without_trees(&Fields::from_json(&json!({"f:x": {}}))).is_empty());
+        let mut both = a.clone();
+        both.add(b);
+        assert_eq!(both.paths(), [".w", ".x.y", ".x.z"]);
+        both.remove_trees(&Fields::from_json(&json!({"f:x": {}})));
+        assert_eq!(both.paths(), [".w"]);
     }
 }

@@ -75,7 +75,7 @@ impl Managers {
             }
         }
         if !set.is_empty() {
-            self.take(resource, writer, "Update", |fields| fields.union(&set));
+            self.take(resource, writer, "Update", |fields| fields.add(set));
         }
         self.0.retain(|entry| !entry.fields.is_empty());
         self.fold();
@@ -102,11 +102,12 @@ impl Managers {
         let mut merged = live.value().clone();
         merge(&mut merged, config.value(), shape.as_ref());
         let others = self.0.iter().filter(|e| !e.is(writer, "Apply", resource));
-        let kept = others.fold(set.clone(), |all, entry| all.union(&entry.fields));
+        let mut kept = set.clone();
+        others.for_each(|entry| kept.add(entry.fields.clone()));
         remove(&mut merged, &before.difference(&kept), shape.as_ref());
         let change = compare(Some(live.value()), Some(&merged), shape.as_ref());
         self.settle(resource, writer, &change.set, &change.removed, force)?;
-        self.take(resource, writer, "Apply", |_| set.clone());
+        self.take(resource, writer, "Apply", |fields| *fields = set);
         self.0.retain(|entry| !entry.fields.is_empty());
         Ok((merged, self))
     }
@@ -137,7 +138,7 @@ impl Managers {
         resource: &Resource,
         writer: &Writer,
         operation: &'static str,
-        change: impl FnOnce(&Fields) -> Fields,
+        change: impl FnOnce(&mut Fields),
     ) {
         let at = self.0.iter().position(|e| e.is(writer, operation, resource));
         let at = at.unwrap_or_else(|| {
@@ -151,10 +152,11 @@ impl Managers {
             });
             self.0.len() - 1
         });
-        let fields = change(&self.0[at].fields);
-        if fields != self.0[at].fields {
-            self.0[at].time.clone_from(&writer.now);
-            self.0[at].fields = fields;
+        let entry = &mut self.0[at];
+        let before = entry.fields.clone();
+        change(&mut entry.fields);
+        if entry.fields != before {
+            entry.time.clone_from(&writer.now);
         }
     }
 
@@ -168,8 +170,8 @@ impl Managers {
             }
             ages.sort_by(|a, b| a.1.cmp(&b.1));
             let (older, newer) = (ages[0].0, ages[1].0);
-            let fields = self.0[older].fields.union(&self.0[newer].fields);
-            self.0[newer].fields = fields;
+            let fields = std::mem::take(&mut self.0[older].fields);
+            self.0[newer].fields.add(fields);
             ANCIENT.clone_into(&mut self.0[newer].manager);
             self.0.remove(older);
         }
@@ -186,7 +188,7 @@ impl Managers {
                 &b.subresource,
             ))
         });
-        let list: Vec<Value> = self.0.iter().map(Entry::to_json).collect();
+        let list: Vec<Value> = self.0.into_iter().map(Entry::into_json).collect();
         if list.is_empty() {
             object.metadata_mut().remove("managedFields");
         } else {
@@ -220,15 +222,15 @@ impl Entry {
         })
     }
 
-    fn to_json(&self) -> Value {
+    fn into_json(self) -> Value {
         let mut entry = json!({
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
             "time": self.time,
             "fieldsType": "FieldsV1",
-            "fieldsV1": self.fields.to_json(),
         });
+        entry["fieldsV1"] = self.fields.into_json(); // the macro would copy it
         if !self.subresource.is_empty() {
             entry["subresource"] = self.subresource.as_str().into();
         }
@@ -257,10 +259,10 @@ fn root_shape(resource: &Resource) -> Option<Shape> {
 }
 
 /// Leaves out what nobody owns, and the half of the object that this write is not about.
-fn tracked(set: Fields, resource: &Resource, subresource: &str) -> Fields {
+fn tracked(mut set: Fields, resource: &Resource, subresource: &str) -> Fields {
     let mut never = Fields::default();
     for field in ["apiVersion", "kind"] {
-        never.put(Step::Field(field.to_owned()), Fields::only_here());
+        never.put(Step::field(field), Fields::only_here());
     }
     let mut metadata = Fields::default();
     for field in [
@@ -273,23 +275,23 @@ fn tracked(set: Fields, resource: &Resource, subresource: &str) -> Fields {
         "selfLink",
         "managedFields",
     ] {
-        metadata.put(Step::Field(field.to_owned()), Fields::only_here());
+        metadata.put(Step::field(field), Fields::only_here());
     }
-    never.below.insert(Step::Field("metadata".to_owned()), metadata);
+    never.put(Step::field("metadata"), metadata);
     for field in resource.rules.status_fields {
         if subresource != "status" {
-            never.put(Step::Field((*field).to_owned()), Fields::only_here());
+            never.put(Step::field(field), Fields::only_here());
         }
     }
     if subresource == "status" {
-        never.put(Step::Field("spec".to_owned()), Fields::only_here());
+        never.put(Step::field("spec"), Fields::only_here());
     }
-    let mut set = set.without_trees(&never);
+    set.remove_trees(&never);
     set.here = false;
-    if let Some(metadata) = set.below.get_mut(&Step::Field("metadata".to_owned())) {
+    if let Some(metadata) = set.at_mut(&Step::field("metadata")) {
         metadata.here = false;
     }
-    set.below.retain(|_, below| !below.is_empty());
+    set.drop_empty();
     set
 }
 

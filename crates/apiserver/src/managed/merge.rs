@@ -57,8 +57,8 @@ pub(super) fn remove(value: &mut Value, gone: &Fields, shape: Option<&Shape>) {
 }
 
 fn remove_fields(fields: &mut Map<String, Value>, gone: &Fields, kind: Kind<'_>) {
-    for (step, set) in &gone.below {
-        let Step::Field(name) = step else { continue };
+    for (step, set) in gone.below() {
+        let Some(name) = step.as_field() else { continue };
         let Some(inner) = fields.get_mut(name) else { continue };
         let whole = matches!(Kind::of(kind.member(name), inner), Kind::Whole);
         if whole && set.here {

@@ -107,9 +107,8 @@ fn mutable_removed(pod: &Object) -> Value {
 
 fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let list =
-        |field: &str| spec.and_then(|s| s.get(field)).and_then(Value::as_array).cloned().unwrap_or_default();
-    let containers = list("containers");
+    let containers = spec.and_then(|s| s.get("containers")).and_then(Value::as_array);
+    let containers = containers.map_or(&[][..], Vec::as_slice);
     if containers.is_empty() {
         errors.push(FieldError::required(format!("{at}.containers"), ""));
     }

@@ -1,6 +1,6 @@
 //! Choices before the start.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,14 +8,18 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::connections::{ConnectionLimits, serve};
+use super::connections::{Reception, serve};
+use super::door::Door;
+use super::limits::Limits;
+use super::tls::{Secured, Tls, TlsError};
+use super::tokens::Tokens;
 use super::{ApiServer, LocalServer};
+use crate::client::Access;
+use crate::controllers::Switches;
+use crate::delegate::Gates;
 use crate::engine::{Clock, Engine, Ingredients};
 use crate::storage::{MemoryStorage, Storage, StorageError};
 use crate::watch_cache::CacheOptions;
-
-/// The largest body that is read, as in the original.
-const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// How a server is made. Every choice has a default.
 pub struct Builder {
@@ -24,9 +28,13 @@ pub struct Builder {
     clock: Clock,
     seed: Option<u64>,
     empties_namespaces: bool,
-    max_body: usize,
-    port: u16,
-    connections: ConnectionLimits,
+    controllers: Switches,
+    limits: Limits,
+    listen: SocketAddr,
+    host_name: Option<String>,
+    tls: Option<Tls>,
+    tokens: Option<Tokens>,
+    fault_endpoints: bool,
 }
 
 /// Why a server did not start.
@@ -40,6 +48,27 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Other machines could reach a server that does not check who they are.
+    #[error(
+        "will not listen on {address}, where other machines can reach it, without {missing}: add what is missing, or listen on 127.0.0.1"
+    )]
+    Exposed {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// Other machines could make the server fail.
+    #[error(
+        "will not serve /faults on {address}, where other machines can reach it: listen on 127.0.0.1, or leave the fault endpoints out"
+    )]
+    FaultsExposed {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The store cannot be read.
     #[error("cannot read the store: {0}")]
     Storage(#[from] StorageError),
@@ -53,9 +82,13 @@ impl Default for Builder {
             clock: Box::new(SystemTime::now),
             seed: None,
             empties_namespaces: true,
-            max_body: MAX_BODY,
-            port: 0,
-            connections: ConnectionLimits::default(),
+            controllers: Switches::default(),
+            limits: Limits::default(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            host_name: None,
+            tls: None,
+            tokens: None,
+            fault_endpoints: false,
         }
     }
 }
@@ -70,6 +103,12 @@ impl Builder {
     /// Sizes and periods of the watch caches.
     pub fn cache_options(mut self, options: CacheOptions) -> Self {
         self.cache_options = options;
+        self
+    }
+
+    /// Which lists the watch caches answer.
+    pub fn gates(mut self, gates: Gates) -> Self {
+        self.cache_options.gates = gates;
         self
     }
 
@@ -91,49 +130,154 @@ impl Builder {
         self
     }
 
-    /// The largest request body, in bytes; 3 MiB by default.
-    pub fn max_body(mut self, bytes: usize) -> Self {
-        self.max_body = bytes;
+    /// Whether dependents of deleted objects are deleted, and propagation policies acted on, which elsewhere a controller does: in the
+    /// background, in the foreground, or not at all, as the delete asks. Off by default: a policy is then only noted on the object.
+    pub fn garbage_collection(mut self, yes: bool) -> Self {
+        self.controllers.garbage_collection = yes;
         self
     }
 
-    /// The port to listen on; any free one by default.
-    pub fn port(mut self, port: u16) -> Self {
-        self.port = port;
+    /// Whether pods that are deleted with time to stop are removed at once, which elsewhere a kubelet does when they have stopped.
+    /// Off by default: they stay until somebody deletes them with a grace period of zero.
+    pub fn finalize_pods(mut self, yes: bool) -> Self {
+        self.controllers.finalize_pods = yes;
+        self
+    }
+
+    /// What clients may hold on to.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The largest request body, in bytes; 3 MiB by default.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.limits.body_bytes = bytes;
         self
     }
 
     /// How many connections are open at once; more wait to be accepted. 1,000 by default.
     pub fn max_connections(mut self, n: usize) -> Self {
-        self.connections.count = n.max(1);
+        self.limits.connections = n;
         self
     }
 
     /// How long a client may take to send the head of a request; then its connection is closed. 10 seconds by default.
     pub fn header_timeout(mut self, time: Duration) -> Self {
-        self.connections.header_timeout = time;
+        self.limits.header_timeout = time;
+        self
+    }
+
+    /// The port to listen on; any free one by default.
+    pub fn port(mut self, port: u16) -> Self {
+        self.listen.set_port(port);
+        self
+    }
+
+    /// The address to listen on. One that other machines can reach needs [`tls`](Self::tls) and [`tokens`](Self::tokens).
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = address;
+        self
+    }
+
+    /// The name clients know the server by, for its URL, its own certificates and the check of the `Host` header.
+    /// By default it is known by its address.
+    pub fn host_name(mut self, name: impl Into<String>) -> Self {
+        self.host_name = Some(name.into());
+        self
+    }
+
+    /// Speaks HTTPS.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Lets in only who has one of these tokens. One token is full access.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Whether [`Faults`](crate::Faults) can be switched over HTTP, under `/faults`. Off by default, and only on loopback addresses.
+    pub fn fault_endpoints(mut self, yes: bool) -> Self {
+        self.fault_endpoints = yes;
         self
     }
 
     /// A server without sockets.
     pub async fn in_process(self) -> Result<LocalServer, StartError> {
-        let (engine, ..) = self.engine().await?;
-        Ok(LocalServer { engine })
+        Ok(LocalServer { engine: self.engine().await? })
     }
 
-    /// A server on a port of the loopback interface.
-    pub async fn start(self) -> Result<ApiServer, StartError> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-        let listen = |source| StartError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
+    /// A server that listens.
+    pub async fn start(mut self) -> Result<ApiServer, StartError> {
+        self.check_exposure()?;
+        let names = self.names();
+        let secured = self.tls.take().map(|tls| tls.secure(names)).transpose()?;
+        let listen = |source| StartError::Listen { address: self.listen, source };
+        let listener = TcpListener::bind(self.listen).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let (engine, limits) = self.engine().await?;
+        let access = self.access(address, secured.as_ref());
+        let host_names = self.host_name.clone().into_iter().collect();
+        let door = Door::new(address.ip().is_loopback(), host_names, self.tokens.take());
+        let limits = self.limits.clone();
+        let engine = self.engine().await?;
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(serve(listener, Arc::clone(&engine), limits, stopped));
-        Ok(ApiServer { local: LocalServer { engine }, address, listener: Some(task), stop })
+        let reception =
+            Reception { engine: Arc::clone(&engine), door, limits, acceptor: secured.map(|s| s.acceptor) };
+        let task = tokio::spawn(serve(listener, reception, stopped));
+        Ok(ApiServer { local: LocalServer { engine }, address, access, listener: Some(task), stop })
     }
 
-    async fn engine(self) -> Result<(Arc<Engine>, ConnectionLimits), StartError> {
+    /// Other machines are let near only with TLS and tokens, and never near the faults.
+    fn check_exposure(&self) -> Result<(), StartError> {
+        let address = self.listen;
+        if address.ip().is_loopback() {
+            return Ok(());
+        }
+        let missing = match (&self.tls, &self.tokens) {
+            (Some(_), Some(_)) if self.fault_endpoints => return Err(StartError::FaultsExposed { address }),
+            (Some(_), Some(_)) => return Ok(()),
+            (None, Some(_)) => "TLS",
+            (Some(_), None) => "a token",
+            (None, None) => "TLS and a token",
+        };
+        Err(StartError::Exposed { address, missing })
+    }
+
+    /// Everything a certificate of our own should be good for.
+    fn names(&self) -> Vec<String> {
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        let address = self.listen.ip();
+        let address = (!address.is_unspecified()).then(|| address.to_string());
+        for name in address.into_iter().chain(self.host_name.clone()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn access(&self, address: SocketAddr, secured: Option<&Secured>) -> Access {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        let host = match &self.host_name {
+            Some(name) => format!("{name}:{}", address.port()),
+            None => SocketAddr::new(ip, address.port()).to_string(),
+        };
+        let scheme = if secured.is_some() { "https" } else { "http" };
+        Access {
+            url: format!("{scheme}://{host}"),
+            authority: secured.and_then(|secured| secured.authority.clone()),
+            token: self.tokens.as_ref().map(|tokens| tokens.first().to_owned()),
+        }
+    }
+
+    async fn engine(self) -> Result<Arc<Engine>, StartError> {
         let seed = self.seed.unwrap_or_else(|| fastrand::Rng::new().u64(..));
         let engine = Engine::new(Ingredients {
             storage: self.storage.unwrap_or_else(|| Arc::new(MemoryStorage::new())),
@@ -141,15 +285,62 @@ impl Builder {
             clock: self.clock,
             seed,
             empties_namespaces: self.empties_namespaces,
-            max_body: self.max_body,
+            controllers: self.controllers,
+            limits: self.limits,
+            fault_endpoints: self.fault_endpoints,
         })
         .await?;
-        Ok((engine, self.connections))
+        Ok(engine)
     }
 }
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder").field("port", &self.port).field("seed", &self.seed).finish_non_exhaustive()
+        f.debug_struct("Builder")
+            .field("listen", &self.listen)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> Tokens {
+        Tokens::new(["0123456789abcdef"]).unwrap()
+    }
+
+    fn exposed() -> Builder {
+        Builder::default().listen("0.0.0.0:0".parse().unwrap())
+    }
+
+    #[test]
+    fn other_machines_need_both_tls_and_a_token() {
+        let missing = |builder: Builder| match builder.check_exposure() {
+            Err(StartError::Exposed { missing, .. }) => missing,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(missing(exposed()), "TLS and a token");
+        assert_eq!(missing(exposed().tokens(tokens())), "TLS");
+        assert_eq!(missing(exposed().tls(Tls::self_signed())), "a token");
+        let both = exposed().tls(Tls::self_signed()).tokens(tokens());
+        assert!(both.check_exposure().is_ok());
+        let faults = exposed().tls(Tls::self_signed()).tokens(tokens()).fault_endpoints(true);
+        assert!(matches!(faults.check_exposure(), Err(StartError::FaultsExposed { .. })));
+        for loopback in ["127.0.0.1:0", "127.1.2.3:0", "[::1]:0"] {
+            let builder = Builder::default().listen(loopback.parse().unwrap()).fault_endpoints(true);
+            assert!(builder.check_exposure().is_ok(), "{loopback}");
+        }
+    }
+
+    #[test]
+    fn urls_are_ones_a_client_can_use() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let url = |builder: Builder, text| builder.access(at(text), None).url;
+        assert_eq!(url(Builder::default(), "127.0.0.1:5"), "http://127.0.0.1:5");
+        assert_eq!(url(Builder::default(), "0.0.0.0:5"), "http://127.0.0.1:5");
+        assert_eq!(url(Builder::default(), "[::]:5"), "http://[::1]:5");
+        assert_eq!(url(Builder::default().host_name("ci.example"), "0.0.0.0:5"), "http://ci.example:5");
     }
 }

@@ -1,6 +1,5 @@
 //! Sockets: accepting, limiting, and letting go of them.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,49 +8,40 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
+use super::door::Door;
+use super::limits::Limits;
 use crate::engine::Engine;
-use crate::http::handle;
+use crate::http::{AnswerBody, AnswerLost, ConnectionWatches, handle, refuse};
 
-/// What one client, or many, may hold on to.
-#[derive(Debug, Clone)]
-pub(super) struct ConnectionLimits {
-    /// Open connections; further ones wait in the listener's backlog.
-    pub(super) count: usize,
-    /// Time for the head of a request.
-    pub(super) header_timeout: Duration,
+/// Everything a connection meets before its requests are answered.
+pub(super) struct Reception {
+    pub(super) engine: Arc<Engine>,
+    pub(super) door: Door,
+    pub(super) limits: Limits,
+    pub(super) acceptor: Option<TlsAcceptor>,
 }
 
-impl Default for ConnectionLimits {
-    fn default() -> Self {
-        Self { count: 1000, header_timeout: Duration::from_secs(10) }
-    }
-}
-
-/// Bytes of one request head.
-const MAX_HEAD: usize = 64 * 1024;
-/// Requests at once on one HTTP/2 connection.
-const MAX_STREAMS: u32 = 250;
 /// Requests under way get this long at a shutdown.
 const LAST_ORDERS: Duration = Duration::from_secs(10);
 /// Pause after the system refused a connection, so that an exhausted descriptor table does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts until stopped, then waits for the connections to finish. Dropped, it closes them all.
-pub(super) async fn serve(
-    listener: TcpListener,
-    engine: Arc<Engine>,
-    limits: ConnectionLimits,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let slots = Arc::new(Semaphore::new(limits.count));
+pub(super) async fn serve(listener: TcpListener, reception: Reception, mut stopped: watch::Receiver<bool>) {
+    let reception = Arc::new(reception);
+    let slots = Arc::new(Semaphore::new(reception.limits.connections.max(1)));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    let builder = http_builder(&limits);
+    let builder = http_builder(&reception.limits);
+    let engine = Arc::clone(&reception.engine);
+    connections.spawn(async move { engine.keep_tending().await });
     loop {
         let accepted = tokio::select! {
             biased;
@@ -60,10 +50,9 @@ pub(super) async fn serve(
             accepted = accept(&listener, &slots) => accepted,
         };
         let Some((stream, slot)) = accepted else { continue };
-        let connection = Connection { engine: Arc::clone(&engine), header_timeout: limits.header_timeout };
-        let (builder, watcher) = (builder.clone(), graceful.watcher());
+        let (reception, builder, watcher) = (Arc::clone(&reception), builder.clone(), graceful.watcher());
         connections.spawn(async move {
-            connection.run(&builder, stream, watcher).await;
+            reception.receive(&builder, stream, watcher).await;
             drop(slot);
         });
     }
@@ -92,47 +81,57 @@ async fn accept(
     }
 }
 
-fn http_builder(limits: &ConnectionLimits) -> auto::Builder<TokioExecutor> {
+fn http_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
-        .max_buf_size(MAX_HEAD)
+        .max_buf_size(limits.head_bytes.max(8192)) // hyper refuses less
         .half_close(false);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEAD as u32)
+        .max_concurrent_streams(limits.streams.max(1))
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(15));
     builder
 }
 
-struct Connection {
-    engine: Arc<Engine>,
-    header_timeout: Duration,
-}
-
-impl Connection {
-    async fn run(
-        self,
+impl Reception {
+    /// Serves one connection to its end.
+    async fn receive(
+        self: &Arc<Self>,
         builder: &auto::Builder<TokioExecutor>,
         stream: TcpStream,
-        watcher: hyper_util::server::graceful::Watcher,
+        watcher: Watcher,
     ) {
+        let Some(acceptor) = &self.acceptor else { return self.serve(builder, stream, watcher).await };
+        match tokio::time::timeout(self.limits.header_timeout, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve(builder, stream, watcher).await,
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("closing a connection without a TLS handshake"),
+        }
+    }
+
+    async fn serve<S>(self: &Arc<Self>, builder: &auto::Builder<TokioExecutor>, stream: S, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let heard = Arc::new(AtomicBool::new(false));
-        let (engine, flag) = (self.engine, Arc::clone(&heard));
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        let (reception, flag) = (Arc::clone(self), Arc::clone(&heard));
+        let watches = ConnectionWatches::new(self.limits.watches_per_connection);
+        let service = service_fn(move |mut request: http::Request<Incoming>| {
             flag.store(true, Ordering::Relaxed);
-            let engine = Arc::clone(&engine);
-            async move { Ok::<_, Infallible>(handle(engine, request).await) }
+            let reception = Arc::clone(&reception);
+            request.extensions_mut().insert(watches.clone());
+            async move { reception.answer(request).await }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let mut served = std::pin::pin!(watcher.watch(connection));
         // While the protocol is still being guessed no other timeout runs: a client that connects and falls silent must not stay.
-        let silence = tokio::time::sleep(self.header_timeout);
+        let silence = tokio::time::sleep(self.limits.header_timeout);
         let result = tokio::select! {
             biased;
             result = &mut served => result,
@@ -146,6 +145,17 @@ impl Connection {
         };
         if let Err(error) = result {
             tracing::debug!(error, "connection ended");
+        }
+    }
+
+    /// An error closes the connection, or the HTTP/2 stream, without an answer.
+    async fn answer(
+        &self,
+        request: http::Request<Incoming>,
+    ) -> Result<http::Response<AnswerBody>, AnswerLost> {
+        match self.door.admit(&request) {
+            Ok(()) => handle(Arc::clone(&self.engine), request).await,
+            Err(status) => Ok(refuse(&self.engine, &request, &status)),
         }
     }
 }

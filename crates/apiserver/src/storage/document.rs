@@ -1,5 +1,8 @@
 //! An object as bytes: encoded once when it is written, spliced into every answer.
 
+#[cfg(feature = "etcd")]
+mod packed;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -56,6 +59,9 @@ pub enum DocumentError {
     },
 }
 
+/// Room to encode an object in; most fit.
+const SCRATCH: usize = 16 * 1024;
+
 /// Metadata keys written first, in the order people expect to read them.
 const LEADING: [&str; 4] = ["name", "generateName", "namespace", "uid"];
 
@@ -67,7 +73,7 @@ impl Document {
     ) -> Result<Self, DocumentError> {
         let object = object.as_object().ok_or(DocumentError::NotAnObject)?;
         let metadata = object.get("metadata").and_then(Value::as_object).ok_or(DocumentError::NotAnObject)?;
-        let mut out = Vec::with_capacity(512);
+        let mut out = Vec::with_capacity(SCRATCH);
         let gap = write_metadata(&mut out, metadata);
         for (key, value) in object {
             if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
@@ -81,7 +87,8 @@ impl Document {
         let labels = metadata.get("labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?)));
         Ok(Self {
-            bytes: Bytes::from(out.into_boxed_slice()),
+            // A copy of the right size, made last: cutting a large buffer down would leave a hole behind every object.
+            bytes: Bytes::copy_from_slice(&out),
             gap,
             attributes: Attributes::new(labels, fields),
         })

@@ -232,6 +232,14 @@ impl Storage for MemoryStorage {
         self.shared.published.send_modify(|_| ());
         ready(Ok(()))
     }
+
+    fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
+        let (view, replaced) = {
+            let history = &self.shared.lock().history;
+            (history.view(None), history.replaced())
+        };
+        ready(view.map(|view| view.bytes() + replaced as u64))
+    }
 }
 
 fn after(change: Arc<Change>) -> Arc<Stored> {

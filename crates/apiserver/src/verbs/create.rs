@@ -52,34 +52,47 @@ pub(crate) async fn insert(
     identify(engine, &mut object);
     let generated = object.name().is_empty() && !object.meta_str("generateName").is_empty();
     admit(engine, resource, &object).await?;
-    let mut attempt = 1;
-    loop {
+    let sent_version = sent_version.parse::<u64>().is_ok_and(|version| version > 0);
+    let attempt = async |object| attempt(engine, resource, object, &owner, sent_version, dry_run).await;
+    if !generated {
+        return attempt(object).await.map_err(|refused| match refused {
+            Refused::Exists(name, deleting) => Status::already_exists(resource, &name, deleting),
+            Refused::Other(status) => status,
+        });
+    }
+    let mut taken = String::new();
+    for _ in 0..NAME_ATTEMPTS {
         let mut candidate = object.clone();
-        if generated {
-            let name = generate_name(candidate.meta_str("generateName"), &mut engine.rng());
-            candidate.set_meta("name", &name);
-        }
-        prepare(resource, &mut candidate, &owner);
-        let errors =
-            [validate_metadata(resource, &candidate), (resource.rules.validate)(&candidate)].concat();
-        if !errors.is_empty() {
-            return Err(Status::invalid(resource, candidate.name(), &errors));
-        }
-        if sent_version.parse::<u64>().is_ok_and(|version| version > 0) {
-            return Err(Status::unmapped("resourceVersion should not be set on objects to be created"));
-        }
-        match store(engine, resource, candidate, dry_run).await {
+        let name = generate_name(candidate.meta_str("generateName"), &mut engine.rng());
+        candidate.set_meta("name", &name);
+        match attempt(candidate).await {
             Ok(answer) => return Ok(answer),
-            Err(Refused::Exists(..)) if generated && attempt < NAME_ATTEMPTS => attempt += 1,
-            Err(Refused::Exists(name, _)) if generated => {
-                return Err(Status::no_unique_name(resource, &name));
-            }
-            Err(Refused::Exists(name, deleting)) => {
-                return Err(Status::already_exists(resource, &name, deleting));
-            }
+            Err(Refused::Exists(name, _)) => taken = name,
             Err(Refused::Other(status)) => return Err(status),
         }
     }
+    Err(Status::no_unique_name(resource, &taken))
+}
+
+/// Completes, checks and stores an object that has its name.
+async fn attempt(
+    engine: &Engine,
+    resource: &Resource,
+    mut object: Object,
+    owner: &Ownership,
+    sent_version: bool,
+    dry_run: bool,
+) -> Result<Answer, Refused> {
+    prepare(resource, &mut object, owner);
+    let errors = [validate_metadata(resource, &object), (resource.rules.validate)(&object)].concat();
+    if !errors.is_empty() {
+        return Err(Refused::Other(Status::invalid(resource, object.name(), &errors)));
+    }
+    if sent_version {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(Refused::Other(Status::unmapped(why)));
+    }
+    store(engine, resource, object, dry_run).await
 }
 
 enum Refused {

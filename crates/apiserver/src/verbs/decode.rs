@@ -5,12 +5,17 @@ use serde_json::Value;
 use super::Request;
 use super::options::FieldValidation;
 use crate::engine::Engine;
+use crate::protobuf;
 use crate::registry::{Object, Resource};
 use crate::schema::{Parsed, conform, parse_json, types};
 use crate::status::{FieldError, Status};
 
-/// Media types a body may have.
-pub(crate) const BODY_TYPES: &[&str] = &["application/json", "application/yaml"];
+/// A body of a media type that objects of the resource do not come in.
+pub(crate) fn unknown_format(resource: &Resource) -> Status {
+    let all = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+    let typed = protobuf::knows(&resource.api_version(), &resource.kind);
+    Status::unsupported_media_type(if typed { &all } else { &all[..2] })
+}
 
 /// An object and what to warn about.
 pub(crate) struct Decoded {
@@ -85,7 +90,7 @@ pub(crate) fn parse_body(request: &Request) -> Result<Parsed, Status> {
     match request.content_type.as_str() {
         "" | "application/json" => parse_json(&request.body).map_err(|e| unrecognised(&e.to_string())),
         "application/yaml" => parse_yaml(&request.body).map_err(|e| unrecognised(&e)),
-        _ => Err(Status::unsupported_media_type(BODY_TYPES)),
+        _ => Err(unknown_format(&request.resource)),
     }
 }
 

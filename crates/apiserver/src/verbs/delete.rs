@@ -60,6 +60,17 @@ impl DeleteOptions {
         Self { grace_period_seconds: Some(0), ..Self::default() }
     }
 
+    /// Delete with this policy: what the garbage collector does.
+    pub(crate) fn cascading(policy: &str) -> Self {
+        Self { propagation_policy: Some(policy.to_owned()), ..Self::default() }
+    }
+
+    /// Delete only the object with this uid.
+    pub(crate) fn only(mut self, uid: &str) -> Self {
+        self.preconditions.uid = Some(uid.to_owned());
+        self
+    }
+
     fn from_body(body: &[u8]) -> Result<Self, Status> {
         let malformed =
             |e: &dyn std::fmt::Display| Status::bad_request(format!("error decoding DeleteOptions: {e}"));
@@ -105,12 +116,13 @@ impl DeleteOptions {
         self.dry_run.iter().any(|v| !v.is_empty())
     }
 
-    /// The finalizers of an object once the wish for its dependents is noted on it.
-    fn finalizers(&self, object: &Object) -> Vec<String> {
+    /// The finalizers of an object once the wish for its dependents is noted on it. `orphans` is the wish of who has none.
+    fn finalizers(&self, object: &Object, orphans: bool) -> Vec<String> {
         let wish = match (self.propagation_policy.as_deref(), self.orphan_dependents) {
             (Some("Orphan"), _) | (None, Some(true)) => Some("orphan"),
             (Some("Foreground"), _) => Some("foregroundDeletion"),
             (Some(_), _) | (None, Some(false)) => None,
+            (None, None) if orphans && !object.finalizers().contains(&"foregroundDeletion") => Some("orphan"),
             (None, None) => return object.finalizers().into_iter().map(str::to_owned).collect(),
         };
         let others =
@@ -272,7 +284,8 @@ fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &Del
     if resource.is_namespace() {
         return namespace_step(engine, object);
     }
-    let finalizers = options.finalizers(&object);
+    let orphans = engine.controllers.switches.garbage_collection && orphans_by_default(resource);
+    let finalizers = options.finalizers(&object, orphans);
     let changed = finalizers != object.finalizers();
     let held = !finalizers.is_empty();
     let mut marked = object;
@@ -289,6 +302,14 @@ fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &Del
             Step::Mark(marked)
         }
     }
+}
+
+/// Kinds whose dependents stay unless the delete says otherwise, for the sake of old clients.
+fn orphans_by_default(resource: &Resource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        ("batch", "jobs") | ("", "replicationcontrollers")
+    )
 }
 
 fn graceful_step(

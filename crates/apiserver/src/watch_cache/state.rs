@@ -25,6 +25,10 @@ pub(super) struct State {
     pub(super) window: Window,
     pub(super) pages: Pages,
     pub(super) watchers: Watchers,
+    /// How many changes were told.
+    pub(super) received: u64,
+    /// How often everything was told anew.
+    pub(super) resets: u64,
     /// Draws the length of watches that do not say theirs.
     pub(super) rng: fastrand::Rng,
 }
@@ -48,6 +52,8 @@ impl State {
             window: Window::new(size),
             pages: Pages::default(),
             watchers: Watchers::default(),
+            received: 0,
+            resets: 0,
             rng,
         }
     }
@@ -59,6 +65,7 @@ impl State {
         self.window.reset(revision, self.tree.clone());
         self.pages.clear();
         self.readiness = Readiness::Ready;
+        self.resets += 1;
         self.watchers.close_all()
     }
 
@@ -66,6 +73,7 @@ impl State {
     pub(super) fn change(&mut self, change: &Arc<Change>) -> Wake {
         apply(&mut self.tree, change);
         self.revision = change.revision;
+        self.received += 1;
         let event = Arc::new(Event::new(Arc::clone(change)));
         let number = self.window.end();
         let first = self.window.first();

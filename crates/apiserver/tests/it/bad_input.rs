@@ -88,7 +88,7 @@ async fn media_types_and_methods() {
     let with_type = |method: &str, path: &str, media: &str| json!({"method": method, "path": path, "headers": {"Content-Type": media}, "text": body});
     for (request, status, reason) in [
         (with_type("POST", MAPS, "text/csv"), 415, "UnsupportedMediaType"),
-        (with_type("POST", MAPS, "application/vnd.kubernetes.protobuf"), 415, "UnsupportedMediaType"),
+        (with_type("POST", MAPS, "application/vnd.kubernetes.protobuf"), 400, "BadRequest"),
         (with_type("PATCH", &format!("{MAPS}/a"), "application/json"), 415, "UnsupportedMediaType"),
         (with_type("PUT", MAPS, "application/json"), 405, "MethodNotAllowed"),
         (with_type("TRACE", MAPS, "application/json"), 405, "MethodNotAllowed"),

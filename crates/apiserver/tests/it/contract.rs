@@ -12,7 +12,7 @@ mod slow;
 mod threads;
 mod update;
 mod watch;
-mod world;
+pub(crate) mod world;
 
 /// Runs functions over a `World` on every reader.
 macro_rules! on_every_reader {
@@ -34,3 +34,28 @@ macro_rules! on_every_reader {
     };
 }
 use on_every_reader;
+
+/// Runs the same functions on etcd, in real time: those that wait for simulated hours are left out, and on the
+/// bare store those that look at a stream without waiting for the network.
+#[cfg(feature = "etcd")]
+macro_rules! on_etcd {
+    ($($reader:ident, $variant:ident: $($name:ident),* $(,)?);* $(;)?) => {
+        $(mod $reader {
+            use std::sync::Arc;
+
+            use kube_embedded_apiserver::CacheOptions;
+
+            use crate::contract::world::{Reader, World};
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let Some(etcd) = crate::etcd::turn().await else { return };
+                    let storage = Arc::new(etcd.store().await);
+                    super::$name(World::on(storage, Reader::$variant, CacheOptions::default()).await).await;
+                }
+            )*
+        })*
+    };
+}
+#[cfg(feature = "etcd")]
+use on_etcd;

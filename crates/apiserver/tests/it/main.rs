@@ -3,6 +3,10 @@
 mod bad_input;
 mod behaviour;
 mod contract;
+mod controllers;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod golden;
 mod kube_rs;
+mod process;
 mod transport;

@@ -32,7 +32,7 @@ async fn silent_and_slow_connections_are_closed() {
     let mut half_a_preface = TcpStream::connect(server.address()).await.expect("connected");
     half_a_preface.write_all(b"PRI * HTTP/2").await.expect("sent");
     let mut half_a_head = TcpStream::connect(server.address()).await.expect("connected");
-    half_a_head.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.expect("sent");
+    half_a_head.write_all(b"GET /version HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await.expect("sent");
     until_closed(silent).await;
     until_closed(half_a_preface).await;
     until_closed(half_a_head).await;
@@ -46,7 +46,7 @@ async fn silent_and_slow_connections_are_closed() {
 async fn heads_beyond_the_limit_are_refused() {
     let server = ApiServer::start().await.expect("the server starts");
     let mut stream = TcpStream::connect(server.address()).await.expect("connected");
-    let head = format!("GET /version HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n", "x".repeat(200_000));
+    let head = format!("GET /version HTTP/1.1\r\nHost: localhost\r\nX-Long: {}\r\n\r\n", "x".repeat(200_000));
     // The server may close before it has read all of it.
     let _ = stream.write_all(head.as_bytes()).await;
     let mut heard = Vec::new();
@@ -58,7 +58,7 @@ async fn heads_beyond_the_limit_are_refused() {
 async fn connections_beyond_the_limit_wait_their_turn() {
     let server = ApiServer::builder().max_connections(1).start().await.expect("the server starts");
     let mut first = TcpStream::connect(server.address()).await.expect("connected");
-    first.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
+    first.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("sent");
     let mut some = [0; 12];
     first.read_exact(&mut some).await.expect("answered");
     assert_eq!(&some, b"HTTP/1.1 200");

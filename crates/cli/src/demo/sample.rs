@@ -106,7 +106,7 @@ impl Observer {
     fn informer(&mut self, informer: &SharedInformer<Value>) -> InformerRow {
         let kind = informer.kind().plural.clone();
         let count = |name: &str| self.meters.sum(name, ("resource", &kind));
-        let (lists, watches) = (count("informer_relists_total"), count("informer_watches_total"));
+        let (lists, watches) = (count("informer_lists_total"), count("informer_watches_total"));
         let (events, queued) = (count("informer_events_total"), count("informer_queued_items"));
         let status = informer.status();
         let version = match &status {
@@ -189,7 +189,7 @@ impl Observer {
             };
             let (kind, reason) = (text("resource"), text("reason"));
             let before = self.relists.insert((kind.clone(), reason.clone()), count).unwrap_or(0.0);
-            if count > before && reason != "first" {
+            if count > before {
                 self.journal.write(format!("! {kind} are listed again ({reason})"));
             }
         }

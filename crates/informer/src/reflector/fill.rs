@@ -26,7 +26,7 @@ impl Reflector {
     pub(super) async fn stream_list(&mut self, options: WatchOptions) -> Input {
         self.queue.room().await;
         self.begin_fill();
-        self.telemetry.watching();
+        self.telemetry.streaming();
         let mut stream = match self.open(options).await {
             Ok(stream) => stream,
             Err(error) => return self.stream_failed(Failure::of(&error), error),
@@ -142,7 +142,9 @@ impl Reflector {
     }
 
     fn begin_fill(&mut self) {
-        self.telemetry.filling(self.reason);
+        if let Some(reason) = self.reason {
+            self.telemetry.relisting(reason);
+        }
         self.stream = None;
         self.staged = Staged::default();
         if !self.indexer.snapshot().is_partition_filled(self.partition) && !self.health.is_failing() {

@@ -109,7 +109,7 @@ impl Reflector {
     }
 
     fn doubtful(&mut self) -> Input {
-        self.reason = RelistReason::Doubtful;
+        self.reason = Some(RelistReason::Doubtful);
         Input::Doubtful
     }
 

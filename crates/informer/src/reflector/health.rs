@@ -72,7 +72,7 @@ impl Reflector {
     pub(super) fn note_failure(&mut self, class: Class, error: &ListWatchError, watch: bool) {
         self.health.note(class, error, watch);
         if class == Class::Expired {
-            self.reason = RelistReason::Expired;
+            self.reason = Some(RelistReason::Expired);
         }
     }
 

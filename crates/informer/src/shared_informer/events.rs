@@ -1,12 +1,13 @@
 //! Changes as a stream.
 
-use super::SharedInformer;
+use super::{HandlerOptions, SharedInformer};
 use crate::{
     handler::Event,
     listener::{Listener, Next},
     registration::{HandlerEnded, HandlerLoad, Registration},
 };
 use futures_core::Stream;
+use futures_util::StreamExt;
 use kube_informer_wire::DecodeError;
 use serde::de::DeserializeOwned;
 use std::{
@@ -29,14 +30,21 @@ pub struct EventStream<T> {
 impl<T: 'static> SharedInformer<T> {
     /// The changes as a stream, for code that wants to `.await` between them.
     pub fn events(&self) -> EventStream<T> {
-        let (registration, ()) = self.core.join("stream".into(), self.core.resync, |listener, core| {
+        self.events_with(HandlerOptions::default())
+    }
+
+    /// The changes as a stream with a name (`stream` by default) or a resync period of its own.
+    pub fn events_with(&self, options: HandlerOptions) -> EventStream<T> {
+        let name = options.name.unwrap_or_else(|| "stream".into());
+        let resync = options.resync.unwrap_or(self.core.resync);
+        let (registration, ()) = self.core.join(name, resync, |listener, core| {
             listener.set_pulled();
             if core.tasks.is_stopped() {
                 listener.ended();
             }
         });
         let listener = Arc::clone(&registration.listener);
-        EventStream { registration, events: Box::pin(futures_util::stream::unfold(listener, next)) }
+        EventStream { registration, events: Box::pin(futures_util::stream::unfold(listener, next).fuse()) }
     }
 
     /// Each object that is added or changed, decoded: what kube-rs calls `applied_objects`.
@@ -44,7 +52,6 @@ impl<T: 'static> SharedInformer<T> {
     where
         T: DeserializeOwned + Send + std::marker::Sync,
     {
-        use futures_util::StreamExt;
         self.events().filter_map(|event| {
             std::future::ready(match event {
                 Event::Added { object, .. } | Event::Updated { new: object, .. } => Some(object.decode()),

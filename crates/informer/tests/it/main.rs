@@ -2,6 +2,8 @@
 
 mod acceptance;
 mod bad_input;
+#[path = "../support/captured_log.rs"]
+mod captured_log;
 mod delivery;
 mod factory;
 mod handlers;
@@ -13,6 +15,7 @@ mod pipeline;
 mod relist;
 mod resync;
 mod secrets;
+mod seen_from_outside;
 mod stop;
 mod support;
 mod transforms;

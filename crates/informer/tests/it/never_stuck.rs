@@ -1,18 +1,18 @@
 //! Whatever fails is seen, and heals by itself (design §5.13, 5.15, 5.16).
 
-use crate::support::{Errors, cached, object, pass, secs, settle, source, started, watched};
+use crate::{
+    captured_log::CapturedLog,
+    support::{Errors, cached, object, pass, secs, settle, source, started, watched},
+};
 use kube_informer::{
     InformerStatus, ListOptions, ListStream, ListWatch, ListWatchError, Status, WatchEvent, WatchOptions,
     WatchStream,
     testing::{FakeSource, Fault, Request},
 };
 use serde_json::Value;
-use std::{
-    io::Write,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 fn lists(source: &FakeSource) -> usize {
@@ -318,42 +318,9 @@ async fn a_source_that_panics_is_a_source_that_fails() {
     assert_eq!(errors.take().len(), 3);
 }
 
-/// Keeps everything that is logged.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
-    /// Logs of this thread go here from now on.
-    pub(crate) fn capture(&self, level: tracing::Level) -> tracing::subscriber::DefaultGuard {
-        let log = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_ansi(false)
-            .with_writer(move || log.clone())
-            .finish();
-        tracing::subscriber::set_default(subscriber)
-    }
-}
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_log_has_one_line_for_each_change_of_state() {
-    let log = Log::default();
-    let _guard = log.capture(tracing::Level::INFO);
+    let log = CapturedLog::capture(tracing::Level::INFO);
     let source = source();
     source.put(object("a", 1));
     for _ in 0..10 {

@@ -1,7 +1,7 @@
 //! A secret never shows where it does not belong.
 
 use crate::{
-    never_stuck::Log,
+    captured_log::CapturedLog,
     support::{Errors, Recorder, pass, settle, started},
 };
 use futures_util::{FutureExt, StreamExt};
@@ -96,8 +96,7 @@ async fn story(shown: &mut Vec<String>) {
 
 #[test]
 fn a_canary_is_seen_in_no_log_error_metric_or_debug_output() {
-    let log = Log::default();
-    let _guard = log.capture(tracing::Level::TRACE);
+    let log = CapturedLog::capture(tracing::Level::TRACE);
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let mut shown = Vec::new();

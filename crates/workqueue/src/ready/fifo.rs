@@ -1,36 +1,34 @@
 //! First in, first out, each key once.
 
 use std::collections::VecDeque;
+use std::hash::Hash;
 
-use super::{Ticket, narrow, widen};
-use crate::index::Index;
+use super::places::{Claim, Live, Places};
+use super::{Hasher, Ticket, hash_of};
 use crate::priority::Priority;
 
 /// Capacity below which memory is never given back.
 const KEEP: usize = 1024;
 
 /// A queue of distinct keys, built to be small: each key is stored once, in line, and the table that finds
-/// it holds only its 4-byte place number.
+/// it holds only four bytes of its hash and its place number.
 pub(super) struct Fifo<K> {
     /// Queued keys, oldest first. The key at position `i` has place number `head + i`.
     keys: VecDeque<K>,
-    /// The narrow hash of each key of `keys`.
-    hashes: VecDeque<u32>,
     /// Place number of the front of `keys`; wraps around.
     head: u32,
     /// Place number of each key of `keys`, found by the key's hash.
-    places: Index,
+    places: Places,
     /// When each key of `keys` was added, or `None` if nobody measures.
     times: Option<VecDeque<u64>>,
 }
 
-impl<K: Eq> Fifo<K> {
+impl<K: Eq + Hash> Fifo<K> {
     pub(super) fn new(keep_times: bool) -> Self {
         Self {
             keys: VecDeque::new(),
-            hashes: VecDeque::new(),
             head: 0,
-            places: Index::new(),
+            places: Places::new(),
             times: keep_times.then(VecDeque::new),
         }
     }
@@ -40,47 +38,45 @@ impl<K: Eq> Fifo<K> {
     }
 
     pub(super) fn push(&mut self, ticket: Ticket<K>) -> bool {
-        let at = |place: u32| &self.keys[place.wrapping_sub(self.head) as usize];
-        if self.places.find(ticket.hash, |place| *at(place) == ticket.key).is_some() {
+        let live = self.live();
+        let place = live.head.wrapping_add(live.len);
+        let at = |place: u32| &self.keys[place.wrapping_sub(live.head) as usize];
+        let claim = self.places.claim(ticket.hash, place, live, |place| *at(place) == ticket.key);
+        if claim == Claim::Taken {
             return false;
         }
-        let place =
-            self.head.wrapping_add(u32::try_from(self.keys.len()).expect("fewer than 2^32 queued keys"));
-        self.places.insert(ticket.hash, place, hash_at(self.head, &self.hashes));
         self.keys.push_back(ticket.key);
-        self.hashes.push_back(narrow(ticket.hash));
         if let Some(times) = &mut self.times {
             times.push_back(ticket.since);
         }
         true
     }
 
-    pub(super) fn pop(&mut self) -> Option<Ticket<K>> {
+    pub(super) fn pop(&mut self, hasher: &Hasher) -> Option<Ticket<K>> {
         let key = self.keys.pop_front()?;
-        let hash = widen(self.hashes.pop_front()?);
-        self.places.remove(hash, self.head);
         self.head = self.head.wrapping_add(1);
         let since = self.times.as_mut().and_then(VecDeque::pop_front).unwrap_or(0);
-        self.give_back_memory();
+        if self.keys.capacity() > KEEP && self.keys.len() <= self.keys.capacity() / 8 {
+            self.give_back_memory();
+        }
+        // Its text is about to be read anyway, so that this is cheaper than to keep the hash of each key.
+        let hash = hash_of(hasher, &key);
         Some(Ticket { key, hash, priority: Priority::default(), since })
     }
 
+    fn live(&self) -> Live {
+        let len = u32::try_from(self.keys.len()).expect("fewer than 2^32 queued keys");
+        Live { head: self.head, len }
+    }
+
     /// A burst must not pin its memory for ever.
+    #[cold]
     fn give_back_memory(&mut self) {
-        if self.keys.capacity() <= KEEP || self.keys.len() > self.keys.capacity() / 8 {
-            return;
-        }
         let room = self.keys.len() * 2;
         self.keys.shrink_to(room);
-        self.hashes.shrink_to(room);
         if let Some(times) = &mut self.times {
             times.shrink_to(room);
         }
-        self.places.shrink(hash_at(self.head, &self.hashes));
+        self.places.shrink(self.live());
     }
-}
-
-/// The hash of the key at a place number.
-fn hash_at(head: u32, hashes: &VecDeque<u32>) -> impl Fn(u32) -> u64 {
-    move |place| widen(hashes[place.wrapping_sub(head) as usize])
 }

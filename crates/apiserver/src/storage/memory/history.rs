@@ -149,6 +149,11 @@ impl View {
         tree
     }
 
+    /// Bytes of all documents.
+    pub(super) fn bytes(self) -> u64 {
+        self.tree().values().map(|stored| stored.document.encoded_len() as u64).sum()
+    }
+
     pub(super) fn read(self, range: &Range) -> Page {
         let revision = self.revision;
         let tree = self.tree();

@@ -18,6 +18,28 @@ on_every_reader!(
     a_state_that_is_read_too_slowly_ends_in_time,
 );
 
+#[cfg(feature = "etcd")]
+super::on_etcd!(
+    etcd_stored, Stored:
+        the_state_is_in_key_order_with_own_versions,
+        the_end_is_marked_with_the_global_version,
+        the_state_of_one_name,
+        the_state_is_filtered,
+        an_empty_state_is_marked_too,
+        a_state_from_the_future_is_an_error_in_the_stream,
+        a_large_state_is_whole;
+    etcd_cached, Cached:
+        the_start_matrix,
+        the_state_is_in_key_order_with_own_versions,
+        the_end_is_marked_with_the_global_version,
+        the_state_of_one_name,
+        the_state_is_filtered,
+        an_empty_state_is_marked_too,
+        a_state_from_the_future_is_an_error_in_the_stream,
+        changes_during_the_state_come_after_its_end,
+        a_large_state_is_whole;
+);
+
 fn state(revision: RevisionOption, mark: bool) -> WatchRequest {
     WatchRequest {
         revision,

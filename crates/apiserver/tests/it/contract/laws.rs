@@ -20,6 +20,17 @@ macro_rules! on_every_backend {
                 }
             )*
         }
+        #[cfg(feature = "etcd")]
+        mod etcd {
+            use std::sync::Arc;
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let Some(etcd) = crate::etcd::turn().await else { return };
+                    super::$name(Arc::new(etcd.store().await)).await;
+                }
+            )*
+        }
     };
 }
 

@@ -24,6 +24,58 @@ on_every_reader!(
     get_by_version,
 );
 
+#[cfg(feature = "etcd")]
+super::on_etcd!(
+    etcd_stored, Stored:
+        an_empty_list_has_the_global_version,
+        the_latest_state_has_the_global_version,
+        order_is_the_order_of_bytes,
+        exact_shows_the_version_asked_for,
+        exact_reproduces_a_list_while_others_write,
+        a_version_with_a_limit_is_exact,
+        a_version_alone_is_a_lower_bound,
+        any_version_never_waits,
+        a_future_version_is_too_large,
+        a_version_that_comes_while_waiting_is_served,
+        a_compacted_version_is_expired,
+        a_lower_bound_below_compaction_is_fine,
+        scopes_and_selectors_combine,
+        a_list_of_one_name_is_a_lookup,
+        get_by_version;
+    etcd_cached, Cached:
+        an_empty_list_has_the_global_version,
+        the_latest_state_has_the_global_version,
+        order_is_the_order_of_bytes,
+        exact_shows_the_version_asked_for,
+        exact_reproduces_a_list_while_others_write,
+        a_version_with_a_limit_is_exact,
+        a_version_alone_is_a_lower_bound,
+        any_version_never_waits,
+        a_future_version_is_too_large,
+        a_version_that_comes_while_waiting_is_served,
+        a_compacted_version_is_expired,
+        a_lower_bound_below_compaction_is_fine,
+        scopes_and_selectors_combine,
+        a_list_of_one_name_is_a_lookup,
+        get_by_version;
+    etcd_classic, Classic:
+        an_empty_list_has_the_global_version,
+        the_latest_state_has_the_global_version,
+        order_is_the_order_of_bytes,
+        exact_shows_the_version_asked_for,
+        exact_reproduces_a_list_while_others_write,
+        a_version_with_a_limit_is_exact,
+        a_version_alone_is_a_lower_bound,
+        any_version_never_waits,
+        a_future_version_is_too_large,
+        a_version_that_comes_while_waiting_is_served,
+        a_compacted_version_is_expired,
+        a_lower_bound_below_compaction_is_fine,
+        scopes_and_selectors_combine,
+        a_list_of_one_name_is_a_lookup,
+        get_by_version;
+);
+
 const EXACT: Option<RevisionMatch> = Some(RevisionMatch::Exact);
 const NOT_OLDER: Option<RevisionMatch> = Some(RevisionMatch::NotOlderThan);
 

@@ -20,6 +20,49 @@ on_every_reader!(
     exact_pages_stay_at_their_version,
 );
 
+#[cfg(feature = "etcd")]
+super::on_etcd!(
+    etcd_stored, Stored:
+        pages_are_one_snapshot,
+        a_limit_that_fits_gives_no_token,
+        the_last_page_may_be_asked_without_a_limit,
+        a_token_can_be_used_again,
+        a_token_belongs_to_its_namespace,
+        with_a_selector_nobody_counts_and_the_last_page_may_be_empty,
+        a_rare_match_fills_a_page,
+        an_expired_token_brings_a_replacement,
+        a_token_and_a_version_exclude_each_other,
+        garbage_is_refused,
+        not_older_than_honours_the_limit,
+        exact_pages_stay_at_their_version;
+    etcd_cached, Cached:
+        pages_are_one_snapshot,
+        a_limit_that_fits_gives_no_token,
+        the_last_page_may_be_asked_without_a_limit,
+        a_token_can_be_used_again,
+        a_token_belongs_to_its_namespace,
+        with_a_selector_nobody_counts_and_the_last_page_may_be_empty,
+        a_rare_match_fills_a_page,
+        an_expired_token_brings_a_replacement,
+        a_token_and_a_version_exclude_each_other,
+        garbage_is_refused,
+        not_older_than_honours_the_limit,
+        exact_pages_stay_at_their_version;
+    etcd_classic, Classic:
+        pages_are_one_snapshot,
+        a_limit_that_fits_gives_no_token,
+        the_last_page_may_be_asked_without_a_limit,
+        a_token_can_be_used_again,
+        a_token_belongs_to_its_namespace,
+        with_a_selector_nobody_counts_and_the_last_page_may_be_empty,
+        a_rare_match_fills_a_page,
+        an_expired_token_brings_a_replacement,
+        a_token_and_a_version_exclude_each_other,
+        garbage_is_refused,
+        not_older_than_honours_the_limit,
+        exact_pages_stay_at_their_version;
+);
+
 fn page(limit: usize) -> ListRequest {
     ListRequest { limit, ..ListRequest::default() }
 }

@@ -30,6 +30,39 @@ on_every_reader!(
     watches_end_with_their_cache,
 );
 
+#[cfg(feature = "etcd")]
+super::on_etcd!(
+    etcd_stored, Stored:
+        a_life_of_an_object,
+        a_delete_shows_the_last_content_at_its_own_version,
+        a_watch_from_zero_without_state_starts_now,
+        a_watch_from_now_starts_now,
+        the_future_is_accepted_and_earlier_changes_are_dropped,
+        a_compacted_version_is_an_error_in_the_stream,
+        a_dropped_watch_leaves_nothing_behind,
+        cut_watches_end,
+        stalled_watches_hold_still,
+        watches_end_with_their_cache;
+    etcd_cached, Cached:
+        a_life_of_an_object,
+        what_enters_is_added_and_what_leaves_is_deleted,
+        a_delete_shows_the_last_content_at_its_own_version,
+        resuming_loses_and_repeats_nothing,
+        a_watch_from_zero_without_state_starts_now,
+        a_watch_from_now_starts_now,
+        the_future_is_accepted_and_earlier_changes_are_dropped,
+        scopes,
+        a_field_selector_follows_moves,
+        a_backlog_is_delivered_whole,
+        watchers_agree,
+        a_compacted_version_is_an_error_in_the_stream,
+        a_dropped_watch_leaves_nothing_behind,
+        a_name_created_again_is_another_life,
+        cut_watches_end,
+        stalled_watches_hold_still,
+        watches_end_with_their_cache;
+);
+
 fn from(revision: u64) -> WatchRequest {
     WatchRequest { revision: at(revision), ..WatchRequest::default() }
 }

@@ -75,7 +75,10 @@ impl World {
     }
 
     pub(crate) async fn with(reader: Reader, options: CacheOptions) -> Self {
-        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        Self::on(Arc::new(MemoryStorage::new()), reader, options).await
+    }
+
+    pub(crate) async fn on(storage: Arc<dyn Storage>, reader: Reader, options: CacheOptions) -> Self {
         let gates = if reader == Reader::Classic { Gates::CLASSIC } else { options.gates };
         let cached = reader != Reader::Stored;
         let resource = Resource { prefix: "/things/".to_owned(), namespaced: true, cached };

@@ -2,12 +2,10 @@
 //! error, a log line or debug output.
 
 use super::*;
+use crate::captured_log::CapturedLog;
 use fake::streamed;
 use futures_util::stream;
-use std::{
-    io::{self, Write},
-    sync::Mutex,
-};
+use std::io;
 
 /// A secret that stands in every body and header below.
 const CANARY: &str = "hunter2-canary";
@@ -125,30 +123,9 @@ async fn a_failed_login_does_not_show_what_the_login_command_said() {
     assert!(!format!("{error} {error:?}").contains(CANARY), "{error:?}");
 }
 
-/// A place to which log lines go.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_secret_is_never_repeated() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = CapturedLog::capture(tracing::Level::TRACE);
     tracing::info!("the log is being kept");
 
     let mut shown = Vec::new();
@@ -180,7 +157,7 @@ async fn a_secret_is_never_repeated() {
             }
         }
     }
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = log.text();
     assert!(logged.contains("the log is being kept"));
     shown.push(logged);
     assert!(shown.len() > 100);

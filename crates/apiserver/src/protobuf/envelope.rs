@@ -1,0 +1,57 @@
+//! What surrounds a message: magic bytes, and the type of what is inside.
+
+use super::ProtobufError;
+use super::read::{Fields, Wire};
+use super::write;
+
+const MAGIC: &[u8] = b"k8s\0";
+
+/// A message and its type.
+pub(super) struct Envelope<'a> {
+    pub(super) api_version: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.raw.len() + 64);
+        out.extend_from_slice(MAGIC);
+        // Writing into memory cannot fail, nor can these two.
+        let _ = write::nested(&mut out, 1, |out| {
+            write::text(out, 1, self.api_version);
+            write::text(out, 2, self.kind);
+            Ok(())
+        });
+        write::bytes(&mut out, 2, self.raw);
+        write::text(&mut out, 3, "");
+        write::text(&mut out, 4, "");
+        out
+    }
+
+    pub(super) fn decode(body: &'a [u8]) -> Result<Self, ProtobufError> {
+        let unknown = body.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
+        let mut envelope = Self { api_version: "", kind: "", raw: &[] };
+        for field in Fields(unknown) {
+            match field? {
+                (1, Wire::Bytes(type_meta)) => envelope.read_type(type_meta)?,
+                (2, Wire::Bytes(raw)) => envelope.raw = raw,
+                // Compressed or foreign content: nobody sends it, and we could not read it.
+                (3 | 4, Wire::Bytes(said)) if !said.is_empty() => return Err(ProtobufError::Malformed),
+                _ => {}
+            }
+        }
+        Ok(envelope)
+    }
+
+    fn read_type(&mut self, type_meta: &'a [u8]) -> Result<(), ProtobufError> {
+        for field in Fields(type_meta) {
+            match field? {
+                (1, wire) => self.api_version = wire.text()?,
+                (2, wire) => self.kind = wire.text()?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

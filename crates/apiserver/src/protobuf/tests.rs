@@ -1,0 +1,108 @@
+use super::*;
+use serde_json::json;
+
+fn round(object: &Value) -> Value {
+    decode(&encode(object.to_string().as_bytes()).unwrap()).unwrap()
+}
+
+#[test]
+fn an_object_comes_back_as_it_went() {
+    let pod = json!({
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {
+            "name": "a", "namespace": "b", "uid": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "generation": 3,
+            "creationTimestamp": "2026-01-02T03:04:05Z", "labels": {"app": "x", "empty": ""},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": false}],
+            "managedFields": [{"manager": "m", "operation": "Update", "fieldsV1": {"f:metadata": {}}}]
+        },
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "volumes": [{"name": "v", "hostPath": {"path": "/x", "type": ""}}, {"name": "w", "emptyDir": {}}],
+            "securityContext": {"supplementalGroups": [1, -2, 3], "runAsUser": -1},
+            "containers": [{
+                "name": "c", "image": "i",
+                "resources": {"limits": {"cpu": "100m"}},
+                "ports": [{"containerPort": 80}],
+                "env": [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": false}}}],
+                "livenessProbe": {"httpGet": {"port": "web"}, "periodSeconds": 5},
+                "readinessProbe": {"tcpSocket": {"port": 8080}}
+            }]
+        },
+        "status": {"containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0}]}
+    });
+    assert_eq!(round(&pod), pod);
+    let secret =
+        json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"k": "AAEC/w=="}});
+    assert_eq!(round(&secret), secret);
+    let lease = json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "l"},
+        "spec": {"renewTime": "2026-01-02T03:04:05.000006Z", "leaseDurationSeconds": 15}});
+    assert_eq!(round(&lease), lease);
+    let review = json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+        "spec": {"user": "u", "extra": {"scopes": ["a", "b"], "none": []}}});
+    assert_eq!(round(&review)["spec"], review["spec"]);
+}
+
+/// Go writes every field that is not a pointer; JSON would not show most of those.
+#[test]
+fn zero_values_are_read_as_go_would_show_them() {
+    let mut spec = Vec::new();
+    write::text(&mut spec, 10, ""); // nodeName
+    let mut pod = Vec::new();
+    write::bytes(&mut pod, 1, &[]);
+    write::bytes(&mut pod, 2, &spec);
+    write::bytes(&mut pod, 3, &[]);
+    let body = Envelope { api_version: "v1", kind: "Pod", raw: &pod }.encode();
+    assert_eq!(decode(&body).unwrap(), json!({"kind": "Pod", "apiVersion": "v1"}));
+}
+
+#[test]
+fn lists_and_metadata_have_a_form_of_their_own() {
+    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"},
+        "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]});
+    let bytes = encode(list.to_string().as_bytes()).unwrap();
+    let envelope = Envelope::decode(&bytes).unwrap();
+    assert_eq!((envelope.api_version, envelope.kind), ("v1", "ConfigMapList"));
+    let fields: Vec<u32> = read::Fields(envelope.raw).map(|field| field.unwrap().0).collect();
+    assert_eq!(fields, [1, 2, 2]);
+    let partial =
+        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}});
+    assert_eq!(round(&partial), partial);
+    assert!(
+        !knows("example.com/v1", "Widget") && knows("apps/v1", "DeploymentList") && knows("v1", "Status")
+    );
+}
+
+#[test]
+fn packed_numbers_are_read_too() {
+    let mut context = Vec::new();
+    write::bytes(&mut context, 4, &[1, 0x96, 0x01]); // supplementalGroups
+    let (mut spec, mut pod) = (Vec::new(), Vec::new());
+    write::bytes(&mut spec, 14, &context);
+    write::bytes(&mut pod, 2, &spec);
+    let body = Envelope { api_version: "v1", kind: "Pod", raw: &pod }.encode();
+    assert_eq!(decode(&body).unwrap()["spec"]["securityContext"], json!({"supplementalGroups": [1, 150]}));
+}
+
+#[test]
+fn hostile_bytes_are_an_error() {
+    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});
+    let good = encode(map.to_string().as_bytes()).unwrap();
+    let mut refused = 0;
+    for end in 0..good.len() {
+        refused += usize::from(decode(&good[..end]).is_err());
+    }
+    assert!(refused > good.len() / 2, "most beginnings of a message are none");
+    let mut rng = fastrand::Rng::with_seed(1);
+    for _ in 0..20_000 {
+        let mut bytes = good.to_vec();
+        for _ in 0..rng.usize(1..4) {
+            let at = rng.usize(4..bytes.len());
+            bytes[at] = rng.u8(..);
+        }
+        let _ = decode(&bytes);
+    }
+    assert_eq!(decode(b"{}"), Err(ProtobufError::NoMagic));
+    let length_of_everything =
+        [b"k8s\0".as_slice(), &[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]].concat();
+    assert_eq!(decode(&length_of_everything), Err(ProtobufError::Malformed));
+}

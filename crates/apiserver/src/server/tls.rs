@@ -1,0 +1,182 @@
+//! Certificates: given ones, or some of our own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::KeyUsagePurpose;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
+use thiserror::Error;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// How the server proves who it is.
+#[derive(Clone)]
+pub struct Tls {
+    source: Source,
+    /// What clients are told to trust, as PEM; by default what fits the source.
+    authority: Option<String>,
+}
+
+#[derive(Clone)]
+enum Source {
+    SelfSigned,
+    Given { certificates: String, key: String },
+}
+
+/// A certificate in use.
+#[derive(Clone)]
+pub(crate) struct Secured {
+    pub(crate) acceptor: TlsAcceptor,
+    /// What clients should trust, as PEM; `None` is what they trust anyway.
+    pub(crate) authority: Option<String>,
+}
+
+/// Why a certificate cannot be used.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The certificate file has none in it.
+    #[error(
+        "there is no certificate: give a PEM file with the server's certificate first and its issuers after it"
+    )]
+    NoCertificate,
+    /// The key file has none in it.
+    #[error("there is no private key: give a PEM file with the key that belongs to the certificate")]
+    NoKey,
+    /// Certificate and key do not fit, or use something unknown.
+    #[error("the certificate cannot be used: {0}; check that the key belongs to it")]
+    Unusable(#[from] tokio_rustls::rustls::Error),
+    /// A certificate of our own could not be made.
+    #[error("cannot make a certificate: {0}; check that the host name is a valid one")]
+    Generate(#[from] rcgen::Error),
+}
+
+impl Tls {
+    /// A certificate made at the start, for this server and this run alone. Clients learn from the kubeconfig to trust it.
+    pub fn self_signed() -> Self {
+        Self { source: Source::SelfSigned, authority: None }
+    }
+
+    /// A certificate with its issuers, and its key, as PEM.
+    pub fn from_pem(certificates: impl Into<String>, key: impl Into<String>) -> Self {
+        Self { source: Source::Given { certificates: certificates.into(), key: key.into() }, authority: None }
+    }
+
+    /// The same from files.
+    pub fn from_files(certificates: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
+        Ok(Self::from_pem(read(certificates.as_ref())?, read(key.as_ref())?))
+    }
+
+    /// What kubeconfigs tell clients to trust, as PEM. By default: of a given certificate its issuers, or itself if it comes alone.
+    pub fn authority(mut self, pem: impl Into<String>) -> Self {
+        self.authority = Some(pem.into());
+        self
+    }
+
+    /// Makes or loads the certificate. `names` are host names and addresses for a certificate of our own.
+    pub(crate) fn secure(&self, names: Vec<String>) -> Result<Secured, TlsError> {
+        let (chain, key, trusted) = match &self.source {
+            Source::SelfSigned => generate(names)?,
+            Source::Given { certificates, key } => given(certificates, key)?,
+        };
+        let provider = Arc::new(ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let authority = self.authority.clone().or(Some(trusted));
+        Ok(Secured { acceptor: TlsAcceptor::from(Arc::new(config)), authority })
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    /// The key is nobody's business.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if matches!(self.source, Source::SelfSigned) { "Tls(self-signed)" } else { "Tls(given)" })
+    }
+}
+
+impl std::fmt::Debug for Secured {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secured")
+    }
+}
+
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, String);
+
+fn read(path: &Path) -> Result<String, TlsError> {
+    std::fs::read_to_string(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
+}
+
+fn given(certificates: &str, key: &str) -> Result<Identity, TlsError> {
+    let chain = CertificateDer::pem_slice_iter(certificates.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::NoCertificate)?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| TlsError::NoKey)?;
+    Ok((chain, key, issuers(certificates)))
+}
+
+/// The certificates after the first, or the first if it is alone.
+fn issuers(certificates: &str) -> String {
+    const END: &str = "-----END CERTIFICATE-----";
+    let rest = certificates.split_once(END).map_or("", |(_, rest)| rest);
+    let whole = if rest.contains(END) { rest } else { certificates };
+    format!("{}\n", whole.trim())
+}
+
+/// An authority of our own and a certificate signed by it: what is trusted and what is shown are not the same, as some clients insist.
+fn generate(names: Vec<String>) -> Result<Identity, TlsError> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.distinguished_name.push(DnType::CommonName, "kube-informer embedded authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "kube-informer embedded API server");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, &authority)?;
+    let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(|_| TlsError::NoKey)?;
+    Ok((vec![certificate.der().clone()], key, authority.pem()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_certificates_work_and_name_their_authority() {
+        let secured =
+            Tls::self_signed().secure(vec!["localhost".into(), "127.0.0.1".into(), "::1".into()]).unwrap();
+        assert!(secured.authority.unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
+    }
+
+    #[test]
+    fn given_certificates_must_be_there_and_fit() {
+        let made = || rcgen::generate_simple_self_signed(vec!["a.example".to_owned()]).unwrap();
+        let (one, other) = (made(), made());
+        let (pem, key) = (one.cert.pem(), one.signing_key.serialize_pem());
+        let secured = Tls::from_pem(&pem, &key).secure(Vec::new()).unwrap();
+        assert_eq!(secured.authority.unwrap().trim(), pem.trim());
+        let wrong = Tls::from_pem(&pem, other.signing_key.serialize_pem()).secure(Vec::new());
+        assert!(matches!(wrong, Err(TlsError::Unusable(_))), "{wrong:?}");
+        assert!(matches!(Tls::from_pem("", &key).secure(Vec::new()), Err(TlsError::NoCertificate)));
+        assert!(matches!(Tls::from_pem(&pem, "x").secure(Vec::new()), Err(TlsError::NoKey)));
+        assert!(matches!(Tls::from_files("/nonexistent", "/nonexistent"), Err(TlsError::Read { .. })));
+        let chain = format!("{pem}{}", other.cert.pem());
+        assert_eq!(issuers(&chain).trim(), other.cert.pem().trim());
+    }
+}

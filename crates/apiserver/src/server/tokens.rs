@@ -1,0 +1,119 @@
+//! Who may talk to the server: whoever knows a token.
+
+use std::path::{Path, PathBuf};
+
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+/// The fewest characters of a token: what is shorter can be guessed.
+const MIN_LENGTH: usize = 16;
+
+/// Bearer tokens that are let in.
+///
+/// **One token is full access**: the server has no users and no roles, so whoever has a token may read and write everything, secrets
+/// included.
+#[derive(Clone)]
+pub struct Tokens(Vec<String>);
+
+/// Why tokens cannot be used.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file cannot be read.
+    #[error("cannot read the tokens in {}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no token.
+    #[error(
+        "there is no token: write at least one, on a line of its own, such as `head -c 24 /dev/urandom | base64`"
+    )]
+    Empty,
+    /// A token can be guessed, or cannot be sent in a header. Tells which one, never what it is.
+    #[error(
+        "token {number} must have {MIN_LENGTH} or more visible ASCII characters: make one with `head -c 24 /dev/urandom | base64`"
+    )]
+    Weak {
+        /// Counted from one.
+        number: usize,
+    },
+}
+
+impl Tokens {
+    /// These tokens. The first is the one that goes into kubeconfigs.
+    pub fn new(tokens: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, TokenError> {
+        let tokens: Vec<String> = tokens.into_iter().map(Into::into).collect();
+        if tokens.is_empty() {
+            return Err(TokenError::Empty);
+        }
+        let weak = |token: &String| token.len() < MIN_LENGTH || !token.bytes().all(|b| b.is_ascii_graphic());
+        match tokens.iter().position(weak) {
+            Some(index) => Err(TokenError::Weak { number: index + 1 }),
+            None => Ok(Self(tokens)),
+        }
+    }
+
+    /// The tokens in a file, one a line. Empty lines and lines that start with `#` do not count; of a line with commas, as in the
+    /// token files of kube-apiserver, the first column does.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        Self::new(lines.map(|line| line.split(',').next().unwrap_or_default().trim().trim_matches('"')))
+    }
+
+    /// The token for kubeconfigs.
+    pub(crate) fn first(&self) -> &str {
+        &self.0[0]
+    }
+
+    /// Whether this is one of the tokens. Takes as long for a wrong one as for a right one of the same length.
+    pub(crate) fn admits(&self, presented: &str) -> bool {
+        let found = self.0.iter().fold(subtle::Choice::from(0), |found, token| {
+            found | token.as_bytes().ct_eq(presented.as_bytes())
+        });
+        found.into()
+    }
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tokens({})", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "0123456789abcdef";
+    const B: &str = "fedcba9876543210+/=";
+
+    #[test]
+    fn a_file_has_one_token_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        std::fs::write(&path, format!("# ours\n\n{A}\n \"{B}\",admin,1,\"system:masters\"\n")).unwrap();
+        let tokens = Tokens::from_file(&path).unwrap();
+        assert_eq!(tokens.first(), A);
+        assert!(tokens.admits(A) && tokens.admits(B));
+        for wrong in ["", "0123456789abcde", "0123456789abcdeg", "admin", "# ours"] {
+            assert!(!tokens.admits(wrong), "{wrong}");
+        }
+        assert_eq!(format!("{tokens:?}"), "Tokens(2)");
+    }
+
+    #[test]
+    fn what_can_be_guessed_or_not_be_sent_is_refused_unseen() {
+        assert!(matches!(Tokens::new(Vec::<String>::new()), Err(TokenError::Empty)));
+        for bad in ["secret", "0123456789abcd\u{e9}f", "0123456789abc def"] {
+            let error = Tokens::new([A, bad]).unwrap_err();
+            assert!(matches!(error, TokenError::Weak { number: 2 }), "{bad}");
+            assert!(!error.to_string().contains(bad));
+        }
+        assert!(matches!(Tokens::from_file("/nonexistent/tokens"), Err(TokenError::Read { .. })));
+    }
+}

@@ -1,0 +1,188 @@
+//! Tells followers what happens in etcd: one task, one watch, everybody in the same order.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::changes::{Batch, Changes};
+use super::connection::{Connection, Identity};
+use crate::storage::{Follower, Range, StorageError};
+
+/// Pause between attempts to begin anew.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What the feed is asked to do, between two batches.
+pub(super) enum Command {
+    Follow { prefix: String, follower: Weak<dyn Follower>, done: oneshot::Sender<Result<(), StorageError>> },
+    Compacted { revision: u64, done: oneshot::Sender<()> },
+}
+
+/// The task that follows etcd.
+///
+/// Reading the state for a new follower happens in this task, so that the watch does not move meanwhile: what was read is never older
+/// than what the watch has delivered, and changes that are already in it are left out.
+pub(super) struct Feed {
+    connection: Connection,
+    changes: Changes,
+    followers: Vec<Registered>,
+    /// Everybody was told of everything up to this revision of this store.
+    delivered: watch::Sender<Identity>,
+    commands: mpsc::Receiver<Command>,
+    compaction: Option<Compaction>,
+}
+
+struct Registered {
+    prefix: String,
+    follower: Weak<dyn Follower>,
+    /// Its state was read at this revision.
+    from: u64,
+}
+
+/// Forgetting the past, once in a while.
+struct Compaction {
+    period: Duration,
+    next: Instant,
+    /// The revision at the last tick: nothing a reader started with since then is cut at the next one.
+    mark: u64,
+}
+
+impl Feed {
+    pub(super) fn new(
+        connection: Connection,
+        identity: &Identity,
+        delivered: watch::Sender<Identity>,
+        commands: mpsc::Receiver<Command>,
+        compaction: Option<Duration>,
+    ) -> Self {
+        let changes = all_changes(&connection, identity);
+        let compaction = compaction.map(|period| Compaction {
+            period,
+            next: Instant::now() + period,
+            mark: identity.revision,
+        });
+        Self { connection, changes, followers: Vec::new(), delivered, commands, compaction }
+    }
+
+    /// Runs until the store is dropped.
+    pub(super) async fn run(mut self) {
+        loop {
+            let due = self.compaction.as_ref().map(|compaction| compaction.next);
+            tokio::select! {
+                biased;
+                command = self.commands.recv() => match command {
+                    Some(command) => self.obey(command).await,
+                    None => return,
+                },
+                () = until(due) => self.compact().await,
+                batch = self.changes.next() => match batch {
+                    Ok(batch) => self.tell(&batch),
+                    Err(error) => self.begin_anew(&error).await,
+                },
+            }
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Follow { prefix, follower, done } => {
+                let followed = self.follow(prefix, follower).await;
+                let _ = done.send(followed); // who asked may be gone
+            }
+            Command::Compacted { revision, done } => {
+                self.tell_compacted(revision);
+                let _ = done.send(());
+            }
+        }
+    }
+
+    async fn follow(&mut self, prefix: String, follower: Weak<dyn Follower>) -> Result<(), StorageError> {
+        let from = reset(&self.connection, &prefix, &follower).await?;
+        self.followers.retain(|known| !Weak::ptr_eq(&known.follower, &follower));
+        self.followers.push(Registered { prefix, follower, from });
+        Ok(())
+    }
+
+    /// A change is told to those it concerns; to all others, that there was nothing for them.
+    fn tell(&mut self, batch: &Batch) {
+        self.followers.retain(|registered| {
+            let Some(follower) = registered.follower.upgrade() else { return false };
+            let mut told = registered.from;
+            for change in batch.changes.iter().filter(|change| change.revision > registered.from) {
+                if change.key().starts_with(&registered.prefix) {
+                    follower.change(change);
+                    told = change.revision;
+                }
+            }
+            if told < batch.revision {
+                follower.progress(batch.revision);
+            }
+            true
+        });
+        self.delivered.send_modify(|delivered| delivered.revision = batch.revision);
+    }
+
+    fn tell_compacted(&self, revision: u64) {
+        for follower in self.followers.iter().filter_map(|registered| registered.follower.upgrade()) {
+            follower.compacted(revision.saturating_sub(1));
+        }
+    }
+
+    async fn compact(&mut self) {
+        let Some(compaction) = &mut self.compaction else { return };
+        let revision = std::mem::replace(&mut compaction.mark, self.changes.seen());
+        compaction.next = Instant::now() + compaction.period;
+        match self.connection.compact(revision).await {
+            Ok(()) => self.tell_compacted(revision),
+            Err(error) => tracing::warn!(%error, "etcd could not be compacted; trying again later"),
+        }
+    }
+
+    /// History is gone, or the store is another one: everything is read again.
+    async fn begin_anew(&mut self, cause: &StorageError) {
+        tracing::warn!(%cause, "reading everything from etcd again");
+        for follower in self.followers.iter().filter_map(|registered| registered.follower.upgrade()) {
+            follower.lost(&cause.to_string());
+        }
+        while let Err(error) = self.read_everything().await {
+            tracing::debug!(%error, "etcd cannot be read");
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn read_everything(&mut self) -> Result<(), StorageError> {
+        let identity = self.connection.identify().await?;
+        self.followers.retain(|registered| registered.follower.strong_count() > 0);
+        for registered in &mut self.followers {
+            registered.from = reset(&self.connection, &registered.prefix, &registered.follower).await?;
+        }
+        self.changes = all_changes(&self.connection, &identity);
+        self.delivered.send_replace(identity);
+        Ok(())
+    }
+}
+
+fn all_changes(connection: &Connection, identity: &Identity) -> Changes {
+    Changes::new(connection.clone(), identity.epoch.clone(), "/", identity.revision)
+}
+
+/// Tells a follower the whole state, and at which revision that is.
+async fn reset(
+    connection: &Connection,
+    prefix: &str,
+    follower: &Weak<dyn Follower>,
+) -> Result<u64, StorageError> {
+    let page = connection.list(&Range { prefix: prefix.to_owned(), ..Range::default() }).await?;
+    if let Some(follower) = follower.upgrade() {
+        follower.reset(page.revision, page.items);
+    }
+    Ok(page.revision)
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

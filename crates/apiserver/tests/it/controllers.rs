@@ -1,0 +1,280 @@
+//! Garbage collection and the end of pods, without a controller or a kubelet, under a clock that stands still.
+
+use futures_util::{FutureExt, StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy, WatchEvent,
+    WatchParams,
+};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Client, ResourceExt};
+use kube_embedded_apiserver::{ApiServer, LocalServer};
+use serde_json::{Value, json};
+
+async fn server(garbage_collection: bool, finalize_pods: bool) -> LocalServer {
+    let builder =
+        ApiServer::builder().seed(3).garbage_collection(garbage_collection).finalize_pods(finalize_pods);
+    builder.in_process().await.expect("the server starts")
+}
+
+fn maps(client: &Client) -> Api<ConfigMap> {
+    Api::default_namespaced(client.clone())
+}
+
+/// A config map; `owners` are names and uids of others, each waited for if `block`.
+async fn make(client: &Client, name: &str, owners: &[&ConfigMap], block: bool) -> ConfigMap {
+    let owner = |owner: &&ConfigMap| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid().unwrap(), "blockOwnerDeletion": block});
+    let owners: Vec<Value> = owners.iter().map(owner).collect();
+    let map = json!({"metadata": {"name": name, "ownerReferences": owners}});
+    let map: ConfigMap = serde_json::from_value(map).unwrap();
+    maps(client).create(&PostParams::default(), &map).await.expect("stored")
+}
+
+/// `a` owns `b` and `c`, `b` owns `d`.
+async fn family(client: &Client) -> ConfigMap {
+    let a = make(client, "a", &[], true).await;
+    let b = make(client, "b", &[&a], true).await;
+    make(client, "c", &[&a], true).await;
+    make(client, "d", &[&b], true).await;
+    a
+}
+
+async fn names(client: &Client) -> Vec<String> {
+    maps(client).list(&Default::default()).await.expect("a list").iter().map(ResourceExt::name_any).collect()
+}
+
+fn policy(policy: PropagationPolicy) -> DeleteParams {
+    DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() }
+}
+
+/// Everything that happened to config maps since a version: sign and name.
+async fn story(client: &Client, since: &str) -> Vec<String> {
+    let stream = maps(client).watch(&WatchParams::default(), since).await.expect("a watch");
+    let mut stream = Box::pin(stream.boxed());
+    let mut story = Vec::new();
+    while let Some(Some(event)) =
+        tokio::task::unconstrained(stream.try_next()).now_or_never().transpose().expect("events")
+    {
+        story.push(match event {
+            WatchEvent::Added(map) => format!("+{}", map.name_any()),
+            WatchEvent::Modified(map) => format!("~{}", map.name_any()),
+            WatchEvent::Deleted(map) => format!("-{}", map.name_any()),
+            other => format!("{other:?}"),
+        });
+    }
+    story
+}
+
+async fn version(client: &Client) -> String {
+    maps(client)
+        .list(&Default::default())
+        .await
+        .expect("a list")
+        .metadata
+        .resource_version
+        .expect("a version")
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_the_background_dependents_follow() {
+    let server = server(true, false).await;
+    let client = server.client();
+    family(&client).await;
+    let since = version(&client).await;
+    maps(&client).delete("a", &policy(PropagationPolicy::Background)).await.expect("deleted");
+    assert_eq!(names(&client).await, Vec::<String>::new());
+    assert_eq!(story(&client, &since).await, ["-a", "-b", "-c", "-d"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_the_foreground_dependents_go_first() {
+    let server = server(true, false).await;
+    let client = server.client();
+    family(&client).await;
+    let since = version(&client).await;
+    let answer = maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
+    let marked = answer.left().expect("an object that waits");
+    assert_eq!(marked.finalizers(), ["foregroundDeletion"]);
+    assert_eq!(names(&client).await, Vec::<String>::new());
+    let story = story(&client, &since).await;
+    let at =
+        |what: &str| story.iter().position(|s| s == what).unwrap_or_else(|| panic!("{what} in {story:?}"));
+    assert!(
+        at("~a") < at("-d") && at("-d") < at("-b") && at("-b") < at("-a") && at("-c") < at("-a"),
+        "{story:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphans_stay_without_their_owner() {
+    let server = server(true, false).await;
+    let client = server.client();
+    family(&client).await;
+    maps(&client).delete("a", &policy(PropagationPolicy::Orphan)).await.expect("deleted");
+    assert_eq!(names(&client).await, ["b", "c", "d"]);
+    assert!(maps(&client).get("b").await.expect("there").owner_references().is_empty());
+    assert_eq!(
+        maps(&client).get("d").await.expect("there").owner_references().len(),
+        1,
+        "only who was orphaned"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dependent_needs_one_owner_and_forgets_those_who_went() {
+    let server = server(true, false).await;
+    let client = server.client();
+    let (a, b) = (make(&client, "a", &[], false).await, make(&client, "b", &[], false).await);
+    make(&client, "child", &[&a, &b], false).await;
+    maps(&client).delete("a", &DeleteParams::default()).await.expect("deleted");
+    let child = maps(&client).get("child").await.expect("there");
+    assert_eq!(child.owner_references().iter().map(|o| o.name.as_str()).collect::<Vec<_>>(), ["b"]);
+    maps(&client).delete("b", &DeleteParams::default()).await.expect("deleted");
+    assert_eq!(names(&client).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_born_without_an_owner_does_not_stay() {
+    let server = server(true, false).await;
+    let client = server.client();
+    let ghost: ConfigMap = serde_json::from_value(
+        json!({"metadata": {"name": "ghost", "uid": "4be1b2a2-1c1e-4d6e-8a0e-0f6f6b1f0000"}}),
+    )
+    .unwrap();
+    make(&client, "child", &[&ghost], false).await;
+    let unknown = json!({"metadata": {"name": "other", "ownerReferences": [
+        {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": "4be1b2a2-1c1e-4d6e-8a0e-0f6f6b1f0001"}]}});
+    maps(&client)
+        .create(&PostParams::default(), &serde_json::from_value(unknown).unwrap())
+        .await
+        .expect("stored");
+    assert_eq!(names(&client).await, ["other"], "owners of kinds nobody serves may exist");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_of_somebody_else_holds_up_the_chain() {
+    let server = server(true, false).await;
+    let client = server.client();
+    family(&client).await;
+    let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    maps(&client).patch("d", &PatchParams::default(), &Patch::Merge(&hold)).await.expect("held");
+    maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
+    assert_eq!(names(&client).await, ["a", "b", "d"], "they wait for d");
+    let free = json!({"metadata": {"finalizers": []}});
+    maps(&client).patch("d", &PatchParams::default(), &Patch::Merge(&free)).await.expect("let go");
+    assert_eq!(names(&client).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_own_each_other_can_go() {
+    let server = server(true, false).await;
+    let client = server.client();
+    let a = make(&client, "a", &[], true).await;
+    let b = make(&client, "b", &[&a], true).await;
+    let circle = json!({"metadata": {"ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": b.uid(), "blockOwnerDeletion": true}]}});
+    maps(&client).patch("a", &PatchParams::default(), &Patch::Merge(&circle)).await.expect("a circle");
+    maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
+    assert_eq!(names(&client).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_leave_their_pods_unless_told() {
+    let server = server(true, false).await;
+    let client = server.client();
+    let jobs: Api<DynamicObject> = Api::default_namespaced_with(
+        client.clone(),
+        &ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job")),
+    );
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}});
+    let job =
+        jobs.create(&PostParams::default(), &serde_json::from_value(job).unwrap()).await.expect("stored");
+    let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": job.uid()}]);
+    let map = json!({"metadata": {"name": "m", "ownerReferences": owner}});
+    maps(&client)
+        .create(&PostParams::default(), &serde_json::from_value(map).unwrap())
+        .await
+        .expect("stored");
+    jobs.delete("j", &DeleteParams::default()).await.expect("deleted");
+    assert!(jobs.get_opt("j").await.expect("read").is_none());
+    assert!(maps(&client).get("m").await.expect("it stays").owner_references().is_empty());
+}
+
+fn pod(name: &str) -> Pod {
+    let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+    serde_json::from_value(pod).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_pods_end_without_a_kubelet() {
+    let server = server(false, true).await;
+    let pods: Api<Pod> = Api::default_namespaced(server.client());
+    for name in ["a", "b", "c"] {
+        pods.create(&PostParams::default(), &pod(name)).await.expect("stored");
+    }
+    let answer = pods.delete("a", &DeleteParams::default()).await.expect("deleted");
+    assert_eq!(answer.left().expect("a pod").metadata.deletion_grace_period_seconds, Some(30), "as ever");
+    assert!(pods.get_opt("a").await.expect("read").is_none());
+
+    let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    pods.patch("b", &PatchParams::default(), &Patch::Merge(&hold)).await.expect("held");
+    pods.delete("b", &DeleteParams::default()).await.expect("deleted");
+    assert!(pods.get("b").await.expect("held").metadata.deletion_timestamp.is_some());
+    pods.patch("b", &PatchParams::default(), &Patch::Merge(&json!({"metadata": {"finalizers": []}})))
+        .await
+        .expect("let go");
+    assert!(pods.get_opt("b").await.expect("read").is_none());
+
+    pods.delete_collection(&DeleteParams::default(), &Default::default()).await.expect("deleted");
+    assert!(pods.list(&Default::default()).await.expect("a list").items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn switched_off_nothing_is_done() {
+    let server = server(false, false).await;
+    let client = server.client();
+    family(&client).await;
+    maps(&client).delete("a", &policy(PropagationPolicy::Background)).await.expect("deleted");
+    assert_eq!(names(&client).await, ["b", "c", "d"]);
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    pods.create(&PostParams::default(), &pod("a")).await.expect("stored");
+    pods.delete("a", &DeleteParams::default()).await.expect("deleted");
+    assert!(pods.get("a").await.expect("there").metadata.deletion_timestamp.is_some());
+}
+
+#[tokio::test]
+async fn what_was_left_undone_is_done_at_the_start() {
+    let storage = std::sync::Arc::new(kube_embedded_apiserver::MemoryStorage::new());
+    let first = ApiServer::builder().storage(storage.clone()).in_process().await.expect("the server starts");
+    let client = first.client();
+    family(&client).await;
+    maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
+    maps(&client).delete("b", &policy(PropagationPolicy::Background)).await.expect("deleted");
+    assert_eq!(names(&client).await, ["a", "c", "d"]);
+    let second = ApiServer::builder()
+        .storage(storage)
+        .garbage_collection(true)
+        .in_process()
+        .await
+        .expect("the server starts");
+    assert_eq!(names(&second.client()).await, Vec::<String>::new());
+}
+
+/// A server that did not do the write notices by itself.
+#[tokio::test]
+async fn changes_of_other_servers_are_noticed() {
+    let storage = std::sync::Arc::new(kube_embedded_apiserver::MemoryStorage::new());
+    let writer = ApiServer::builder().storage(storage.clone()).in_process().await.expect("the server starts");
+    let builder = ApiServer::builder().storage(storage).garbage_collection(true);
+    let _collector = builder.start().await.expect("the server starts");
+    let client = writer.client();
+    family(&client).await;
+    maps(&client).delete("a", &DeleteParams::default()).await.expect("deleted");
+    let gone = async {
+        while !names(&client).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), gone).await.expect("collected");
+}

@@ -1,0 +1,45 @@
+//! Whole servers over etcd.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+use kube_embedded_apiserver::ApiServer;
+
+use super::{Turn, turn};
+
+async fn server(turn: &Turn) -> ApiServer {
+    ApiServer::builder().storage(Arc::new(turn.store().await)).start().await.expect("the server starts")
+}
+
+fn map(name: &str) -> ConfigMap {
+    ConfigMap { metadata: ObjectMeta { name: Some(name.into()), ..Default::default() }, ..Default::default() }
+}
+
+#[tokio::test]
+async fn objects_outlive_the_server_and_belong_to_all() {
+    let Some(turn) = turn().await else { return };
+    let first = server(&turn).await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(first.client().expect("a client"));
+    let made = maps.create(&PostParams::default(), &map("a")).await.expect("stored");
+    first.shutdown().await;
+
+    let (second, third) = (server(&turn).await, server(&turn).await);
+    let here: Api<ConfigMap> = Api::default_namespaced(second.client().expect("a client"));
+    let there: Api<ConfigMap> = Api::default_namespaced(third.client().expect("a client"));
+    assert_eq!(here.get("a").await.expect("still there"), made);
+    here.create(&PostParams::default(), &map("b")).await.expect("stored");
+    let names: Vec<_> = there
+        .list(&Default::default())
+        .await
+        .expect("a list")
+        .into_iter()
+        .filter_map(|m| m.metadata.name)
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+    there.delete("a", &Default::default()).await.expect("deleted");
+    assert!(here.get_opt("a").await.expect("read").is_none());
+    let namespaces: Api<Namespace> = Api::all(second.client().expect("a client"));
+    assert_eq!(namespaces.list(&Default::default()).await.expect("a list").items.len(), 4, "made once");
+}

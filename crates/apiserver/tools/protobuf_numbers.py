@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Writes src/protobuf/numbers.txt: the protobuf numbers of the fields in src/schema/types.txt.
+
+    tools/protobuf_numbers.py API APIMACHINERY > src/protobuf/numbers.txt
+
+API and APIMACHINERY are checkouts of the Go modules k8s.io/api and k8s.io/apimachinery of the release that types.txt
+was made for. What is taken from them are facts: the name a field has in JSON, its number, and whether its absence can
+be told from its zero value.
+"""
+
+import pathlib
+import re
+import sys
+
+HEADER = """\
+# Protobuf numbers of the fields of the built-in kinds at Kubernetes 1.36. Facts only.
+# Made by tools/protobuf_numbers.py; read by src/protobuf/messages.rs.
+#
+# TYPE                       as in src/schema/types.txt
+#  FIELD NUMBER[.NUMBER...]  several numbers: the field lies in a message of its own that JSON does not show
+# after the numbers:  u a time with microseconds;
+#                     ? presence is told  - a zero value is left out of JSON  (nothing) a zero value is shown"""
+
+FIELD = re.compile(r"^\t(?:(\w+)\s+)?(\S.*?)\s+`(.*)`\s*(?://.*)?$")
+
+
+def structs(directory):
+    """name -> [(Go type, json name or '' if inline, options, number)]"""
+    found = {}
+    for file in sorted(directory.glob("*types*.go")):
+        current = None
+        for line in file.read_text().splitlines():
+            start = re.match(r"^type (\w+) struct \{", line)
+            if start:
+                current = found.setdefault(start[1], [])
+            elif line == "}":
+                current = None
+            elif current is not None and (match := FIELD.match(line)):
+                go_type, tags = match[2] or match[1], match[3]
+                json_tag = re.search(r'json:"([^"]*)"', tags)
+                number = re.search(r'protobuf:"\w+,(\d+),', tags)
+                if not json_tag:
+                    continue
+                name, _, options = json_tag[1].partition(",")
+                current.append((go_type, name, options, int(number[1]) if number else None))
+    return found
+
+
+def fields(types, package, name):
+    """json name -> (numbers, flag)"""
+    result = {}
+    for go_type, json_name, options, number in types[package].get(name, []):
+        if json_name == "" and "inline" in options:
+            if number is None:
+                continue  # apiVersion and kind travel in the envelope
+            inner_package, _, inner = go_type.lstrip("*").rpartition(".")
+            for inner_name, (numbers, flag) in fields(types, inner_package or package, inner).items():
+                result[inner_name] = ([number, *numbers], flag)
+            continue
+        if number is None or json_name == "-":
+            continue
+        pointer = go_type.startswith("*")
+        micro = "u" if go_type.endswith("MicroTime") else ""
+        flag = micro + ("?" if pointer else "-" if "omitempty" in options or "omitzero" in options else "")
+        result[json_name] = ([number], flag)
+    return result
+
+
+def main():
+    api, machinery = map(pathlib.Path, sys.argv[1:])
+    here = pathlib.Path(__file__).parent.parent / "src/schema/types.txt"
+    print(HEADER)
+    current, known, cache = None, {}, {}
+    for line in here.read_text().splitlines():
+        if line.startswith("#") or not line:
+            continue
+        if not line.startswith(" "):
+            full = line.split(" ")[0]
+            group, version, name = full.split(".")
+            directory = machinery / "pkg/apis/meta/v1" if group == "meta" else api / group / version
+            key = f"{group}.{version}"
+            if key not in cache:
+                cache[key] = structs(directory) if directory.is_dir() else {}
+            # How the package names others: by their group and version, as an alias of the import.
+            types = {key: cache[key]}
+            for alias, (other_group, other_version) in {"metav1": ("meta", "v1"), "v1": ("core", "v1"), "corev1": ("core", "v1")}.items():
+                other = machinery / "pkg/apis/meta/v1" if other_group == "meta" else api / other_group / other_version
+                other_key = f"{other_group}.{other_version}"
+                if other_key not in cache:
+                    cache[other_key] = structs(other)
+                types[alias] = cache[other_key]
+            known = fields(types, key, name)
+            if known:
+                print(full)
+        elif known:
+            field = line.split(" ")[1]
+            if field in ("apiVersion", "kind") and field not in known:
+                continue
+            if field not in known:
+                print(f"{full}.{field} has no number", file=sys.stderr)
+                continue
+            numbers, flag = known[field]
+            print(f" {field} {'.'.join(map(str, numbers))}{flag}")
+
+
+main()

@@ -1,0 +1,73 @@
+//! The kubeconfig file of a served cluster.
+
+use anyhow::Context;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// A kubeconfig file of our own making; gone with the server it points to.
+pub(super) struct Kubeconfig {
+    path: PathBuf,
+    file: File,
+}
+
+impl Kubeconfig {
+    /// A new file that only its owner may read. One that exists is left alone.
+    pub(super) fn create(path: PathBuf) -> anyhow::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                anyhow::anyhow!(
+                    "{} exists already and is left as it is; choose another name for --kubeconfig-out",
+                    path.display()
+                )
+            }
+            _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+        })?;
+        let path = path.canonicalize().unwrap_or(path);
+        Ok(Self { path, file })
+    }
+
+    pub(super) fn write(&self, content: &str) -> anyhow::Result<()> {
+        (&self.file)
+            .write_all(content.as_bytes())
+            .with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+impl Kubeconfig {
+    /// The line that makes a shell use it.
+    pub(super) fn export(&self) -> String {
+        format!("export KUBECONFIG={}", quoted(&self.path))
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        // Somebody may have removed it already.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A path as a shell reads it back.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_survive_a_shell() {
+        assert_eq!(quoted(Path::new("/tmp/a.kubeconfig")), "/tmp/a.kubeconfig");
+        assert_eq!(quoted(Path::new("/tmp/it's here")), r"'/tmp/it'\''s here'");
+    }
+}
