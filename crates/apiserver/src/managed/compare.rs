@@ -101,11 +101,13 @@ fn everything(value: &Value, model: Model<'_>) -> Fields {
     let mut set = Fields::only_here();
     match (kind, value) {
         (Kind::Fields(model), Value::Object(fields)) => {
+            set = Fields::here_with_room(fields.len());
             for (name, inner) in fields {
                 set.put(Step::field(name), everything(inner, model.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
+            set = Fields::here_with_room(items.len());
             items.iter().for_each(|item| set.put(keys_of(item, keys, inner), everything(item, inner)));
         }
         (Kind::Set, Value::Array(items)) => {

@@ -1,5 +1,7 @@
 //! Makes a value what a typed server would have decoded: wrong types are refused, unknown fields leave, empty ones too.
 
+use std::fmt::Write;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -106,7 +108,7 @@ impl Walk<'_> {
             (Shape::List(inner, ..), Value::Array(items)) => {
                 let mark = self.path.len();
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.path.push_str(&format!("[{i}]"));
+                    write!(self.path, "[{i}]").expect("writing into memory");
                     self.value(inner, item)?;
                     self.path.truncate(mark);
                 }

@@ -177,6 +177,11 @@ async fn admit(engine: &Engine, resource: &Resource, object: &Object) -> Result<
         return Ok(());
     }
     match engine.namespace_phase(object.namespace()).await?.as_deref() {
+        None if engine.is_immortal(object.namespace()) => {
+            // Nobody can have deleted it: the store has lost its data, and what every cluster has is made again.
+            Box::pin(engine.seed_namespaces()).await;
+            Ok(())
+        }
         None => Err(Status::not_found(engine.namespaces(), object.namespace())),
         Some("Terminating") => {
             Err(Status::namespace_terminating(resource, object.name(), object.namespace()))

@@ -48,6 +48,11 @@ impl Engine {
         Ok(stored.map(|s| s.document.attributes().field("status.phase").unwrap_or_default().to_owned()))
     }
 
+    /// Whether a namespace is one that cannot be deleted.
+    pub(crate) fn is_immortal(&self, name: &str) -> bool {
+        IMMORTAL.contains(&name)
+    }
+
     pub(crate) fn check_deletable(&self, resource: &Resource, name: &str) -> Result<(), Status> {
         if resource.is_namespace() && IMMORTAL.contains(&name) {
             return Err(Status::forbidden(resource, name, "this namespace may not be deleted", Vec::new()));
