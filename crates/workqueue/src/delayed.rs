@@ -4,7 +4,7 @@ mod heap;
 
 use crate::index::Index;
 use crate::priority::Priority;
-use heap::{Heap, Node};
+use heap::{Heap, Node, Slots};
 
 /// Keys with a due time, each at most once, taken in exact order of due time and, for equal times, of
 /// arrival.
@@ -14,18 +14,35 @@ use heap::{Heap, Node};
 pub(crate) struct DelayedKeys<K> {
     /// Who is due when; a node names a slot.
     heap: Heap,
-    /// Keys by slot; `None` for a free slot.
-    keys: Vec<Option<K>>,
-    /// Hashes of the keys, by slot.
-    hashes: Vec<u32>,
-    /// Priorities by slot; shorter than `keys` if the rest has the default, empty if nobody uses priorities.
+    slots: Vec<Slot<K>>,
+    /// Priorities by slot; shorter than `slots` if the rest has the default, empty if nobody uses priorities.
     priorities: Vec<Priority>,
     /// Free slots.
     free: Vec<u32>,
     /// Slot of each waiting key, found by the key's hash.
-    slots: Index,
+    index: Index,
     /// Numbers arrivals; wraps around, which only matters to keys due at the same nanosecond.
     arrivals: u32,
+}
+
+/// Room for one waiting key, in one line of memory.
+struct Slot<K> {
+    /// `None` if the slot is free.
+    key: Option<K>,
+    /// Hash of the key.
+    hash: u32,
+    /// Where its node stands in the heap; meaningless if the slot is free.
+    position: u32,
+}
+
+impl<K> Slots for Vec<Slot<K>> {
+    fn position(&self, slot: u32) -> usize {
+        self[slot as usize].position as usize
+    }
+
+    fn moved(&mut self, slot: u32, to: usize) {
+        self[slot as usize].position = to as u32;
+    }
 }
 
 /// A key whose time has come.
@@ -41,11 +58,10 @@ impl<K: Eq> DelayedKeys<K> {
     pub(crate) fn new() -> Self {
         Self {
             heap: Heap::default(),
-            keys: Vec::new(),
-            hashes: Vec::new(),
+            slots: Vec::new(),
             priorities: Vec::new(),
             free: Vec::new(),
-            slots: Index::new(),
+            index: Index::new(),
             arrivals: 0,
         }
     }
@@ -65,7 +81,7 @@ impl<K: Eq> DelayedKeys<K> {
 
     /// When `key` is due, if it waits.
     pub(crate) fn due(&self, hash: u32, key: &K) -> Option<u64> {
-        self.slot(hash, key).map(|slot| self.heap.due(slot))
+        self.slot(hash, key).map(|slot| self.due_of(slot))
     }
 
     /// Lets `key` wait until `due`. If it waits already, the earlier time and the higher priority win.
@@ -74,15 +90,15 @@ impl<K: Eq> DelayedKeys<K> {
         match self.slot(hash, &key) {
             Some(slot) => {
                 self.set_priority(slot, self.priority(slot).max(priority));
-                if due < self.heap.due(slot) {
+                if due < self.due_of(slot) {
                     self.arrivals = arrival.wrapping_add(1);
-                    self.heap.advance(Node { due, arrival, slot });
+                    self.heap.advance(Node { due, arrival, slot }, &mut self.slots);
                 }
             }
             None => {
                 self.arrivals = arrival.wrapping_add(1);
                 let slot = self.occupy(hash, key, priority);
-                self.heap.push(Node { due, arrival, slot });
+                self.heap.push(Node { due, arrival, slot }, &mut self.slots);
             }
         }
     }
@@ -92,9 +108,10 @@ impl<K: Eq> DelayedKeys<K> {
         if self.first_due()? > now {
             return None;
         }
-        let Node { due, slot, .. } = self.heap.pop()?;
-        let key = self.keys[slot as usize].take()?;
-        let (hash, priority) = (self.hashes[slot as usize], self.priority(slot));
+        let Node { due, slot, .. } = self.heap.pop(&mut self.slots)?;
+        let Slot { key, hash, .. } = &mut self.slots[slot as usize];
+        let (key, hash) = (key.take()?, *hash);
+        let priority = self.priority(slot);
         self.vacate(hash, slot);
         Some(Due { key, hash, priority, at: due })
     }
@@ -102,8 +119,8 @@ impl<K: Eq> DelayedKeys<K> {
     /// Forgets `key`; says whether it waited.
     pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> bool {
         let Some(slot) = self.slot(hash, key) else { return false };
-        self.heap.remove(slot);
-        self.keys[slot as usize] = None;
+        self.heap.remove(self.slots.position(slot), &mut self.slots);
+        self.slots[slot as usize].key = None;
         self.vacate(hash, slot);
         true
     }
@@ -119,7 +136,7 @@ impl<K: Eq> DelayedKeys<K> {
         self.heap.nodes().filter_map(|node| {
             let slot = node.slot as usize;
             let turn = node.arrival.wrapping_sub(self.arrivals);
-            self.keys[slot].as_ref().map(|key| (key, node.due, turn, self.priority(node.slot)))
+            self.slots[slot].key.as_ref().map(|key| (key, node.due, turn, self.priority(node.slot)))
         })
     }
 
@@ -127,7 +144,11 @@ impl<K: Eq> DelayedKeys<K> {
         if self.is_empty() {
             return None;
         }
-        self.slots.find(hash, |slot| self.keys[slot as usize].as_ref() == Some(key))
+        self.index.find(hash, |slot| self.slots[slot as usize].key.as_ref() == Some(key))
+    }
+
+    fn due_of(&self, slot: u32) -> u64 {
+        self.heap.due(self.slots.position(slot))
     }
 
     fn priority(&self, slot: u32) -> Priority {
@@ -145,28 +166,27 @@ impl<K: Eq> DelayedKeys<K> {
     }
 
     fn occupy(&mut self, hash: u32, key: K, priority: Priority) -> u32 {
+        let occupied = Slot { key: Some(key), hash, position: 0 };
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.keys[slot as usize] = Some(key);
-                self.hashes[slot as usize] = hash;
+                self.slots[slot as usize] = occupied;
                 slot
             }
             None => {
-                let slot = u32::try_from(self.keys.len()).expect("fewer than 2^32 delayed keys");
-                self.keys.push(Some(key));
-                self.hashes.push(hash);
+                let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 delayed keys");
+                self.slots.push(occupied);
                 slot
             }
         };
         self.set_priority(slot, priority);
-        self.slots.insert(hash, slot, |slot| self.hashes[slot as usize]);
+        self.index.insert(hash, slot, |slot| self.slots[slot as usize].hash);
         slot
     }
 
     /// Frees a slot whose key is gone. When nothing waits any more the memory of a burst is given back.
     fn vacate(&mut self, hash: u32, slot: u32) {
-        self.slots.remove(hash, slot);
-        if self.is_empty() && self.keys.len() > 1024 {
+        self.index.remove(hash, slot);
+        if self.is_empty() && self.slots.len() > 1024 {
             self.clear();
         } else {
             self.free.push(slot);

@@ -22,13 +22,16 @@ impl Step {
 
     /// The element with these keys, which must be sorted.
     pub(super) fn keys<'a>(keys: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
-        let mut text = String::from("k:{");
-        for (key, value) in keys {
-            let comma = if text.ends_with('{') { "" } else { "," };
-            text.push_str(&format!("{comma}\"{key}\":{value}"));
+        let mut text = Vec::with_capacity(64);
+        text.extend_from_slice(b"k:");
+        for (n, (key, value)) in keys.into_iter().enumerate() {
+            text.extend_from_slice(if n == 0 { b"{\"" } else { b",\"" });
+            text.extend_from_slice(key.as_bytes());
+            text.extend_from_slice(b"\":");
+            serde_json::to_writer(&mut text, value).expect("JSON values always encode into memory");
         }
-        text.push('}');
-        Self(text)
+        text.extend_from_slice(if text.len() == 2 { b"{}" } else { b"}" });
+        Self(String::from_utf8(text).expect("JSON is UTF-8"))
     }
 
     /// The name, if it leads to a field.
@@ -75,6 +78,11 @@ pub(super) struct Fields {
 impl Fields {
     pub(super) fn only_here() -> Self {
         Self { here: true, below: Vec::new() }
+    }
+
+    /// A set of only this path, about to get `below` steps below it.
+    pub(super) fn here_with_room(below: usize) -> Self {
+        Self { here: true, below: Vec::with_capacity(below) }
     }
 
     pub(super) fn is_empty(&self) -> bool {

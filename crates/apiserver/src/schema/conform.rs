@@ -1,5 +1,7 @@
 //! Makes a value what a typed server would have decoded: wrong types are refused, unknown fields leave, empty ones too.
 
+use std::fmt::Write;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -95,15 +97,18 @@ impl Walk<'_> {
                 Ok(())
             }
             (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
-            (Shape::Struct(name, _), Value::Object(object)) => match types().named(name) {
-                Some(inner) => self.fields(inner, object),
-                None => Ok(()),
-            },
+            (Shape::Struct(name, _) | Shape::Perhaps(name), Value::Object(object)) => {
+                match types().named(name) {
+                    Some(inner) => self.fields(inner, object),
+                    None => Ok(()),
+                }
+            }
+            (Shape::Perhaps(_), _) => Ok(()),
             (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object),
             (Shape::List(inner, ..), Value::Array(items)) => {
                 let mark = self.path.len();
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.path.push_str(&format!("[{i}]"));
+                    write!(self.path, "[{i}]").expect("writing into memory");
                     self.value(inner, item)?;
                     self.path.truncate(mark);
                 }
@@ -151,7 +156,7 @@ impl Shape {
             Shape::Time => "v1.Time",
             Shape::Quantity => "resource.Quantity",
             Shape::IntOrString => "intstr.IntOrString",
-            Shape::Any => "interface {}",
+            Shape::Any | Shape::Perhaps(_) => "interface {}",
             Shape::Struct(name, _) => name.split_once('.').map_or(name, |(_, short)| short),
             Shape::Map(_) => "map[string]string",
             Shape::List(..) => "[]interface {}",

@@ -1,6 +1,6 @@
 //! JSON text to a value, remembering fields that occur twice.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut items = Vec::new();
         let mark = self.0.path.len();
         loop {
-            self.0.path.push_str(&format!("[{}]", items.len()));
+            write!(self.0.path, "[{}]", items.len()).expect("writing into memory");
             let item = seq.next_element_seed(Node(self.0))?;
             self.0.path.truncate(mark);
             match item {

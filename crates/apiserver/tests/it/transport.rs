@@ -43,6 +43,31 @@ async fn silent_and_slow_connections_are_closed() {
 }
 
 #[tokio::test]
+async fn half_a_body_stores_nothing() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let half = b"POST /api/v1/namespaces/default/configmaps?timeout=1s HTTP/1.1\r\nHost: x\r\n\
+        Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"metadata\":{\"name\":\"a\"}}";
+    let mut falls_silent = TcpStream::connect(server.address()).await.expect("connected");
+    falls_silent.write_all(half).await.expect("sent");
+    let mut half_open = TcpStream::connect(server.address()).await.expect("connected");
+    half_open.write_all(half).await.expect("sent");
+    half_open.shutdown().await.expect("no more to say");
+    let mut vanishes = TcpStream::connect(server.address()).await.expect("connected");
+    vanishes.write_all(half).await.expect("sent");
+    drop(vanishes);
+    let heard = until_closed(half_open).await;
+    assert!(!heard.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&heard));
+    let mut status = [0; 12];
+    tokio::time::timeout(PATIENCE, falls_silent.read_exact(&mut status))
+        .await
+        .expect("in time")
+        .expect("an answer");
+    assert_eq!(&status, b"HTTP/1.1 504");
+    let maps = send(server.address(), &json!({"path": "/api/v1/configmaps"})).await.expect("an answer");
+    assert_eq!(read(maps).await.expect("whole")["body"]["items"], json!([]));
+}
+
+#[tokio::test]
 async fn heads_beyond_the_limit_are_refused() {
     let server = ApiServer::start().await.expect("the server starts");
     let mut stream = TcpStream::connect(server.address()).await.expect("connected");

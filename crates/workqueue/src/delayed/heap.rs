@@ -20,13 +20,18 @@ impl Node {
     }
 }
 
-/// A min-heap that knows where each slot stands, so that a slot can be moved or removed.
+/// Who remembers where each slot that is in the heap stands, so that it can be moved or removed. Not the heap itself: what else
+/// is known of a slot should be in the same line of memory.
+pub(super) trait Slots {
+    fn position(&self, slot: u32) -> usize;
+    fn moved(&mut self, slot: u32, to: usize);
+}
+
+/// A min-heap.
 #[derive(Default)]
 pub(super) struct Heap {
     /// No node is before its parent, which for position `i` is at `(i - 1) / ARITY`.
     nodes: Vec<Node>,
-    /// Position in `nodes` of each slot that is in the heap; meaningless for others.
-    positions: Vec<u32>,
 }
 
 impl Heap {
@@ -42,73 +47,64 @@ impl Heap {
         self.nodes.iter()
     }
 
-    /// When `slot`, which must be in the heap, is due.
-    pub(super) fn due(&self, slot: u32) -> u64 {
-        self.nodes[self.position(slot)].due
+    /// When the slot at a position is due.
+    pub(super) fn due(&self, position: usize) -> u64 {
+        self.nodes[position].due
     }
 
     /// Inserts a node whose slot is not in the heap.
-    pub(super) fn push(&mut self, node: Node) {
-        let slot = node.slot as usize;
-        if self.positions.len() <= slot {
-            self.positions.resize(slot + 1, 0);
-        }
+    pub(super) fn push(&mut self, node: Node, slots: &mut impl Slots) {
         self.nodes.push(node);
-        self.rise(self.nodes.len() - 1, node);
+        self.rise(self.nodes.len() - 1, node, slots);
     }
 
     /// Replaces the node of a slot that is in the heap by one that comes earlier.
-    pub(super) fn advance(&mut self, node: Node) {
-        self.rise(self.position(node.slot), node);
+    pub(super) fn advance(&mut self, node: Node, slots: &mut impl Slots) {
+        self.rise(slots.position(node.slot), node, slots);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Node> {
+    pub(super) fn pop(&mut self, slots: &mut impl Slots) -> Option<Node> {
         let first = *self.nodes.first()?;
-        self.remove(first.slot);
+        self.remove(0, slots);
         Some(first)
     }
 
-    /// Removes the node of a slot that is in the heap.
-    pub(super) fn remove(&mut self, slot: u32) {
-        let hole = self.position(slot);
+    /// Removes the node at a position.
+    pub(super) fn remove(&mut self, hole: usize, slots: &mut impl Slots) {
         let Some(last) = self.nodes.pop() else { return };
         if hole == self.nodes.len() {
             return;
         }
         if hole > 0 && last.before(&self.nodes[(hole - 1) / ARITY]) {
-            self.rise(hole, last);
+            self.rise(hole, last, slots);
         } else {
-            self.sink(hole, last);
+            self.sink(hole, last, slots);
         }
     }
 
-    fn position(&self, slot: u32) -> usize {
-        self.positions[slot as usize] as usize
-    }
-
     /// Puts `node` at position `at` or above.
-    fn rise(&mut self, mut at: usize, node: Node) {
+    fn rise(&mut self, mut at: usize, node: Node, slots: &mut impl Slots) {
         while at > 0 {
             let parent = (at - 1) / ARITY;
             if !node.before(&self.nodes[parent]) {
                 break;
             }
-            self.place(at, self.nodes[parent]);
+            self.place(at, self.nodes[parent], slots);
             at = parent;
         }
-        self.place(at, node);
+        self.place(at, node, slots);
     }
 
     /// Puts `node` at position `at` or below.
-    fn sink(&mut self, mut at: usize, node: Node) {
+    fn sink(&mut self, mut at: usize, node: Node, slots: &mut impl Slots) {
         while let Some(child) = self.first_child(at) {
             if !self.nodes[child].before(&node) {
                 break;
             }
-            self.place(at, self.nodes[child]);
+            self.place(at, self.nodes[child], slots);
             at = child;
         }
-        self.place(at, node);
+        self.place(at, node, slots);
     }
 
     /// The child of `at` that comes first.
@@ -118,8 +114,8 @@ impl Heap {
         (from..to).reduce(|best, next| if self.nodes[next].before(&self.nodes[best]) { next } else { best })
     }
 
-    fn place(&mut self, at: usize, node: Node) {
+    fn place(&mut self, at: usize, node: Node, slots: &mut impl Slots) {
         self.nodes[at] = node;
-        self.positions[node.slot as usize] = at as u32;
+        slots.moved(node.slot, at);
     }
 }

@@ -25,12 +25,7 @@ pub(super) struct Fifo<K> {
 
 impl<K: Eq + Hash> Fifo<K> {
     pub(super) fn new(keep_times: bool) -> Self {
-        Self {
-            keys: VecDeque::new(),
-            head: 0,
-            places: Places::new(),
-            times: keep_times.then(VecDeque::new),
-        }
+        Self { keys: VecDeque::new(), head: 0, places: Places::new(), times: keep_times.then(VecDeque::new) }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -186,7 +186,13 @@ mod tests {
     use super::*;
 
     /// A queue of numbers whose hashes are `hash(number)`.
-    fn claim(places: &mut Places, queue: &mut Vec<u64>, head: u32, number: u64, hash: fn(u64) -> u32) -> Claim {
+    fn claim(
+        places: &mut Places,
+        queue: &mut Vec<u64>,
+        head: u32,
+        number: u64,
+        hash: fn(u64) -> u32,
+    ) -> Claim {
         let live = Live { head, len: queue.len() as u32 };
         let place = head.wrapping_add(live.len);
         let at = |place: u32| queue[place.wrapping_sub(head) as usize];
