@@ -16,15 +16,25 @@ use std::{
 pub(crate) async fn run(options: ServeOptions) -> anyhow::Result<()> {
     // First the file: a name that is taken should not cost anybody a minute of seeding.
     let kubeconfig = options.kubeconfig_out.clone().map(Kubeconfig::create).transpose()?;
-    let server = builder(&options).await?.start().await.map_err(|error| advise(error, &options))?;
-    seed_pods(&server.local().client(), options.seed_pods, options.seed.unwrap_or(1)).await?;
+    let mut ended = std::pin::pin!(signals::listen());
+    let server = tokio::select! {
+        biased;
+        () = &mut ended => return Ok(()),
+        server = start(&options) => server?,
+    };
     if let Some(file) = &kubeconfig {
         file.write(&server.kubeconfig())?;
     }
     announce(&server, &options, kubeconfig.as_ref())?;
-    signals::ended().await;
+    ended.await;
     server.shutdown().await;
     Ok(())
+}
+
+async fn start(options: &ServeOptions) -> anyhow::Result<ApiServer> {
+    let server = builder(options).await?.start().await.map_err(|error| advise(error, options))?;
+    seed_pods(&server.local().client(), options.seed_pods, options.seed.unwrap_or(1)).await?;
+    Ok(server)
 }
 
 async fn builder(options: &ServeOptions) -> anyhow::Result<Builder> {

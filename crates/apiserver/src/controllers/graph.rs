@@ -1,6 +1,6 @@
 //! Who belongs to whom: kept in step with the store by what it tells.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Switches;
@@ -18,6 +18,8 @@ pub(super) struct Graph {
     nodes: HashMap<Arc<str>, Node>,
     keys: HashMap<String, Arc<str>>,
     dependents: HashMap<String, BTreeSet<Arc<str>>>,
+    /// Uids of which we have seen the end, as long as somebody refers to them: no kind has to be looked up to know that they are gone.
+    gone: HashSet<String>,
 }
 
 impl Graph {
@@ -39,10 +41,24 @@ impl Graph {
                 dependents.remove(key);
                 if dependents.is_empty() {
                     self.dependents.remove(&owner.uid);
+                    self.gone.remove(&owner.uid);
                 }
             }
         }
         Some(node)
+    }
+
+    fn end(&mut self, key: &str) -> Option<Node> {
+        let node = self.remove(key)?;
+        if self.dependents.contains_key(&node.uid) {
+            self.gone.insert(node.uid.clone());
+        }
+        Some(node)
+    }
+
+    /// Whether an object with this uid has been there and is no more.
+    pub(super) fn has_ended(&self, uid: &str) -> bool {
+        self.gone.contains(uid)
     }
 
     pub(super) fn node(&self, key: &str) -> Option<&Node> {
@@ -69,7 +85,7 @@ impl Graph {
                 self.put(stored);
                 old
             }
-            None => self.remove(key),
+            None => self.end(key),
         };
         let mut look = Vec::new();
         if self.is_interesting(key, switches) {

@@ -75,7 +75,7 @@ where
         Route::Faults(switch) if engine.fault_endpoints => {
             switches::flip(&engine, &parts.method, switch.as_deref(), &query).await
         }
-        Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query),
+        Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query).await,
         Route::CoreVersions => discovery::core_versions(&engine, accept, known),
         Route::Groups => discovery::groups(&engine, accept, known),
         Route::Group(group) => discovery::group(&engine, &group).unwrap_or_else(page_not_found),

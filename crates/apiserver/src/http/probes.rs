@@ -1,5 +1,7 @@
 //! What is not a resource: the version and the health of the server.
 
+use std::time::Duration;
+
 use http::{Response, StatusCode};
 use serde_json::json;
 
@@ -9,6 +11,8 @@ use crate::engine::Engine;
 use crate::verbs::options::Query;
 
 const TEXT: &str = "text/plain; charset=utf-8";
+/// How long the store may take to show that it is there.
+const STORE_ANSWERS: Duration = Duration::from_secs(2);
 /// The behaviour modelled.
 const MINOR: &str = "36";
 
@@ -33,7 +37,7 @@ pub(crate) fn version() -> Response<AnswerBody> {
 }
 
 /// `/healthz`, `/livez`, `/readyz`: all checks, or one by name.
-pub(crate) fn health(
+pub(crate) async fn health(
     engine: &Engine,
     endpoint: &str,
     check: Option<&str>,
@@ -41,6 +45,7 @@ pub(crate) fn health(
 ) -> Response<AnswerBody> {
     let excluded = query.all("exclude");
     let checks: Vec<(&str, bool)> = checks(engine, endpoint)
+        .await
         .into_iter()
         .filter(|(name, _)| !excluded.iter().any(|e| e == name))
         .collect();
@@ -72,8 +77,9 @@ pub(crate) fn health(
     respond_text(code, TEXT, lines)
 }
 
-fn checks(engine: &Engine, endpoint: &str) -> Vec<(&'static str, bool)> {
-    let mut checks = vec![("ping", true), ("etcd", true)];
+async fn checks(engine: &Engine, endpoint: &str) -> Vec<(&'static str, bool)> {
+    let answer = tokio::time::timeout(STORE_ANSWERS, engine.storage.current_revision()).await;
+    let mut checks = vec![("ping", true), ("etcd", matches!(answer, Ok(Ok(_))))];
     if endpoint == "readyz" {
         checks.push(("informer-sync", engine.caches_ready()));
         checks.push(("shutdown", !engine.is_closing()));

@@ -201,6 +201,40 @@ async fn jobs_leave_their_pods_unless_told() {
     assert!(maps(&client).get("m").await.expect("it stays").owner_references().is_empty());
 }
 
+async fn post(client: &Client, path: &str, body: Value) -> Value {
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(serde_json::to_vec(&body).unwrap()).unwrap();
+    client.request(request).await.expect("stored")
+}
+
+async fn delete(client: &Client, path: &str) {
+    let request = http::Request::delete(path).body(Vec::new()).unwrap();
+    client.request::<Value>(request).await.expect("deleted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_to_custom_resources_goes_with_them_and_with_their_definition() {
+    let server = server(true, false).await;
+    let client = server.client();
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    post(&client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    for name in ["one", "two"] {
+        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}});
+        let widget = post(&client, "/apis/example.com/v1/namespaces/default/widgets", widget).await;
+        let owner = json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": name, "uid": widget["metadata"]["uid"]}]);
+        let map = json!({"metadata": {"name": format!("of-{name}"), "ownerReferences": owner}});
+        post(&client, "/api/v1/namespaces/default/configmaps", map).await;
+    }
+    delete(&client, "/apis/example.com/v1/namespaces/default/widgets/one").await;
+    assert_eq!(names(&client).await, ["of-two"]);
+    delete(&client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com").await;
+    assert_eq!(names(&client).await, Vec::<String>::new(), "though nobody knows widgets any more");
+}
+
 fn pod(name: &str) -> Pod {
     let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
     serde_json::from_value(pod).unwrap()

@@ -49,8 +49,27 @@ impl Kubeconfig {
 
 impl Drop for Kubeconfig {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
-        let _ = std::fs::remove_file(&self.path);
+        // Somebody may have removed it already, or put another in its place.
+        if self.is_ours() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Kubeconfig {
+    #[cfg(unix)]
+    fn is_ours(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        match (self.file.metadata(), self.path.symlink_metadata()) {
+            (Ok(ours), Ok(there)) => identity(ours) == identity(there),
+            _ => false,
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn is_ours(&self) -> bool {
+        true
     }
 }
 

@@ -42,9 +42,11 @@ fn the_kubeconfig_is_for_its_owner_and_replaces_nothing() {
     let mut serving = Running::start(program(&["serve", "--kubeconfig-out", path.to_str().unwrap()]));
     serving.out("export KUBECONFIG=");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    drop(serving);
-
+    std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "mine").unwrap();
+    assert_eq!(serving.interrupt().0, Some(0));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine", "not its own file, not its to remove");
+
     let refused = run(&["serve", "--kubeconfig-out", path.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("exists already"), "{}", text(&refused.stderr));

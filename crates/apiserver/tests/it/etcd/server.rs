@@ -7,6 +7,8 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use kube_embedded_apiserver::{ApiServer, EtcdOptions, EtcdStorage};
 
+use crate::golden::exchange::{read, send};
+
 use super::{Etcd, PATIENCE, Turn, turn};
 
 async fn server(turn: &Turn) -> ApiServer {
@@ -51,6 +53,17 @@ async fn a_server_goes_on_after_etcd_has_lost_everything() {
     let server = ApiServer::builder().storage(Arc::new(storage)).start().await.expect("the server starts");
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client().expect("a client"));
     maps.create(&PostParams::default(), &map("a")).await.expect("stored");
+    let ready = async |verbose: &str| {
+        let request = serde_json::json!({"path": format!("/readyz{verbose}")});
+        read(send(server.address(), &request).await.expect("an answer")).await.expect("whole")
+    };
+    assert_eq!(ready("").await["status"], 200);
+    etcd.kill();
+    let unready = ready("?verbose").await;
+    assert!(
+        unready["status"] == 500 && unready["text"].as_str().is_some_and(|t| t.contains("[-]etcd failed")),
+        "{unready:?}"
+    );
     etcd.restart_empty();
     let works = async {
         while maps.create(&PostParams::default(), &map("b")).await.is_err() {
