@@ -11,14 +11,14 @@ use std::sync::Arc;
 const CHUNK: usize = 16 << 10;
 
 /// Serves one list body; its watch stays silent.
-pub struct Canned {
-    pub origin: Arc<Origin>,
+pub(crate) struct Canned {
+    pub(crate) origin: Arc<Origin>,
     body: Vec<u8>,
 }
 
 impl Canned {
     /// A collection of generated objects as a server would have them: with a version, a uid and managed fields.
-    pub fn new(kind: Kind, objects: impl Iterator<Item = Value>) -> Self {
+    pub(crate) fn new(kind: Kind, objects: impl Iterator<Item = Value>) -> Self {
         let mut body = br#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#.to_vec();
         for (number, object) in objects.enumerate() {
             if number > 0 {

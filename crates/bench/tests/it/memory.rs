@@ -26,12 +26,12 @@ fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
         (0..count).map(|number| make(&mut rng, number)).collect()
     };
     vec![
-        ("pods packed", Packing::Packed, Canned::new(pods(), Pods::new(1, 60).take(3000)), 3000),
-        ("pods raw", Packing::Raw, Canned::new(pods(), Pods::new(1, 60).take(500)), 500),
-        ("stubborn pods packed", Packing::Packed, Canned::new(pods(), StubbornPods::new(1, 60).take(1500)), 1500),
-        ("configmaps packed", Packing::Packed, Canned::new(kind("ConfigMap", "configmaps"), many(config_map, 2000).into_iter()), 2000),
-        ("secrets packed", Packing::Packed, Canned::new(kind("Secret", "secrets"), many(secret, 100).into_iter()), 100),
-        ("events packed", Packing::Packed, Canned::new(kind("Event", "events"), many(event, 2000).into_iter()), 2000),
+        ("pods packed", Packing::Packed, Canned::new(pods(), Pods::new(1, 24).take(1200)), 1200),
+        ("pods raw", Packing::Raw, Canned::new(pods(), Pods::new(1, 24).take(200)), 200),
+        ("stubborn pods packed", Packing::Packed, Canned::new(pods(), StubbornPods::new(1, 24).take(600)), 600),
+        ("configmaps packed", Packing::Packed, Canned::new(kind("ConfigMap", "configmaps"), many(config_map, 1000).into_iter()), 1000),
+        ("secrets packed", Packing::Packed, Canned::new(kind("Secret", "secrets"), many(secret, 50).into_iter()), 50),
+        ("events packed", Packing::Packed, Canned::new(kind("Event", "events"), many(event, 1000).into_iter()), 1000),
     ]
 }
 
