@@ -116,7 +116,8 @@ impl Contender {
     }
 
     fn read(&mut self, of_other: bool, per_second: u32) -> anyhow::Result<Value> {
-        let informer = if of_other { self.other.as_ref().context("there is no other")? } else { &self.informer };
+        let informer =
+            if of_other { self.other.as_ref().context("there is no other")? } else { &self.informer };
         self.readers = Some(Readers::start(informer.lister(), per_second));
         Ok(json!({}))
     }

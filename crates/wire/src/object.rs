@@ -1,8 +1,8 @@
 //! One version of one object.
 
 use crate::{
-    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion, Uid,
-    Unreadable,
+    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion,
+    Uid, Unreadable,
     fields::Found,
     identity::{Identity, Said, Scan},
     pack::{Content, Packer},
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::{
     fmt,
     marker::PhantomData,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 /// One version of one object: its identity in the open, its content as the bytes the server sent.
@@ -279,11 +279,8 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object<T> {
             return self.view().map(Arc::new);
         }
         let kept = content.kept();
-        let known = match kept {
-            Some(kept) => kept.get().and_then(|value| Arc::clone(value).downcast().ok()),
-            None => origin.recent().get(&self.record),
-        };
-        if let Some(known) = known {
+        let known = kept.and_then(OnceLock::get).and_then(|value| Arc::clone(value).downcast().ok());
+        if let Some(known) = known.or_else(|| origin.recent().get(&self.record)) {
             return Ok(known);
         }
         let value: Arc<T> = self.view().map(Arc::new)?;

@@ -35,7 +35,8 @@ impl<R> Recent<R> {
     /// The value of a record as `T`, if it is among the last.
     pub(crate) fn get<T: Send + Sync + 'static>(&self, of: &Arc<R>) -> Option<Arc<T>> {
         let mut values = self.lock();
-        let fits = |entry: &Entry<R>| std::ptr::eq(entry.of.as_ptr(), Arc::as_ptr(of)) && entry.value.is::<T>();
+        let fits =
+            |entry: &Entry<R>| std::ptr::eq(entry.of.as_ptr(), Arc::as_ptr(of)) && entry.value.is::<T>();
         let at = values.iter().position(fits)?;
         let entry = values.remove(at)?;
         let value = Arc::clone(&entry.value).downcast().ok();

@@ -34,8 +34,11 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
     let nodes = lister.values(by_node);
     let node = |i: usize| &nodes[i % nodes.len()];
     let first = lister.get(key(0)).context("no pods")?;
-    let selector: LabelSelector =
-        format!("app.kubernetes.io/name={}", first.labels().get("app.kubernetes.io/name").unwrap_or_default()).parse()?;
+    let selector: LabelSelector = format!(
+        "app.kubernetes.io/name={}",
+        first.labels().get("app.kubernetes.io/name").unwrap_or_default()
+    )
+    .parse()?;
     let cold = cold_decodes(&lister, &keys)?;
     let objects = lister.len();
     Ok(json!({

@@ -28,10 +28,30 @@ fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
     vec![
         ("pods packed", Packing::Packed, Canned::new(pods(), Pods::new(1, 24).take(1200)), 1200),
         ("pods raw", Packing::Raw, Canned::new(pods(), Pods::new(1, 24).take(200)), 200),
-        ("stubborn pods packed", Packing::Packed, Canned::new(pods(), StubbornPods::new(1, 24).take(600)), 600),
-        ("configmaps packed", Packing::Packed, Canned::new(kind("ConfigMap", "configmaps"), many(config_map, 1000).into_iter()), 1000),
-        ("secrets packed", Packing::Packed, Canned::new(kind("Secret", "secrets"), many(secret, 50).into_iter()), 50),
-        ("events packed", Packing::Packed, Canned::new(kind("Event", "events"), many(event, 1000).into_iter()), 1000),
+        (
+            "stubborn pods packed",
+            Packing::Packed,
+            Canned::new(pods(), StubbornPods::new(1, 24).take(600)),
+            600,
+        ),
+        (
+            "configmaps packed",
+            Packing::Packed,
+            Canned::new(kind("ConfigMap", "configmaps"), many(config_map, 1000).into_iter()),
+            1000,
+        ),
+        (
+            "secrets packed",
+            Packing::Packed,
+            Canned::new(kind("Secret", "secrets"), many(secret, 50).into_iter()),
+            50,
+        ),
+        (
+            "events packed",
+            Packing::Packed,
+            Canned::new(kind("Event", "events"), many(event, 1000).into_iter()),
+            1000,
+        ),
     ]
 }
 

@@ -163,7 +163,9 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
                 Some(values) => values,
                 None => return,
             },
-            Extract::Field(..) => self.values_of(old).map(|values| values.into_iter().map(Arc::new).collect()),
+            Extract::Field(..) => {
+                self.values_of(old).map(|values| values.into_iter().map(Arc::new).collect())
+            }
         };
         match values {
             Some(values) => {
@@ -197,9 +199,9 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
     }
 
     fn file(&mut self, new: &Indexed<'_>) {
-        let values = self.values_of(new).map(|values| {
-            values.into_iter().map(|value| self.shared(value)).collect::<Arc<[Arc<V>]>>()
-        });
+        let values = self
+            .values_of(new)
+            .map(|values| values.into_iter().map(|value| self.shared(value)).collect::<Arc<[Arc<V>]>>());
         for value in values.iter().flat_map(|values| values.iter()) {
             let place = Place { value: Arc::clone(value), key: new.object.key().clone() };
             self.entries.insert(place, new.object.clone());
