@@ -5,7 +5,8 @@ use crate::{
     delta::AnyObject,
     scope::{Partition, Partitions},
 };
-use imbl::{HashMap, OrdMap};
+use hashbrown::DefaultHashBuilder;
+use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
 use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
 use std::{
     borrow::Cow,
@@ -21,7 +22,7 @@ pub(crate) struct Snapshot {
     /// In the server's order.
     objects: OrdMap<ObjectKey, AnyObject>,
     /// The same objects, found at once: most reads are for one object. Invariant: covers exactly `objects`.
-    by_key: HashMap<ObjectKey, AnyObject>,
+    by_key: GenericHashMap<ObjectKey, AnyObject, DefaultHashBuilder, DefaultSharedPtr>,
     /// Invariant: every index covers exactly `objects`, except those it cannot read.
     indexes: Vec<Box<dyn AnyIndex>>,
     /// The fields that indexes are over, in the order of their slots.
@@ -40,7 +41,7 @@ impl Snapshot {
         Self {
             partitions,
             objects: OrdMap::new(),
-            by_key: HashMap::new(),
+            by_key: GenericHashMap::default(),
             indexes: Vec::new(),
             field_paths: Vec::new(),
             fields: Arc::default(),
