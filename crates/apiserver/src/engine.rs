@@ -1,6 +1,6 @@
 //! Everything a request needs, in one place: store, kinds, caches, clock, chance.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -10,11 +10,12 @@ use tokio::sync::{Semaphore, watch};
 use crate::controllers::{Controllers, Switches};
 use crate::faults::FaultRules;
 use crate::metrics::Metrics;
-use crate::registry::{Object, Registry, Resource};
+use crate::registry::{Object, Resource};
 use crate::server::Limits;
+use crate::serving::{self, Serving, Snapshot};
 use crate::status::Status;
 use crate::storage::{Document, Follower, Storage, StorageError, Stored};
-use crate::watch_cache::{self, CacheOptions, CacheStats, WatchCache};
+use crate::watch_cache::{CacheOptions, CacheStats, WatchCache};
 
 /// Tells the time of day, for timestamps that users see.
 pub(crate) type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;
@@ -34,10 +35,12 @@ pub(crate) struct Ingredients {
 /// The server without its sockets.
 pub(crate) struct Engine {
     pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) registry: Registry,
-    /// One cache per resource, by storage prefix; all of them from the start, so that a watch may begin at any version since.
-    caches: HashMap<String, WatchCache>,
+    pub(crate) serving: Arc<Serving>,
+    cache_options: CacheOptions,
     namespaces: Arc<Resource>,
+    pub(crate) definitions: Arc<Resource>,
+    /// Whose turn it is to take names for a definition.
+    pub(crate) naming: tokio::sync::Mutex<()>,
     clock: Clock,
     /// For uids and generated names. Locked for one draw at a time.
     rng: Mutex<fastrand::Rng>,
@@ -57,27 +60,19 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) async fn new(ingredients: Ingredients) -> Result<Arc<Self>, StorageError> {
-        let registry = Registry::built_in();
-        let mut caches = HashMap::new();
-        for resource in registry.all() {
-            if !resource.is_stored() || caches.contains_key(&resource.storage_prefix()) {
-                continue; // reviews need none, and two faces of one kind share theirs
-            }
-            let cached = watch_cache::Resource {
-                prefix: resource.storage_prefix(),
-                namespaced: resource.namespaced,
-                cached: is_cached(resource),
-            };
-            let options = ingredients.cache_options.clone();
-            let cache = WatchCache::start(Arc::clone(&ingredients.storage), cached, options).await?;
-            caches.insert(resource.storage_prefix(), cache);
-        }
-        let namespaces = Arc::clone(registry.find("", "v1", "namespaces").expect("a built-in kind"));
+        let serving = Serving::new();
+        let built_in = |group: &str, plural: &str| {
+            Arc::clone(serving.now().registry.find(group, "v1", plural).expect("a built-in kind"))
+        };
+        let namespaces = built_in("", "namespaces");
+        let definitions = built_in(crate::custom::GROUP, crate::custom::PLURAL);
         let engine = Arc::new(Self {
             storage: ingredients.storage,
-            registry,
-            caches,
+            serving,
+            cache_options: ingredients.cache_options,
             namespaces,
+            definitions,
+            naming: tokio::sync::Mutex::default(),
             clock: ingredients.clock,
             rng: Mutex::new(fastrand::Rng::with_seed(ingredients.seed)),
             empties_namespaces: ingredients.empties_namespaces,
@@ -89,7 +84,11 @@ impl Engine {
             fault_endpoints: ingredients.fault_endpoints,
             closing: watch::channel(false).0,
         });
+        let follower: Arc<dyn Follower> = Arc::clone(&engine.serving) as _;
+        engine.storage.follow(&serving::definitions_prefix(), Arc::downgrade(&follower)).await?;
+        engine.start_caches().await?;
         engine.seed_namespaces().await;
+        engine.settle_definitions().await;
         engine.start_controllers().await?;
         Ok(engine)
     }
@@ -103,34 +102,49 @@ impl Engine {
         Ok(())
     }
 
+    /// Starts every cache, so that a watch may begin at any version since.
+    async fn start_caches(&self) -> Result<(), StorageError> {
+        for cache in self.serving.now().caches(None) {
+            cache.started(&self.storage, &self.cache_options).await?;
+        }
+        Ok(())
+    }
+
+    /// What is served at this moment.
+    pub(crate) fn now(&self) -> Arc<Snapshot> {
+        self.serving.now()
+    }
+
     /// The resource of namespaces.
     pub(crate) fn namespaces(&self) -> &Resource {
         &self.namespaces
     }
 
-    pub(crate) fn cache(&self, resource: &Resource) -> Result<&WatchCache, Status> {
-        self.caches
-            .get(&resource.storage_prefix())
-            .ok_or_else(|| Status::internal("no cache for this resource"))
+    /// The cache of a resource; a resource that is no longer served has none.
+    pub(crate) async fn cache(&self, resource: &Resource) -> Result<Arc<WatchCache>, Status> {
+        let now = self.now();
+        let cache = now.cache(resource).ok_or_else(Status::no_such_resource)?;
+        cache.started(&self.storage, &self.cache_options).await.map_err(Status::internal)
     }
 
     /// The caches of a resource by plural name, or of all.
-    pub(crate) fn caches<'a>(&'a self, plural: Option<&'a str>) -> impl Iterator<Item = &'a WatchCache> {
-        let chosen = self.registry.all().filter(move |r| plural.is_none_or(|p| r.plural == p));
-        chosen.filter_map(|r| self.caches.get(&r.storage_prefix()))
+    pub(crate) fn caches(&self, plural: Option<&str>) -> Vec<Arc<WatchCache>> {
+        self.now().caches(plural).filter_map(|cache| cache.if_started().cloned()).collect()
     }
 
-    /// Whether every resource that has a cache can be read from it.
+    /// Whether every built-in resource that has a cache can be read from it. Those of definitions start when they are used.
     pub(crate) fn caches_ready(&self) -> bool {
-        let cached = self.registry.all().filter(|r| is_cached(r));
-        cached.filter_map(|r| self.caches.get(&r.storage_prefix())).all(WatchCache::is_ready)
+        let now = self.now();
+        let built_in = now.registry.all().filter(|r| r.custom.is_none() && r.is_stored());
+        built_in.filter_map(|r| now.cache(r)).all(|cache| cache.is_ready())
     }
 
     /// Every cache once, under the first resource that uses it.
     pub(crate) fn cache_stats(&self) -> Vec<(Arc<Resource>, CacheStats)> {
         let mut seen = HashSet::new();
-        let once = self.registry.all().filter(|r| seen.insert(r.storage_prefix()));
-        once.filter_map(|r| Some((Arc::clone(r), self.cache(r).ok()?.stats()))).collect()
+        let now = self.now();
+        let once = now.registry.all().filter(|r| seen.insert(r.storage_prefix()));
+        once.filter_map(|r| Some((Arc::clone(r), now.cache(r)?.if_started()?.stats()))).collect()
     }
 
     pub(crate) fn rng(&self) -> MutexGuard<'_, fastrand::Rng> {
@@ -165,7 +179,7 @@ impl Engine {
         let value = stored.to_value(&resource.head).map_err(Status::internal)?;
         let mut object =
             Object::new(value).ok_or_else(|| Status::internal("a stored object has no metadata"))?;
-        if let Some(conversion) = resource.conversion {
+        if let Some(conversion) = &resource.conversion {
             conversion.show(object.root_mut());
         }
         Ok(object)
@@ -173,7 +187,7 @@ impl Engine {
 
     /// An object as it is stored, with what selectors will look at.
     pub(crate) fn document(&self, resource: &Resource, object: &Object) -> Result<Document, Status> {
-        if let Some(conversion) = resource.conversion {
+        if let Some(conversion) = &resource.conversion {
             let mut stored = object.clone();
             conversion.store(stored.root_mut());
             return encode(resource, &stored);
@@ -207,18 +221,13 @@ impl Engine {
 }
 
 fn encode(resource: &Resource, object: &Object) -> Result<Document, Status> {
-    let fields = resource.rules.fields.values(object);
+    let fields = resource.field_values(object);
     let fields = fields.iter().map(|(label, value)| (*label, value.as_str()));
     Document::encode(object.value(), fields).map_err(Status::internal)
 }
 
-/// Events come and go too fast to be worth a cache; every other kind has one.
-fn is_cached(resource: &Resource) -> bool {
-    resource.plural != "events"
-}
-
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Engine({} resources)", self.caches.len())
+        write!(f, "Engine({} resources)", self.now().registry.all().count())
     }
 }

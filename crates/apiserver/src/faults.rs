@@ -178,12 +178,12 @@ impl Faults {
 
     /// Ends open watches, cleanly.
     pub fn cut_watches(&self, resource: Option<&str>) {
-        self.engine.caches(resource).for_each(|cache| cache.cut_watches());
+        self.engine.caches(resource).iter().for_each(|cache| cache.cut_watches());
     }
 
     /// Holds watch streams still, or lets them go on.
     pub fn stall_watches(&self, resource: Option<&str>, stalled: bool) {
-        self.engine.caches(resource).for_each(|cache| cache.stall_watches(stalled));
+        self.engine.caches(resource).iter().for_each(|cache| cache.stall_watches(stalled));
     }
 
     /// Makes caches fall behind the store, as on a replica with a slow connection to it; or lets them catch up.
@@ -196,7 +196,7 @@ impl Faults {
 
     /// Makes caches unready, as at start-up, until [`forget_window`](Self::forget_window) fills them.
     pub fn make_unready(&self, resource: Option<&str>, cause: &str) {
-        self.engine.caches(resource).for_each(|cache| cache.make_unready(cause));
+        self.engine.caches(resource).iter().for_each(|cache| cache.make_unready(cause));
     }
 }
 

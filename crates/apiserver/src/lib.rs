@@ -3,6 +3,7 @@
 mod client;
 mod continue_token;
 mod controllers;
+mod custom;
 mod delegate;
 mod engine;
 mod faults;
@@ -14,6 +15,7 @@ mod protobuf;
 mod registry;
 mod schema;
 mod server;
+mod serving;
 mod status;
 mod storage;
 mod verbs;

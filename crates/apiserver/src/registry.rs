@@ -12,106 +12,45 @@ mod kinds;
 mod metadata;
 mod names;
 mod object;
+mod resource;
 mod rules;
+mod scale;
 mod validation;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
+pub(crate) use columns::age;
 pub(crate) use conversion::Conversion;
 pub(crate) use field_labels::UnknownLabel;
 pub(crate) use generated_name::generate_name;
-pub(crate) use metadata::validate_metadata;
-pub(crate) use metadata::validate_metadata_update;
+pub(crate) use names::label_1035;
+pub(crate) use names::subdomain;
 pub(crate) use object::Object;
+pub(crate) use resource::Custom;
+pub(crate) use resource::Published;
+pub(crate) use resource::Resource;
+pub(crate) use resource::Schema;
+pub(crate) use rules::CUSTOM;
+pub(crate) use rules::CUSTOM_WITH_STATUS;
 pub(crate) use rules::Generation;
-pub(crate) use rules::Rules;
-
-use crate::schema::Type;
-use crate::storage::TypeHead;
-
-/// One resource in one version: a row of discovery and everything a request to its URLs needs.
-#[derive(Debug)]
-pub(crate) struct Resource {
-    /// Empty for the core group.
-    pub(crate) group: String,
-    pub(crate) version: String,
-    pub(crate) kind: String,
-    pub(crate) plural: String,
-    pub(crate) singular: String,
-    pub(crate) short_names: Vec<String>,
-    pub(crate) categories: Vec<String>,
-    pub(crate) namespaced: bool,
-    pub(crate) verbs: &'static [&'static str],
-    pub(crate) subresources: Vec<&'static str>,
-    /// The beginning of every encoded object of this kind.
-    pub(crate) head: TypeHead,
-    /// How objects are decoded; kinds without a schema keep every field.
-    pub(crate) schema: Option<&'static Type>,
-    pub(crate) rules: &'static Rules,
-    /// Present if objects are stored in the form of another kind.
-    pub(crate) conversion: Option<&'static Conversion>,
-    /// How objects show themselves as rows.
-    pub(crate) columns: Columns,
-}
-
-impl Resource {
-    /// `apps/v1`, or `v1` in the core group.
-    pub(crate) fn api_version(&self) -> String {
-        api_version(&self.group, &self.version)
-    }
-
-    /// `deployments.apps`, or `pods` in the core group.
-    pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
-    }
-
-    /// `Deployment.apps`, or `Pod` in the core group.
-    pub(crate) fn kind_with_group(&self) -> String {
-        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
-    }
-
-    /// The folder of storage keys under which all objects of this resource lie, with its closing slash.
-    pub(crate) fn storage_prefix(&self) -> String {
-        let own = (self.group.as_str(), self.plural.as_str());
-        match self.conversion.map_or(own, |c| (c.stored_group, c.stored_plural)) {
-            ("", plural) => format!("/{plural}/"),
-            (group, plural) => format!("/{group}/{plural}/"),
-        }
-    }
-
-    /// The storage key of one object.
-    pub(crate) fn storage_key(&self, namespace: &str, name: &str) -> String {
-        let prefix = self.storage_prefix();
-        if self.namespaced { format!("{prefix}{namespace}/{name}") } else { format!("{prefix}{name}") }
-    }
-
-    pub(crate) fn has_subresource(&self, name: &str) -> bool {
-        self.subresources.contains(&name)
-    }
-
-    /// Whether objects are kept; reviews are only answered.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.has_verb("list")
-    }
-
-    pub(crate) fn has_verb(&self, verb: &str) -> bool {
-        self.verbs.contains(&verb)
-    }
-}
+pub(crate) use rules::StatusMetadata;
+pub(crate) use scale::ScalePaths;
+pub(crate) use scale::ScaleSelector;
+pub(crate) use versions::precedence;
 
 /// `apps/v1`, or `v1` in the core group.
-fn api_version(group: &str, version: &str) -> String {
+pub(crate) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 /// The versions of a group, and in each its resources by plural name.
 pub(crate) type Versions = BTreeMap<String, BTreeMap<String, Arc<Resource>>>;
 
-/// All resources that are served, by group, version and plural.
-#[derive(Debug)]
+/// All resources that are served, by group, version and plural. Immutable: a change of kinds is another registry.
+#[derive(Debug, Clone)]
 pub(crate) struct Registry {
     groups: BTreeMap<String, Versions>,
 }
@@ -129,12 +68,21 @@ impl Registry {
     /// The built-in kinds.
     pub(crate) fn built_in() -> Self {
         let mut registry = Self { groups: BTreeMap::new() };
-        for resource in kinds::built_in() {
-            let versions = registry.groups.entry(resource.group.clone()).or_default();
-            let resources = versions.entry(resource.version.clone()).or_default();
-            resources.insert(resource.plural.clone(), Arc::new(resource));
-        }
+        kinds::built_in().map(Arc::new).for_each(|resource| registry.add(resource));
         registry
+    }
+
+    /// These kinds and more. A place that is taken stays as it is.
+    pub(crate) fn with(&self, more: impl IntoIterator<Item = Arc<Resource>>) -> Self {
+        let mut registry = self.clone();
+        more.into_iter().for_each(|resource| registry.add(resource));
+        registry
+    }
+
+    fn add(&mut self, resource: Arc<Resource>) {
+        let versions = self.groups.entry(resource.group.clone()).or_default();
+        let resources = versions.entry(resource.version.clone()).or_default();
+        resources.entry(resource.plural.clone()).or_insert(resource);
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Result<&Arc<Resource>, Missing> {

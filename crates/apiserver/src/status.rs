@@ -5,6 +5,7 @@
 
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::registry::Resource;
 
@@ -102,6 +103,43 @@ impl FieldError {
         )
     }
 
+    /// A value of the wrong type; `found` is what it is instead.
+    pub(crate) fn wrong_type(field: impl Into<String>, found: &str, why: &str) -> Self {
+        Self::new(field, "FieldValueTypeInvalid", format!("Invalid value: {found:?}: {why}"))
+    }
+
+    /// A value that is not among those a schema allows.
+    pub(crate) fn not_among(field: impl Into<String>, value: &Value, allowed: &[Value]) -> Self {
+        let quoted = |v: &Value| format!("{:?}", v.as_str().map_or_else(|| v.to_string(), str::to_owned));
+        let allowed = allowed.iter().map(quoted).collect::<Vec<_>>().join(", ");
+        let message = format!("Unsupported value: {value}: supported values: {allowed}");
+        Self::new(field, "FieldValueNotSupported", message)
+    }
+
+    pub(crate) fn too_many(field: impl Into<String>, found: u64, limit: u64) -> Self {
+        Self::new(field, "FieldValueTooMany", format!("Too many: {found}: must have at most {limit} items"))
+    }
+
+    /// A list element that is there already, by its JSON.
+    pub(crate) fn duplicate_json(field: impl Into<String>, json: &str) -> Self {
+        Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {json}"))
+    }
+
+    /// The same fault of a value that stands below `prefix`.
+    pub(crate) fn below(self, prefix: &str) -> Self {
+        let field = match self.field.as_str() {
+            "" => prefix.to_owned(),
+            own if own.starts_with('[') => format!("{prefix}{own}"),
+            own => format!("{prefix}.{own}"),
+        };
+        // Without a name of its own the value is just "in body".
+        Self { field, message: self.message.replace(":  in body", ": in body"), ..self }
+    }
+
+    pub(crate) fn is_required(&self) -> bool {
+        self.reason == "FieldValueRequired"
+    }
+
     pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {value:?}"))
     }
@@ -110,7 +148,7 @@ impl FieldError {
         Self::new(field, "FieldValueTooLong", format!("Too long: may not be more than {limit} bytes"))
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }
 }
@@ -195,6 +233,12 @@ impl Status {
 
     pub(crate) fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
+        Self::failure(405, Some("MethodNotAllowed"), message, Some(Details::default()))
+    }
+
+    /// The definition of the kind is being deleted.
+    pub(crate) fn kind_terminating(verb: &str) -> Self {
+        let message = format!("{verb} not allowed while custom resource definition is terminating");
         Self::failure(405, Some("MethodNotAllowed"), message, Some(Details::default()))
     }
 

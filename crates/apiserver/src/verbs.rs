@@ -6,6 +6,7 @@
 pub(crate) mod apply;
 pub(crate) mod create;
 pub(crate) mod decode;
+pub(crate) mod definitions;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
 pub(crate) mod get;

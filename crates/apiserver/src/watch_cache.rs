@@ -91,6 +91,12 @@ impl WatchCache {
         self.shared.lock().watchers.overtaken
     }
 
+    /// Ends every watch when it has shown what happened so far: the resource is no longer served.
+    pub fn end_watches(&self) {
+        let wake = self.shared.lock().watchers.drain_all();
+        wake.all();
+    }
+
     async fn fill(&self) -> Result<(), StorageError> {
         let follower: Arc<dyn Follower> = Arc::clone(&self.shared) as _;
         let follower: Weak<dyn Follower> = Arc::downgrade(&follower);
@@ -113,7 +119,7 @@ impl WatchCache {
 impl Drop for WatchCache {
     /// A cache that is gone follows nothing, so its watches end.
     fn drop(&mut self) {
-        self.cut_watches();
+        self.end_watches();
     }
 }
 

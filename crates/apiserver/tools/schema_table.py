@@ -15,7 +15,8 @@ HEAD = """# Types of the built-in kinds at Kubernetes 1.36: field names, JSON ty
 #  FIELD SHAPE[!]            ! = required
 #
 # SHAPE  s string  s(A|B) one of  i int32  l int64  n number  b bool  y base64 bytes  t time  u time with microseconds
-#        q quantity  x int or string  * anything  @TYPE that type  {SHAPE} map  [SHAPE] list
+#        q quantity  x int or string  * anything  @TYPE that type  ?TYPE that type if it is an object, else anything
+#        {SHAPE} map  [SHAPE] list
 # after } or ]:  a atomic  s set  m(k1,k2) keyed by those fields;  then ~STRATEGY[:KEY] for strategic merge patch
 # after @TYPE:   ~STRATEGY likewise
 """
@@ -23,7 +24,8 @@ PREFIXES = [("io.k8s.api.", ""), ("io.k8s.apimachinery.pkg.apis.", ""), ("io.k8s
             ("io.k8s.apiextensions-apiserver.pkg.apis.", ""), ("io.k8s.kube-aggregator.pkg.apis.", "")]
 SPECIAL = {"meta.v1.Time": "t", "meta.v1.MicroTime": "u", "api.resource.Quantity": "q", "util.intstr.IntOrString": "x",
            "meta.v1.FieldsV1": "*", "meta.v1.Patch": "*", "runtime.RawExtension": "*", "apiextensions.v1.JSON": "*",
-           "apiextensions.v1.JSONSchemaPropsOrArray": "*", "apiextensions.v1.JSONSchemaPropsOrBool": "*",
+           "apiextensions.v1.JSONSchemaPropsOrArray": "?apiextensions.v1.JSONSchemaProps",
+           "apiextensions.v1.JSONSchemaPropsOrBool": "?apiextensions.v1.JSONSchemaProps",
            "apiextensions.v1.JSONSchemaPropsOrStringArray": "*"}
 SCALARS = {("integer", "int32"): "i", ("integer", "int64"): "l", ("integer", None): "l", ("number", "double"): "n",
            ("boolean", None): "b", ("string", "byte"): "y", ("string", "date-time"): "t"}

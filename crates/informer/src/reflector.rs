@@ -10,6 +10,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use machine::Settings;
 
 use crate::{
+    delta::AnyObject,
     delta_fifo::{Position, Staged},
     delta_queue::DeltaQueue,
     indexer::Indexer,
@@ -213,6 +214,12 @@ impl Reflector {
         self.failing(next);
         tokio::time::sleep_until(next).await;
         Input::Waited
+    }
+
+    /// The object as it is kept. What indexes want of it is read before it is packed.
+    fn pack(&self, object: AnyObject) -> AnyObject {
+        let snapshot = self.indexer.snapshot();
+        object.pack_with(&self.packer, snapshot.fields())
     }
 
     /// Whether an object is in the namespace that was asked for.

@@ -48,7 +48,7 @@ impl From<Syntax> for Stop {
 }
 
 /// The values found for each path.
-type Found = Vec<Vec<Value>>;
+pub(crate) type Found = Vec<Vec<Value>>;
 
 impl FieldPaths {
     /// The set of these paths; results come in their order.

@@ -9,7 +9,7 @@ use crate::{
     Labels, Limits, ObjectKey, Owner, ResourceVersion, Uid,
     json::{Cursor, Syntax, Type},
 };
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 /// Who an object is. What a transform cannot change.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Identity {
     pub(crate) labels: Labels,
     pub(crate) generation: Option<i64>,
     pub(crate) deleting: bool,
-    pub(crate) controller: Option<Box<Owner>>,
+    pub(crate) controller: Option<Arc<Owner>>,
     /// A part of the identity had a type that the API does not allow and was left out.
     pub(crate) odd: bool,
 }
@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
             labels: Labels::new(meta.labels),
             generation: meta.generation,
             deleting: meta.deleting,
-            controller: meta.controller.map(Box::new),
+            controller: meta.controller.map(Arc::new),
             odd: self.odd,
         })
     }

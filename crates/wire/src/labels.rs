@@ -31,7 +31,19 @@ impl Labels {
 
     /// The value of a label.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.iter().find(|(k, _)| *k == key).map(|(_, v)| v)
+        // Only what is asked for is checked: this runs for every object that a selector looks at.
+        let mut parts = self.pairs.as_deref()?.split(|&byte| byte == END);
+        loop {
+            let (found, value) = (parts.next()?, parts.next()?);
+            if found == key.as_bytes() {
+                return str::from_utf8(value).ok();
+            }
+        }
+    }
+
+    /// Puts the copy that `intern` gives in the place of this one.
+    pub(crate) fn share(&mut self, intern: impl FnOnce(Arc<[u8]>) -> Arc<[u8]>) {
+        self.pairs = self.pairs.take().map(intern);
     }
 
     /// All pairs in key order.

@@ -1,8 +1,9 @@
 //! One version of one object.
 
 use crate::{
-    Bookmark, FieldPath, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion, Uid,
+    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion, Uid,
     Unreadable,
+    fields::Found,
     identity::{Identity, Said, Scan},
     pack::{Content, Packer},
 };
@@ -33,6 +34,8 @@ pub struct Object<T> {
 struct Record {
     origin: Arc<Origin>,
     identity: Identity,
+    /// Fields that were read before the content was packed; none if none were asked for, or none could be read.
+    fields: Option<Arc<Found>>,
     /// A complete JSON object, with `apiVersion` and `kind`.
     content: Content,
 }
@@ -44,7 +47,7 @@ impl Object<Value> {
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
         let content = Content::Raw(complete(origin, json, type_meta)?);
-        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
+        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
     }
 }
 
@@ -200,12 +203,28 @@ impl<T> Object<T> {
     /// The object as it is kept: its content packed if that pays, and in any case in one allocation of its own,
     /// so that it does not keep a larger buffer alive.
     pub fn pack(self, packer: &Packer) -> Self {
-        let Record { origin, identity, content } = match Arc::try_unwrap(self.record) {
+        self.pack_with(packer, &FieldPaths::default())
+    }
+
+    /// The same; and `fields` are read before that and kept with the object, so that whoever needs them later need
+    /// not unpack it.
+    pub fn pack_with(self, packer: &Packer, fields: &FieldPaths) -> Self {
+        let mut record = match Arc::try_unwrap(self.record) {
             Ok(record) => record,
             Err(shared) => return Self { record: shared, as_type: PhantomData },
         };
-        let secret = origin.kind().is_secret();
-        Self::from_record(Record { origin, identity, content: packer.pack(content, secret) })
+        if !fields.is_empty() {
+            record.fields = record.content.read().and_then(|json| fields.read(&json).ok()).map(Arc::new);
+        }
+        packer.share(&mut record.identity, &mut record.fields);
+        let secret = record.origin.kind().is_secret();
+        record.content = packer.pack(record.content, secret);
+        Self::from_record(record)
+    }
+
+    /// The fields that [`pack_with`](Self::pack_with) found, in the order of the paths; none if it found none.
+    pub fn packed_fields(&self) -> Option<&[Vec<Value>]> {
+        self.record.fields.as_deref().map(Vec::as_slice)
     }
 
     /// The object with other content. Key, uid and version stay; labels, generation, deletion and controller
@@ -216,7 +235,7 @@ impl<T> Object<T> {
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
         let content = Content::Raw(complete(origin, json, type_meta)?);
-        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, content }))
+        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
     }
 
     /// Bytes of the encoded content.

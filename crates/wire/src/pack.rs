@@ -1,10 +1,13 @@
 //! Keeping the content of many objects of one kind in little room.
 
 mod dictionary;
+mod interner;
 mod training;
 
+use crate::{Owner, fields::Found, identity::Identity};
 use bytes::Bytes;
 use dictionary::Dictionary;
+use interner::Interner;
 use std::{
     cell::RefCell,
     fmt,
@@ -94,6 +97,7 @@ impl Packed {
 ///    were packed with; one that nobody needs any more is gone.
 /// 2. What does not get smaller by a tenth is kept as it is.
 /// 3. Secrets never become part of a dictionary.
+/// 4. Labels, owners and the fields that indexes want are kept once for all objects that have them in common.
 pub struct Packer {
     packing: Packing,
     /// Held while one object is packed. There is one packer for each informer, and one reflector in most.
@@ -106,6 +110,9 @@ struct State {
     trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
     training: Training,
     stats: PackStats,
+    labels: Interner<[u8]>,
+    owners: Interner<Owner>,
+    fields: Interner<Found>,
 }
 
 /// What a [`Packer`] has done so far.
@@ -150,6 +157,14 @@ impl Packer {
         };
         state.stats.packed_bytes += kept.heap_len() as u64;
         kept
+    }
+
+    /// Lets an object share what it has in common with others.
+    pub(crate) fn share(&self, identity: &mut Identity, fields: &mut Option<Arc<Found>>) {
+        let mut state = self.lock();
+        identity.labels.share(|labels| state.labels.intern(labels));
+        identity.controller = identity.controller.take().map(|owner| state.owners.intern(owner));
+        *fields = fields.take().map(|fields| state.fields.intern(fields));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -3,9 +3,17 @@
 //! Objects are JSON, so that they do not depend on a version of k8s-openapi. The same seed gives the same objects.
 
 mod app;
+mod kinds;
 mod node;
 mod pod;
+mod stubborn;
 
 pub use app::App;
+pub use kinds::config_map;
+pub use kinds::event;
+pub use kinds::secret;
+pub use kinds::widget;
+pub use kinds::widget_definition;
 pub use node::node;
 pub use pod::Pods;
+pub use stubborn::StubbornPods;

@@ -49,20 +49,23 @@ impl Iterator for Pods {
     }
 }
 
-fn pod(rng: &mut Rng, app: &App, nodes: usize) -> Value {
+pub(crate) fn pod(rng: &mut Rng, app: &App, nodes: usize) -> Value {
     let node = rng.usize(..nodes);
-    let containers = containers(app);
+    let token = format!("kube-api-access-{}", word(rng, 5));
+    let containers = containers(app, &token);
     let status = status(rng, app, node, &containers);
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": metadata(rng, app),
         "spec": {
             "nodeName": format!("node-{node}"),
-            "serviceAccountName": app.name,
+            "serviceAccountName": app.name, "serviceAccount": app.name,
+            "priority": 0, "preemptionPolicy": "PreemptLowerPriority", "enableServiceLinks": true,
+            "nodeSelector": {"kubernetes.io/os": "linux"},
             "terminationGracePeriodSeconds": 45,
             "securityContext": {"runAsNonRoot": true, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": containers,
-            "volumes": volumes(app),
+            "volumes": volumes(app, &token),
             "tolerations": [
                 {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
                 {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
@@ -80,6 +83,8 @@ fn metadata(rng: &mut Rng, app: &App) -> Value {
         "name": format!("{set}-{}", word(rng, 5)),
         "generateName": format!("{set}-"),
         "namespace": team,
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set, "uid": uid_of(app),
+            "controller": true, "blockOwnerDeletion": true}],
         "labels": {
             "app.kubernetes.io/name": app.name, "app.kubernetes.io/version": app.version,
             "app.kubernetes.io/managed-by": "Helm", "pod-template-hash": app.template_hash, "team": team,
@@ -89,6 +94,10 @@ fn metadata(rng: &mut Rng, app: &App) -> Value {
             "checksum/config": hex(&mut Rng::with_seed(seed_of(app)), 64),
             "prometheus.io/scrape": "true", "prometheus.io/port": app.port.to_string(),
             "kubectl.kubernetes.io/restartedAt": "2026-01-01T08:00:00Z",
+            "cni.example.com/network-status": json!([{"name": "cluster-network", "interface": "eth0",
+                "ips": [format!("10.{}.{}.{}", rng.u8(64..128), rng.u8(..), rng.u8(2..250))],
+                "mac": mac(rng), "default": true, "dns": {}}]).to_string(),
+            "cni.example.com/containerID": hex(rng, 64),
         },
     })
 }
@@ -98,7 +107,19 @@ fn seed_of(app: &App) -> u64 {
     app.template_hash.bytes().fold(7, |seed, byte| seed * 31 + u64::from(byte))
 }
 
-fn containers(app: &App) -> Value {
+/// The uid of the replica set that owns the pods of an application.
+fn uid_of(app: &App) -> String {
+    let digits = hex(&mut Rng::with_seed(seed_of(app) ^ 1), 32);
+    let part = |from: usize, to: usize| &digits[from..to];
+    format!("{}-{}-4{}-a{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}
+
+fn mac(rng: &mut Rng) -> String {
+    let bytes: Vec<String> = (0..5).map(|_| hex(rng, 2)).collect();
+    format!("0a:{}", bytes.join(":"))
+}
+
+fn containers(app: &App, token: &str) -> Value {
     let mut rng = Rng::with_seed(seed_of(app));
     let probe = |path: &str, period: u8| {
         json!({"httpGet": {"path": path, "port": "http", "scheme": "HTTP"}, "initialDelaySeconds": 10,
@@ -116,7 +137,7 @@ fn containers(app: &App) -> Value {
         "securityContext": {"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}},
         "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "config", "mountPath": "/etc/app", "readOnly": true}, {"name": "tmp", "mountPath": "/tmp"},
-            {"name": "certificates", "mountPath": "/etc/certificates", "readOnly": true}],
+            {"name": "certificates", "mountPath": "/etc/certificates", "readOnly": true}, token_mount(token)],
     });
     let proxy = json!({
         "name": "mesh-proxy", "image": "registry.example.com/mesh/proxy:2.14.1", "imagePullPolicy": "IfNotPresent",
@@ -125,8 +146,14 @@ fn containers(app: &App) -> Value {
         "ports": [{"name": "mesh-admin", "containerPort": 15020, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
         "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+        "volumeMounts": [token_mount(token)],
     });
     if app.has_sidecar { json!([main, proxy]) } else { json!([main]) }
+}
+
+/// Every pod has its token under a name of its own.
+fn token_mount(token: &str) -> Value {
+    json!({"name": token, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true})
 }
 
 fn image(app: &App) -> String {
@@ -156,11 +183,16 @@ fn variables(rng: &mut Rng, app: &App) -> Vec<Value> {
     all
 }
 
-fn volumes(app: &App) -> Value {
+fn volumes(app: &App, token: &str) -> Value {
     json!([
         {"name": "config", "configMap": {"name": format!("{}-config", app.name), "defaultMode": 420}},
         {"name": "tmp", "emptyDir": {}},
         {"name": "certificates", "secret": {"secretName": format!("{}-tls", app.name), "defaultMode": 420}},
+        {"name": token, "projected": {"defaultMode": 420, "sources": [
+            {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+        ]}},
     ])
 }
 
@@ -181,18 +213,44 @@ fn status(rng: &mut Rng, app: &App, node: usize, containers: &Value) -> Value {
         json!({
             "name": spec["name"], "image": spec["image"], "imageID": format!("registry.example.com/{}@sha256:{digest}", app.namespace),
             "containerID": format!("containerd://{}", hex(rng, 64)), "ready": ready, "started": true, "restartCount": restarts,
-            "state": {"running": {"startedAt": time}},
+            "state": {"running": {"startedAt": time}}, "lastState": last_state(rng, restarts, &time),
+            "resources": spec["resources"], "allocatedResources": spec["resources"]["requests"],
+            "volumeMounts": reported_mounts(&spec["volumeMounts"]),
+            "user": {"linux": {"uid": 10001, "gid": 0, "supplementalGroups": [0, 10001]}},
         })
     };
     let statuses: Vec<Value> = containers.as_array().into_iter().flatten().map(&mut container).collect();
+    let host = format!("10.0.{}.{}", node / 256 % 256, node % 256);
     let ip = format!("10.{}.{}.{}", 64 + node / 256 % 64, node % 256, rng.u8(2..250));
     json!({
         "phase": "Running", "qosClass": "Burstable", "startTime": time,
-        "hostIP": format!("10.0.{}.{}", node / 256 % 256, node % 256), "podIP": ip, "podIPs": [{"ip": ip}],
+        "hostIP": host, "hostIPs": [{"ip": host}], "podIP": ip, "podIPs": [{"ip": ip}],
         "conditions": [condition("PodReadyToStartContainers", "True"), condition("Initialized", "True"),
             condition("Ready", truth), condition("ContainersReady", truth), condition("PodScheduled", "True")],
         "containerStatuses": statuses,
     })
+}
+
+/// A container that was restarted tells how it ended before.
+fn last_state(rng: &mut Rng, restarts: u8, time: &str) -> Value {
+    if restarts == 0 {
+        return json!({});
+    }
+    let (reason, code) = pick(rng, &[("OOMKilled", 137), ("Error", 1), ("Completed", 0)]);
+    json!({"terminated": {"containerID": format!("containerd://{}", hex(rng, 64)), "exitCode": code, "reason": reason,
+        "startedAt": "2026-01-01T08:00:00Z", "finishedAt": time}})
+}
+
+/// A kubelet reports each mount, read-only ones in full.
+fn reported_mounts(mounts: &Value) -> Value {
+    let reported = |mount: &Value| {
+        let mut mount = mount.clone();
+        if mount["readOnly"] == true {
+            mount["recursiveReadOnly"] = "Disabled".into();
+        }
+        mount
+    };
+    mounts.as_array().into_iter().flatten().map(reported).collect()
 }
 
 #[cfg(test)]
@@ -213,7 +271,7 @@ mod tests {
         let names: BTreeSet<String> = pods.iter().map(|pod| pod["metadata"]["name"].to_string()).collect();
         assert_eq!(names.len(), pods.len());
         let mean = pods.iter().map(|pod| pod.to_string().len()).sum::<usize>() / pods.len();
-        assert!((4_000..12_000).contains(&mean), "{mean} bytes");
+        assert!((6_000..14_000).contains(&mean), "{mean} bytes");
         for pod in &pods {
             assert!(crate::App::namespaces().contains(&pod["metadata"]["namespace"].as_str().unwrap()));
         }

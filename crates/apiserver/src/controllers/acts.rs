@@ -48,7 +48,10 @@ impl Engine {
                 self.after_removal(&resource, namespace).await;
                 Ok(())
             }
-            Ok(Outcome::Marked(_)) => Ok(()),
+            Ok(marked @ Outcome::Marked(_)) => {
+                self.after_marking(&resource, name, &marked).await;
+                Ok(())
+            }
             Err(status) if is_moot(&status) => Ok(()),
             Err(status) => Err(status),
         }
@@ -80,8 +83,9 @@ impl Engine {
 
     /// The resource, namespace and name of a storage key.
     fn locate<'k>(&self, key: &'k str) -> Option<(Arc<Resource>, &'k str, &'k str)> {
-        let own = self.registry.all().filter(|r| r.is_stored() && r.conversion.is_none());
-        let resource = own.into_iter().find(|r| key.starts_with(&r.storage_prefix()))?;
+        let now = self.now();
+        let mut own = now.registry.all().filter(|r| r.is_stored() && r.owns_store());
+        let resource = own.find(|r| key.starts_with(&r.storage_prefix()))?;
         let rest = &key[resource.storage_prefix().len()..];
         let (namespace, name) = if resource.namespaced { rest.split_once('/')? } else { ("", rest) };
         Some((Arc::clone(resource), namespace, name))
@@ -89,7 +93,7 @@ impl Engine {
 
     fn serves(&self, api_version: &str, kind: &str) -> bool {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        self.registry.knows_kind(group, version, kind)
+        self.now().registry.knows_kind(group, version, kind)
     }
 }
 

@@ -36,9 +36,7 @@ pub(crate) fn respond(
         Answer::Object { code, object, warnings } => {
             object_json(engine, resource, &object, wish.representation.view).map(|json| {
                 let mut response = whole(code, json, wish);
-                for value in warnings.iter().filter_map(|w| HeaderValue::from_str(&warning_text(w)).ok()) {
-                    response.headers_mut().append(WARNING, value);
-                }
+                warnings.iter().for_each(|text| warn(&mut response, text));
                 response
             })
         }
@@ -56,6 +54,13 @@ pub(crate) fn respond(
         Answer::Status(status) => Err(status),
     };
     made.unwrap_or_else(|status| respond_status(&status, wish.representation.format))
+}
+
+/// Adds what the client should hear.
+pub(crate) fn warn(response: &mut Response<AnswerBody>, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(&warning_text(text)) {
+        response.headers_mut().append(WARNING, value);
+    }
 }
 
 fn object_json(
@@ -112,9 +117,10 @@ fn respond_list(
             return Ok(whole(200, encode(&maker.of_list(&list.items, metadata)?), wish));
         }
         View::Whole => {
-            let head = list_head(&format!("{}List", resource.kind), &resource.api_version(), &metadata);
-            let view = resource.conversion.map_or(ItemView::Untyped, ItemView::Converted);
-            ListBody::new(head, list.items, view)
+            let head = list_head(&resource.list_kind, &resource.api_version(), &metadata);
+            // Items of custom kinds say what they are; those of built-in kinds leave that to the list.
+            let typed = resource.custom.is_some().then(|| resource.head.clone());
+            ListBody::new(head, list.items, ItemView::Whole(typed, resource.conversion.clone()))
         }
         View::Metadata => {
             let head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", &metadata);

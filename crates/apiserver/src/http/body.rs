@@ -17,7 +17,7 @@ use super::gzip::Gzip;
 use super::watch_seats::WatchSeats;
 use crate::engine::Engine;
 use crate::registry::Conversion;
-use crate::storage::Stored;
+use crate::storage::{Stored, TypeHead};
 use crate::watch_cache::{WatchItem, WatchStream};
 
 /// List items are written in pieces of about this size, so that a large list never exists as one body.
@@ -41,12 +41,10 @@ pub(crate) struct ListBody {
 }
 
 /// What is written of each item of a list.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum ItemView {
-    /// All but its type: items of built-in kinds.
-    Untyped,
-    /// The same, in another form than it is stored in.
-    Converted(&'static Conversion),
+    /// All of it, with this type or without one, as it is stored or converted.
+    Whole(Option<TypeHead>, Option<Conversion>),
     /// Its metadata, typed as such.
     Metadata,
 }
@@ -105,9 +103,11 @@ impl ListBody {
             if !std::mem::take(&mut self.first) {
                 piece.push(b',');
             }
-            match self.view {
-                ItemView::Untyped => item.document.write(None, item.revision, &mut piece),
-                ItemView::Converted(conversion) => write_converted(&item, conversion, &mut piece),
+            match &self.view {
+                ItemView::Whole(head, None) => item.document.write(head.as_ref(), item.revision, &mut piece),
+                ItemView::Whole(head, Some(conversion)) => {
+                    write_converted(&item, head.as_ref(), conversion, &mut piece);
+                }
                 ItemView::Metadata => write_metadata(&item.document, item.revision, &mut piece),
             }
         }
@@ -115,9 +115,9 @@ impl ListBody {
     }
 }
 
-fn write_converted(item: &Stored, conversion: &Conversion, out: &mut Vec<u8>) {
+fn write_converted(item: &Stored, head: Option<&TypeHead>, conversion: &Conversion, out: &mut Vec<u8>) {
     let mut json = Vec::with_capacity(item.document.encoded_len());
-    item.document.write(None, item.revision, &mut json);
+    item.document.write(head, item.revision, &mut json);
     let mut fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
     conversion.show(&mut fields);
     out.extend_from_slice(Value::Object(fields).to_string().as_bytes());

@@ -1,6 +1,7 @@
 //! What the server serves, told in the old way (one document per group and version) and the new (one for all).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::header::{ETAG, HeaderValue, VARY};
 use http::{Response, StatusCode};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::answer::respond_text;
 use super::body::AnswerBody;
 use crate::engine::Engine;
-use crate::registry::{Registry, Resource};
+use crate::registry::{Registry, Resource, Versions, precedence};
 
 /// The media type by which a client asks for, and recognises, the aggregated form.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -22,7 +23,7 @@ pub(crate) fn core_versions(
     known: Option<&str>,
 ) -> Response<AnswerBody> {
     if wants_aggregated(accept) {
-        return aggregated(&engine.registry, |group| group.is_empty(), known);
+        return aggregated(&engine.now().registry, |group| group.is_empty(), known);
     }
     let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]);
     json_answer(&json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}))
@@ -31,23 +32,19 @@ pub(crate) fn core_versions(
 /// `/apis`
 pub(crate) fn groups(engine: &Engine, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
     if wants_aggregated(accept) {
-        return aggregated(&engine.registry, |group| !group.is_empty(), known);
+        return aggregated(&engine.now().registry, |group| !group.is_empty(), known);
     }
-    let groups: Vec<Value> = engine
-        .registry
-        .groups()
-        .filter(|(group, _)| !group.is_empty())
-        .map(|(group, versions)| {
-            group_document(group, &versions.keys().rev().map(String::as_str).collect::<Vec<_>>())
-        })
-        .collect();
+    let now = engine.now();
+    let named = now.registry.groups().filter(|(group, _)| !group.is_empty());
+    let groups: Vec<Value> = named.map(|(group, versions)| group_document(group, versions)).collect();
     json_answer(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/GROUP`
 pub(crate) fn group(engine: &Engine, name: &str) -> Option<Response<AnswerBody>> {
-    let (_, versions) = engine.registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
-    let mut document = group_document(name, &versions.keys().rev().map(String::as_str).collect::<Vec<_>>());
+    let now = engine.now();
+    let (_, versions) = now.registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
+    let mut document = group_document(name, versions);
     document["kind"] = "APIGroup".into();
     document["apiVersion"] = "v1".into();
     Some(json_answer(&document))
@@ -55,7 +52,8 @@ pub(crate) fn group(engine: &Engine, name: &str) -> Option<Response<AnswerBody>>
 
 /// `/api/v1` and `/apis/GROUP/VERSION`
 pub(crate) fn resources(engine: &Engine, group: &str, version: &str) -> Option<Response<AnswerBody>> {
-    let (_, versions) = engine.registry.groups().find(|(name, _)| *name == group)?;
+    let now = engine.now();
+    let (_, versions) = now.registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let list: Vec<Value> = resources.values().flat_map(|r| legacy_entries(r)).collect();
@@ -66,10 +64,18 @@ pub(crate) fn resources(engine: &Engine, group: &str, version: &str) -> Option<R
     Some(json_answer(&document))
 }
 
-fn group_document(group: &str, versions: &[&str]) -> Value {
+fn group_document(group: &str, versions: &Versions) -> Value {
     let entry = |version: &str| json!({"groupVersion": format!("{group}/{version}"), "version": version});
-    let all: Vec<Value> = versions.iter().map(|v| entry(v)).collect();
+    let all: Vec<Value> = preferred_first(versions).map(|(version, _)| entry(version)).collect();
     json!({"name": group, "versions": all, "preferredVersion": all.first()})
+}
+
+/// The versions of a group as clients should try them.
+fn preferred_first(versions: &Versions) -> impl Iterator<Item = (&str, &BTreeMap<String, Arc<Resource>>)> {
+    let mut sorted: Vec<_> =
+        versions.iter().map(|(version, resources)| (version.as_str(), resources)).collect();
+    sorted.sort_by_key(|(version, _)| precedence(version));
+    sorted.into_iter()
 }
 
 fn legacy_entries(resource: &Resource) -> Vec<Value> {
@@ -78,7 +84,7 @@ fn legacy_entries(resource: &Resource) -> Vec<Value> {
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": resource.verbs,
+        "verbs": resource.advertised_verbs(),
         "storageVersionHash": storage_hash(resource),
     });
     add_names(&mut main, resource);
@@ -161,16 +167,11 @@ fn aggregated(
     response
 }
 
-fn aggregated_group<R: AsRef<Resource>>(
-    group: &str,
-    versions: &BTreeMap<String, BTreeMap<String, R>>,
-) -> Value {
-    // Higher versions come first; the core group has no name.
-    let versions: Vec<Value> = versions
-        .iter()
-        .rev()
+fn aggregated_group(group: &str, versions: &Versions) -> Value {
+    // The core group has no name.
+    let versions: Vec<Value> = preferred_first(versions)
         .map(|(version, resources)| {
-            let resources: Vec<Value> = resources.values().map(|r| aggregated_resource(r.as_ref())).collect();
+            let resources: Vec<Value> = resources.values().map(|r| aggregated_resource(r)).collect();
             json!({"version": version, "resources": resources, "freshness": "Current"})
         })
         .collect();
@@ -185,7 +186,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": {"group": "", "version": "", "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": resource.verbs,
+        "verbs": resource.advertised_verbs(),
     });
     add_names(&mut entry, resource);
     let subresources: Vec<Value> = resource

@@ -9,7 +9,7 @@ use super::negotiate::{Format, View};
 use super::table::TableMaker;
 use crate::engine::Engine;
 use crate::protobuf;
-use crate::registry::{Object, Resource};
+use crate::registry::{Conversion, Object, Resource};
 use crate::status::Status;
 use crate::storage::Document;
 use crate::verbs::watch::read_status;
@@ -27,20 +27,22 @@ pub(crate) struct Frames {
 }
 
 enum Shown {
-    Whole,
+    /// As it is stored, or converted and shared under this format.
+    Whole(Option<(watch_cache::Format, Conversion)>),
     /// The format under which all watchers of metadata share one encoding.
     Metadata(watch_cache::Format),
     /// Column definitions come with the first event alone, so tables are not shared.
-    Table {
-        maker: TableMaker,
-        begun: bool,
-    },
+    Table { maker: TableMaker, begun: bool },
 }
 
 impl Frames {
     pub(crate) fn new(engine: &Arc<Engine>, resource: &Arc<Resource>, view: View, format: Format) -> Self {
         let shown = match view {
-            View::Whole => Shown::Whole,
+            View::Whole => {
+                let converted = format!("{} converted", resource.head.as_str());
+                let conversion = resource.conversion.clone();
+                Shown::Whole(conversion.map(|c| (watch_cache::Format::new(converted), c)))
+            }
             View::Metadata => Shown::Metadata(watch_cache::Format::new("PartialObjectMetadata")),
             View::Table(include) => {
                 let maker = TableMaker::new(Arc::clone(engine), Arc::clone(resource), include);
@@ -62,7 +64,7 @@ impl Frames {
         match item {
             WatchItem::Event(event) => {
                 let shared = match &self.shown {
-                    Shown::Whole => "protobuf",
+                    Shown::Whole(_) => "protobuf",
                     Shown::Metadata(_) => "protobuf PartialObjectMetadata",
                     Shown::Table { .. } => return to_protobuf(&self.event(event)),
                 };
@@ -85,15 +87,13 @@ impl Frames {
     fn event(&mut self, event: &WatchEvent) -> Bytes {
         let kind = event.event_type().as_str();
         match &mut self.shown {
-            Shown::Whole => match self.resource.conversion {
-                None => event.frame(&self.resource.head),
-                Some(conversion) => {
-                    let value = event.object().document.to_value(&self.resource.head, event.revision());
-                    let mut value = value.unwrap_or_default();
-                    value.as_object_mut().into_iter().for_each(|fields| conversion.show(fields));
-                    line(kind, value.to_string().as_bytes())
-                }
-            },
+            Shown::Whole(None) => event.frame(&self.resource.head),
+            Shown::Whole(Some((format, conversion))) => event.encoded(format, || {
+                let value = event.object().document.to_value(&self.resource.head, event.revision());
+                let mut value = value.unwrap_or_default();
+                value.as_object_mut().into_iter().for_each(|fields| conversion.show(fields));
+                line(kind, value.to_string().as_bytes())
+            }),
             Shown::Metadata(format) => event.encoded(format, || {
                 let mut object = Vec::new();
                 write_metadata(&event.object().document, event.revision(), &mut object);
@@ -101,7 +101,10 @@ impl Frames {
             }),
             Shown::Table { maker, begun } => {
                 let value = event.object().document.to_value(&self.resource.head, event.revision());
-                let object = value.ok().and_then(Object::new);
+                let mut object = value.ok().and_then(Object::new);
+                if let (Some(object), Some(conversion)) = (&mut object, &self.resource.conversion) {
+                    conversion.show(object.root_mut());
+                }
                 let first = !std::mem::replace(begun, true);
                 let table = object.map(|object| maker.of_object(&object, first)).unwrap_or_default();
                 line(kind, table.to_string().as_bytes())
@@ -111,7 +114,7 @@ impl Frames {
 
     fn bookmark(&mut self, bookmark: &Bookmark) -> Bytes {
         match &mut self.shown {
-            Shown::Whole => bookmark.frame(&self.resource.head),
+            Shown::Whole(_) => bookmark.frame(&self.resource.head),
             Shown::Metadata(_) => {
                 let mut object = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
                 object["metadata"] = bookmark_metadata(bookmark);

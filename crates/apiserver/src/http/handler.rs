@@ -8,7 +8,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, USER_AG
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::answer::{Wish, respond, respond_status, respond_text};
+use super::answer::{Wish, respond, respond_status, respond_text, warn};
 use super::body::AnswerBody;
 use super::discovery;
 use super::gzip::accepts_gzip;
@@ -81,7 +81,7 @@ where
         Route::Group(group) => discovery::group(&engine, &group).unwrap_or_else(page_not_found),
         Route::GroupVersion(group, version) => discovery::resources(&engine, &group, &version)
             .unwrap_or_else(|| {
-                if engine.registry.has_group(&group) { no_such_resource() } else { page_not_found() }
+                if engine.now().registry.has_group(&group) { no_such_resource() } else { page_not_found() }
             }),
         _ => page_not_found(),
     };
@@ -112,7 +112,7 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let resource = match engine.registry.find(&path.group, &path.version, &path.resource) {
+    let resource = match engine.now().registry.find(&path.group, &path.version, &path.resource) {
         Ok(resource) => Arc::clone(resource),
         Err(Missing::Group) => return Ok(page_not_found()),
         Err(Missing::Resource) => return Ok(no_such_resource()),
@@ -146,6 +146,9 @@ where
     };
     if let (AnswerBody::Watch(watch), Some(seats)) = (response.body_mut(), seats) {
         watch.hold(seats);
+    }
+    if let Some(warning) = resource.custom.as_ref().and_then(|custom| custom.deprecation.as_deref()) {
+        warn(&mut response, warning);
     }
     Ok(response)
 }
@@ -243,6 +246,9 @@ fn verb_of(
         return Err(Status::no_such_resource());
     }
     let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or_else(Status::method_not_allowed)?;
+    if verb == Verb::Create && resource.is_terminating() {
+        return Err(Status::kind_terminating(verb.as_str()));
+    }
     let everywhere = resource.namespaced && path.namespace.is_none();
     let allowed = match path.subresource.as_deref() {
         None => {

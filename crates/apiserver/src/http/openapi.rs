@@ -1,6 +1,7 @@
 //! OpenAPI v3, made from the table of types: enough for clients that validate, explain or build patches from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, ETAG, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
@@ -10,7 +11,7 @@ use super::answer::respond_text;
 use super::body::AnswerBody;
 use super::discovery::digest;
 use crate::engine::Engine;
-use crate::registry::Resource;
+use crate::registry::{Custom, Resource, Schema};
 use crate::schema::{ListKind, Merge, Shape, Type, types};
 
 const JSON: &str = "application/json";
@@ -18,10 +19,10 @@ const JSON: &str = "application/json";
 /// `/openapi/v3`: where the document of each group version is.
 pub(crate) fn index(engine: &Engine) -> Response<AnswerBody> {
     let mut paths = Map::new();
-    for (group, versions) in engine.registry.groups() {
-        for version in versions.keys() {
+    for (group, versions) in engine.now().registry.groups() {
+        for (version, resources) in versions {
             let place = place(group, version);
-            let url = format!("/openapi/v3/{place}?hash={}", hash(engine, group, version));
+            let url = format!("/openapi/v3/{place}?hash={}", hash(group, version, resources));
             paths.insert(place, json!({"serverRelativeURL": url}));
         }
     }
@@ -36,9 +37,10 @@ pub(crate) fn document(
     version: &str,
     asked: &str,
 ) -> Option<Response<AnswerBody>> {
-    let (_, versions) = engine.registry.groups().find(|(name, _)| *name == group)?;
+    let now = engine.now();
+    let (_, versions) = now.registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
-    let hash = hash(engine, group, version);
+    let hash = hash(group, version, resources);
     if !asked.is_empty() && asked != hash {
         let mut moved = respond_text(StatusCode::MOVED_PERMANENTLY, JSON, "");
         let url = format!("/openapi/v3/{}?hash={hash}", place(group, version));
@@ -49,8 +51,10 @@ pub(crate) fn document(
     let mut paths = Map::new();
     for resource in resources.values() {
         add_paths(&mut paths, resource);
-        if let Some(shape) = resource.schema {
-            schemas.add(shape, Some(resource));
+        match (&resource.schema, &resource.custom) {
+            (Schema::Table(shape), _) => schemas.add(shape, Some(resource)),
+            (_, Some(custom)) => schemas.add_custom(resource, custom),
+            _ => {}
         }
     }
     let document = json!({
@@ -72,9 +76,12 @@ fn place(group: &str, version: &str) -> String {
 }
 
 /// A name for the document that changes when it does.
-fn hash(engine: &Engine, group: &str, version: &str) -> String {
-    let resources = engine.registry.all().filter(|r| r.group == group && r.version == version);
-    let names: String = resources.map(|r| format!("{};{:?};", r.plural, r.subresources)).collect();
+fn hash(group: &str, version: &str, resources: &BTreeMap<String, Arc<Resource>>) -> String {
+    let describe = |r: &Arc<Resource>| {
+        let schema = r.custom.as_ref().map(|custom| custom.published.hash);
+        format!("{};{};{:?};{schema:?};", r.plural, r.kind, r.subresources)
+    };
+    let names: String = resources.values().map(describe).collect();
     format!("{:016X}", digest(format!("{}/{group}/{version}/{names}", env!("CARGO_PKG_VERSION")).as_bytes()))
 }
 
@@ -90,6 +97,7 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource) {
         "application/merge-patch+json",
         "application/strategic-merge-patch+json",
     ];
+    let patch = if resource.custom.is_some() { &patch[..3] } else { patch };
     if !resource.is_stored() {
         paths.insert(collection, json!({"post": operation("post", Some(write))}));
         return;
@@ -112,9 +120,12 @@ fn operation(resource: &Resource, action: &str, body: Option<&[&str]>) -> Value 
         "responses": {"200": {"description": "OK"}},
     });
     if let Some(media_types) = body {
-        let schema = match (action, resource.schema) {
-            ("patch", _) | (_, None) => json!({"type": "object"}),
-            (_, Some(shape)) => reference(shape.name),
+        let schema = match (action, &resource.schema) {
+            ("patch", _) | (_, Schema::Free) => json!({"type": "object"}),
+            (_, Schema::Table(shape)) => reference(shape.name),
+            (_, Schema::Custom(_)) => {
+                json!({"$ref": format!("#/components/schemas/{}", custom_name(resource))})
+            }
         };
         let content: Map<String, Value> =
             media_types.iter().map(|m| ((*m).to_owned(), json!({"schema": schema}))).collect();
@@ -163,6 +174,15 @@ impl Schemas {
         self.done.insert(full_name(shape.name), schema);
     }
 
+    /// The schema of a definition, and the metadata it refers to.
+    fn add_custom(&mut self, resource: &Resource, custom: &Custom) {
+        types().named("meta.v1.ObjectMeta").into_iter().for_each(|shape| self.add(shape, None));
+        let mut schema = custom.published.value();
+        schema["x-kubernetes-group-version-kind"] =
+            json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
+        self.done.insert(custom_name(resource), schema);
+    }
+
     fn shape(&mut self, shape: &'static Shape) -> Value {
         match shape {
             Shape::String => json!({"type": "string"}),
@@ -178,6 +198,7 @@ impl Schemas {
                 json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
             }
             Shape::Any => json!({"type": "object"}),
+            Shape::Perhaps(_) => json!({}),
             Shape::Struct(name, merge) => {
                 types().named(name).into_iter().for_each(|inner| self.add(inner, None));
                 with_merge(json!({"allOf": [reference(name)]}), merge)
@@ -213,6 +234,12 @@ fn with_merge(mut schema: Value, merge: &Merge) -> Value {
 
 fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{}", full_name(name))})
+}
+
+/// The published name of a custom kind: its group backwards, its version, its name.
+fn custom_name(resource: &Resource) -> String {
+    let group: Vec<&str> = resource.group.rsplit('.').collect();
+    format!("{}.{}.{}", group.join("."), resource.version, resource.kind)
 }
 
 /// The published name of a type of the table.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::negotiate::IncludeObject;
 use crate::engine::Engine;
-use crate::registry::{Column, Object, Resource};
+use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::storage::Stored;
 
@@ -36,9 +36,10 @@ impl TableMaker {
 
     /// A bookmark has no cells to speak of, but its row says where the watch is.
     pub(crate) fn of_bookmark(&self, bookmark: &Object, with_columns: bool) -> Value {
-        let cells = self.resource.columns.columns.iter().map(|column| match column.kind {
-            "integer" => json!(0),
-            "boolean" => json!(false),
+        let columns = self.resource.columns.definitions();
+        let cells = columns.iter().map(|column| match column["type"].as_str() {
+            Some("integer") => json!(0),
+            Some("boolean") => json!(false),
             _ => json!(""),
         });
         let row = json!({"cells": cells.collect::<Vec<_>>(), "object": partial(bookmark)});
@@ -46,11 +47,7 @@ impl TableMaker {
     }
 
     fn table(&self, metadata: Value, rows: Vec<Value>, with_columns: bool) -> Value {
-        let columns = if with_columns {
-            self.resource.columns.columns.iter().map(definition).collect()
-        } else {
-            Value::Null
-        };
+        let columns = if with_columns { self.resource.columns.definitions().into() } else { Value::Null };
         json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
     }
 
@@ -60,12 +57,8 @@ impl TableMaker {
             IncludeObject::Object => object.value().clone(),
             IncludeObject::None => Value::Null,
         };
-        json!({"cells": (self.resource.columns.cells)(object, self.engine.now_seconds()), "object": shown})
+        json!({"cells": self.resource.columns.cells(object, self.engine.now_seconds()), "object": shown})
     }
-}
-
-fn definition(column: &Column) -> Value {
-    json!({"name": column.name, "type": column.kind, "format": column.format, "description": "", "priority": column.priority})
 }
 
 /// The object without everything but its metadata.

@@ -1,12 +1,12 @@
 //! Which fields a value has, and which differ between two.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Kind;
 use super::fields::{Fields, Step};
-use crate::schema::Shape;
+use super::{Kind, Model};
 
 /// What a write did.
 #[derive(Debug, Default)]
@@ -18,21 +18,21 @@ pub(super) struct Difference {
 }
 
 /// The fields an applied configuration claims: its leaves, its keyed elements, and empty objects.
-pub(super) fn claimed(value: &Value, shape: Option<&Shape>) -> Fields {
-    let kind = Kind::of(shape, value);
+pub(super) fn claimed(value: &Value, model: Model<'_>) -> Fields {
+    let kind = Kind::of(model, value);
     let mut set = Fields::default();
     match (kind, value) {
-        (Kind::Fields(_) | Kind::Entries(_), Value::Object(fields)) => {
+        (Kind::Fields(model), Value::Object(fields)) => {
             set.here = fields.is_empty();
             for (name, inner) in fields {
-                set.put(Step::field(name), claimed(inner, kind.member(name)));
+                set.put(Step::field(name), claimed(inner, model.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
             for item in items {
-                let mut below = claimed(item, Some(inner));
+                let mut below = claimed(item, inner);
                 below.here = true;
-                set.put(keys_of(item, keys), below);
+                set.put(keys_of(item, keys, inner), below);
             }
         }
         (Kind::Set, Value::Array(items)) => {
@@ -44,35 +44,36 @@ pub(super) fn claimed(value: &Value, shape: Option<&Shape>) -> Fields {
 }
 
 /// The step from `old` to `new`; either may be absent.
-pub(super) fn compare(old: Option<&Value>, new: Option<&Value>, shape: Option<&Shape>) -> Difference {
+pub(super) fn compare(old: Option<&Value>, new: Option<&Value>, model: Model<'_>) -> Difference {
     let mut found = Difference::default();
     match (old, new) {
         (None, None) => {}
-        (None, Some(new)) => found.set = everything(new, shape),
-        (Some(old), None) => found.removed = everything(old, shape),
+        (None, Some(new)) => found.set = everything(new, model),
+        (Some(old), None) => found.removed = everything(old, model),
         (Some(old), Some(new)) if old == new => {}
-        (Some(old), Some(new)) => compare_both(old, new, shape, &mut found),
+        (Some(old), Some(new)) => compare_both(old, new, model, &mut found),
     }
     found
 }
 
-fn compare_both(old: &Value, new: &Value, shape: Option<&Shape>, found: &mut Difference) {
-    let kind = Kind::of(shape, new);
+fn compare_both(old: &Value, new: &Value, model: Model<'_>, found: &mut Difference) {
+    let kind = Kind::of(model, new);
     match (kind, old, new) {
-        (Kind::Fields(_) | Kind::Entries(_), Value::Object(old), Value::Object(new)) => {
+        (Kind::Fields(model), Value::Object(old), Value::Object(new)) => {
             for name in old.keys().chain(new.keys().filter(|k| !old.contains_key(*k))) {
-                let inner = compare(old.get(name), new.get(name), kind.member(name));
+                let inner = compare(old.get(name), new.get(name), model.member(name));
                 found.put(Step::field(name), inner);
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(old), Value::Array(new)) => {
             let mut versions: BTreeMap<Step, [Option<&Value>; 2]> = BTreeMap::new();
             for (place, list) in [old, new].into_iter().enumerate() {
-                list.iter()
-                    .for_each(|item| versions.entry(keys_of(item, keys)).or_default()[place] = Some(item));
+                list.iter().for_each(|item| {
+                    versions.entry(keys_of(item, keys, inner)).or_default()[place] = Some(item)
+                });
             }
             for (id, [was, is]) in versions {
-                found.put(id, compare(was, is, Some(inner)));
+                found.put(id, compare(was, is, inner));
             }
         }
         (Kind::Set, Value::Array(old), Value::Array(new)) => {
@@ -95,19 +96,19 @@ impl Difference {
 }
 
 /// A value with all that is in it, objects and lists included: what appears or vanishes with it.
-fn everything(value: &Value, shape: Option<&Shape>) -> Fields {
-    let kind = Kind::of(shape, value);
+fn everything(value: &Value, model: Model<'_>) -> Fields {
+    let kind = Kind::of(model, value);
     let mut set = Fields::only_here();
     match (kind, value) {
-        (Kind::Fields(_) | Kind::Entries(_), Value::Object(fields)) => {
+        (Kind::Fields(model), Value::Object(fields)) => {
             set = Fields::here_with_room(fields.len());
             for (name, inner) in fields {
-                set.put(Step::field(name), everything(inner, kind.member(name)));
+                set.put(Step::field(name), everything(inner, model.member(name)));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
             set = Fields::here_with_room(items.len());
-            items.iter().for_each(|item| set.put(keys_of(item, keys), everything(item, Some(inner))));
+            items.iter().for_each(|item| set.put(keys_of(item, keys, inner), everything(item, inner)));
         }
         (Kind::Set, Value::Array(items)) => {
             items.iter().for_each(|item| set.put(Step::value(item), Fields::only_here()));
@@ -117,11 +118,14 @@ fn everything(value: &Value, shape: Option<&Shape>) -> Fields {
     set
 }
 
-/// The step to an element of a keyed list. A protocol left out is TCP, as it will be defaulted.
-pub(super) fn keys_of<'a>(item: &'a Value, keys: &[&'a str]) -> Step {
-    let tcp = Value::from("TCP");
-    let pick = |key: &&'a str| Some((*key, item.get(*key).or((*key == "protocol").then_some(&tcp))?));
-    let mut keys: Vec<(&str, &Value)> = keys.iter().filter_map(pick).collect();
+/// The step to an element of a keyed list. A key left out has the value it will be given.
+pub(super) fn keys_of(item: &Value, keys: &[String], inner: Model<'_>) -> Step {
+    let pick = |key: &String| {
+        let value = item.get(key).map(Cow::Borrowed);
+        value.or_else(|| inner.default_key(key).map(Cow::Owned))
+    };
+    let mut keys: Vec<(&str, Cow<'_, Value>)> =
+        keys.iter().filter_map(|key| Some((key.as_str(), pick(key)?))).collect();
     keys.sort_unstable_by_key(|(key, _)| *key);
-    Step::keys(keys)
+    Step::keys(keys.iter().map(|(key, value)| (*key, &**value)))
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Model;
 use super::compare::{claimed, compare};
 use super::fields::{Fields, Step};
 use super::merge::{merge, remove};
-use crate::registry::{Object, Resource};
-use crate::schema::{Merge, Shape};
+use crate::registry::{Object, Resource, StatusMetadata};
 
 /// More writers than this without apply are folded into one.
 const MAX_UPDATERS: usize = 10;
@@ -64,8 +64,8 @@ impl Managers {
         old: Option<&Object>,
         new: &Object,
     ) -> Self {
-        let shape = root_shape(resource);
-        let change = compare(old.map(Object::value), Some(new.value()), shape.as_ref());
+        let model = Model::of(resource);
+        let change = compare(old.map(Object::value), Some(new.value()), model);
         let set = tracked(change.set, resource, &writer.subresource);
         for entry in &mut self.0 {
             let own = entry.is(writer, "Update", resource);
@@ -91,8 +91,8 @@ impl Managers {
         config: &Object,
         force: bool,
     ) -> Result<(Value, Self), ApplyError> {
-        let shape = root_shape(resource);
-        let set = tracked(claimed(config.value(), shape.as_ref()), resource, &writer.subresource);
+        let model = Model::of(resource);
+        let set = tracked(claimed(config.value(), model), resource, &writer.subresource);
         let before = self
             .0
             .iter()
@@ -100,12 +100,12 @@ impl Managers {
             .map(|e| e.fields.clone())
             .unwrap_or_default();
         let mut merged = live.value().clone();
-        merge(&mut merged, config.value(), shape.as_ref());
+        merge(&mut merged, config.value(), model);
         let others = self.0.iter().filter(|e| !e.is(writer, "Apply", resource));
         let mut kept = set.clone();
         others.for_each(|entry| kept.add(entry.fields.clone()));
-        remove(&mut merged, &before.difference(&kept), shape.as_ref());
-        let change = compare(Some(live.value()), Some(&merged), shape.as_ref());
+        remove(&mut merged, &before.difference(&kept), model);
+        let change = compare(Some(live.value()), Some(&merged), model);
         self.settle(resource, writer, &change.set, &change.removed, force)?;
         self.take(resource, writer, "Apply", |fields| *fields = set);
         self.0.retain(|entry| !entry.fields.is_empty());
@@ -253,11 +253,6 @@ impl Entry {
     }
 }
 
-/// The shape of whole objects of a resource.
-fn root_shape(resource: &Resource) -> Option<Shape> {
-    resource.schema.map(|shape| Shape::Struct(shape.name, Merge::default()))
-}
-
 /// Leaves out what nobody owns, and the half of the object that this write is not about.
 fn tracked(mut set: Fields, resource: &Resource, subresource: &str) -> Fields {
     let mut never = Fields::default();
@@ -285,6 +280,9 @@ fn tracked(mut set: Fields, resource: &Resource, subresource: &str) -> Fields {
     }
     if subresource == "status" {
         never.put(Step::field("spec"), Fields::only_here());
+        if resource.rules.status_metadata == StatusMetadata::Kept {
+            never.put(Step::field("metadata"), Fields::only_here());
+        }
     }
     set.remove_trees(&never);
     set.here = false;

@@ -2,25 +2,24 @@
 
 use serde_json::{Map, Value};
 
-use super::Kind;
 use super::compare::keys_of;
 use super::fields::{Fields, Step};
-use crate::schema::Shape;
+use super::{Kind, Model};
 
 /// `live` with everything `config` says. What the configuration does not mention stays.
-pub(super) fn merge(live: &mut Value, config: &Value, shape: Option<&Shape>) {
-    let kind = Kind::of(shape, config);
+pub(super) fn merge(live: &mut Value, config: &Value, model: Model<'_>) {
+    let kind = Kind::of(model, config);
     match (kind, &mut *live, config) {
-        (Kind::Fields(_) | Kind::Entries(_), Value::Object(live), Value::Object(config)) => {
+        (Kind::Fields(model), Value::Object(live), Value::Object(config)) => {
             for (name, value) in config {
-                merge(live.entry(name.clone()).or_insert(Value::Null), value, kind.member(name));
+                merge(live.entry(name.clone()).or_insert(Value::Null), value, model.member(name));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(live), Value::Array(config)) => {
             for item in config {
-                let id = keys_of(item, keys);
-                match live.iter_mut().find(|existing| keys_of(existing, keys) == id) {
-                    Some(existing) => merge(existing, item, Some(inner)),
+                let id = keys_of(item, keys, inner);
+                match live.iter_mut().find(|existing| keys_of(existing, keys, inner) == id) {
+                    Some(existing) => merge(existing, item, inner),
                     None => live.push(item.clone()),
                 }
             }
@@ -37,15 +36,15 @@ pub(super) fn merge(live: &mut Value, config: &Value, shape: Option<&Shape>) {
 }
 
 /// Takes the fields of `gone` out of `value`. An object or list that is emptied by that, and is itself not kept, goes too.
-pub(super) fn remove(value: &mut Value, gone: &Fields, shape: Option<&Shape>) {
-    let kind = Kind::of(shape, value);
+pub(super) fn remove(value: &mut Value, gone: &Fields, model: Model<'_>) {
+    let kind = Kind::of(model, value);
     match (kind, &mut *value) {
-        (Kind::Fields(_) | Kind::Entries(_), Value::Object(fields)) => remove_fields(fields, gone, kind),
+        (Kind::Fields(model), Value::Object(fields)) => remove_fields(fields, gone, model),
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
-            items.retain(|item| !gone.at(&keys_of(item, keys)).is_some_and(|set| set.here));
+            items.retain(|item| !gone.at(&keys_of(item, keys, inner)).is_some_and(|set| set.here));
             for item in items {
-                if let Some(set) = gone.at(&keys_of(item, keys)) {
-                    remove(item, set, Some(inner));
+                if let Some(set) = gone.at(&keys_of(item, keys, inner)) {
+                    remove(item, set, inner);
                 }
             }
         }
@@ -56,16 +55,16 @@ pub(super) fn remove(value: &mut Value, gone: &Fields, shape: Option<&Shape>) {
     }
 }
 
-fn remove_fields(fields: &mut Map<String, Value>, gone: &Fields, kind: Kind<'_>) {
+fn remove_fields(fields: &mut Map<String, Value>, gone: &Fields, model: Model<'_>) {
     for (step, set) in gone.below() {
         let Some(name) = step.as_field() else { continue };
         let Some(inner) = fields.get_mut(name) else { continue };
-        let whole = matches!(Kind::of(kind.member(name), inner), Kind::Whole);
+        let whole = matches!(Kind::of(model.member(name), inner), Kind::Whole);
         if whole && set.here {
             fields.remove(name);
             continue;
         }
-        remove(inner, set, kind.member(name));
+        remove(inner, set, model.member(name));
         if is_hollow(inner) {
             fields.remove(name);
         }

@@ -123,7 +123,8 @@ fn field(field: &Field, wire: Wire<'_>, into: &mut Map<String, Value>) -> Result
         }
         shape => {
             let value = value(field, shape, wire)?;
-            if !value.is_null() && !(field.zero == Zero::Omitted && is_zero(&value)) {
+            let omitted = field.zero == Zero::Omitted && is_zero(&value);
+            if !value.is_null() && !omitted {
                 into.insert(field.name.to_owned(), value);
             }
             Ok(())
@@ -191,7 +192,7 @@ fn value(field: &Field, shape: &Shape, wire: Wire<'_>) -> Result<Value, Protobuf
         Shape::Time => time(wire.bytes()?, field.micro)?,
         Shape::Quantity => quantity(wire.bytes()?)?,
         Shape::IntOrString => int_or_string(wire.bytes()?)?,
-        Shape::Any => raw_json(wire.bytes()?, field)?,
+        Shape::Any | Shape::Perhaps(_) => raw_json(wire.bytes()?, field)?,
         Shape::Struct(name, _) => {
             let mut object = Map::new();
             let message = messages().named(name).ok_or(ProtobufError::Malformed)?;

@@ -63,10 +63,18 @@ fn value(
         Shape::Time => time(out, number, value.as_str().ok_or_else(mismatch)?).ok_or_else(mismatch)?,
         Shape::Quantity => {
             let quantity = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            nested(out, number, |out| Ok(text(out, 1, &quantity)))?;
+            nested(out, number, |out| {
+                text(out, 1, &quantity);
+                Ok(())
+            })?;
         }
         Shape::IntOrString => int_or_string(out, number, value).ok_or_else(mismatch)?,
-        Shape::Any => nested(out, number, |out| Ok(bytes(out, 1, value.to_string().as_bytes())))?,
+        Shape::Any | Shape::Perhaps(_) => {
+            nested(out, number, |out| {
+                bytes(out, 1, value.to_string().as_bytes());
+                Ok(())
+            })?;
+        }
         Shape::Struct(name, _) => {
             let (Some(message), Some(object)) = (messages().named(name), value.as_object()) else {
                 return Err(mismatch());

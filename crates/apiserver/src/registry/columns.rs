@@ -5,27 +5,62 @@ mod cluster;
 mod pods;
 mod workloads;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use age::age;
 
 use super::Object;
+use crate::custom::PrinterColumns;
 
 /// One column. Those with a priority above zero are for wide output.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
-    pub(crate) name: &'static str,
-    pub(crate) kind: &'static str,
-    pub(crate) format: &'static str,
-    pub(crate) priority: u8,
+struct Column {
+    name: &'static str,
+    kind: &'static str,
+    format: &'static str,
+    priority: u8,
+}
+
+/// The table of a built-in kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fixed {
+    columns: &'static [Column],
+    /// The cells of one object, given the present in seconds since 1970.
+    cells: fn(&Object, i64) -> Vec<Value>,
 }
 
 /// The table of a kind.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Columns {
-    pub(crate) columns: &'static [Column],
+#[derive(Debug)]
+pub(crate) enum Columns {
+    Fixed(Fixed),
+    /// What a definition asks for.
+    Printer(PrinterColumns),
+}
+
+impl Columns {
+    /// The columns as a table declares them.
+    pub(crate) fn definitions(&self) -> Vec<Value> {
+        match self {
+            Self::Fixed(table) => table.columns.iter().map(Column::definition).collect(),
+            Self::Printer(columns) => {
+                std::iter::once(NAME.definition()).chain(columns.definitions().cloned()).collect()
+            }
+        }
+    }
+
     /// The cells of one object, given the present in seconds since 1970.
-    pub(crate) cells: fn(&Object, i64) -> Vec<Value>,
+    pub(crate) fn cells(&self, object: &Object, now: i64) -> Vec<Value> {
+        match self {
+            Self::Fixed(table) => (table.cells)(object, now),
+            Self::Printer(columns) => columns.cells(object, now),
+        }
+    }
+}
+
+impl Column {
+    fn definition(&self) -> Value {
+        json!({"name": self.name, "type": self.kind, "format": self.format, "description": "", "priority": self.priority})
+    }
 }
 
 const fn text(name: &'static str) -> Column {
@@ -44,14 +79,14 @@ const NAME: Column = Column { name: "Name", kind: "string", format: "name", prio
 const AGE: Column = text("Age");
 
 /// Name and creation time: kinds without columns of their own.
-const GENERIC: Columns = Columns {
+const GENERIC: Fixed = Fixed {
     columns: &[NAME, Column { name: "Created At", kind: "date", format: "", priority: 0 }],
     cells: |object, _| vec![object.name().into(), object.meta_str("creationTimestamp").into()],
 };
 
 /// The table of a built-in kind.
 pub(super) fn columns_for(group: &str, kind: &str) -> Columns {
-    match (group, kind) {
+    Columns::Fixed(match (group, kind) {
         ("", "Pod") => pods::POD,
         ("", "ConfigMap") => cluster::CONFIG_MAP,
         ("", "Secret") => cluster::SECRET,
@@ -68,7 +103,7 @@ pub(super) fn columns_for(group: &str, kind: &str) -> Columns {
         ("batch", "Job") => workloads::JOB,
         ("batch", "CronJob") => workloads::CRON_JOB,
         _ => GENERIC,
-    }
+    })
 }
 
 /// A count in an object; absent is zero.

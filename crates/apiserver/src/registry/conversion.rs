@@ -1,19 +1,32 @@
-//! Kinds that are stored in the form of another: one object, two faces.
+//! Objects that are not shown as they are stored.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::custom::{self, Structural};
+
+/// What lies between the stored form of an object and the one that is shown.
+#[derive(Debug, Clone)]
+pub(crate) enum Conversion {
+    /// It is stored in the form of another kind: one object, two faces.
+    Renamed(&'static Renaming),
+    /// It may have been stored under another schema than today's.
+    Coerced(Arc<Structural>),
+}
+
 /// How a kind differs from the one it is stored as.
 #[derive(Debug)]
-pub(crate) struct Conversion {
+pub(crate) struct Renaming {
     /// Group and plural of the resource whose store is shared.
-    pub(super) stored_group: &'static str,
-    pub(super) stored_plural: &'static str,
+    stored_group: &'static str,
+    stored_plural: &'static str,
     /// Top-level fields: name when stored, name when shown.
     renamed: &'static [(&'static str, &'static str)],
 }
 
 /// Events of `events.k8s.io/v1` are stored as those of `v1`.
-pub(super) static EVENTS: Conversion = Conversion {
+pub(super) static EVENTS: Renaming = Renaming {
     stored_group: "",
     stored_plural: "events",
     renamed: &[
@@ -30,12 +43,28 @@ pub(super) static EVENTS: Conversion = Conversion {
 impl Conversion {
     /// From the stored form to the shown one.
     pub(crate) fn show(&self, object: &mut Map<String, Value>) {
-        rename(object, self.renamed.iter().copied());
+        match self {
+            Self::Renamed(names) => rename(object, names.renamed.iter().copied()),
+            Self::Coerced(schema) => {
+                custom::prune(schema, object);
+                custom::fill(schema, object);
+            }
+        }
     }
 
     /// From the shown form to the stored one.
     pub(crate) fn store(&self, object: &mut Map<String, Value>) {
-        rename(object, self.renamed.iter().map(|(stored, shown)| (*shown, *stored)));
+        if let Self::Renamed(names) = self {
+            rename(object, names.renamed.iter().map(|(stored, shown)| (*shown, *stored)));
+        }
+    }
+
+    /// Group and plural of the resource whose store is shared.
+    pub(super) fn stored_as(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Renamed(names) => Some((names.stored_group, names.stored_plural)),
+            Self::Coerced(_) => None,
+        }
     }
 }
 
@@ -56,12 +85,12 @@ mod tests {
     fn there_and_back() {
         let stored = json!({"metadata": {}, "involvedObject": {"name": "p"}, "message": "m", "count": 2, "reason": "r"});
         let mut object = stored.as_object().unwrap().clone();
-        EVENTS.show(&mut object);
+        Conversion::Renamed(&EVENTS).show(&mut object);
         assert_eq!(
             Value::Object(object.clone()),
             json!({"metadata": {}, "regarding": {"name": "p"}, "note": "m", "deprecatedCount": 2, "reason": "r"})
         );
-        EVENTS.store(&mut object);
+        Conversion::Renamed(&EVENTS).store(&mut object);
         assert_eq!(Value::Object(object), stored);
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum UnknownLabel {
 
 impl FieldLabels {
     pub(crate) const NONE: Self = Self { fields: &[], aliases: &[], own_table: false };
+    /// Custom kinds name theirs in their definition.
+    pub(crate) const CUSTOM: Self = Self { own_table: true, ..Self::NONE };
 
     /// The label as it is stored under, or why it cannot be used.
     pub(crate) fn resolve<'l>(&self, label: &'l str, namespaced: bool) -> Result<&'l str, UnknownLabel> {
@@ -50,6 +52,11 @@ impl FieldLabels {
     pub(crate) fn values(&self, object: &Object) -> Vec<(&'static str, String)> {
         self.fields.iter().map(|(label, pointer)| (*label, text(object.at(pointer), label))).collect()
     }
+}
+
+/// The values of an object of a custom kind.
+pub(super) fn values<'l>(fields: &'l [(String, String)], object: &Object) -> Vec<(&'l str, String)> {
+    fields.iter().map(|(label, pointer)| (label.as_str(), text(object.at(pointer), ""))).collect()
 }
 
 fn text(value: Option<&Value>, label: &str) -> String {

@@ -1,9 +1,11 @@
 //! The table of built-in kinds, in the order of discovery.
 
+use super::api_version;
 use super::columns::columns_for;
-use super::conversion::EVENTS;
+use super::conversion::{Conversion, EVENTS};
+use super::resource::{Resource, Schema};
 use super::rules::rules_for;
-use super::{Resource, api_version};
+use super::scale::ScalePaths;
 use crate::schema::types;
 use crate::storage::TypeHead;
 
@@ -59,6 +61,7 @@ const TABLE: &[Row] = &[
     row("", "v1", "Secret", "secrets", NAMESPACED, "", "", ""),
     row("", "v1", "ServiceAccount", "serviceaccounts", NAMESPACED, "sa", "", ""),
     row("", "v1", "Service", "services", NAMESPACED, "svc", "all", "status"),
+    row("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", CLUSTER, "crd crds", "api-extensions", "status"),
     row("apps", "v1", "ControllerRevision", "controllerrevisions", NAMESPACED, "", "", ""),
     row("apps", "v1", "DaemonSet", "daemonsets", NAMESPACED, "ds", "all", "status"),
     row("apps", "v1", "Deployment", "deployments", NAMESPACED, "deploy", "all", "scale status"),
@@ -127,10 +130,13 @@ pub(super) fn built_in() -> impl Iterator<Item = Resource> {
         },
         subresources: row.subresources.split_whitespace().collect(),
         head: TypeHead::new(&api_version(row.group, row.version), row.kind),
-        schema: types().kind(row.group, row.version, row.kind),
+        list_kind: format!("{}List", row.kind),
+        schema: types().kind(row.group, row.version, row.kind).map_or(Schema::Free, Schema::Table),
         rules: rules_for(row.group, row.kind),
         columns: columns_for(row.group, row.kind),
-        conversion: (row.group == "events.k8s.io").then_some(&EVENTS),
+        conversion: (row.group == "events.k8s.io").then_some(Conversion::Renamed(&EVENTS)),
+        scale: row.subresources.contains("scale").then(|| ScalePaths::built_in(row.group)),
+        custom: None,
     })
 }
 

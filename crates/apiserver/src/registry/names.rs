@@ -68,7 +68,8 @@ pub(crate) fn subdomain(name: &str) -> Vec<String> {
     errors
 }
 
-fn label_1035(name: &str) -> Vec<String> {
+/// DNS-1035 label.
+pub(crate) fn label_1035(name: &str) -> Vec<String> {
     let mut errors = too_long(name, 63);
     if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         errors.push(explain(

@@ -5,6 +5,7 @@ use super::defaults;
 use super::field_labels::FieldLabels;
 use super::names::NameRule;
 use super::validation;
+use crate::custom;
 use crate::status::FieldError;
 
 /// What an update of the main resource does to `metadata.generation`.
@@ -18,6 +19,15 @@ pub(crate) enum Generation {
     SpecAndAnnotations,
     /// Follows everything but metadata.
     Content,
+}
+
+/// What a write of `/status` may do to metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatusMetadata {
+    /// Change everything but these.
+    ChangedExcept(&'static [&'static str]),
+    /// Nothing.
+    Kept,
 }
 
 /// The rules of one kind.
@@ -36,8 +46,8 @@ pub(crate) struct Rules {
     pub(crate) graceful: bool,
     /// Fields only `/status` writes; `metadata` excepted.
     pub(crate) status_fields: &'static [&'static str],
-    /// Metadata that a write of `/status` leaves as it was.
-    pub(crate) status_keeps: &'static [&'static str],
+    /// What a write of `/status` may do to metadata.
+    pub(crate) status_metadata: StatusMetadata,
     /// A create may bring its status along (nodes register themselves so).
     pub(crate) create_with_status: bool,
     /// Fills what the client left out, on every write.
@@ -59,7 +69,7 @@ const GENERIC: Rules = Rules {
     unconditional_update: true,
     graceful: false,
     status_fields: &[],
-    status_keeps: &[],
+    status_metadata: StatusMetadata::ChangedExcept(&[]),
     create_with_status: false,
     default: |_| {},
     prepare: |_| {},
@@ -73,7 +83,7 @@ const STATUS: Rules = Rules { status_fields: &["status"], ..GENERIC };
 /// Kinds with a desired and an observed state, and a generation to tell them apart.
 const WORKLOAD: Rules = Rules {
     generation: Generation::Spec,
-    status_keeps: &["labels"],
+    status_metadata: StatusMetadata::ChangedExcept(&["labels"]),
     prepare: defaults::empty_status,
     ..STATUS
 };
@@ -102,7 +112,7 @@ static POD: Rules = Rules {
     },
     delete_returns_object: true,
     graceful: true,
-    status_keeps: &["ownerReferences"],
+    status_metadata: StatusMetadata::ChangedExcept(&["ownerReferences"]),
     default: defaults::pod,
     prepare: defaults::new_pod,
     validate: validation::pod,
@@ -252,6 +262,33 @@ static RBAC_KINDS: Rules = RBAC;
 static VERSIONED_KINDS: Rules = VERSIONED;
 static PLAIN: Rules = GENERIC;
 
+static DEFINITION: Rules = Rules {
+    generation: Generation::Spec,
+    unconditional_update: false,
+    status_metadata: StatusMetadata::ChangedExcept(&[
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+    ]),
+    default: custom::default_definition,
+    prepare: custom::prepare_definition,
+    prepare_update: custom::prepare_definition_update,
+    validate: custom::validate_definition,
+    validate_update: custom::validate_definition_update,
+    ..STATUS
+};
+/// Kinds that a definition made.
+pub(crate) static CUSTOM: Rules = CUSTOM_BASE;
+/// The same with `/status`.
+pub(crate) static CUSTOM_WITH_STATUS: Rules = Rules { status_fields: &["status"], ..CUSTOM_BASE };
+const CUSTOM_BASE: Rules = Rules {
+    fields: FieldLabels::CUSTOM,
+    generation: Generation::Content,
+    status_metadata: StatusMetadata::Kept,
+    ..VERSIONED
+};
+
 /// The rules of a built-in kind.
 pub(super) fn rules_for(group: &str, kind: &str) -> &'static Rules {
     match (group, kind) {
@@ -279,6 +316,7 @@ pub(super) fn rules_for(group: &str, kind: &str) -> &'static Rules {
         ("certificates.k8s.io", "CertificateSigningRequest") => &CSR,
         ("resource.k8s.io", "ResourceSlice") => &RESOURCE_SLICE,
         ("resource.k8s.io", _) => &RETURNS_OBJECT,
+        ("apiextensions.k8s.io", _) => &DEFINITION,
         ("rbac.authorization.k8s.io", _) => &RBAC_KINDS,
         ("storage.k8s.io", "VolumeAttachment") => &ATTACHMENT,
         ("storage.k8s.io", "CSIDriver") => &CSI_DRIVER,

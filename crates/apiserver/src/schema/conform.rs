@@ -97,10 +97,13 @@ impl Walk<'_> {
                 Ok(())
             }
             (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
-            (Shape::Struct(name, _), Value::Object(object)) => match types().named(name) {
-                Some(inner) => self.fields(inner, object),
-                None => Ok(()),
-            },
+            (Shape::Struct(name, _) | Shape::Perhaps(name), Value::Object(object)) => {
+                match types().named(name) {
+                    Some(inner) => self.fields(inner, object),
+                    None => Ok(()),
+                }
+            }
+            (Shape::Perhaps(_), _) => Ok(()),
             (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object),
             (Shape::List(inner, ..), Value::Array(items)) => {
                 let mark = self.path.len();
@@ -153,7 +156,7 @@ impl Shape {
             Shape::Time => "v1.Time",
             Shape::Quantity => "resource.Quantity",
             Shape::IntOrString => "intstr.IntOrString",
-            Shape::Any => "interface {}",
+            Shape::Any | Shape::Perhaps(_) => "interface {}",
             Shape::Struct(name, _) => name.split_once('.').map_or(name, |(_, short)| short),
             Shape::Map(_) => "map[string]string",
             Shape::List(..) => "[]interface {}",

@@ -47,17 +47,20 @@ pub(crate) enum Shape {
     Quantity,
     IntOrString,
     Any,
+    /// That type if it is an object, else anything.
+    Perhaps(&'static str),
     Struct(&'static str, Merge),
     Map(Box<Shape>),
     List(Box<Shape>, ListKind, Merge),
 }
 
 /// How server-side apply sees a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
+    #[default]
     Atomic,
     Set,
-    Map(Vec<&'static str>),
+    Map(Vec<String>),
 }
 
 /// How a strategic merge patch treats a list or object.
@@ -155,6 +158,7 @@ impl Reader {
             b't' | b'u' => Shape::Time,
             b'q' => Shape::Quantity,
             b'x' => Shape::IntOrString,
+            b'?' => Shape::Perhaps(self.until(&['~', ']', '}'])),
             b'@' => {
                 let name = self.until(&['~', ']', '}']);
                 Shape::Struct(name, self.merge())
@@ -180,7 +184,8 @@ impl Reader {
         if self.skip('s') {
             ListKind::Set
         } else if self.skip('m') {
-            ListKind::Map(self.parenthesised(',').unwrap_or_default())
+            let keys = self.parenthesised(',').unwrap_or_default();
+            ListKind::Map(keys.into_iter().map(str::to_owned).collect())
         } else {
             self.skip('a');
             ListKind::Atomic
@@ -230,7 +235,9 @@ mod tests {
 
     fn check_references(shape: &Shape) {
         match shape {
-            Shape::Struct(name, _) => assert!(types().named(name).is_some(), "no type {name}"),
+            Shape::Struct(name, _) | Shape::Perhaps(name) => {
+                assert!(types().named(name).is_some(), "no type {name}");
+            }
             Shape::Map(inner) | Shape::List(inner, ..) => check_references(inner),
             _ => {}
         }
@@ -248,7 +255,7 @@ mod tests {
     fn merge_rules_are_read() {
         let pod = types().named("core.v1.PodSpec").unwrap();
         let Shape::List(_, kind, merge) = &pod.field("containers").unwrap().shape else { panic!() };
-        assert_eq!(*kind, ListKind::Map(vec!["name"]));
+        assert_eq!(*kind, ListKind::Map(vec!["name".to_owned()]));
         assert_eq!(*merge, Merge { merge: true, key: Some("name"), ..Merge::default() });
         let Shape::List(_, _, merge) = &pod.field("volumes").unwrap().shape else { panic!() };
         assert!(merge.retain_keys);

@@ -5,7 +5,7 @@ use super::options::WriteOptions;
 use super::{Answer, Request};
 use crate::engine::Engine;
 use crate::managed::{Managers, Writer};
-use crate::registry::{Generation, Object, Resource, generate_name, validate_metadata};
+use crate::registry::{Generation, Object, Resource, generate_name};
 use crate::status::Status;
 use crate::storage::StorageError;
 
@@ -84,7 +84,7 @@ async fn attempt(
     dry_run: bool,
 ) -> Result<Answer, Refused> {
     prepare(resource, &mut object, owner);
-    let errors = [validate_metadata(resource, &object), (resource.rules.validate)(&object)].concat();
+    let errors = resource.validate(&object);
     if !errors.is_empty() {
         return Err(Refused::Other(Status::invalid(resource, object.name(), &errors)));
     }
@@ -125,7 +125,10 @@ async fn store(
     }
     let document = engine.document(resource, &object).map_err(Refused::Other)?;
     match engine.storage.create(&key, document).await {
-        Ok(stored) => Ok(Answer::stored(201, stored)),
+        Ok(stored) => {
+            engine.after_creation(resource, &stored).await.map_err(Refused::Other)?;
+            Ok(Answer::stored(201, stored))
+        }
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
         Err(error) => Err(Refused::Other(engine.storage_status(resource, object.name(), error))),
     }
@@ -158,7 +161,7 @@ fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership) {
     if rules.generation != Generation::None {
         object.metadata_mut().insert("generation".to_owned(), 1.into());
     }
-    (rules.default)(object);
+    resource.default(object);
     match owner {
         Ownership::Writer(writer) => {
             Managers::default().updated(resource, writer, None, object).write(object)
@@ -174,6 +177,11 @@ async fn admit(engine: &Engine, resource: &Resource, object: &Object) -> Result<
         return Ok(());
     }
     match engine.namespace_phase(object.namespace()).await?.as_deref() {
+        None if engine.is_immortal(object.namespace()) => {
+            // Nobody can have deleted it: the store has lost its data, and what every cluster has is made again.
+            Box::pin(engine.seed_namespaces()).await;
+            Ok(())
+        }
         None => Err(Status::not_found(engine.namespaces(), object.namespace())),
         Some("Terminating") => {
             Err(Status::namespace_terminating(resource, object.name(), object.namespace()))

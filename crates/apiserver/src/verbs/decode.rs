@@ -1,12 +1,13 @@
 //! From a body to an object of the resource's kind.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Request;
 use super::options::FieldValidation;
+use crate::custom;
 use crate::engine::Engine;
 use crate::protobuf;
-use crate::registry::{Object, Resource};
+use crate::registry::{Object, Resource, Schema};
 use crate::schema::{Parsed, conform, parse_json, types};
 use crate::status::{FieldError, Status};
 
@@ -129,13 +130,16 @@ fn check_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &st
     if kind == resource.kind && api_version == resource.api_version() {
         return Ok(());
     }
-    if kind == resource.kind && group == resource.group && engine.registry.knows_kind(group, version, kind) {
+    if kind == resource.kind
+        && group == resource.group
+        && engine.now().registry.knows_kind(group, version, kind)
+    {
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             resource.api_version()
         )));
     }
-    let why = if engine.registry.knows_kind(group, version, kind) {
+    let why = if engine.now().registry.knows_kind(group, version, kind) {
         format!("converting ({version}.{kind}) to ({}): unknown conversion", resource.kind)
     } else {
         format!("no kind {kind:?} is registered for version {api_version:?} in scheme")
@@ -149,22 +153,28 @@ fn check_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &st
 /// Applies the kind's schema; a kind without one still has typed metadata. Gives the unknown fields.
 pub(crate) fn conform_to(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
     let Some(object) = value.as_object_mut() else { return Ok(Vec::new()) };
-    match resource.schema {
-        Some(shape) => conform(shape, &resource.kind, object).map_err(|e| e.to_string()),
-        None => {
-            let shape = types().named("meta.v1.ObjectMeta");
-            match (shape, object.get_mut("metadata")) {
-                (_, None | Some(Value::Null)) => Ok(Vec::new()),
-                (Some(shape), Some(Value::Object(metadata))) => {
-                    let unknown = conform(shape, &resource.kind, metadata).map_err(|e| e.to_string())?;
-                    Ok(unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
-                }
-                _ => Err(format!(
-                    "json: cannot unmarshal into Go struct field {}.metadata of type v1.ObjectMeta",
-                    resource.kind
-                )),
-            }
+    match &resource.schema {
+        Schema::Table(shape) => conform(shape, &resource.kind, object).map_err(|e| e.to_string()),
+        Schema::Free => conform_metadata(resource, object),
+        Schema::Custom(schema) => {
+            let mut unknown = conform_metadata(resource, object)?;
+            unknown.extend(custom::prune(schema, object));
+            Ok(unknown)
         }
+    }
+}
+
+fn conform_metadata(resource: &Resource, object: &mut Map<String, Value>) -> Result<Vec<String>, String> {
+    match (types().named("meta.v1.ObjectMeta"), object.get_mut("metadata")) {
+        (_, None | Some(Value::Null)) => Ok(Vec::new()),
+        (Some(shape), Some(Value::Object(metadata))) => {
+            let unknown = conform(shape, &resource.kind, metadata).map_err(|e| e.to_string())?;
+            Ok(unknown.into_iter().map(|path| format!("metadata.{path}")).collect())
+        }
+        _ => Err(format!(
+            "json: cannot unmarshal into Go struct field {}.metadata of type v1.ObjectMeta",
+            resource.kind
+        )),
     }
 }
 

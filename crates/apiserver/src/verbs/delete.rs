@@ -165,7 +165,7 @@ impl Outcome {
 }
 
 /// The next thing to do to an object that shall go.
-enum Step {
+pub(super) enum Step {
     /// Nothing holds it.
     Remove,
     /// Store this mark; the object stays.
@@ -283,6 +283,9 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
 fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
     if resource.is_namespace() {
         return namespace_step(engine, object);
+    }
+    if resource.is_definition() {
+        return engine.definition_step(object);
     }
     let orphans = engine.controllers.switches.garbage_collection && orphans_by_default(resource);
     let finalizers = options.finalizers(&object, orphans);

@@ -23,7 +23,7 @@ pub(crate) async fn delete_collection(
             Ok(Outcome::Removed(_)) if !emptied.iter().any(|n| n == namespace) => {
                 emptied.push(namespace.to_owned())
             }
-            Ok(_) => {}
+            Ok(outcome) => engine.after_marking(resource, item.name(), &outcome).await,
             Err(status) if status.code() == http::StatusCode::NOT_FOUND => {}
             Err(status) => return Err(status),
         }

@@ -14,7 +14,7 @@ pub(crate) async fn get(engine: &Engine, request: &Request) -> Result<Answer, St
         ));
     }
     let revision = parse_version(request.query.text("resourceVersion")).map_err(Status::unmapped)?;
-    let cache = engine.cache(&request.resource)?;
+    let cache = engine.cache(&request.resource).await?;
     let found = cache.get(&scope(request), revision).await;
     match found.map_err(|e| read_status(&e))? {
         Some(stored) => Ok(Answer::stored(200, stored)),

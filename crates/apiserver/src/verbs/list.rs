@@ -41,7 +41,7 @@ pub(crate) async fn read(
         labels,
         fields,
     };
-    engine.cache(&request.resource)?.list(&list).await.map_err(|e| read_status(&e))
+    engine.cache(&request.resource).await?.list(&list).await.map_err(|e| read_status(&e))
 }
 
 /// What part of the resource the URL names.
@@ -63,7 +63,7 @@ pub(crate) fn field_selector(resource: &Resource, options: &ListOptions) -> Resu
     let selector =
         FieldSelector::parse(&options.field_selector).map_err(|e| Status::bad_request(e.to_string()))?;
     let resolve = |term: &FieldTerm| {
-        let field = resource.rules.fields.resolve(&term.field, resource.namespaced)?;
+        let field = resource.field_label(&term.field)?;
         Ok(FieldTerm { field: field.into(), ..term.clone() })
     };
     let terms: Result<Vec<FieldTerm>, crate::registry::UnknownLabel> =

@@ -48,6 +48,11 @@ impl Engine {
         Ok(stored.map(|s| s.document.attributes().field("status.phase").unwrap_or_default().to_owned()))
     }
 
+    /// Whether a namespace is one that cannot be deleted.
+    pub(crate) fn is_immortal(&self, name: &str) -> bool {
+        IMMORTAL.contains(&name)
+    }
+
     pub(crate) fn check_deletable(&self, resource: &Resource, name: &str) -> Result<(), Status> {
         if resource.is_namespace() && IMMORTAL.contains(&name) {
             return Err(Status::forbidden(resource, name, "this namespace may not be deleted", Vec::new()));
@@ -55,9 +60,17 @@ impl Engine {
         Ok(())
     }
 
-    /// To be called when an object of `resource` was removed: it may have been the last of a dying namespace.
+    /// To be called when an object of `resource` was removed: it may have been the last of a dying namespace or definition.
     pub(crate) async fn after_removal(&self, resource: &Resource, namespace: &str) {
-        if !self.empties_namespaces || !resource.namespaced || namespace.is_empty() {
+        self.after_custom_removal(resource).await;
+        if resource.namespaced {
+            self.namespace_may_end(namespace).await;
+        }
+    }
+
+    /// To be called when an object of a namespace was removed.
+    pub(crate) async fn namespace_may_end(&self, namespace: &str) {
+        if !self.empties_namespaces || namespace.is_empty() {
             return;
         }
         if let Ok(Some(phase)) = self.namespace_phase(namespace).await
@@ -67,8 +80,11 @@ impl Engine {
         }
     }
 
-    /// To be called when a delete only marked its object: a marked namespace is emptied.
+    /// To be called when a delete only marked its object: a marked namespace is emptied, and so is a marked definition.
     pub(crate) async fn after_marking(&self, resource: &Resource, name: &str, outcome: &Outcome) {
+        if resource.is_definition() && matches!(outcome, Outcome::Marked(_)) {
+            self.end_definition(name).await;
+        }
         if self.empties_namespaces && resource.is_namespace() && matches!(outcome, Outcome::Marked(_)) {
             self.after_namespace_marked(name).await;
         }
@@ -87,7 +103,7 @@ impl Engine {
     /// Deletes everything in a namespace. Pods get no grace: nobody is there to wait for.
     async fn empty_namespace(&self, namespace: &str) {
         let options = DeleteOptions::at_once();
-        for resource in self.registry.all().filter(|r| r.namespaced && r.is_stored()) {
+        for resource in self.now().registry.all().filter(|r| r.namespaced && r.is_stored()) {
             for name in self.names_in(resource, namespace).await {
                 if let Err(status) = remove(self, resource, namespace, &name, &options).await {
                     tracing::debug!(
@@ -104,7 +120,7 @@ impl Engine {
 
     /// Removes a dying namespace if nothing is left in it.
     async fn end_namespace(&self, name: &str) {
-        for resource in self.registry.all().filter(|r| r.namespaced && r.is_stored()) {
+        for resource in self.now().registry.all().filter(|r| r.namespaced && r.is_stored()) {
             if !self.names_in(resource, name).await.is_empty() {
                 return;
             }

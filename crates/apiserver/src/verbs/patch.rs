@@ -12,13 +12,13 @@ use crate::status::Status;
 
 pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let resource = &request.resource;
-    let kind = PatchKind::of(&request.content_type).ok_or_else(Status::unsupported_patch_type)?;
+    let kind = kind_of(request)?;
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, duplicates) = read(kind, request)?;
     let mut warnings = Vec::new();
     let part = Part::of(request.subresource.as_deref());
     let answer = write(engine, request, part, options.dry_run, |old| {
-        let patched = patch.apply(old.value().clone(), resource.schema).map_err(|e| patch_status(&e))?;
+        let patched = patch.apply(old.value().clone(), resource.table()).map_err(|e| patch_status(&e))?;
         let decoded = decode_patched(resource, patched, &duplicates, options.field_validation)?;
         warnings = decoded.warnings;
         let mut object = decoded.object;
@@ -29,6 +29,17 @@ pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, 
     .await
     .map_err(|e| e.status(resource, &request.name))?;
     Ok(answer.with_warnings(warnings))
+}
+
+/// How the body is meant. Custom kinds have no merge keys, so nobody can merge strategically into them.
+pub(crate) fn kind_of(request: &Request) -> Result<PatchKind, Status> {
+    const CUSTOM: &[&str] =
+        &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+    match (PatchKind::of(&request.content_type), &request.resource.custom) {
+        (None | Some(PatchKind::Strategic), Some(_)) => Err(Status::unsupported_media_type(CUSTOM)),
+        (None, None) => Err(Status::unsupported_patch_type()),
+        (Some(kind), _) => Ok(kind),
+    }
 }
 
 /// The patch and the fields that its text held twice.

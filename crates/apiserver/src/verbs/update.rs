@@ -8,7 +8,7 @@ use super::options::WriteOptions;
 use super::{Answer, Request};
 use crate::engine::Engine;
 use crate::managed::Managers;
-use crate::registry::{Generation, Object, Resource, validate_metadata, validate_metadata_update};
+use crate::registry::{Generation, Object, Resource, StatusMetadata};
 use crate::status::Status;
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
@@ -119,13 +119,10 @@ pub(crate) async fn write(
             (None, Some(known)) => known.updated(resource, &writer, Some(&old), &new).write(&mut new),
             (None, None) => Managers::default().write(&mut new),
         }
-        let errors = [
-            validate_metadata(resource, &new),
-            validate_metadata_update(&new, &old),
-            (resource.rules.validate)(&new),
-            if part == Part::Main { (resource.rules.validate_update)(&new, &old) } else { Vec::new() },
-        ]
-        .concat();
+        let mut errors = resource.validate_update(&new, &old);
+        if part == Part::Main {
+            errors.extend((resource.rules.validate_update)(&new, &old));
+        }
         if !errors.is_empty() {
             return Err(Status::invalid(resource, new.name(), &errors));
         }
@@ -147,9 +144,15 @@ pub(crate) async fn write(
     match updated {
         Ok(Updated::Deleted(_)) => {
             engine.after_removal(resource, &request.namespace).await;
+            if resource.is_definition() {
+                engine.after_definition_removal(&request.name).await;
+            }
             result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound)
         }
-        Ok(updated) => Ok(Answer::stored(200, Arc::clone(updated.stored()))),
+        Ok(updated) => {
+            engine.after_update(resource, &request.name).await;
+            Ok(Answer::stored(200, Arc::clone(updated.stored())))
+        }
         Err(UpdateError::Storage(StorageError::NotFound)) => Err(WriteError::NotFound),
         Err(UpdateError::Refused(status)) => Err(WriteError::Status(status)),
         Err(UpdateError::Storage(error)) => {
@@ -196,11 +199,12 @@ fn carry_over(resource: &Resource, part: Part, new: &mut Object, old: &Object) {
         }
         Part::Status => {
             let sent = std::mem::replace(new, old.clone());
-            for field in rules.status_fields.iter().chain(&["metadata"]) {
+            for field in rules.status_fields {
                 new.copy_field(field, &sent);
             }
-            for field in rules.status_keeps {
-                new.copy_meta(field, old);
+            if let StatusMetadata::ChangedExcept(kept) = rules.status_metadata {
+                new.copy_field("metadata", &sent);
+                kept.iter().for_each(|field| new.copy_meta(field, old));
             }
         }
         Part::Finalize => {
@@ -216,7 +220,7 @@ fn carry_over(resource: &Resource, part: Part, new: &mut Object, old: &Object) {
     new.copy_meta("generation", old);
     new.metadata_mut().remove("selfLink");
     new.copy_meta("resourceVersion", old);
-    (rules.default)(new);
+    resource.default(new);
     if part == Part::Main {
         (rules.prepare_update)(new, old);
         if spec_changed(rules.generation, new, old) {

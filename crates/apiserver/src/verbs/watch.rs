@@ -40,7 +40,7 @@ pub(crate) async fn watch(
             .filter(|s| *s > 0)
             .map(Duration::from_secs),
     };
-    let stream = engine.cache(&request.resource)?.watch(&watch).await.map_err(|e| read_status(&e))?;
+    let stream = engine.cache(&request.resource).await?.watch(&watch).await.map_err(|e| read_status(&e))?;
     Ok(Answer::Watch(stream))
 }
 

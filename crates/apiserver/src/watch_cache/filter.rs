@@ -1,9 +1,12 @@
 //! Which objects a request is about: a scope and two selectors, narrowed to the smallest range of keys.
 
+use std::cell::OnceCell;
+
 use kube_informer_wire::{FieldSelector, LabelSelector, Lookup};
+use serde_json::Value;
 
 use super::request::{Resource, Scope};
-use crate::storage::{Attributes, Stored};
+use crate::storage::{Attributes, Stored, TypeHead};
 
 /// What a request selects.
 #[derive(Debug, Clone)]
@@ -91,8 +94,7 @@ impl Filter {
     pub(super) fn selects_in_scope(&self, stored: &Stored) -> bool {
         !self.contradictory
             && (self.labels.is_everything() || self.labels.matches(stored.document.attributes()))
-            && (self.fields.is_everything()
-                || self.fields.matches(&Fields { stored, namespaced: self.namespaced }))
+            && (self.fields.is_everything() || self.fields.matches(&Fields::new(stored, self.namespaced)))
     }
 }
 
@@ -145,14 +147,39 @@ pub(super) fn field<'s>(stored: &'s Stored, name: &str) -> Option<&'s str> {
 struct Fields<'a> {
     stored: &'a Stored,
     namespaced: bool,
+    /// The object's content with every leaf as text, read only for fields that were not selectable when it was written.
+    content: OnceCell<Value>,
+}
+
+impl<'a> Fields<'a> {
+    fn new(stored: &'a Stored, namespaced: bool) -> Self {
+        Self { stored, namespaced, content: OnceCell::new() }
+    }
+
+    fn late(&self, key: &str) -> Option<&str> {
+        let content = self.content.get_or_init(|| {
+            let value = self.stored.to_value(&TypeHead::new("", "")).unwrap_or_default();
+            as_text(value)
+        });
+        key.split('.').try_fold(content, |value, name| value.get(name))?.as_str()
+    }
 }
 
 impl Lookup for Fields<'_> {
     fn lookup(&self, key: &str) -> Option<&str> {
         match key {
             "metadata.namespace" => self.namespaced.then(|| self.stored.parent()),
-            other => field(self.stored, other),
+            other => field(self.stored, other).or_else(|| self.late(other)),
         }
+    }
+}
+
+fn as_text(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, as_text(value))).collect(),
+        Value::Bool(flag) => flag.to_string().into(),
+        Value::Number(number) => number.to_string().into(),
+        other => other,
     }
 }
 
@@ -201,6 +228,17 @@ mod tests {
         assert!(!contradiction.selects(&pod("/pods/a/x")));
         let traversal = filter(Scope::All, "", "metadata.namespace=a/x");
         assert!(!traversal.selects(&pod("/pods/a/x/y")));
+    }
+
+    #[test]
+    fn fields_that_became_selectable_later_are_read_from_the_content() {
+        let document = json!({"metadata": {}, "spec": {"color": "red", "size": 3, "on": true}});
+        let document = Document::encode(&document, []).unwrap();
+        let stored = Stored { key: "/pods/a/x".into(), revision: 1, document };
+        assert!(
+            filter(Scope::All, "", "spec.color=red,spec.size=3,spec.on=true,spec.none=").selects(&stored)
+        );
+        assert!(!filter(Scope::All, "", "spec.color=blue").selects(&stored));
     }
 
     #[test]

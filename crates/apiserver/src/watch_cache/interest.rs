@@ -63,6 +63,11 @@ impl Interest {
         for within in scopes(change).iter().filter_map(|scope| self.scopes.get(scope)) {
             within.any.iter().copied().for_each(&mut call);
             for (name, values) in &within.pinned {
+                // A version written before the field became selectable may have any value: all who pin one must look.
+                if versions(change).any(|stored| field(stored, name).is_none()) {
+                    values.values().flatten().copied().for_each(&mut call);
+                    continue;
+                }
                 let value = |stored: &Stored| values.get(field(stored, name).unwrap_or_default());
                 for slots in versions(change).filter_map(value) {
                     slots.iter().copied().for_each(&mut call);

@@ -47,7 +47,10 @@ impl Seat {
         let mut state = self.shared.lock();
         let position = state.watchers.position(self.slot);
         state.watchers.park(self.slot, position, cx);
-        if position == Position::Closed { Signal::End } else { Signal::Go }
+        match position {
+            Position::Closed | Position::Draining(_) => Signal::End,
+            Position::Idle | Position::Reading(_) => Signal::Go,
+        }
     }
 }
 

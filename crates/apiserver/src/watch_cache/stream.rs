@@ -160,7 +160,7 @@ impl CachedWatch {
         if position == Position::Closed {
             return Refill::End;
         }
-        if let Position::Reading(from) = position {
+        if let Position::Reading(from) | Position::Draining(from) = position {
             let Some(events) = state.window.read(from, BATCH) else {
                 state.watchers.overtaken += 1;
                 return Refill::End;
@@ -170,6 +170,9 @@ impl CachedWatch {
                 self.batch = events.into_iter();
                 return Refill::More;
             }
+        }
+        if matches!(position, Position::Draining(_)) {
+            return Refill::End;
         }
         state.watchers.park(slot, Position::Idle, cx);
         if due == Due::Bookmark {

@@ -42,6 +42,8 @@ pub(super) enum Position {
     Idle,
     /// It has read the window up to this number.
     Reading(u64),
+    /// The same, and its stream must end when it has read what is there.
+    Draining(u64),
     /// Its stream must end.
     Closed,
 }
@@ -87,7 +89,10 @@ impl Watchers {
 
     pub(super) fn advance(&mut self, slot: usize, to: u64) {
         if let Some(watcher) = &mut self.slots[slot] {
-            watcher.position = Position::Reading(to);
+            watcher.position = match watcher.position {
+                Position::Draining(_) => Position::Draining(to),
+                _ => Position::Reading(to),
+            };
         }
     }
 
@@ -115,7 +120,7 @@ impl Watchers {
         self.dropped = 0;
         let first = window.first();
         for watcher in self.slots.iter_mut().flatten() {
-            if matches!(watcher.position, Position::Reading(at) if at < first) {
+            if matches!(watcher.position, Position::Reading(at) | Position::Draining(at) if at < first) {
                 self.overtaken += 1;
                 watcher.close(wake);
             }
@@ -125,6 +130,19 @@ impl Watchers {
     pub(super) fn close_all(&mut self) -> Wake {
         let mut wake = Wake(Vec::new());
         self.slots.iter_mut().flatten().for_each(|watcher| watcher.close(&mut wake));
+        wake
+    }
+
+    /// Closes who has read everything, and lets the others read to the end.
+    pub(super) fn drain_all(&mut self) -> Wake {
+        let mut wake = Wake(Vec::new());
+        for watcher in self.slots.iter_mut().flatten() {
+            match watcher.position {
+                Position::Reading(from) => watcher.position = Position::Draining(from),
+                Position::Idle => watcher.close(&mut wake),
+                Position::Draining(_) | Position::Closed => {}
+            }
+        }
         wake
     }
 

@@ -1,56 +1,9 @@
 //! Writes beyond the recorded conversations: what the model promises, asked in process under a paused clock.
 
-use bytes::Bytes;
-use http_body_util::BodyExt;
-use kube_embedded_apiserver::{ApiServer, LocalServer};
+use kube_embedded_apiserver::ApiServer;
 use serde_json::{Value, json};
 
-struct Cluster {
-    server: LocalServer,
-    client: kube::Client,
-}
-
-const MERGE: &str = "application/merge-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
-
-impl Cluster {
-    async fn new() -> Self {
-        let server = ApiServer::builder().seed(5).in_process().await.expect("the server starts");
-        let client = server.client();
-        Self { server, client }
-    }
-
-    async fn ask(&self, method: &str, path: &str, media: &str, body: Value) -> (u16, Value) {
-        let body: Bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let request = http::Request::builder().method(method).uri(path).header("Content-Type", media);
-        let request = request.body(kube::client::Body::from(body.to_vec())).expect("a request");
-        let response = self.client.send(request).await.expect("an answer");
-        let status = response.status().as_u16();
-        let bytes = response.into_body().collect().await.expect("a whole answer").to_bytes();
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
-    }
-
-    async fn get(&self, path: &str) -> (u16, Value) {
-        self.ask("GET", path, "", Value::Null).await
-    }
-
-    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("POST", path, "application/json", body).await
-    }
-
-    async fn put(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("PUT", path, "application/json", body).await
-    }
-
-    async fn patch(&self, path: &str, media: &str, body: Value) -> (u16, Value) {
-        self.ask("PATCH", path, media, body).await
-    }
-
-    async fn delete(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("DELETE", path, "application/json", body).await
-    }
-}
+use crate::cluster::{APPLY, Cluster, MERGE, STRATEGIC};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";

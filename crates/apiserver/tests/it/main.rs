@@ -2,8 +2,10 @@
 
 mod bad_input;
 mod behaviour;
+mod cluster;
 mod contract;
 mod controllers;
+mod crd;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod golden;

@@ -204,6 +204,35 @@ async fn watches_have_limits() {
 }
 
 #[tokio::test]
+async fn watches_of_one_connection_have_a_limit() {
+    let limits = Limits { watches_per_connection: 2, ..Limits::default() };
+    let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
+    let connect = async || {
+        let stream = tokio::net::TcpStream::connect(server.address()).await.expect("connected");
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let executor = hyper_util::rt::TokioExecutor::new();
+        let (sender, connection) = hyper::client::conn::http2::handshake(executor, io).await.expect("h2");
+        tokio::spawn(connection);
+        sender
+    };
+    let watch = || {
+        let uri = format!("{}/api/v1/namespaces?watch=1", server.url());
+        http::Request::builder()
+            .uri(uri)
+            .body(http_body_util::Full::<bytes::Bytes>::default())
+            .expect("a request")
+    };
+    let (mut one, mut other) = (connect().await, connect().await);
+    let mut open = Vec::new();
+    for expected in [200, 200, 429] {
+        let answer = one.send_request(watch()).await.expect("an answer");
+        assert_eq!(answer.status(), expected);
+        open.push(answer);
+    }
+    assert_eq!(other.send_request(watch()).await.expect("an answer").status(), 200, "its own limit");
+}
+
+#[tokio::test]
 async fn metrics_have_the_names_people_know() {
     let server = ApiServer::start().await.expect("the server starts");
     let watch =

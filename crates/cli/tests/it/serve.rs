@@ -58,6 +58,73 @@ fn what_cannot_be_done_is_refused_with_advice() {
         assert_eq!(output.status.code(), Some(1));
         text(&output.stderr)
     };
-    assert!(refused(&["serve", "--storage", "etcd=http://127.0.0.1:2379"]).contains("not built into"));
-    assert!(refused(&["serve", "--listen", "0.0.0.0:8001"]).contains("--listen 127.0.0.1:8001"));
+    #[cfg(not(feature = "etcd"))]
+    assert!(refused(&["serve", "--storage", "etcd=http://127.0.0.1:2379"]).contains("--features etcd"));
+    #[cfg(feature = "etcd")]
+    assert!(refused(&["serve", "--storage", "etcd=http://127.0.0.1:1"]).contains("check that etcd runs"));
+    assert!(refused(&["serve", "--storage", "etcd"]).contains("--storage etcd=http://"));
+    assert!(refused(&["serve", "--storage", "disk"]).contains("--storage memory"));
+    let exposed = refused(&["serve", "--listen", "0.0.0.0:8001"]);
+    for advice in ["--tls-self-signed", "--token-file", "--listen 127.0.0.1:8001"] {
+        assert!(exposed.contains(advice), "{exposed}");
+    }
+    assert!(refused(&["serve", "--token-file", "/nonexistent/tokens"]).contains("/nonexistent/tokens"));
+    assert!(
+        refused(&["serve", "--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k"])
+            .contains("/nonexistent/c")
+    );
+}
+
+#[tokio::test]
+async fn other_machines_come_with_a_token_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tokens, path) = (folder.path().join("tokens"), folder.path().join("ci.kubeconfig"));
+    std::fs::write(&tokens, "0123456789abcdef\n").unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let arguments = [
+        "serve",
+        "--listen",
+        "0.0.0.0:0",
+        "--tls-self-signed",
+        "--token-file",
+        tokens.to_str().unwrap(),
+        "--hostname",
+        "localhost",
+        "--kubeconfig-out",
+        path.to_str().unwrap(),
+    ];
+    let mut serving = Running::start(program(&arguments));
+    let address = serving.out("serving at https://localhost:");
+    assert!(address.contains("other machines too, every token is full access"), "{address}");
+    #[cfg(unix)]
+    serving.err("chmod 600");
+    serving.out("export KUBECONFIG=");
+    let pods = Api::<Pod>::all(client(&path).await).list(&Default::default()).await.unwrap();
+    assert!(pods.items.is_empty());
+    assert_eq!(serving.interrupt().0, Some(0));
+}
+
+#[tokio::test]
+async fn deletes_reach_dependents_and_pods_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dev.kubeconfig");
+    let arguments = [
+        "serve",
+        "--finalize-pods",
+        "--fault-endpoints",
+        "--seed-pods",
+        "3",
+        "--kubeconfig-out",
+        path.to_str().unwrap(),
+    ];
+    let mut serving = Running::start(program(&arguments));
+    serving.out("faults at http://127.0.0.1:");
+    serving.out("export KUBECONFIG=");
+    let client = client(&path).await;
+    let pods = Api::<Pod>::all(client.clone()).list(&Default::default()).await.unwrap().items;
+    let pod = &pods[0].metadata;
+    let own: Api<Pod> = Api::namespaced(client, pod.namespace.as_deref().unwrap());
+    own.delete(pod.name.as_deref().unwrap(), &Default::default()).await.unwrap();
+    assert!(own.get_opt(pod.name.as_deref().unwrap()).await.unwrap().is_none());
 }

@@ -1,16 +1,18 @@
 //! Finding objects by something other than their name.
 
 use crate::delta::AnyObject;
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use kube_informer_wire::{FieldPath, ObjectKey};
 use serde_json::Value;
 use std::{
     any::Any,
+    borrow::Cow,
+    cmp::Ordering,
     fmt,
     marker::PhantomData,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -23,7 +25,7 @@ pub struct Index<V> {
 impl<V> Index<V> {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), values: PhantomData }
+        Self { id: NEXT.fetch_add(1, Relaxed), values: PhantomData }
     }
 }
 
@@ -65,14 +67,14 @@ impl<V> Clone for Extract<V> {
 pub(crate) struct Indexed<'a> {
     pub(crate) object: &'a AnyObject,
     /// In the order in which the indexes over fields were added; `None` if the object cannot be read.
-    pub(crate) fields: Option<Vec<Vec<Value>>>,
+    pub(crate) fields: Option<Cow<'a, [Vec<Value>]>>,
 }
 
 /// An index whose value type is known only to its handle.
 pub(crate) trait AnyIndex: Send + Sync {
     fn id(&self) -> u64;
-    /// Follows a change of one object: forgets the old state by its key, takes in the new one.
-    fn update(&mut self, old: Option<&ObjectKey>, new: Option<&Indexed<'_>>);
+    /// Follows a change of one object: forgets the old state, takes in the new one.
+    fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>);
     /// The field this index is over, and `slot`, its number among such indexes, is set.
     fn take_slot(&mut self, slot: usize) -> Option<FieldPath>;
     /// Objects that this index cannot read and so leaves out.
@@ -87,79 +89,130 @@ impl Clone for Box<dyn AnyIndex> {
     }
 }
 
-/// A sorted list of (value, key) with the object beside it: one tree, whatever the number of values.
+/// An object under one of its values. Sorted by value, then by key.
+#[derive(Clone)]
+struct Entry<V> {
+    /// One copy for all objects that have the value.
+    value: Arc<V>,
+    /// `None` stands before every object of the value: where a search begins.
+    object: Option<AnyObject>,
+}
+
+impl<V> Entry<V> {
+    fn key(&self) -> Option<&ObjectKey> {
+        self.object.as_ref().map(AnyObject::key)
+    }
+}
+
+impl<V: Ord> Ord for Entry<V> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let same = Arc::ptr_eq(&self.value, &other.value);
+        let values = if same { Ordering::Equal } else { self.value.cmp(&other.value) };
+        values.then_with(|| self.key().cmp(&other.key()))
+    }
+}
+
+impl<V: Ord> PartialOrd for Entry<V> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<V: Ord> PartialEq for Entry<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<V: Ord> Eq for Entry<V> {}
+
+/// A sorted list of values and objects: one tree, whatever the number of values.
 #[derive(Clone)]
 pub(crate) struct TypedIndex<V: Ord + Clone> {
     id: u64,
     extract: Extract<V>,
     /// Where in [`Indexed::fields`] the values of this index are.
     slot: usize,
-    entries: OrdMap<(V, ObjectKey), AnyObject>,
-    /// What each object was filed under, so that its old content need not be read again; `None` if unreadable.
-    filed: OrdMap<ObjectKey, Option<Arc<[V]>>>,
+    entries: OrdSet<Entry<V>>,
+    /// What a function filed each object under, so that it need not be called again for the old state; `None` if
+    /// unreadable. Fields are kept with the objects themselves.
+    filed: OrdMap<ObjectKey, Option<Arc<[Arc<V>]>>>,
     unreadable: usize,
 }
 
 impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
     pub(crate) fn new(handle: Index<V>, extract: Extract<V>) -> Self {
-        Self { id: handle.id, extract, slot: 0, entries: OrdMap::new(), filed: OrdMap::new(), unreadable: 0 }
+        Self { id: handle.id, extract, slot: 0, entries: OrdSet::new(), filed: OrdMap::new(), unreadable: 0 }
     }
 
     /// The objects filed under a value, in the server's order.
     pub(crate) fn get<'a>(&'a self, value: &'a V) -> impl Iterator<Item = &'a AnyObject> {
-        // The empty key is below every other one.
-        let start = (value.clone(), ObjectKey::cluster(""));
-        self.entries.range(start..).take_while(move |((v, _), _)| v == value).map(|(_, object)| object)
+        let start = Entry { value: Arc::new(value.clone()), object: None };
+        let entries = self.entries.range(start..).take_while(move |entry| *entry.value == *value);
+        entries.filter_map(|entry| entry.object.as_ref())
     }
 
     /// The distinct values, in order.
     pub(crate) fn values(&self) -> Vec<V> {
         let mut values: Vec<V> = Vec::new();
-        for ((value, _), _) in &self.entries {
-            if values.last() != Some(value) {
-                values.push(value.clone());
+        for entry in &self.entries {
+            if values.last() != Some(&*entry.value) {
+                values.push(V::clone(&entry.value));
             }
         }
         values
     }
 
-    fn unfile(&mut self, key: &ObjectKey) {
-        match self.filed.remove(key) {
-            Some(Some(values)) => {
+    fn unfile(&mut self, old: &Indexed<'_>) {
+        let values = match &self.extract {
+            Extract::Object(_) => match self.filed.remove(old.object.key()) {
+                Some(values) => values,
+                None => return,
+            },
+            Extract::Field(..) => self.values_of(old).map(|values| values.into_iter().map(Arc::new).collect()),
+        };
+        match values {
+            Some(values) => {
                 for value in values.iter() {
-                    self.entries.remove(&(value.clone(), key.clone()));
+                    let value = Arc::clone(value);
+                    self.entries.remove(&Entry { value, object: Some(old.object.clone()) });
                 }
             }
-            Some(None) => self.unreadable -= 1,
-            None => {}
+            None => self.unreadable -= 1,
         }
     }
 
+    /// The values of an object, each once; `None` if it cannot be read.
     fn values_of(&self, indexed: &Indexed<'_>) -> Option<Vec<V>> {
-        match &self.extract {
-            Extract::Object(function) => function(indexed.object),
-            Extract::Field(_, values) => Some(values(indexed.fields.as_ref()?.get(self.slot)?)),
+        let mut values = match &self.extract {
+            Extract::Object(function) => function(indexed.object)?,
+            Extract::Field(_, values) => values(indexed.fields.as_ref()?.get(self.slot)?),
+        };
+        values.sort();
+        values.dedup();
+        Some(values)
+    }
+
+    /// The copy of a value that the objects filed under it share.
+    fn shared(&self, value: V) -> Arc<V> {
+        let start = Entry { value: Arc::new(value), object: None };
+        match self.entries.get_next(&start) {
+            Some(next) if next.value == start.value => Arc::clone(&next.value),
+            _ => start.value,
         }
     }
 
-    fn file(&mut self, indexed: &Indexed<'_>) {
-        let object = indexed.object;
-        let key = object.key().clone();
-        match self.values_of(indexed) {
-            Some(mut values) => {
-                values.sort();
-                values.dedup();
-                for value in &values {
-                    self.entries.insert((value.clone(), key.clone()), object.clone());
-                }
-                if !values.is_empty() {
-                    self.filed.insert(key, Some(values.into()));
-                }
-            }
-            None => {
-                self.unreadable += 1;
-                self.filed.insert(key, None);
-            }
+    fn file(&mut self, new: &Indexed<'_>) {
+        let values = self.values_of(new).map(|values| {
+            values.into_iter().map(|value| self.shared(value)).collect::<Arc<[Arc<V>]>>()
+        });
+        for value in values.iter().flat_map(|values| values.iter()) {
+            self.entries.insert(Entry { value: Arc::clone(value), object: Some(new.object.clone()) });
+        }
+        self.unreadable += usize::from(values.is_none());
+        let by_function = matches!(self.extract, Extract::Object(_));
+        if by_function && values.as_ref().is_none_or(|values| !values.is_empty()) {
+            self.filed.insert(new.object.key().clone(), values);
         }
     }
 }
@@ -169,7 +222,7 @@ impl<V: Ord + Clone + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
         self.id
     }
 
-    fn update(&mut self, old: Option<&ObjectKey>, new: Option<&Indexed<'_>>) {
+    fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>) {
         if let Some(old) = old {
             self.unfile(old);
         }

@@ -8,6 +8,7 @@ use crate::{
 use imbl::OrdMap;
 use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
     sync::Arc,
@@ -111,9 +112,12 @@ impl Snapshot {
         self.bytes += object.heap_size();
         let old = self.objects.insert(object.key().clone(), object.clone());
         self.bytes -= old.as_ref().map_or(0, |old| old.heap_size());
-        let indexed = self.indexed(&object);
-        for index in &mut self.indexes {
-            index.update(Some(object.key()), Some(&indexed));
+        if !self.indexes.is_empty() {
+            let new = self.indexed(&object);
+            let old = old.as_ref().map(|old| self.indexed(old));
+            for index in &mut self.indexes {
+                index.update(old.as_ref(), Some(&new));
+            }
         }
         old
     }
@@ -121,8 +125,11 @@ impl Snapshot {
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
         let old = self.objects.remove(key)?;
         self.bytes -= old.heap_size();
-        for index in &mut self.indexes {
-            index.update(Some(key), None);
+        if !self.indexes.is_empty() {
+            let gone = self.indexed(&old);
+            for index in &mut self.indexes {
+                index.update(Some(&gone), None);
+            }
         }
         Some(old)
     }
@@ -138,10 +145,20 @@ impl Snapshot {
         self.indexes.push(index);
     }
 
-    /// Reads what all indexes over fields want of an object, in one pass over its bytes.
+    /// The fields that indexes are over: what is to be read of objects before they are packed.
+    pub(crate) fn fields(&self) -> &Arc<FieldPaths> {
+        &self.fields
+    }
+
+    /// What all indexes over fields want of an object: read when it arrived, or, if it arrived before the youngest
+    /// of them, now, in one pass over its bytes.
     fn indexed<'a>(&self, object: &'a AnyObject) -> Indexed<'a> {
         let read = |object: &AnyObject| self.fields.read(&object.json().ok()?).ok();
-        let fields = if self.fields.is_empty() { None } else { read(object) };
+        let fields = match object.packed_fields().filter(|found| found.len() >= self.fields.len()) {
+            _ if self.fields.is_empty() => None,
+            Some(found) => Some(Cow::Borrowed(found)),
+            None => read(object).map(Cow::Owned),
+        };
         Indexed { object, fields }
     }
 

@@ -166,7 +166,7 @@ impl Reflector {
         if self.queue.is_known(&object, compare, &*self.indexer) {
             return self.staged.note(&object);
         }
-        self.staged.insert(object.pack(&self.packer));
+        self.staged.insert(self.pack(object));
     }
 
     fn stage_unreadable(&mut self, unreadable: Unreadable) {

@@ -223,7 +223,7 @@ impl Reflector {
 
     /// Every object passes here once on its way in.
     fn admit(&self, change: Change) -> Change {
-        let keep = |object| self.transform.apply(object, &self.telemetry).pack(&self.packer);
+        let keep = |object| self.pack(self.transform.apply(object, &self.telemetry));
         match change {
             Change::Added(object) => Change::Added(keep(object)),
             Change::Modified(object) => Change::Modified(keep(object)),

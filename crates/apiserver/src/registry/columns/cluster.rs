@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::Object;
-use super::{AGE, Column, Columns, NAME, age, count, items, number, or_none, pairs, text, wide};
+use super::{AGE, Column, Fixed, NAME, age, count, items, number, or_none, pairs, text, wide};
 
 fn size(object: &Object, field: &str) -> usize {
     object.root().get(field).and_then(Value::as_object).map_or(0, serde_json::Map::len)
@@ -13,30 +13,30 @@ fn born(object: &Object, now: i64) -> Value {
     age(object.meta_str("creationTimestamp"), now)
 }
 
-pub(super) const CONFIG_MAP: Columns = Columns {
+pub(super) const CONFIG_MAP: Fixed = Fixed {
     columns: &[NAME, number("Data"), AGE],
     cells: |o, now| vec![o.name().into(), (size(o, "data") + size(o, "binaryData")).into(), born(o, now)],
 };
 
-pub(super) const SECRET: Columns = Columns {
+pub(super) const SECRET: Fixed = Fixed {
     columns: &[NAME, text("Type"), number("Data"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/type").into(), size(o, "data").into(), born(o, now)],
 };
 
-pub(super) const SERVICE_ACCOUNT: Columns =
-    Columns { columns: &[NAME, AGE], cells: |o, now| vec![o.name().into(), born(o, now)] };
+pub(super) const SERVICE_ACCOUNT: Fixed =
+    Fixed { columns: &[NAME, AGE], cells: |o, now| vec![o.name().into(), born(o, now)] };
 
-pub(super) const LEASE: Columns = Columns {
+pub(super) const LEASE: Fixed = Fixed {
     columns: &[NAME, text("Holder"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/spec/holderIdentity").into(), born(o, now)],
 };
 
-pub(super) const NAMESPACE: Columns = Columns {
+pub(super) const NAMESPACE: Fixed = Fixed {
     columns: &[NAME, text("Status"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/status/phase").into(), born(o, now)],
 };
 
-pub(super) const SERVICE: Columns = Columns {
+pub(super) const SERVICE: Fixed = Fixed {
     columns: &[
         NAME,
         text("Type"),
@@ -83,7 +83,7 @@ fn ports(service: &Object) -> String {
     items(service, "/spec/ports").iter().map(port).collect::<Vec<_>>().join(",")
 }
 
-pub(super) const NODE: Columns = Columns {
+pub(super) const NODE: Fixed = Fixed {
     columns: &[
         NAME,
         text("Status"),
@@ -144,7 +144,7 @@ fn roles(node: &Object) -> String {
     labels.into_iter().flatten().filter_map(role).collect::<Vec<_>>().join(",")
 }
 
-pub(super) const EVENT: Columns = Columns {
+pub(super) const EVENT: Fixed = Fixed {
     columns: &[
         text("Last Seen"),
         text("Type"),

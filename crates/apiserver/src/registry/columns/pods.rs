@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::super::Object;
-use super::{AGE, Columns, NAME, age, items, or_none, text, wide};
+use super::{AGE, Fixed, NAME, age, items, or_none, text, wide};
 
-pub(super) const POD: Columns = Columns {
+pub(super) const POD: Fixed = Fixed {
     columns: &[
         NAME,
         text("Ready"),

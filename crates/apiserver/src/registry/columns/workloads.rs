@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::super::Object;
-use super::{AGE, Column, Columns, NAME, age, count, items, number, or_none, pairs, text, wide};
+use super::{AGE, Column, Fixed, NAME, age, count, items, number, or_none, pairs, text, wide};
 
-pub(super) const DEPLOYMENT: Columns = Columns {
+pub(super) const DEPLOYMENT: Fixed = Fixed {
     columns: &[
         NAME,
         text("Ready"),
@@ -30,7 +30,7 @@ pub(super) const DEPLOYMENT: Columns = Columns {
     },
 };
 
-pub(super) const REPLICA_SET: Columns = Columns {
+pub(super) const REPLICA_SET: Fixed = Fixed {
     columns: &[
         NAME,
         number("Desired"),
@@ -54,7 +54,7 @@ pub(super) const REPLICA_SET: Columns = Columns {
     },
 };
 
-pub(super) const STATEFUL_SET: Columns = Columns {
+pub(super) const STATEFUL_SET: Fixed = Fixed {
     columns: &[NAME, text("Ready"), AGE, wide("Containers"), wide("Images")],
     cells: |o, now| {
         let ready = format!("{}/{}", count(o, "/status/readyReplicas"), count(o, "/spec/replicas"));
@@ -63,7 +63,7 @@ pub(super) const STATEFUL_SET: Columns = Columns {
     },
 };
 
-pub(super) const DAEMON_SET: Columns = Columns {
+pub(super) const DAEMON_SET: Fixed = Fixed {
     columns: &[
         NAME,
         number("Desired"),
@@ -94,7 +94,7 @@ pub(super) const DAEMON_SET: Columns = Columns {
     },
 };
 
-pub(super) const JOB: Columns = Columns {
+pub(super) const JOB: Fixed = Fixed {
     columns: &[
         NAME,
         text("Status"),
@@ -137,7 +137,7 @@ fn job_status(job: &Object) -> &'static str {
     }
 }
 
-pub(super) const CRON_JOB: Columns = Columns {
+pub(super) const CRON_JOB: Fixed = Fixed {
     columns: &[
         NAME,
         text("Schedule"),

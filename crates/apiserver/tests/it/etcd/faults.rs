@@ -194,6 +194,47 @@ async fn an_etcd_that_is_not_there_is_named() {
     assert!(error.to_string().contains("http://127.0.0.1:1"), "{error}");
 }
 
+#[tokio::test]
+async fn tls_with_both_sides_shown() {
+    use rcgen::{
+        BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    };
+    let authority = || {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    };
+    let (ours, other) = (authority(), authority());
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    // etcd talks to itself with its own certificate.
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&key, &ours).unwrap().pem();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let key = key.serialize_pem();
+    let flags = format!(
+        "--cert-file {} --key-file {} --trusted-ca-file {} --client-cert-auth",
+        file("cert", &certificate),
+        file("key", &key),
+        file("ca", &ours.pem())
+    );
+    let Some(etcd) = Etcd::start_with("https", &flags) else { return };
+    let known = options(&etcd.url).authority(ours.pem()).identity(&certificate, &key);
+    let storage = EtcdStorage::connect(known).await.unwrap();
+    world(storage).await.create("a/x", v(0)).await;
+    let stranger = EtcdStorage::connect(options(&etcd.url).authority(ours.pem())).await;
+    assert!(matches!(stranger, Err(EtcdError::Storage { .. })), "{stranger:?}");
+    let impostor = options(&etcd.url).authority(other.pem()).identity(&certificate, &key);
+    let refused = EtcdStorage::connect(impostor).await;
+    assert!(matches!(refused, Err(EtcdError::Storage { .. })), "{refused:?}");
+}
+
 /// A line to etcd that can be cut and mended.
 struct Line {
     url: String,

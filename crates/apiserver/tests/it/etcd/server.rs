@@ -5,9 +5,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use kube_embedded_apiserver::ApiServer;
+use kube_embedded_apiserver::{ApiServer, EtcdOptions, EtcdStorage};
 
-use super::{Turn, turn};
+use super::{Etcd, PATIENCE, Turn, turn};
 
 async fn server(turn: &Turn) -> ApiServer {
     ApiServer::builder().storage(Arc::new(turn.store().await)).start().await.expect("the server starts")
@@ -42,4 +42,31 @@ async fn objects_outlive_the_server_and_belong_to_all() {
     assert!(here.get_opt("a").await.expect("read").is_none());
     let namespaces: Api<Namespace> = Api::all(second.client().expect("a client"));
     assert_eq!(namespaces.list(&Default::default()).await.expect("a list").items.len(), 4, "made once");
+}
+
+#[tokio::test]
+async fn a_server_goes_on_after_etcd_has_lost_everything() {
+    let Some(mut etcd) = Etcd::start() else { return };
+    let storage = EtcdStorage::connect(EtcdOptions::new([etcd.url.clone()])).await.expect("etcd answers");
+    let server = ApiServer::builder().storage(Arc::new(storage)).start().await.expect("the server starts");
+    let maps: Api<ConfigMap> = Api::default_namespaced(server.client().expect("a client"));
+    maps.create(&PostParams::default(), &map("a")).await.expect("stored");
+    etcd.restart_empty();
+    let works = async {
+        while maps.create(&PostParams::default(), &map("b")).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, works).await.expect("it takes writes again");
+    let seen = async {
+        loop {
+            let list = maps.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+            let names: Vec<_> = list.into_iter().filter_map(|m| m.metadata.name).collect();
+            if names == ["b"] {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen).await.expect("what was lost is gone, what is new is there");
 }

@@ -1,0 +1,53 @@
+//! Custom kinds: definitions (`CustomResourceDefinition`), their schemas, and the resources they make.
+//!
+//! A definition is an object like any other until it is established; then [`resources`] turns it into rows of the registry.
+//! Everything here is a pure function of definitions and values; when it happens is decided in `verbs/definitions.rs`, and where
+//! the result is kept in `serving.rs`.
+
+mod check;
+mod coerce;
+mod columns;
+mod conditions;
+mod definition;
+mod formats;
+mod json_path;
+mod lists;
+mod names;
+mod pattern;
+mod props;
+mod resources;
+mod rules;
+mod schema;
+mod validate;
+
+pub(crate) use check::validate as validate_definition;
+pub(crate) use check::validate_update as validate_definition_update;
+pub(crate) use coerce::fill;
+pub(crate) use coerce::prune;
+pub(crate) use columns::PrinterColumns;
+pub(crate) use conditions::Condition;
+pub(crate) use conditions::ESTABLISHED;
+pub(crate) use conditions::INSTALLING;
+pub(crate) use conditions::NO_CONFLICTS;
+pub(crate) use conditions::NOT_ACCEPTED;
+pub(crate) use conditions::TERMINATING;
+pub(crate) use conditions::holds;
+pub(crate) use conditions::set as set_condition;
+pub(crate) use definition::Names;
+pub(crate) use names::accept;
+pub(crate) use resources::Installed;
+pub(crate) use rules::default_definition;
+pub(crate) use rules::prepare_definition;
+pub(crate) use rules::prepare_definition_update;
+pub(crate) use schema::Structural;
+pub(crate) use validate::validate;
+
+/// Group of definitions.
+pub(crate) const GROUP: &str = "apiextensions.k8s.io";
+/// Plural name of definitions.
+pub(crate) const PLURAL: &str = "customresourcedefinitions";
+/// Holds a definition until its objects are gone.
+pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+#[cfg(test)]
+mod tests;

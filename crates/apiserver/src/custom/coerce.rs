@@ -1,0 +1,176 @@
+//! What a schema makes of a value before it is looked at: unknown fields leave, and what is left out is filled in.
+
+use serde_json::{Map, Value};
+
+use super::schema::{Additional, Structural};
+
+/// Fields every object has, whatever its schema says.
+const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Removes fields that the schema does not name; gives their paths in document order. The object's own type and metadata stay.
+pub(crate) fn prune(schema: &Structural, object: &mut Map<String, Value>) -> Vec<String> {
+    let mut walk = Pruning { path: String::new(), unknown: Vec::new() };
+    walk.fields(schema, object, true);
+    walk.unknown
+}
+
+struct Pruning {
+    /// Where the walk stands, as `a.b[3]`.
+    path: String,
+    unknown: Vec<String>,
+}
+
+impl Pruning {
+    fn value(&mut self, schema: &Structural, value: &mut Value) {
+        match value {
+            Value::Object(fields) => self.fields(schema, fields, schema.embedded),
+            Value::Array(items) => {
+                let Some(inner) = &schema.items else { return };
+                let mark = self.path.len();
+                for (i, item) in items.iter_mut().enumerate() {
+                    self.path.push_str(&format!("[{i}]"));
+                    self.value(inner, item);
+                    self.path.truncate(mark);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fields(&mut self, schema: &Structural, fields: &mut Map<String, Value>, identity: bool) {
+        let mark = self.path.len();
+        let mut gone = Vec::new();
+        for (name, value) in fields.iter_mut() {
+            if mark > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(name);
+            match (schema.properties.get(name), &schema.additional) {
+                _ if identity && IDENTITY.contains(&name.as_str()) => {}
+                (Some(named), _) => self.value(named, value),
+                (None, Additional::Like(schema)) => self.value(schema, value),
+                (None, Additional::Any) => {}
+                (None, Additional::None) if schema.preserve => {}
+                (None, Additional::None) => {
+                    self.unknown.push(self.path.clone());
+                    gone.push(name.clone());
+                }
+            }
+            self.path.truncate(mark);
+        }
+        for name in gone {
+            fields.remove(&name);
+        }
+    }
+}
+
+/// Fills in defaults, inside objects that are there. A `null` where none may be counts as left out.
+pub(crate) fn fill(schema: &Structural, object: &mut Map<String, Value>) {
+    fill_fields(schema, object);
+}
+
+fn fill_fields(schema: &Structural, fields: &mut Map<String, Value>) {
+    fields.retain(|name, value| {
+        let inner = schema.property(name);
+        !(value.is_null() && inner.is_some_and(|s| !s.nullable && s.default.is_none()))
+    });
+    for (name, inner) in &schema.properties {
+        if let Some(default) = &inner.default
+            && (!fields.contains_key(name) || is_refused_null(inner, &fields[name]))
+        {
+            fields.insert(name.clone(), default.clone());
+        }
+    }
+    for (name, value) in fields.iter_mut() {
+        if let Some(inner) = schema.property(name) {
+            fill_value(inner, value);
+        }
+    }
+}
+
+fn fill_value(schema: &Structural, value: &mut Value) {
+    if let (true, Some(default)) = (is_refused_null(schema, value), &schema.default) {
+        *value = default.clone();
+    }
+    match value {
+        Value::Object(fields) => fill_fields(schema, fields),
+        Value::Array(items) => {
+            if let Some(inner) = &schema.items {
+                items.iter_mut().for_each(|item| fill_value(inner, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_refused_null(schema: &Structural, value: &Value) -> bool {
+    value.is_null() && !schema.nullable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::schema;
+    use super::*;
+    use serde_json::json;
+
+    fn pruned(s: Value, mut value: Value) -> (Value, Vec<String>) {
+        let unknown = prune(&schema(s), value.as_object_mut().unwrap());
+        (value, unknown)
+    }
+
+    fn filled(s: Value, mut value: Value) -> Value {
+        fill(&schema(s), value.as_object_mut().unwrap());
+        value
+    }
+
+    #[test]
+    fn unknown_fields_leave_wherever_they_are() {
+        let s = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"b": {"type": "string"}}}},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {"known": {"type": "object", "properties": {}}}}}}}});
+        let value = json!({"metadata": {"name": "x"}, "kind": "K", "apiVersion": "v", "extra": 1, "spec": {
+            "list": [{"a": "1"}, {"a": "1", "z": 1}], "map": {"k": {"b": "1", "y": 1}}, "free": {"any": 1, "known": {"no": 1}}, "u": 1}});
+        let (value, mut unknown) = pruned(s, value);
+        unknown.sort();
+        assert_eq!(unknown, ["extra", "spec.free.known.no", "spec.list[1].z", "spec.map.k.y", "spec.u"]);
+        assert_eq!(
+            value,
+            json!({"metadata": {"name": "x"}, "kind": "K", "apiVersion": "v", "spec": {
+                "list": [{"a": "1"}, {"a": "1"}], "map": {"k": {"b": "1"}}, "free": {"any": 1, "known": {}}}})
+        );
+    }
+
+    #[test]
+    fn embedded_objects_keep_their_identity() {
+        let s = json!({"type": "object", "properties": {"template": {"type": "object", "x-kubernetes-embedded-resource": true,
+            "properties": {"spec": {"type": "object", "properties": {}}}}}});
+        let value = json!({"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"x": 1}, "y": 1}});
+        let (value, unknown) = pruned(s, value);
+        assert_eq!(unknown, ["template.spec.x", "template.y"]);
+        assert_eq!(
+            value,
+            json!({"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}})
+        );
+    }
+
+    #[test]
+    fn defaults_fill_what_is_left_out_and_nulls_that_may_not_be() {
+        let s = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "size": {"type": "integer", "default": 3},
+            "maybe": {"type": "integer", "default": 4, "nullable": true},
+            "plain": {"type": "string"},
+            "deep": {"type": "object", "default": {}, "properties": {"mode": {"type": "string", "default": "auto"}}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"p": {"type": "string", "default": "TCP"}}}}}}}});
+        assert_eq!(filled(s.clone(), json!({})), json!({}));
+        assert_eq!(
+            filled(
+                s,
+                json!({"spec": {"size": null, "maybe": null, "plain": null, "map": {"a": {}}, "list": [{}, {"p": "UDP"}]}})
+            ),
+            json!({"spec": {"size": 3, "maybe": null, "deep": {"mode": "auto"}, "map": {"a": {"n": 1}}, "list": [{"p": "TCP"}, {"p": "UDP"}]}})
+        );
+    }
+}

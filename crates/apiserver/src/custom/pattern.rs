@@ -1,0 +1,164 @@
+//! Regular expressions of schemas: bounded, and read as Go reads them.
+
+use std::collections::HashMap;
+
+use regex::{Regex, RegexBuilder};
+use thiserror::Error;
+
+/// Most memory one compiled expression may take. Matching takes time in proportion to the text, whatever the expression.
+const MAX_COMPILED: usize = 512 * 1024;
+/// Longest expression.
+const MAX_LENGTH: usize = 4 * 1024;
+/// Most different expressions in one definition.
+const MAX_PATTERNS: usize = 512;
+
+/// Why an expression is refused.
+#[derive(Debug, Clone, Error, PartialEq, Eq)]
+pub(super) enum PatternError {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("it is longer than {MAX_LENGTH} bytes")]
+    TooLong,
+    #[error("this definition has more than {MAX_PATTERNS} different expressions")]
+    TooMany,
+}
+
+/// The expressions of one definition; equal ones are compiled once.
+#[derive(Debug, Default)]
+pub(super) struct Patterns(HashMap<String, Result<Regex, PatternError>>);
+
+impl Patterns {
+    pub(super) fn get(&mut self, pattern: &str) -> Result<Regex, PatternError> {
+        if let Some(known) = self.0.get(pattern) {
+            return known.clone();
+        }
+        if self.0.len() >= MAX_PATTERNS {
+            return Err(PatternError::TooMany);
+        }
+        let compiled = compile(pattern);
+        self.0.insert(pattern.to_owned(), compiled.clone());
+        compiled
+    }
+}
+
+fn compile(pattern: &str) -> Result<Regex, PatternError> {
+    if pattern.len() > MAX_LENGTH {
+        return Err(PatternError::TooLong);
+    }
+    let mut builder = RegexBuilder::new(&translate(pattern));
+    builder.size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED).nest_limit(64);
+    builder.build().map_err(|e| PatternError::Syntax(first_line(&e)))
+}
+
+/// The message without the drawing of the expression above it.
+fn first_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let reason = text.lines().find_map(|line| line.strip_prefix("error: "));
+    reason.map_or_else(|| text.lines().next().unwrap_or_default().to_owned(), str::to_owned)
+}
+
+/// Go's classes `\d`, `\w`, `\s` and the border `\b` know ASCII alone, and its character classes know no operators.
+fn translate(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 16);
+    let mut chars = pattern.chars().peekable();
+    // How the class that is open began; a `]` right after that is an ordinary character.
+    let mut class_start: Option<usize> = None;
+    while let Some(c) = chars.next() {
+        match (c, class_start) {
+            ('\\', within) => match chars.next() {
+                None => out.push('\\'),
+                Some(escaped) => push_escaped(&mut out, escaped, within.is_some()),
+            },
+            ('[', None) => {
+                out.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                if chars.next_if_eq(&']').is_some() {
+                    out.push_str("\\]");
+                }
+                class_start = Some(out.len());
+            }
+            ('[', Some(_)) if chars.peek() == Some(&':') => out.push('['),
+            (':', Some(_)) if chars.peek() == Some(&']') && named_class_is_open(&out) => {
+                out.push_str(":]");
+                chars.next();
+            }
+            ('[' | '&' | '~', Some(_)) => {
+                out.push('\\');
+                out.push(c);
+            }
+            (']', Some(_)) => {
+                out.push(']');
+                class_start = None;
+            }
+            (c, _) => out.push(c),
+        }
+    }
+    out
+}
+
+fn named_class_is_open(out: &str) -> bool {
+    out.rfind("[:").is_some_and(|at| !out[at..].contains(":]"))
+}
+
+fn push_escaped(out: &mut String, escaped: char, in_class: bool) {
+    let (inside, negated) = match escaped {
+        'd' => ("0-9", false),
+        'D' => ("0-9", true),
+        'w' => ("0-9A-Za-z_", false),
+        'W' => ("0-9A-Za-z_", true),
+        's' => ("\\t\\n\\f\\r ", false),
+        'S' => ("\\t\\n\\f\\r ", true),
+        'b' if !in_class => return out.push_str("(?-u:\\b)"),
+        'B' if !in_class => return out.push_str("(?-u:\\B)"),
+        other => {
+            out.push('\\');
+            return out.push(other);
+        }
+    };
+    match (negated, in_class) {
+        (false, true) => out.push_str(inside),
+        (false, false) => out.push_str(&format!("[{inside}]")),
+        (true, _) => out.push_str(&format!("[^{inside}]")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(pattern: &str, text: &str) -> bool {
+        compile(pattern).unwrap_or_else(|e| panic!("{pattern}: {e}")).is_match(text)
+    }
+
+    #[test]
+    fn classes_are_ascii_as_in_go() {
+        assert!(fits(r"^\d+$", "12") && !fits(r"^\d+$", "١٢"));
+        assert!(fits(r"^[\w-]+$", "a-b_9") && !fits(r"^\w+$", "é"));
+        assert!(fits(r"^[^\s]+$", "é") && fits(r"^\S+$", "é") && !fits(r"^[\S]$", " "));
+        assert!(fits(r"\bx\b", "a x b") && !fits(r"\bx\b", "axb"));
+    }
+
+    #[test]
+    fn characters_that_only_rust_gives_a_meaning_are_characters() {
+        assert!(fits(r"^[a&&b]+$", "a&b"));
+        assert!(fits(r"^[[x]+$", "[x"));
+        assert!(fits(r"^[]a]+$", "]a") && fits(r"^[^]a]+$", "b"));
+        assert!(fits(r"^[[:alpha:]_]+$", "aZ_") && !fits(r"^[[:alpha:]_]+$", "1"));
+        assert!(fits(r"^\/x$", "/x"));
+    }
+
+    #[test]
+    fn what_costs_too_much_or_is_no_expression_is_refused() {
+        assert!(matches!(compile("["), Err(PatternError::Syntax(_))));
+        assert!(matches!(compile(r"(\pL{1000}){1000}"), Err(PatternError::Syntax(_))));
+        assert_eq!(compile(&"a".repeat(MAX_LENGTH + 1)).unwrap_err(), PatternError::TooLong);
+        let mut patterns = Patterns::default();
+        for i in 0..MAX_PATTERNS {
+            assert!(patterns.get(&format!("a{i}")).is_ok());
+        }
+        assert_eq!(patterns.get("b").unwrap_err(), PatternError::TooMany);
+        assert!(patterns.get("a0").is_ok());
+    }
+}

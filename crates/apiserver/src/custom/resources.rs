@@ -1,0 +1,168 @@
+//! From an established definition to the resources it makes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::columns::PrinterColumns;
+use super::conditions;
+use super::definition::{Names, Scale, Spec, Version};
+use super::json_path::pointer;
+use super::pattern::Patterns;
+use super::schema::Structural;
+use crate::registry::{
+    CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, Object, Published, Resource, ScalePaths,
+    ScaleSelector, Schema, api_version,
+};
+use crate::storage::TypeHead;
+
+const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// A definition that is served, and what it was made from.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) uid: String,
+    pub(crate) terminating: bool,
+    /// Moves with the specification, which makes the resources.
+    generation: i64,
+    names: Names,
+    /// One for each version that is served.
+    pub(crate) resources: Vec<Arc<Resource>>,
+}
+
+impl Installed {
+    /// What the definition makes, or `None` while it is not established. A definition that cannot be read is not served: the
+    /// reason is the error.
+    pub(crate) fn read(object: &Object) -> Result<Option<Self>, String> {
+        if !conditions::holds(object, "Established") {
+            return Ok(None);
+        }
+        let spec = Spec::read(object.at("/spec")).map_err(|e| e.to_string())?;
+        let names = object.at("/status/acceptedNames").cloned().unwrap_or_default();
+        let names: Names = serde_json::from_value(names).map_err(|e| e.to_string())?;
+        let mut installed = Self {
+            uid: object.uid().to_owned(),
+            terminating: object.is_deleting(),
+            generation: object.generation(),
+            names,
+            resources: Vec::new(),
+        };
+        installed.resources = Maker::new(object, &spec, &installed)?.resources()?;
+        Ok(Some(installed))
+    }
+
+    /// Whether objects are read and written as before.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.generation == other.generation && self.names == other.names
+    }
+}
+
+struct Maker<'d> {
+    object: &'d Object,
+    spec: &'d Spec,
+    installed: &'d Installed,
+    /// Selectable fields of all versions: label and pointer.
+    indexed: Arc<[(String, String)]>,
+    schemas: Vec<Arc<Structural>>,
+}
+
+impl<'d> Maker<'d> {
+    fn new(object: &'d Object, spec: &'d Spec, installed: &'d Installed) -> Result<Self, String> {
+        let fields = spec.versions.iter().flat_map(|v| &v.selectable_fields);
+        let indexed: BTreeMap<String, String> = fields
+            .filter_map(|f| Some((f.json_path.trim_start_matches('.').to_owned(), pointer(&f.json_path)?)))
+            .collect();
+        let mut patterns = Patterns::default();
+        let mut schemas = Vec::new();
+        for version in &spec.versions {
+            let props = version.props().transpose().map_err(|e| e.to_string())?.unwrap_or_default();
+            let schema = Structural::compile(&props, &mut patterns).map_err(|e| e.to_string())?;
+            schemas.push(Arc::new(schema));
+        }
+        Ok(Self { object, spec, installed, indexed: indexed.into_iter().collect(), schemas })
+    }
+
+    fn resources(&self) -> Result<Vec<Arc<Resource>>, String> {
+        let served = self.spec.versions.iter().zip(&self.schemas).filter(|(version, _)| version.served);
+        Ok(served.map(|(version, schema)| Arc::new(self.resource(version, schema))).collect())
+    }
+
+    fn resource(&self, version: &Version, schema: &Arc<Structural>) -> Resource {
+        let Names { plural, singular, short_names, kind, list_kind, categories } =
+            self.installed.names.clone();
+        let scale = version.scale();
+        let subresources = [("status", version.has_status()), ("scale", scale.is_some())];
+        Resource {
+            group: self.spec.group.clone(),
+            version: version.name.clone(),
+            head: TypeHead::new(&api_version(&self.spec.group, &version.name), &kind),
+            kind,
+            list_kind,
+            plural,
+            singular,
+            short_names,
+            categories,
+            namespaced: self.spec.scope == "Namespaced",
+            verbs: VERBS,
+            subresources: subresources.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect(),
+            schema: Schema::Custom(Arc::clone(schema)),
+            rules: if version.has_status() { &CUSTOM_WITH_STATUS } else { &CUSTOM },
+            conversion: self.may_differ().then(|| Conversion::Coerced(Arc::clone(schema))),
+            columns: Columns::Printer(PrinterColumns::of(version)),
+            scale: scale.map(scale_paths),
+            custom: Some(self.custom(version)),
+        }
+    }
+
+    /// Whether an object may have been stored under another schema than that of the version it is asked in.
+    fn may_differ(&self) -> bool {
+        let mut schemas = self.spec.versions.iter().map(Version::schema);
+        let first = schemas.next();
+        self.object.generation() > 1 || schemas.any(|schema| Some(schema) != first)
+    }
+
+    fn custom(&self, version: &Version) -> Custom {
+        let fields = version.selectable_fields.iter().map(|f| f.json_path.trim_start_matches('.').to_owned());
+        Custom {
+            definition: self.object.name().to_owned(),
+            uid: self.installed.uid.clone(),
+            terminating: self.installed.terminating,
+            indexed: Arc::clone(&self.indexed),
+            selectable: fields.collect(),
+            deprecation: version.deprecated.then(|| self.deprecation(version)),
+            published: publish(version),
+        }
+    }
+
+    fn deprecation(&self, version: &Version) -> String {
+        version.deprecation_warning.clone().unwrap_or_else(|| {
+            format!(
+                "{} {} is deprecated",
+                api_version(&self.spec.group, &version.name),
+                self.installed.names.kind
+            )
+        })
+    }
+}
+
+fn scale_paths(scale: &Scale) -> ScalePaths {
+    ScalePaths {
+        spec: pointer(&scale.spec_replicas_path).unwrap_or_default().into(),
+        status: pointer(&scale.status_replicas_path).unwrap_or_default().into(),
+        selector: ScaleSelector::Text(pointer(&scale.label_selector_path)),
+        demands_count: true,
+    }
+}
+
+/// The schema with the fields every object has, as text.
+fn publish(version: &Version) -> Published {
+    let mut schema = version.schema().cloned().unwrap_or_else(|| json!({"type": "object"}));
+    if let Some(fields) = schema.as_object_mut() {
+        let properties = fields.entry("properties").or_insert_with(|| json!({}));
+        properties["apiVersion"] = json!({"type": "string"});
+        properties["kind"] = json!({"type": "string"});
+        properties["metadata"] = json!({"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]});
+    }
+    Published::new(&schema)
+}

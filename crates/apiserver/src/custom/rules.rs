@@ -1,0 +1,76 @@
+//! What the server fills into definitions.
+
+use serde_json::{Value, json};
+
+use crate::registry::Object;
+
+/// On every write: names that follow from others, and the only conversion there is.
+pub(crate) fn default_definition(object: &mut Object) {
+    let kind = object.str_at("/spec/names/kind").to_owned();
+    let Some(spec) = object.root_mut().get_mut("spec").and_then(Value::as_object_mut) else { return };
+    spec.remove("preserveUnknownFields")
+        .filter(|v| *v == true)
+        .map(|v| spec.insert("preserveUnknownFields".to_owned(), v));
+    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
+    if !kind.is_empty() {
+        names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
+        names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+    }
+}
+
+/// On create: a status that says in which version objects will be stored.
+pub(crate) fn prepare_definition(object: &mut Object) {
+    let status = object.section_mut("status");
+    status.insert("acceptedNames".to_owned(), json!({"kind": "", "plural": ""}));
+    status.insert("conditions".to_owned(), json!([]));
+    status.insert("storedVersions".to_owned(), json!([]));
+    note_storage_version(object);
+}
+
+/// On update: a new storage version is remembered beside the old ones.
+pub(crate) fn prepare_definition_update(new: &mut Object, _old: &Object) {
+    note_storage_version(new);
+}
+
+fn note_storage_version(object: &mut Object) {
+    let versions = object.at("/spec/versions").and_then(Value::as_array);
+    let storage = versions.into_iter().flatten().find(|v| v["storage"] == true);
+    let Some(name) = storage.and_then(|v| v["name"].as_str()).map(Value::from) else { return };
+    let stored = object.section_mut("status").entry("storedVersions").or_insert_with(|| json!([]));
+    if let Some(stored) = stored.as_array_mut().filter(|stored| !stored.contains(&name)) {
+        stored.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_from_the_kind() {
+        let mut object =
+            Object::new(json!({"spec": {"names": {"kind": "Widget", "plural": "widgets"}}})).unwrap();
+        default_definition(&mut object);
+        assert_eq!(
+            object.at("/spec"),
+            Some(
+                &json!({"names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
+                "conversion": {"strategy": "None"}})
+            )
+        );
+    }
+
+    #[test]
+    fn storage_versions_are_remembered_once() {
+        let mut object =
+            Object::new(json!({"spec": {"versions": [{"name": "v1", "storage": true}]}})).unwrap();
+        prepare_definition(&mut object);
+        let old = object.clone();
+        prepare_definition_update(&mut object, &old);
+        assert_eq!(object.at("/status/storedVersions"), Some(&json!(["v1"])));
+        object.section_mut("spec").insert("versions".to_owned(), json!([{"name": "v2", "storage": true}]));
+        prepare_definition_update(&mut object, &old);
+        assert_eq!(object.at("/status/storedVersions"), Some(&json!(["v1", "v2"])));
+    }
+}

@@ -1,0 +1,401 @@
+//! Whether a value is what its schema says, in the words clients know.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Number, Value};
+
+use super::formats;
+use super::lists;
+use super::schema::{Bound, Checks, JsonType, Structural};
+use crate::status::FieldError;
+
+/// Everything that is wrong with an object. Its own `metadata` is the server's to check, except where the schema restricts it.
+pub(crate) fn validate(schema: &Structural, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check(schema, object, "", &mut errors);
+    lists::check(schema, object, "", &mut errors);
+    check_embedded(schema, object, "", true, &mut errors);
+    errors
+}
+
+/// The place of a field or an element below `path`.
+pub(super) fn child(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if value.is_null() && schema.nullable {
+        return;
+    }
+    check_type(schema, value, path, errors);
+    check_junctors(&schema.checks, value, path, errors);
+    match value {
+        Value::String(text) => check_text(&schema.checks, text, path, errors),
+        Value::Number(number) => check_number(&schema.checks, number, path, errors),
+        Value::Array(items) => check_items(schema, items, path, errors),
+        _ => {}
+    }
+    check_enum(&schema.checks, value, path, errors);
+    if let Value::Object(fields) = value {
+        check_fields(schema, fields, path, errors);
+    }
+}
+
+fn check_type(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let found = type_of(value);
+    let (fits, wanted) = match schema.kind {
+        _ if schema.int_or_string => (is_integer(value) || value.is_string(), "integer,string"),
+        None => (!value.is_null() || schema.preserve, "object"),
+        Some(JsonType::Integer) => (is_integer(value), "integer"),
+        Some(JsonType::Number) => (value.is_number(), "number"),
+        Some(kind) => (found == kind.as_str(), kind.as_str()),
+    };
+    // Alternatives below `anyOf` and its kin have no type of their own.
+    let typed = schema.kind.is_some() || schema.int_or_string;
+    if typed && !fits {
+        let why = format!("{path} in body must be of type {wanted}: {found:?}");
+        errors.push(FieldError::wrong_type(path, found, &why));
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if is_integer(value) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A number without a fraction is an integer, however it is written.
+fn is_integer(value: &Value) -> bool {
+    match value {
+        Value::Number(n) => n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0),
+        _ => false,
+    }
+}
+
+fn check_text(checks: &Checks, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+    let length = text.chars().count() as u64;
+    if let Some(most) = checks.max_length.filter(|most| length > *most) {
+        errors.push(FieldError::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
+    }
+    if let Some(least) = checks.min_length.filter(|least| length < *least) {
+        let why = format!("{path} in body should be at least {least} chars long");
+        errors.push(FieldError::invalid(path, text, why));
+    }
+    if let Some((pattern, _)) = checks.pattern.as_ref().filter(|(_, regex)| !regex.is_match(text)) {
+        errors.push(FieldError::invalid(path, text, format!("{path} in body should match '{pattern}'")));
+    }
+    if let Some(format) = checks.format.as_deref().filter(|format| !formats::fits(format, text)) {
+        let why = format!("{path} in body must be of type {format}: {text:?}");
+        errors.push(FieldError::wrong_type(path, text, &why));
+    }
+}
+
+fn check_number(checks: &Checks, number: &Number, path: &str, errors: &mut Vec<FieldError>) {
+    let mut refuse = |why: String| {
+        errors.push(FieldError::invalid(path, number, format!("{path} in body should be {why}")));
+    };
+    if let Some(Bound { value, exclusive }) = &checks.minimum {
+        match (compare(number, value), exclusive) {
+            (Ordering::Less, false) => refuse(format!("greater than or equal to {}", shown(value))),
+            (Ordering::Less | Ordering::Equal, true) => refuse(format!("greater than {}", shown(value))),
+            _ => {}
+        }
+    }
+    if let Some(Bound { value, exclusive }) = &checks.maximum {
+        match (compare(number, value), exclusive) {
+            (Ordering::Greater, false) => refuse(format!("less than or equal to {}", shown(value))),
+            (Ordering::Greater | Ordering::Equal, true) => refuse(format!("less than {}", shown(value))),
+            _ => {}
+        }
+    }
+    if let Some(factor) = checks.multiple_of.as_ref().filter(|factor| !is_multiple(number, factor)) {
+        refuse(format!("a multiple of {}", shown(factor)));
+    }
+}
+
+/// Integers are compared exactly, everything else as floating point.
+fn compare(a: &Number, b: &Number) -> Ordering {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => a.as_f64().unwrap_or(f64::NAN).total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
+    }
+}
+
+fn is_multiple(number: &Number, factor: &Number) -> bool {
+    match (number.as_i128(), factor.as_i128()) {
+        (_, Some(0)) => true,
+        (Some(number), Some(factor)) => number % factor == 0,
+        _ => {
+            let ratio = number.as_f64().unwrap_or(f64::NAN) / factor.as_f64().unwrap_or(f64::NAN);
+            (ratio - ratio.round()).abs() < 1e-9
+        }
+    }
+}
+
+/// A bound as Go prints it: whole numbers without a fraction.
+fn shown(number: &Number) -> String {
+    match number.as_f64() {
+        Some(f) if number.is_f64() && f.fract() == 0.0 && f.abs() < 1e15 => format!("{f:.0}"),
+        _ => number.to_string(),
+    }
+}
+
+fn check_items(schema: &Structural, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    let count = items.len() as u64;
+    if let Some(most) = schema.checks.max_items.filter(|most| count > *most) {
+        errors.push(FieldError::too_many(path, count, most));
+    }
+    if let Some(least) = schema.checks.min_items.filter(|least| count < *least) {
+        let why = format!("{path} in body should have at least {least} items");
+        errors.push(FieldError::invalid(path, count, why));
+    }
+    if let Some(inner) = &schema.items {
+        for (i, item) in items.iter().enumerate() {
+            check(inner, item, &format!("{path}[{i}]"), errors);
+        }
+    }
+}
+
+fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    let count = fields.len() as u64;
+    if let Some(most) = schema.checks.max_properties.filter(|most| count > *most) {
+        errors.push(FieldError::too_many(path, count, most));
+    }
+    if let Some(least) = schema.checks.min_properties.filter(|least| count < *least) {
+        let why = format!("{path} in body should have at least {least} properties");
+        errors.push(FieldError::invalid(path, count, why));
+    }
+    for name in schema.checks.required.iter().filter(|name| !fields.contains_key(*name)) {
+        errors.push(FieldError::required(child(path, name), ""));
+    }
+    for (name, value) in fields {
+        if let Some(inner) = schema.property(name) {
+            check(inner, value, &child(path, name), errors);
+        }
+    }
+}
+
+fn check_enum(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let equal = |allowed: &&Value| match (value, allowed) {
+        (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
+        (a, b) => a == *b,
+    };
+    if !checks.allowed.is_empty() && !checks.allowed.iter().any(|allowed| equal(&allowed)) {
+        errors.push(FieldError::not_among(path, value, &checks.allowed));
+    }
+}
+
+fn check_junctors(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let faults = |schema: &Structural| {
+        let mut found = Vec::new();
+        check(schema, value, path, &mut found);
+        found
+    };
+    let mut refuse = |why: String, nearest: Vec<FieldError>| {
+        errors.push(FieldError::invalid(path, "", format!("{path:?} must {why}")));
+        errors.extend(nearest);
+    };
+    if !checks.any_of.is_empty() {
+        let all: Vec<_> = checks.any_of.iter().map(faults).collect();
+        if all.iter().all(|found| !found.is_empty()) {
+            refuse("validate at least one schema (anyOf)".to_owned(), nearest(all));
+        }
+    }
+    if !checks.one_of.is_empty() {
+        let all: Vec<_> = checks.one_of.iter().map(faults).collect();
+        match all.iter().filter(|found| found.is_empty()).count() {
+            1 => {}
+            0 => {
+                refuse("validate one and only one schema (oneOf). Found none valid".to_owned(), nearest(all))
+            }
+            n => refuse(
+                format!("validate one and only one schema (oneOf). Found {n} valid alternatives"),
+                Vec::new(),
+            ),
+        }
+    }
+    let all: Vec<_> = checks.all_of.iter().map(faults).filter(|found| !found.is_empty()).collect();
+    if !all.is_empty() {
+        let none = if all.len() == checks.all_of.len() { ". None validated" } else { "" };
+        refuse(format!("validate all the schemas (allOf){none}"), all.concat());
+    }
+    if let Some(not) = &checks.not
+        && faults(not).is_empty()
+    {
+        refuse("not validate the schema (not)".to_owned(), Vec::new());
+    }
+}
+
+/// The faults of the alternative that came closest.
+fn nearest(all: Vec<Vec<FieldError>>) -> Vec<FieldError> {
+    all.into_iter().min_by_key(Vec::len).unwrap_or_default()
+}
+
+/// Objects inside objects have a type of their own.
+fn check_embedded(schema: &Structural, value: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(fields) => {
+            if schema.embedded && !root {
+                for field in ["apiVersion", "kind"] {
+                    if fields.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                        errors.push(FieldError::required(child(path, field), "must not be empty"));
+                    }
+                }
+            }
+            for (name, value) in fields {
+                if let Some(inner) = schema.property(name) {
+                    check_embedded(inner, value, &child(path, name), false, errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(inner) = &schema.items {
+                for (i, item) in items.iter().enumerate() {
+                    check_embedded(inner, item, &format!("{path}[{i}]"), false, errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::schema;
+    use super::*;
+    use serde_json::json;
+
+    /// The messages of everything wrong with `value` as a property `x` of this schema.
+    fn faults(s: Value, value: Value) -> Vec<String> {
+        let s = schema(json!({"type": "object", "properties": {"x": s}}));
+        validate(&s, &json!({"x": value})).iter().map(FieldError::text).collect()
+    }
+
+    #[test]
+    fn types() {
+        for (kind, good, bad, found) in [
+            ("integer", json!(1.0), json!(1.5), "number"),
+            ("number", json!(1.5), json!("1"), "string"),
+            ("string", json!("a"), json!(1), "integer"),
+            ("boolean", json!(true), json!(null), "null"),
+            ("object", json!({}), json!([]), "array"),
+        ] {
+            assert_eq!(faults(json!({"type": kind}), good), Vec::<String>::new());
+            assert_eq!(
+                faults(json!({"type": kind}), bad),
+                [format!("x: Invalid value: {found:?}: x in body must be of type {kind}: {found:?}")]
+            );
+        }
+        assert!(faults(json!({"type": "string", "nullable": true}), json!(null)).is_empty());
+        let either = json!({"x-kubernetes-int-or-string": true});
+        assert!(
+            faults(either.clone(), json!(1)).is_empty() && faults(either.clone(), json!("50%")).is_empty()
+        );
+        assert!(!faults(either, json!(true)).is_empty());
+    }
+
+    #[test]
+    fn numbers() {
+        let s = json!({"type": "number", "minimum": 1.0, "maximum": 9, "exclusiveMaximum": true, "multipleOf": 0.5});
+        assert!(faults(s.clone(), json!(8.5)).is_empty());
+        assert_eq!(
+            faults(s.clone(), json!(0)),
+            ["x: Invalid value: 0: x in body should be greater than or equal to 1"]
+        );
+        assert_eq!(faults(s.clone(), json!(9)), ["x: Invalid value: 9: x in body should be less than 9"]);
+        assert_eq!(faults(s, json!(1.2)), ["x: Invalid value: 1.2: x in body should be a multiple of 0.5"]);
+        let big = json!({"type": "integer", "maximum": 9_007_199_254_740_992u64});
+        assert_eq!(faults(big, json!(9_007_199_254_740_993u64)).len(), 1, "integers are exact");
+    }
+
+    #[test]
+    fn text() {
+        let s = json!({"type": "string", "minLength": 2, "maxLength": 3, "pattern": "^a"});
+        assert!(faults(s.clone(), json!("aéé")).is_empty(), "characters count, not bytes");
+        assert_eq!(faults(s.clone(), json!("aaaa")), ["x: Too long: may not be more than 3 bytes"]);
+        assert_eq!(
+            faults(s, json!("b")),
+            [
+                "x: Invalid value: \"b\": x in body should be at least 2 chars long",
+                "x: Invalid value: \"b\": x in body should match '^a'"
+            ]
+        );
+        assert_eq!(
+            faults(json!({"type": "string", "format": "ipv4"}), json!("::1")),
+            ["x: Invalid value: \"::1\": x in body must be of type ipv4: \"::1\""]
+        );
+        assert!(faults(json!({"type": "string", "format": "made-up"}), json!("?")).is_empty());
+    }
+
+    #[test]
+    fn counts() {
+        let s = json!({"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "integer"}});
+        assert_eq!(
+            faults(s.clone(), json!([])),
+            ["x: Invalid value: 0: x in body should have at least 1 items"]
+        );
+        assert_eq!(faults(s.clone(), json!([1, 2, 3])), ["x: Too many: 3: must have at most 2 items"]);
+        assert_eq!(
+            faults(s, json!([1, "a"])),
+            ["x[1]: Invalid value: \"string\": x[1] in body must be of type integer: \"string\""]
+        );
+        let s = json!({"type": "object", "minProperties": 1, "required": ["a"], "additionalProperties": {"type": "integer"}});
+        assert_eq!(
+            faults(s, json!({})),
+            ["x: Invalid value: 0: x in body should have at least 1 properties", "x.a: Required value"]
+        );
+    }
+
+    #[test]
+    fn enums() {
+        let s = json!({"type": "string", "enum": ["a", "b"]});
+        assert_eq!(faults(s, json!("c")), ["x: Unsupported value: \"c\": supported values: \"a\", \"b\""]);
+        let s = json!({"type": "integer", "enum": [1, 2]});
+        assert!(faults(s.clone(), json!(1.0)).is_empty());
+        assert_eq!(faults(s, json!(3)), ["x: Unsupported value: 3: supported values: \"1\", \"2\""]);
+    }
+
+    #[test]
+    fn junctors() {
+        let spec = |junctor: &str, alternatives: Value| json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, junctor: alternatives});
+        let either = json!([{"required": ["a"]}, {"required": ["b"]}]);
+        assert!(faults(spec("anyOf", either.clone()), json!({"a": 1, "b": 1})).is_empty());
+        assert_eq!(
+            faults(spec("anyOf", either.clone()), json!({})),
+            [
+                "x: Invalid value: \"\": \"x\" must validate at least one schema (anyOf)",
+                "x.a: Required value"
+            ]
+        );
+        assert_eq!(
+            faults(spec("oneOf", either.clone()), json!({"a": 1, "b": 1})),
+            [
+                "x: Invalid value: \"\": \"x\" must validate one and only one schema (oneOf). Found 2 valid alternatives"
+            ]
+        );
+        assert_eq!(
+            faults(spec("allOf", either), json!({"a": 1})),
+            ["x: Invalid value: \"\": \"x\" must validate all the schemas (allOf)", "x.b: Required value"]
+        );
+        assert_eq!(
+            faults(spec("not", json!({"required": ["a"]})), json!({"a": 1})),
+            ["x: Invalid value: \"\": \"x\" must not validate the schema (not)"]
+        );
+        let bounded = spec("allOf", json!([{"properties": {"a": {"minimum": 5}}}]));
+        assert!(faults(bounded.clone(), json!({"a": 5})).is_empty());
+        assert!(!faults(bounded, json!({"a": 4})).is_empty());
+    }
+
+    #[test]
+    fn embedded_objects_have_a_type() {
+        let s = json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
+        assert!(faults(s.clone(), json!({"apiVersion": "v1", "kind": "Pod"})).is_empty());
+        assert_eq!(faults(s, json!({"apiVersion": "v1"})), ["x.kind: Required value: must not be empty"]);
+    }
+}

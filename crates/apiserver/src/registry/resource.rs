@@ -1,0 +1,226 @@
+//! One resource in one version: where it lives, and how its objects are read, filled in, checked and shown.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::columns::Columns;
+use super::conversion::Conversion;
+use super::field_labels::{UnknownLabel, values};
+use super::metadata::{validate_metadata, validate_metadata_update};
+use super::rules::Rules;
+use super::scale::ScalePaths;
+use super::{Object, api_version};
+use crate::custom::{self, Structural};
+use crate::schema::Type;
+use crate::status::FieldError;
+use crate::storage::TypeHead;
+
+/// One resource in one version: a row of discovery and everything a request to its URLs needs.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    /// Empty for the core group.
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    /// The kind of lists.
+    pub(crate) list_kind: String,
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    pub(crate) verbs: &'static [&'static str],
+    pub(crate) subresources: Vec<&'static str>,
+    /// The beginning of every encoded object of this kind.
+    pub(crate) head: TypeHead,
+    /// How objects are decoded and put together.
+    pub(crate) schema: Schema,
+    pub(crate) rules: &'static Rules,
+    /// Present if objects are not shown as they are stored.
+    pub(crate) conversion: Option<Conversion>,
+    /// How objects show themselves as rows.
+    pub(crate) columns: Columns,
+    /// Where `/scale` finds its numbers.
+    pub(crate) scale: Option<ScalePaths>,
+    /// Present for kinds that a definition made.
+    pub(crate) custom: Option<Custom>,
+}
+
+/// What is known about the fields of a kind.
+#[derive(Debug, Clone)]
+pub(crate) enum Schema {
+    /// Nothing: objects keep every field.
+    Free,
+    /// A type of the table of built-in ones.
+    Table(&'static Type),
+    /// What a definition says.
+    Custom(Arc<Structural>),
+}
+
+/// What only custom kinds have.
+#[derive(Debug)]
+pub(crate) struct Custom {
+    /// The name of the definition.
+    pub(crate) definition: String,
+    /// Which definition of that name: one that was made anew is another.
+    pub(crate) uid: String,
+    /// The definition is being deleted: nothing new may come.
+    pub(crate) terminating: bool,
+    /// Labels of field selectors, and where their values are; those of all versions, because they share one store.
+    pub(crate) indexed: Arc<[(String, String)]>,
+    /// The labels of this version.
+    pub(crate) selectable: Vec<String>,
+    /// What to tell those who use a version that will go.
+    pub(crate) deprecation: Option<String>,
+    pub(crate) published: Published,
+}
+
+/// The schema of a custom kind as OpenAPI shows it. Kept as text, a fraction of the size of its value: some have megabytes.
+#[derive(Debug)]
+pub(crate) struct Published {
+    text: Box<str>,
+    /// Differs when the text does.
+    pub(crate) hash: u64,
+}
+
+impl Published {
+    pub(crate) fn new(schema: &Value) -> Self {
+        let text = schema.to_string();
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        Self { text: text.into_boxed_str(), hash: hasher.finish() }
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+}
+
+const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
+
+impl Resource {
+    /// `apps/v1`, or `v1` in the core group.
+    pub(crate) fn api_version(&self) -> String {
+        api_version(&self.group, &self.version)
+    }
+
+    /// `deployments.apps`, or `pods` in the core group.
+    pub(crate) fn qualified(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// `Deployment.apps`, or `Pod` in the core group.
+    pub(crate) fn kind_with_group(&self) -> String {
+        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
+    }
+
+    /// The folder of storage keys under which all objects of this resource lie, with its closing slash.
+    pub(crate) fn storage_prefix(&self) -> String {
+        let own = (self.group.as_str(), self.plural.as_str());
+        match self.conversion.as_ref().and_then(Conversion::stored_as).unwrap_or(own) {
+            ("", plural) => format!("/{plural}/"),
+            (group, plural) => format!("/{group}/{plural}/"),
+        }
+    }
+
+    /// The storage key of one object.
+    pub(crate) fn storage_key(&self, namespace: &str, name: &str) -> String {
+        let prefix = self.storage_prefix();
+        if self.namespaced { format!("{prefix}{namespace}/{name}") } else { format!("{prefix}{name}") }
+    }
+
+    pub(crate) fn has_subresource(&self, name: &str) -> bool {
+        self.subresources.contains(&name)
+    }
+
+    /// Whether objects are kept; reviews are only answered.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.has_verb("list")
+    }
+
+    /// Whether the store of its objects is its own, and not that of another kind.
+    pub(crate) fn owns_store(&self) -> bool {
+        self.conversion.as_ref().and_then(Conversion::stored_as).is_none()
+    }
+
+    pub(crate) fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.contains(&verb)
+    }
+
+    /// The verbs that discovery shows.
+    pub(crate) fn advertised_verbs(&self) -> &'static [&'static str] {
+        if self.is_terminating() { TERMINATING_VERBS } else { self.verbs }
+    }
+
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.custom.as_ref().is_some_and(|custom| custom.terminating)
+    }
+
+    /// The type of the table, for kinds that have one.
+    pub(crate) fn table(&self) -> Option<&'static Type> {
+        match self.schema {
+            Schema::Table(shape) => Some(shape),
+            _ => None,
+        }
+    }
+
+    /// Fills what the client left out.
+    pub(crate) fn default(&self, object: &mut Object) {
+        (self.rules.default)(object);
+        if let Schema::Custom(schema) = &self.schema {
+            custom::fill(schema, object.root_mut());
+        }
+    }
+
+    /// What is wrong with an object of this kind.
+    pub(crate) fn validate(&self, object: &Object) -> Vec<FieldError> {
+        [validate_metadata(self, object), (self.rules.validate)(object), self.schema_faults(object)].concat()
+    }
+
+    /// What is wrong with an object that was `old`. What a schema did not mind when it was written it does not mind now.
+    pub(crate) fn validate_update(&self, object: &Object, old: &Object) -> Vec<FieldError> {
+        let mut faults = self.schema_faults(object);
+        if !faults.is_empty() {
+            let content = |o: &Object| {
+                let mut content = o.root().clone();
+                content.remove("metadata");
+                content
+            };
+            let before = self.schema_faults(old);
+            let untouched = content(object) == content(old);
+            faults.retain(|fault| !before.contains(fault) || (fault.is_required() && !untouched));
+        }
+        [
+            validate_metadata(self, object),
+            validate_metadata_update(object, old),
+            (self.rules.validate)(object),
+            faults,
+        ]
+        .concat()
+    }
+
+    fn schema_faults(&self, object: &Object) -> Vec<FieldError> {
+        match &self.schema {
+            Schema::Custom(schema) => custom::validate(schema, object.value()),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The name under which the values of a field label are kept, or why it cannot be selected by.
+    pub(crate) fn field_label<'l>(&self, label: &'l str) -> Result<&'l str, UnknownLabel> {
+        if self.custom.as_ref().is_some_and(|custom| custom.selectable.iter().any(|s| s == label)) {
+            return Ok(label);
+        }
+        self.rules.fields.resolve(label, self.namespaced)
+    }
+
+    /// What field selectors look at in an object.
+    pub(crate) fn field_values<'r>(&'r self, object: &Object) -> Vec<(&'r str, String)> {
+        match &self.custom {
+            Some(custom) => values(&custom.indexed, object),
+            None => self.rules.fields.values(object),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What the server serves at this moment: kinds and their caches, as a snapshot that definitions replace.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::OnceCell;
+
+use crate::custom::{self, Installed};
+use crate::registry::{Object, Registry, Resource};
+use crate::storage::{Change, Follower, Storage, StorageError, Stored};
+use crate::watch_cache::{self, CacheOptions, WatchCache};
+
+/// The kinds served, now and as definitions come and go.
+///
+/// 1. [`now`](Self::now) is one consistent state: a kind that is in its registry has its cache in it.
+/// 2. It follows the store of definitions, so a definition that another server wrote is served here too, and a write is answered
+///    only after everybody sees the kinds it makes.
+/// 3. A definition that is written again without a change of what it makes leaves caches and watches alone; any other change ends
+///    the watches of its kinds.
+pub(crate) struct Serving {
+    state: RwLock<State>,
+    /// The kinds no definition can change.
+    built_in: Registry,
+}
+
+struct State {
+    now: Arc<Snapshot>,
+    /// By name of the definition. Ordered, so that who comes first is the same in every run.
+    installed: BTreeMap<String, Definition>,
+}
+
+struct Definition {
+    made: Installed,
+    cache: Arc<Cache>,
+}
+
+/// Kinds and caches at one moment.
+pub(crate) struct Snapshot {
+    pub(crate) registry: Registry,
+    /// By storage prefix: two faces or versions of one kind share theirs.
+    caches: HashMap<String, Arc<Cache>>,
+}
+
+/// The cache of one resource, started when it is first used.
+///
+/// A watch may begin at any version since then, so whoever wants all of history asks early.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    resource: watch_cache::Resource,
+    cell: OnceCell<Arc<WatchCache>>,
+}
+
+impl Cache {
+    fn of(resource: &Resource) -> Arc<Self> {
+        let resource = watch_cache::Resource {
+            prefix: resource.storage_prefix(),
+            namespaced: resource.namespaced,
+            cached: is_cached(resource),
+        };
+        Arc::new(Self { resource, cell: OnceCell::new() })
+    }
+
+    pub(crate) async fn started(
+        &self,
+        storage: &Arc<dyn Storage>,
+        options: &CacheOptions,
+    ) -> Result<Arc<WatchCache>, StorageError> {
+        let start = async || {
+            WatchCache::start(Arc::clone(storage), self.resource.clone(), options.clone()).await.map(Arc::new)
+        };
+        self.cell.get_or_try_init(start).await.cloned()
+    }
+
+    /// Whether reads can be answered; a kind without a cache is always read from the store.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.resource.cached || self.if_started().is_some_and(|cache| cache.is_ready())
+    }
+
+    /// The cache, if anybody has used it.
+    pub(crate) fn if_started(&self) -> Option<&Arc<WatchCache>> {
+        self.cell.get()
+    }
+}
+
+/// Events come and go too fast to be worth a cache; every other kind has one.
+fn is_cached(resource: &Resource) -> bool {
+    !(resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io"))
+}
+
+impl Snapshot {
+    pub(crate) fn cache(&self, resource: &Resource) -> Option<&Arc<Cache>> {
+        self.caches.get(&resource.storage_prefix())
+    }
+
+    /// Every cache once, in order of discovery.
+    pub(crate) fn caches<'s>(&'s self, plural: Option<&'s str>) -> impl Iterator<Item = &'s Arc<Cache>> {
+        let chosen = self.registry.all().filter(move |r| plural.is_none_or(|p| r.plural == p));
+        let mut seen = std::collections::HashSet::new();
+        chosen.filter(move |r| seen.insert(r.storage_prefix())).filter_map(|r| self.cache(r))
+    }
+}
+
+impl Serving {
+    /// The built-in kinds.
+    pub(crate) fn new() -> Arc<Self> {
+        let built_in = Registry::built_in();
+        let stored = built_in.all().filter(|r| r.is_stored());
+        let caches = stored.map(|r| (r.storage_prefix(), Cache::of(r))).collect();
+        let now = Arc::new(Snapshot { registry: built_in.clone(), caches });
+        Arc::new(Self { state: RwLock::new(State { now, installed: BTreeMap::new() }), built_in })
+    }
+
+    /// The present state.
+    pub(crate) fn now(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.read().now)
+    }
+
+    /// Whether a resource is served as it is: its definition has neither gone, nor is it going, nor another one.
+    pub(crate) fn is_current(&self, resource: &Resource) -> bool {
+        let Some(custom) = &resource.custom else { return true };
+        let state = self.read();
+        let made = state.installed.get(&custom.definition).map(|definition| &definition.made);
+        made.is_some_and(|made| made.uid == custom.uid && !made.terminating)
+    }
+
+    /// Whether the definition of this name is being deleted.
+    pub(crate) fn is_terminating(&self, definition: &str) -> bool {
+        self.read().installed.get(definition).is_some_and(|definition| definition.made.terminating)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves what a definition makes, or stops serving it.
+    fn install(&self, name: &str, made: Option<Installed>) {
+        let ended = {
+            let mut state = self.write();
+            let ended = state.replace(name, made);
+            state.now = Arc::new(state.snapshot(&self.built_in));
+            ended
+        };
+        // Whoever still holds the cache ends its watches when they let it go; all others end here.
+        if let Some(watches) = ended.as_ref().and_then(|cache| cache.if_started()) {
+            watches.end_watches();
+        }
+    }
+}
+
+impl State {
+    /// Puts a definition in its place; gives the cache whose watches must end.
+    fn replace(&mut self, name: &str, made: Option<Installed>) -> Option<Arc<Cache>> {
+        let old = self.installed.remove(name);
+        let Some(made) = made else { return old.map(|old| old.cache) };
+        let (cache, ended) = match old {
+            Some(old) if old.made.is_like(&made) => (Some(old.cache), None),
+            Some(old) => (None, Some(old.cache)),
+            None => (None, None),
+        };
+        if let Some(cache) = cache.or_else(|| made.resources.first().map(|r| Cache::of(r))) {
+            self.installed.insert(name.to_owned(), Definition { made, cache });
+        }
+        ended
+    }
+
+    fn snapshot(&self, built_in: &Registry) -> Snapshot {
+        let custom = self.installed.values().flat_map(|d| &d.made.resources).cloned();
+        let registry = built_in.with(custom);
+        let mut caches: HashMap<String, Arc<Cache>> = HashMap::new();
+        for resource in built_in.all().filter(|r| r.is_stored()) {
+            if let Some(cache) = self.now.cache(resource) {
+                caches.insert(resource.storage_prefix(), Arc::clone(cache));
+            }
+        }
+        for definition in self.installed.values() {
+            for resource in &definition.made.resources {
+                caches.entry(resource.storage_prefix()).or_insert_with(|| Arc::clone(&definition.cache));
+            }
+        }
+        Snapshot { registry, caches }
+    }
+}
+
+/// What a stored definition makes. One that cannot be read makes nothing, and is reported.
+fn read(stored: &Stored) -> Option<Installed> {
+    let head = crate::storage::TypeHead::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let object = stored.to_value(&head).ok().and_then(Object::new)?;
+    match Installed::read(&object) {
+        Ok(made) => made,
+        Err(error) => {
+            tracing::warn!(
+                definition = stored.name(),
+                error,
+                "the definition is not served: replace or delete it"
+            );
+            None
+        }
+    }
+}
+
+impl Follower for Serving {
+    fn reset(&self, _revision: u64, items: Vec<Arc<Stored>>) {
+        let gone: Vec<String> = {
+            let state = self.read();
+            let stays = |name: &&String| items.iter().any(|item| item.name() == name.as_str());
+            state.installed.keys().filter(|name| !stays(name)).cloned().collect()
+        };
+        gone.iter().for_each(|name| self.install(name, None));
+        items.iter().for_each(|item| self.install(item.name(), read(item)));
+    }
+
+    fn change(&self, change: &Arc<Change>) {
+        match &change.current {
+            Some(stored) => self.install(stored.name(), read(stored)),
+            None => self.install(change.key().rsplit('/').next().unwrap_or_default(), None),
+        }
+    }
+
+    fn progress(&self, _revision: u64) {}
+
+    fn compacted(&self, _revision: u64) {}
+
+    /// What is served stays served until the store is back and says otherwise.
+    fn lost(&self, _cause: &str) {}
+}
+
+/// Where definitions are stored.
+pub(crate) fn definitions_prefix() -> String {
+    format!("/{}/{}/", custom::GROUP, custom::PLURAL)
+}

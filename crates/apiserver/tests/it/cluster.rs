@@ -1,0 +1,114 @@
+//! A server in this process, and JSON requests to it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use kube_embedded_apiserver::{ApiServer, LocalServer};
+use serde_json::Value;
+
+pub(crate) struct Cluster {
+    pub(crate) server: LocalServer,
+    pub(crate) client: kube::Client,
+}
+
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
+impl Cluster {
+    pub(crate) async fn new() -> Self {
+        let server = ApiServer::builder().seed(5).in_process().await.expect("the server starts");
+        let client = server.client();
+        Self { server, client }
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, media: &str, body: Value) -> (u16, Value) {
+        let response = self.send(method, path, &[("Content-Type", media)], body).await;
+        whole(response).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        self.ask("GET", path, "", Value::Null).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask("POST", path, "application/json", body).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask("PUT", path, "application/json", body).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, media: &str, body: Value) -> (u16, Value) {
+        self.ask("PATCH", path, media, body).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask("DELETE", path, "application/json", body).await
+    }
+
+    /// The same, with the `Warning` headers of the answer.
+    pub(crate) async fn warned(&self, method: &str, path: &str, body: Value) -> (u16, Value, Vec<String>) {
+        let response = self.send(method, path, &[("Content-Type", "application/json")], body).await;
+        let text = |value: &http::HeaderValue| value.to_str().expect("ASCII").to_owned();
+        let warnings = response.headers().get_all("Warning").iter().map(text).collect();
+        let (status, body) = whole(response).await;
+        (status, body, warnings)
+    }
+
+    /// An answer in the representation asked for.
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> (u16, Value) {
+        let response = self.send("GET", path, &[("Accept", accept)], Value::Null).await;
+        whole(response).await
+    }
+
+    /// Opens a watch.
+    pub(crate) async fn watch(&self, path: &str) -> Watch {
+        let response = self.send("GET", path, &[], Value::Null).await;
+        assert_eq!(response.status(), 200, "{path}");
+        Watch { body: response.into_body(), events: VecDeque::new() }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> http::Response<kube::client::Body> {
+        let body: Bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let mut request = http::Request::builder().method(method).uri(path);
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(kube::client::Body::from(body.to_vec())).expect("a request");
+        self.client.send(request).await.expect("an answer")
+    }
+}
+
+async fn whole(response: http::Response<kube::client::Body>) -> (u16, Value) {
+    let status = response.status().as_u16();
+    let bytes = response.into_body().collect().await.expect("a whole answer").to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// An open watch.
+pub(crate) struct Watch {
+    body: kube::client::Body,
+    events: VecDeque<Value>,
+}
+
+impl Watch {
+    /// The next event, or `None` when the server has ended the watch.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        while self.events.is_empty() {
+            let frame = self.body.frame().await?.expect("a frame");
+            let bytes = frame.into_data().expect("data");
+            let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+            self.events
+                .extend(lines.map(|line| serde_json::from_slice::<Value>(line).expect("one event a line")));
+        }
+        self.events.pop_front()
+    }
+}

@@ -1,0 +1,92 @@
+//! Custom kinds in discovery and OpenAPI, live.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cluster::MERGE;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+#[tokio::test(start_paused = true)]
+async fn stable_versions_are_preferred() {
+    let versions: Vec<Value> = ["v1alpha1", "v2beta1", "v1", "v10"]
+        .into_iter()
+        .map(|name| {
+            let mut version = version(name, json!({}));
+            version["storage"] = (name == "v1").into();
+            version
+        })
+        .collect();
+    let c = cluster(definition(&versions)).await;
+    let order = ["v10", "v1", "v2beta1", "v1alpha1"];
+    let (_, group) = c.get("/apis/example.com").await;
+    let legacy: Vec<&str> =
+        group["versions"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
+    assert_eq!((legacy.as_slice(), &group["preferredVersion"]["version"]), (order.as_slice(), &json!("v10")));
+    let (_, all) = c.get_as("/apis", AGGREGATED).await;
+    let group =
+        all["items"].as_array().unwrap().iter().find(|g| g["metadata"]["name"] == "example.com").unwrap();
+    let aggregated: Vec<&str> =
+        group["versions"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
+    assert_eq!(aggregated, order);
+}
+
+#[tokio::test(start_paused = true)]
+async fn subresources_and_names_are_told() {
+    let mut told = plain();
+    told["spec"]["names"]["shortNames"] = json!(["wd"]);
+    told["spec"]["versions"][0]["subresources"] = json!({"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}});
+    let c = cluster(told).await;
+    let (_, list) = c.get("/apis/example.com/v1").await;
+    let names: Vec<&str> =
+        list["resources"].as_array().unwrap().iter().map(|r| r["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["widgets", "widgets/status", "widgets/scale"]);
+    assert_eq!(
+        (&list["resources"][2]["group"], &list["resources"][2]["kind"]),
+        (&json!("autoscaling"), &json!("Scale"))
+    );
+    let (_, changed) = c.patch(WIDGET, MERGE, json!({"spec": {"names": {"shortNames": ["ww"]}}})).await;
+    assert_eq!(changed["spec"]["names"]["shortNames"], json!(["ww"]));
+    assert_eq!(c.get("/apis/example.com/v1").await.1["resources"][0]["shortNames"], json!(["ww"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tag_of_discovery_moves_with_definitions() {
+    let c = Cluster::new().await;
+    let (_, before) = c.get_as("/apis", AGGREGATED).await;
+    c.post(DEFINITIONS, plain()).await;
+    let (_, with) = c.get_as("/apis", AGGREGATED).await;
+    assert_ne!(before, with);
+    c.delete(WIDGET, Value::Null).await;
+    let (_, after) = c.get_as("/apis", AGGREGATED).await;
+    assert_eq!(before, after);
+}
+
+#[tokio::test(start_paused = true)]
+async fn schemas_are_published_and_their_hash_follows_them() {
+    let c = cluster(plain()).await;
+    let place = |index: &Value| {
+        let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str();
+        url.expect("the group is listed").to_owned()
+    };
+    let (_, index) = c.get("/openapi/v3").await;
+    let url = place(&index);
+    let (code, document) = c.get(&url).await;
+    assert_eq!(code, 200);
+    let schema = &document["components"]["schemas"]["com.example.v1.Widget"];
+    assert_eq!(schema["properties"]["spec"]["properties"]["size"]["type"], "integer");
+    assert_eq!(
+        schema["x-kubernetes-group-version-kind"],
+        json!([{"group": "example.com", "version": "v1", "kind": "Widget"}])
+    );
+    assert!(document["components"]["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"].is_object());
+    let patch = &document["paths"]["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"];
+    let media = patch["requestBody"]["content"].as_object().unwrap();
+    assert!(media.contains_key("application/merge-patch+json"));
+    assert!(!media.contains_key("application/strategic-merge-patch+json"));
+    let wider = json!([version("v1", json!({"weight": {"type": "integer"}}))]);
+    c.patch(WIDGET, MERGE, json!({"spec": {"versions": wider}})).await;
+    let (_, index) = c.get("/openapi/v3").await;
+    assert_ne!(place(&index), url);
+    assert_eq!(c.get(&url).await.0, 301, "the old hash leads to the new one");
+}

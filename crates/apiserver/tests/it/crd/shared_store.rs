@@ -1,0 +1,64 @@
+//! Definitions outlive servers, and servers that share a store share them.
+
+use std::sync::Arc;
+
+use kube_embedded_apiserver::{ApiServer, MemoryStorage, Storage};
+use serde_json::{Value, json};
+
+use super::*;
+
+async fn server_on(storage: &Arc<dyn Storage>, seed: u64) -> Cluster {
+    let builder = ApiServer::builder().seed(seed).storage(Arc::clone(storage));
+    let server = builder.in_process().await.expect("the server starts");
+    let client = server.client();
+    Cluster { server, client }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_serves_what_its_predecessor_defined() {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let first = server_on(&storage, 1).await;
+    first.post(DEFINITIONS, plain()).await;
+    let (_, made) = first.post(WIDGETS, widget("a", json!({"size": 1}))).await;
+    drop(first);
+    let second = server_on(&storage, 2).await;
+    let (code, seen) = second.get(&format!("{WIDGETS}/a")).await;
+    assert_eq!((code, seen), (200, made));
+    let (_, list) = second.get("/apis/example.com/v1").await;
+    assert_eq!(list["resources"][0]["kind"], "Widget");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_served_by_all_servers_of_its_store() {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let (one, two) = (server_on(&storage, 1).await, server_on(&storage, 2).await);
+    assert_eq!(two.get(WIDGETS).await.0, 404);
+    one.post(DEFINITIONS, plain()).await;
+    assert_eq!(two.post(WIDGETS, widget("a", json!({"size": 1}))).await.0, 201);
+    let mut watch = two.watch(&format!("{WIDGETS}?watch=true")).await;
+    assert_eq!(watch.next().await.expect("the state")["type"], "ADDED");
+    one.delete(WIDGET, Value::Null).await;
+    assert_eq!(watch.next().await.expect("the object goes")["type"], "DELETED");
+    assert_eq!(watch.next().await, None);
+    assert_eq!(two.get(WIDGETS).await.0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_half_made_definition_is_finished_at_the_next_start() {
+    let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let first = server_on(&storage, 1).await;
+    first.post(DEFINITIONS, plain()).await;
+    // As a server leaves it that goes down between the create and the conditions.
+    let undone = json!({"status": {"conditions": [], "acceptedNames": null}});
+    let key = "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com";
+    let stored = storage.get(key).await.expect("readable").expect("there");
+    let head = kube_embedded_apiserver::TypeHead::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let mut value = stored.to_value(&head).expect("an object");
+    value["status"]["conditions"] = undone["status"]["conditions"].clone();
+    let document = kube_embedded_apiserver::Document::encode(&value, []).expect("a document");
+    storage.update(key, stored.revision, document).await.expect("written");
+    assert_eq!(first.get(WIDGETS).await.0, 404);
+    let second = server_on(&storage, 2).await;
+    assert_eq!(second.get(WIDGETS).await.0, 200);
+    assert_eq!(first.get(WIDGETS).await.0, 200);
+}

@@ -1,0 +1,245 @@
+// client-go's shared informer as a contender: the same commands as `bench contender`.
+//
+// Options: --server URL --kind RESOURCE [--namespace NAME] --variant json|proto
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+type options struct {
+	server, kind, namespace, variant string
+}
+
+type answer map[string]any
+
+type contender struct {
+	options  options
+	informer cache.SharedIndexInformer
+	heard    *heard
+	other    cache.SharedIndexInformer
+	stop     chan struct{}
+	readers  *atomic.Bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.server, "server", "", "")
+	flag.StringVar(&o.kind, "kind", "pods", "")
+	flag.StringVar(&o.namespace, "namespace", "", "")
+	flag.StringVar(&o.variant, "variant", "json", "")
+	flag.Parse()
+
+	informer, err := newInformer(o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	c := &contender{options: o, informer: informer, heard: &heard{}, stop: make(chan struct{})}
+	if _, err := informer.AddEventHandler(c.heard.handler()); err != nil {
+		panic(err)
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		result, err := c.obey(strings.Fields(lines.Text()))
+		if err != nil {
+			result = answer{"error": err.Error()}
+		}
+		line, _ := json.Marshal(result)
+		fmt.Println(string(line))
+	}
+}
+
+// newInformer makes a shared informer with an index by namespace and, for pods, one by node.
+func newInformer(o options) (cache.SharedIndexInformer, error) {
+	config := &rest.Config{Host: o.server, QPS: -1}
+	config.ContentType = "application/json"
+	config.AcceptContentTypes = "application/json"
+	if o.variant == "proto" {
+		config.ContentType = "application/vnd.kubernetes.protobuf"
+		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf"
+	}
+	if o.kind == "widgets" {
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+		return dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(widgets).Informer(), nil
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	core := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(o.namespace)).Core().V1()
+	switch o.kind {
+	case "pods":
+		informer := core.Pods().Informer()
+		return informer, informer.AddIndexers(cache.Indexers{"node": byNode})
+	case "configmaps":
+		return core.ConfigMaps().Informer(), nil
+	case "secrets":
+		return core.Secrets().Informer(), nil
+	case "events":
+		return core.Events().Informer(), nil
+	}
+	return nil, fmt.Errorf("there is no kind %q here", o.kind)
+}
+
+func byNode(obj any) ([]string, error) {
+	return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
+}
+
+func (c *contender) obey(words []string) (answer, error) {
+	if len(words) == 0 {
+		return nil, errors.New("no command")
+	}
+	switch words[0] {
+	case "start":
+		start := time.Now()
+		go c.informer.RunWithContext(context.Background())
+		if !cache.WaitForCacheSync(c.stop, c.informer.HasSynced) {
+			return nil, errors.New("not synced")
+		}
+		objects := len(c.informer.GetStore().ListKeys())
+		c.heard.untilCount(int64(objects))
+		return answer{"objects": objects, "wall_s": time.Since(start).Seconds()}, nil
+	case "settle":
+		// The best figure it can have: nothing but what is reachable.
+		runtime.GC()
+		debug.FreeOSMemory()
+		return answer{}, nil
+	case "reset":
+		c.heard.reset()
+		return answer{}, nil
+	case "await":
+		version, err := strconv.ParseInt(words[1], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		return c.heard.until(version), nil
+	case "latency":
+		return c.heard.latency(), nil
+	case "reads":
+		return c.reads(), nil
+	case "decode-all":
+		return nil, errors.New("everything is decoded anyway")
+	case "other":
+		other, err := newInformer(c.options)
+		if err != nil {
+			return nil, err
+		}
+		c.other = other
+		go other.RunWithContext(context.Background())
+		cache.WaitForCacheSync(c.stop, other.HasSynced)
+		return answer{}, nil
+	case "readers":
+		rate, err := strconv.Atoi(words[2])
+		if err != nil {
+			return nil, err
+		}
+		informer := c.informer
+		if words[1] == "other" {
+			informer = c.other
+		}
+		c.read(informer.GetIndexer(), rate)
+		return answer{}, nil
+	case "rest":
+		if c.readers != nil {
+			c.readers.Store(true)
+		}
+		return answer{}, nil
+	case "stall":
+		_, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { select {} },
+		})
+		return answer{}, err
+	}
+	return nil, fmt.Errorf("no command %q", words[0])
+}
+
+// perCall is nanoseconds a call.
+func perCall(call func(i int)) float64 {
+	start, calls := time.Now(), 0
+	for time.Since(start) < 700*time.Millisecond {
+		for range 16 {
+			call(calls)
+			calls++
+		}
+	}
+	return float64(time.Since(start).Nanoseconds()) / float64(calls)
+}
+
+func (c *contender) reads() answer {
+	indexer := c.informer.GetIndexer()
+	lister := corelisters.NewPodLister(indexer)
+	keys := indexer.ListKeys()
+	rand.New(rand.NewSource(1)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	nodes := indexer.ListIndexFuncValues("node")
+	type key struct{ namespace, name string }
+	names := make([]key, len(keys))
+	for i, k := range keys {
+		names[i].namespace, names[i].name, _ = cache.SplitMetaNamespaceKey(k)
+	}
+	first, _ := lister.Pods(names[0].namespace).Get(names[0].name)
+	selector := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": first.Labels["app.kubernetes.io/name"]})
+	sum := 0
+	get := func(i int) *corev1.Pod {
+		k := names[i%len(names)]
+		pod, _ := lister.Pods(k.namespace).Get(k.name)
+		return pod
+	}
+	return answer{
+		"get_ns":              perCall(func(i int) { sum += len(get(i).Name) }),
+		"get_labels_ns":       perCall(func(i int) { sum += len(get(i).Labels["team"]) }),
+		"get_decoded_cold_us": perCall(func(i int) { sum += len(get(i).Name) }) / 1e3,
+		"list_us":             perCall(func(int) { pods, _ := lister.List(labels.Everything()); sum += len(pods) }) / 1e3,
+		"by_index_us":         perCall(func(i int) { pods, _ := indexer.ByIndex("node", nodes[i%len(nodes)]); sum += len(pods) }) / 1e3,
+		"by_selector_us":      perCall(func(int) { pods, _ := lister.List(selector); sum += len(pods) }) / 1e3,
+		"objects":             len(keys),
+		"sum":                 sum,
+	}
+}
+
+// read lists everything again and again on two threads, at a rate in all, until told to rest.
+func (c *contender) read(indexer cache.Indexer, perSecond int) {
+	stop := &atomic.Bool{}
+	c.readers = stop
+	lister := corelisters.NewPodLister(indexer)
+	period := 2 * time.Second / time.Duration(perSecond)
+	for range 2 {
+		go func() {
+			next := time.Now()
+			for !stop.Load() {
+				pods, _ := lister.List(labels.Everything())
+				runtime.KeepAlive(pods)
+				next = next.Add(period)
+				time.Sleep(time.Until(next))
+			}
+		}()
+	}
+}

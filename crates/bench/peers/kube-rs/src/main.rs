@@ -1,0 +1,242 @@
+//! kube-runtime's reflector as a contender: the same commands as `bench contender`.
+//!
+//! What it does not have (indexes, handlers) is done the way its users do it: a scan of the store, and a loop over the
+//! stream of the reflector.
+
+mod heard;
+
+use anyhow::{Context, bail};
+use futures_util::{StreamExt, pin_mut};
+use heard::{Heard, unix_nanos};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+    runtime::{
+        WatchStreamExt,
+        reflector::{self, ObjectRef, Store},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    fmt::Debug,
+    hash::Hash,
+    hint::black_box,
+    io::{BufRead, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+type Options = HashMap<String, String>;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let options: Options = words
+        .chunks_exact(2)
+        .map(|pair| (pair[0].trim_start_matches("--").to_owned(), pair[1].clone()))
+        .collect();
+    let server = options.get("server").context("--server")?;
+    let client = Client::try_from(kube::Config::new(server.parse()?))?;
+    match options.get("kind").map_or("pods", String::as_str) {
+        "pods" => run::<Pod>(namespaced(client, &options), (), Some(Of::pods)).await,
+        "configmaps" => run::<ConfigMap>(namespaced(client, &options), (), None).await,
+        "secrets" => run::<Secret>(namespaced(client, &options), (), None).await,
+        "events" => run::<Event>(namespaced(client, &options), (), None).await,
+        "widgets" => {
+            let kind = GroupVersionKind::gvk("example.com", "v1", "Widget");
+            let resource = ApiResource::from_gvk_with_plural(&kind, "widgets");
+            run::<DynamicObject>(Api::all_with(client, &resource), resource, None).await
+        }
+        other => bail!("there is no kind {other:?} here"),
+    }
+}
+
+fn namespaced<K>(client: Client, options: &Options) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    match options.get("namespace") {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
+}
+
+struct Of<K>(std::marker::PhantomData<K>);
+
+impl Of<Pod> {
+    fn pods(store: &Store<Pod>) -> anyhow::Result<Value> {
+        reads(store)
+    }
+}
+
+async fn run<K>(
+    api: Api<K>,
+    kind: K::DynamicType,
+    reads: Option<fn(&Store<K>) -> anyhow::Result<Value>>,
+) -> anyhow::Result<()>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Clone + Eq + Hash + Send + Sync + 'static,
+{
+    let heard = Arc::new(Heard::default());
+    let mut store: Option<Store<K>> = None;
+    let mut other: Option<Store<K>> = None;
+    let mut readers: Option<Arc<AtomicBool>> = None;
+    let (send, mut commands) = tokio::sync::mpsc::channel::<String>(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if send.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    while let Some(line) = commands.recv().await {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = match words.as_slice() {
+            ["start"] => {
+                let start = Instant::now();
+                let reader = follow(api.clone(), kind.clone(), Some(Arc::clone(&heard)));
+                reader.wait_until_ready().await?;
+                let objects = reader.len();
+                heard.until_count(objects as u64).await;
+                store = Some(reader);
+                json!({"objects": objects, "wall_s": start.elapsed().as_secs_f64()})
+            }
+            ["settle"] => {
+                trim();
+                json!({})
+            }
+            ["reset"] => heard.reset(),
+            ["await", version] => heard.until(version.parse()?).await,
+            ["latency"] => heard.latency(),
+            ["reads"] => match (&store, reads) {
+                (Some(store), Some(reads)) => reads(store)?,
+                _ => json!({"error": "nothing to read"}),
+            },
+            ["decode-all"] => json!({"error": "everything is decoded anyway"}),
+            ["other"] => {
+                let reader = follow(api.clone(), kind.clone(), None);
+                reader.wait_until_ready().await?;
+                other = Some(reader);
+                json!({})
+            }
+            ["readers", which, rate] => {
+                let of = if *which == "other" { &other } else { &store };
+                readers = Some(read(of.clone().context("not started")?, rate.parse()?));
+                json!({})
+            }
+            ["rest"] => {
+                if let Some(stop) = readers.take() {
+                    stop.store(true, Relaxed);
+                }
+                json!({})
+            }
+            ["stall"] => json!({"error": "it has no handlers; a subscriber of its shared stream that stalls stops the watch for everybody"}),
+            _ => json!({"error": format!("no command {line:?}")}),
+        };
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    std::process::exit(0)
+}
+
+/// Starts a reflector as its documentation does; whoever hears gets every event.
+fn follow<K>(api: Api<K>, kind: K::DynamicType, heard: Option<Arc<Heard>>) -> Store<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Clone + Eq + Hash + Send + Sync + 'static,
+{
+    let writer = reflector::store::Writer::new(kind);
+    let reader = writer.as_reader();
+    tokio::spawn(async move {
+        let events = watcher(api, watcher::Config::default()).default_backoff().reflect(writer);
+        pin_mut!(events);
+        while let Some(event) = events.next().await {
+            let Some(heard) = &heard else { continue };
+            match event {
+                Ok(
+                    watcher::Event::Apply(object)
+                    | watcher::Event::InitApply(object)
+                    | watcher::Event::Delete(object),
+                ) => heard.note(object.meta(), unix_nanos()),
+                Ok(_) => {}
+                Err(error) => eprintln!("kube-rs: {error}"),
+            }
+        }
+    });
+    reader
+}
+
+/// Gives back to the system what the allocator keeps for later: the best figure it can have.
+fn trim() {
+    // SAFETY: has no preconditions.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+fn per_call(mut call: impl FnMut(usize)) -> f64 {
+    let (start, mut calls) = (Instant::now(), 0);
+    while start.elapsed() < Duration::from_millis(700) {
+        for _ in 0..16 {
+            call(calls);
+            calls += 1;
+        }
+    }
+    start.elapsed().as_nanos() as f64 / calls as f64
+}
+
+fn reads(store: &Store<Pod>) -> anyhow::Result<Value> {
+    let all = store.state();
+    let mut keys: Vec<ObjectRef<Pod>> = all.iter().map(|pod| ObjectRef::from_obj(&**pod)).collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut keys);
+    let key = |i: usize| &keys[i % keys.len()];
+    let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+    let node = all.first().and_then(|pod| node_of(pod)).context("no pods")?;
+    let app = all[0].labels()["app.kubernetes.io/name"].clone();
+    let selector: kube::core::Selector =
+        kube::core::Expression::Equal("app.kubernetes.io/name".into(), app).into();
+    Ok(json!({
+        "get_ns": per_call(|i| { black_box(store.get(key(i))); }),
+        "get_labels_ns": per_call(|i| { black_box(store.get(key(i)).map(|pod| pod.labels().get("team").map(String::len))); }),
+        "get_decoded_cold_us": per_call(|i| { black_box(store.get(key(i))); }) / 1e3,
+        "list_us": per_call(|_| { black_box(store.state().len()); }) / 1e3,
+        "by_index_us": per_call(|_| {
+            let of_node = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_ref() == Some(&node));
+            black_box(store.state_filter(of_node).len());
+        }) / 1e3,
+        "by_selector_us": per_call(|_| { black_box(store.state_filter_selector(&selector).len()); }) / 1e3,
+        "objects": all.len(),
+    }))
+}
+
+/// Two threads that list everything at a rate in all, until told to stop.
+fn read<K>(store: Store<K>, per_second: u32) -> Arc<AtomicBool>
+where
+    K: Resource + Clone + Send + Sync + 'static,
+    K::DynamicType: Clone + Eq + Hash + Send + Sync + 'static,
+{
+    let stop = Arc::new(AtomicBool::new(false));
+    let period = Duration::from_secs(2) / per_second.max(1);
+    for _ in 0..2 {
+        let (store, stop) = (store.clone(), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let mut next = Instant::now();
+            while !stop.load(Relaxed) {
+                black_box(store.state().len());
+                next += period;
+                std::thread::sleep(next.saturating_duration_since(Instant::now()));
+            }
+        });
+    }
+    stop
+}

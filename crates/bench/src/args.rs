@@ -1,0 +1,129 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(about = "Measures informers side by side: this library, kube-runtime and client-go.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Measure all contenders, print the ratios, write results.json and plots.
+    Compare(CompareOptions),
+    /// The server, and what happens on it; obeys lines on standard input.
+    #[command(hide = true)]
+    Driver(DriverOptions),
+    /// This library as a contender; obeys lines on standard input.
+    #[command(hide = true)]
+    Contender(ContenderOptions),
+}
+
+#[derive(Args)]
+pub(crate) struct CompareOptions {
+    /// How many pods.
+    #[arg(long, default_value_t = 30_000)]
+    pub(crate) pods: usize,
+    /// Where results.json and the plots go.
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Another server than the embedded one, such as a real kube-apiserver. It is seeded through its API. What needs
+    /// a server that can be told to misbehave (relists, bursts) is then left out.
+    #[arg(long)]
+    pub(crate) server: Option<String>,
+    /// Only these contenders, such as `kube-informer/packed,client-go`.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Only these stages.
+    #[arg(long, value_delimiter = ',', value_enum)]
+    pub(crate) stages: Vec<Stage>,
+    /// Only these corpora.
+    #[arg(long, value_delimiter = ',', value_enum)]
+    pub(crate) corpora: Vec<Corpus>,
+    /// Events in the burst.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) burst: usize,
+    /// Events past a stalled handler.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub(crate) stall_events: usize,
+    /// Seed of the generators.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// A thing to measure. The first sync is always measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stage {
+    /// Relists with 0 %, 1 % and 100 % changed.
+    Relist,
+    /// Watch events through to a handler, as fast as they come.
+    Events,
+    /// From a write to the handler, at a fixed rate.
+    Latency,
+    /// Get, list, by index, by selector.
+    Reads,
+    /// Decoding everything once.
+    Decode,
+    /// The writer with readers beside it.
+    Readers,
+    /// A handler that never returns.
+    Stall,
+    /// Other kinds than pods.
+    Kinds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Corpus {
+    /// Pods as clusters have them.
+    Realistic,
+    /// Pods that compress badly.
+    Stubborn,
+}
+
+impl Corpus {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Realistic => "realistic",
+            Self::Stubborn => "stubborn",
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct DriverOptions {
+    /// Drive this server instead of an embedded one.
+    #[arg(long)]
+    pub(crate) server: Option<String>,
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct ContenderOptions {
+    /// The server.
+    #[arg(long)]
+    pub(crate) server: String,
+    /// The resource: pods, configmaps, secrets, events or widgets.
+    #[arg(long, default_value = "pods")]
+    pub(crate) kind: String,
+    /// Only this namespace.
+    #[arg(long)]
+    pub(crate) namespace: Option<String>,
+    /// How objects are kept: packed or raw.
+    #[arg(long, default_value = "packed")]
+    pub(crate) variant: String,
+}
+
+impl CompareOptions {
+    pub(crate) fn wants(&self, stage: Stage) -> bool {
+        self.stages.is_empty() || self.stages.contains(&stage)
+    }
+
+    pub(crate) fn corpora(&self) -> Vec<Corpus> {
+        let all = [Corpus::Realistic, Corpus::Stubborn];
+        all.into_iter().filter(|corpus| self.corpora.is_empty() || self.corpora.contains(corpus)).collect()
+    }
+}

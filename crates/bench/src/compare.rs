@@ -1,0 +1,143 @@
+//! The comparison: one server, every contender in a process of its own against it.
+
+mod stages;
+
+use crate::{
+    args::{CompareOptions, Corpus, Stage},
+    peers::{self, Peer},
+    plot,
+    process::Process,
+    results::{Figures, Results, machine},
+    table,
+};
+use anyhow::Context;
+use serde_json::{Map, Value};
+use stages::Measuring;
+use std::path::Path;
+
+/// Other kinds, and how many of them there are for each thousand pods.
+const KINDS: [(&str, &str, usize); 4] = [
+    ("configmaps", "/api/v1/configmaps", 100),
+    ("secrets", "/api/v1/secrets", 17),
+    ("events", "/api/v1/events", 300),
+    ("widgets", "/apis/example.com/v1/widgets", 100),
+];
+
+pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("cannot make the directory {}", options.out.display()))?;
+    let peers = peers::all(&options.only)?;
+    let contenders = peers.iter().map(|peer| Figures::new(peer.name, peer.variant)).collect();
+    let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+    let command = format!("cargo run --release -p bench -- {command}");
+    let mut results =
+        Results { pods: options.pods, command, machine: machine(), data: Map::new(), contenders };
+    for corpus in options.corpora() {
+        measure_corpus(options, corpus, &peers, &mut results)?;
+        // What is there is there, whatever comes after.
+        write(&options.out, &results)?;
+    }
+    println!("{}", table::render(&results));
+    println!("results and plots are in {}", options.out.display());
+    Ok(())
+}
+
+fn measure_corpus(
+    options: &CompareOptions,
+    corpus: Corpus,
+    peers: &[Peer],
+    results: &mut Results,
+) -> anyhow::Result<()> {
+    let mut driver = start_driver(options)?;
+    let url = text(&driver.ask("url")?, "url")?;
+    println!("seeding {} {} pods at {url}", options.pods, corpus.name());
+    driver.ask(&format!("seed {} {}", corpus.name(), options.pods))?;
+    describe(&mut driver, corpus.name(), "/api/v1/pods", &mut results.data)?;
+    let kinds = seed_kinds(options, corpus, &mut driver, &mut results.data);
+    let protobuf = answers_protobuf(&mut driver)?;
+    for (peer, figures) in peers.iter().zip(&mut results.contenders) {
+        let Ok((program, words)) = &peer.program else {
+            figures.missing(&["bytes_per_object"], peer.program.as_ref().err().map_or("", String::as_str));
+            continue;
+        };
+        if peer.variant == "proto" && !protobuf {
+            figures.missing(
+                &["sync_wall_s", "sync_cpu_s", "rss_peak_bytes", "rss_settled_bytes", "bytes_per_object"],
+                "the server does not answer protobuf",
+            );
+            continue;
+        }
+        println!("measuring {} on {} pods", peer.label(), corpus.name());
+        let mut measuring = Measuring { options, url: &url, program, words, peer, driver: &mut driver, figures };
+        match corpus {
+            Corpus::Realistic => measuring.everything(&kinds)?,
+            Corpus::Stubborn => measuring.sync_only("stubborn_")?,
+        }
+    }
+    Ok(())
+}
+
+fn start_driver(options: &CompareOptions) -> anyhow::Result<Process> {
+    let own = std::env::current_exe()?;
+    let seed = options.seed.to_string();
+    let mut words = vec!["driver", "--seed", &seed];
+    if let Some(server) = &options.server {
+        words.extend(["--server", server]);
+    }
+    Process::start(&own, &words)
+}
+
+/// Seeds the other kinds; gives those that the server has, or why not.
+fn seed_kinds(
+    options: &CompareOptions,
+    corpus: Corpus,
+    driver: &mut Process,
+    data: &mut Map<String, Value>,
+) -> Vec<(&'static str, Result<(), String>)> {
+    if corpus != Corpus::Realistic || !options.wants(Stage::Kinds) {
+        return Vec::new();
+    }
+    let mut seed = |kind: &str, path: &str, per_thousand: usize| -> anyhow::Result<()> {
+        let count = (options.pods * per_thousand / 1000).max(20);
+        driver.ask(&format!("seed-kind {kind} {count}"))?;
+        describe(driver, kind, path, data)
+    };
+    KINDS
+        .into_iter()
+        .map(|(kind, path, per_thousand)| {
+            let seeded = seed(kind, path, per_thousand).map_err(|error| format!("{error:#}"));
+            if let Err(reason) = &seeded {
+                println!("{kind}: left out: {reason}");
+            }
+            (kind, seeded)
+        })
+        .collect()
+}
+
+fn describe(driver: &mut Process, what: &str, path: &str, data: &mut Map<String, Value>) -> anyhow::Result<()> {
+    let found = driver.ask(&format!("compressibility {path}"))?;
+    let (bytes, packed) = (number(&found, "bytes")?, number(&found, "zstd_bytes")?);
+    println!("{what}: {bytes:.0} bytes each, {packed:.0} after plain zstd, a ratio of {:.1}", bytes / packed);
+    data.insert(what.to_owned(), found);
+    Ok(())
+}
+
+fn answers_protobuf(driver: &mut Process) -> anyhow::Result<bool> {
+    Ok(driver.ask("protobuf")?["protobuf"] == true)
+}
+
+fn write(out: &Path, results: &Results) -> anyhow::Result<()> {
+    std::fs::write(out.join("results.json"), serde_json::to_string_pretty(&results.json())? + "\n")?;
+    for (name, svg) in plot::all(results) {
+        std::fs::write(out.join(name), svg)?;
+    }
+    Ok(std::fs::write(out.join("table.md"), table::render(results))?)
+}
+
+pub(crate) fn number(answer: &Value, field: &str) -> anyhow::Result<f64> {
+    answer[field].as_f64().with_context(|| format!("no number {field:?} in {answer}"))
+}
+
+fn text(answer: &Value, field: &str) -> anyhow::Result<String> {
+    Ok(answer[field].as_str().with_context(|| format!("no text {field:?} in {answer}"))?.to_owned())
+}

@@ -1,0 +1,250 @@
+//! What is measured of one contender.
+
+use super::number;
+use crate::{
+    args::{CompareOptions, Stage},
+    peers::Peer,
+    process::Process,
+    results::Figures,
+};
+use std::{path::Path, thread::sleep, time::Duration};
+
+/// How long a contender gets to come to rest.
+const REST: Duration = Duration::from_secs(3);
+/// Changes a second when latency is measured, and for how many seconds.
+const RATE: (u64, u64) = (200, 8);
+/// Lists a second, in all, of the readers beside the writer.
+const READS: u32 = 50;
+/// How often the writer is measured with readers of its own informer and of another one.
+const ROUNDS: usize = 3;
+
+pub(super) struct Measuring<'a> {
+    pub(super) options: &'a CompareOptions,
+    pub(super) url: &'a str,
+    pub(super) program: &'a Path,
+    pub(super) words: &'a [&'static str],
+    pub(super) peer: &'a Peer,
+    pub(super) driver: &'a mut Process,
+    pub(super) figures: &'a mut Figures,
+}
+
+impl Measuring<'_> {
+    /// Everything that is measured on the realistic corpus.
+    pub(super) fn everything(&mut self, kinds: &[(&'static str, Result<(), String>)]) -> anyhow::Result<()> {
+        let mut process = self.sync("", "pods")?;
+        self.stage(Stage::Relist, &mut process, Self::relists)?;
+        self.stage(Stage::Events, &mut process, Self::events)?;
+        self.stage(Stage::Latency, &mut process, Self::latency)?;
+        self.stage(Stage::Reads, &mut process, Self::reads)?;
+        self.stage(Stage::Decode, &mut process, Self::decode)?;
+        self.stage(Stage::Readers, &mut process, Self::readers)?;
+        drop(process);
+        if self.options.wants(Stage::Stall) {
+            self.stall()?;
+        }
+        for (kind, seeded) in kinds {
+            let figure = format!("{kind}_bytes_per_object");
+            match seeded {
+                Ok(()) => drop(self.sync(&format!("{kind}_"), kind)?),
+                Err(reason) => self.figures.missing(&[&figure], reason),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync_only(&mut self, prefix: &str) -> anyhow::Result<()> {
+        self.sync(prefix, "pods").map(drop)
+    }
+
+    fn stage(
+        &mut self,
+        stage: Stage,
+        process: &mut Process,
+        measure: fn(&mut Self, &mut Process) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if self.options.wants(stage) {
+            println!("  {stage:?}");
+            measure(self, process)?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, kind: &str, namespace: Option<&str>) -> anyhow::Result<Process> {
+        let mut words = self.words.to_vec();
+        words.extend(["--server", self.url, "--kind", kind, "--variant", self.peer.variant]);
+        if let Some(namespace) = namespace {
+            words.extend(["--namespace", namespace]);
+        }
+        Process::start(self.program, &words)
+    }
+
+    /// Memory of the same program that has nothing to keep.
+    fn empty(&self, kind: &str) -> anyhow::Result<u64> {
+        let mut process = self.start(kind, Some("bench-empty"))?;
+        process.ask("start")?;
+        sleep(Duration::from_secs(1));
+        process.ask("settle")?;
+        process.rss()
+    }
+
+    /// The first sync, and what is left when it has come to rest.
+    fn sync(&mut self, prefix: &str, kind: &str) -> anyhow::Result<Process> {
+        let empty = self.empty(kind)?;
+        let mut process = self.start(kind, None)?;
+        let synced = process.ask("start")?;
+        let (cpu, peak) = (process.cpu()?, process.peak()?);
+        let objects = number(&synced, "objects")?;
+        sleep(REST);
+        let rested = process.rss()?;
+        process.ask("settle")?;
+        let settled = process.rss()?.min(rested);
+        let mut put = |name: &str, value: f64| self.figures.put(&format!("{prefix}{name}"), value);
+        put("objects", objects);
+        put("sync_wall_s", number(&synced, "wall_s")?);
+        put("sync_cpu_s", cpu);
+        put("rss_empty_bytes", empty as f64);
+        put("rss_peak_bytes", peak as f64);
+        put("rss_rested_bytes", rested as f64);
+        put("rss_settled_bytes", settled as f64);
+        put("bytes_per_object", (settled.saturating_sub(empty)) as f64 / objects.max(1.0));
+        Ok(process)
+    }
+
+    fn relists(&mut self, process: &mut Process) -> anyhow::Result<()> {
+        for percent in [0, 1, 100] {
+            let names = ["cpu_s", "wall_s", "peak_bytes", "settled_bytes", "calls"]
+                .map(|figure| format!("relist_{percent}_{figure}"));
+            process.ask("reset")?;
+            process.ask("settle")?;
+            process.reset_peak()?;
+            let before = process.cpu()?;
+            let changed = match self.driver.ask(&format!("relist {percent}")) {
+                Ok(changed) => changed,
+                Err(error) => {
+                    self.figures.missing(&names.each_ref().map(String::as_str), &format!("{error:#}"));
+                    continue;
+                }
+            };
+            let heard = process.ask(&format!("await {}", changed["version"]))?;
+            let (peak, wall) = (process.peak()?, number(&heard, "last")? - number(&changed, "released_at")?);
+            sleep(REST);
+            let cpu = process.cpu()? - before;
+            process.ask("settle")?;
+            let values = [cpu, wall / 1e9, peak as f64, process.rss()? as f64, number(&heard, "calls")?];
+            names.iter().zip(values).for_each(|(name, value)| self.figures.put(name, value));
+        }
+        Ok(())
+    }
+
+    /// A burst that was written while the watch was held up comes in as fast as it can be taken.
+    fn events(&mut self, process: &mut Process) -> anyhow::Result<()> {
+        let held = match self.driver.ask(&format!("hold {}", self.options.burst)) {
+            Ok(held) => held,
+            Err(error) => {
+                self.figures.missing(&["events_per_s", "event_cpu_us"], &format!("{error:#}"));
+                return Ok(());
+            }
+        };
+        process.ask("reset")?;
+        let before = process.cpu()?;
+        self.driver.ask("release")?;
+        let heard = process.ask(&format!("await {}", held["version"]))?;
+        sleep(Duration::from_millis(300));
+        let cpu = process.cpu()? - before;
+        let (events, seconds) =
+            (number(&held, "changed")?, (number(&heard, "last")? - number(&heard, "first")?) / 1e9);
+        self.figures.put("events", events);
+        self.figures.put("event_calls", number(&heard, "calls")?);
+        self.figures.put("events_per_s", events / seconds);
+        self.figures.put("event_cpu_us", cpu * 1e6 / events);
+        Ok(())
+    }
+
+    fn latency(&mut self, process: &mut Process) -> anyhow::Result<()> {
+        let measured = self.delays(process, RATE.0, RATE.1)?;
+        self.figures.put("latency_p50_us", measured.0);
+        self.figures.put("latency_p99_us", measured.1);
+        Ok(())
+    }
+
+    /// From a write to the handler, half of them and all but one in a hundred.
+    fn delays(&mut self, process: &mut Process, rate: u64, seconds: u64) -> anyhow::Result<(f64, f64)> {
+        process.ask("reset")?;
+        let written = self.driver.ask(&format!("rate {rate} {seconds}"))?;
+        process.ask(&format!("await {}", written["version"]))?;
+        let delays = process.ask("latency")?;
+        Ok((number(&delays, "p50_us")?, number(&delays, "p99_us")?))
+    }
+
+    fn reads(&mut self, process: &mut Process) -> anyhow::Result<()> {
+        let reads = process.ask("reads")?;
+        for (name, value) in reads.as_object().into_iter().flatten().filter(|(name, _)| name.ends_with("s")) {
+            if name != "objects" {
+                self.figures.put(&format!("read_{name}"), value.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes everything once, drops it, and sees whether the memory comes back.
+    fn decode(&mut self, process: &mut Process) -> anyhow::Result<()> {
+        let before = process.rss()?;
+        let names = ["decode_all_s", "decode_all_left_bytes"];
+        match process.ask("decode-all") {
+            Ok(decoded) => {
+                sleep(REST);
+                let left = process.rss()? as f64 - before as f64;
+                self.figures.put(names[0], number(&decoded, "wall_s")?);
+                self.figures.put(names[1], left);
+            }
+            Err(error) => self.figures.missing(&names, &format!("{error:#}")),
+        }
+        Ok(())
+    }
+
+    /// The writer with readers of its own informer, and with the same readers of another one.
+    fn readers(&mut self, process: &mut Process) -> anyhow::Result<()> {
+        process.ask("other")?;
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            for (which, found) in [("same", &mut own), ("other", &mut other)] {
+                process.ask(&format!("readers {which} {READS}"))?;
+                found.push(self.delays(process, RATE.0, RATE.1 / 2)?.1);
+                process.ask("rest")?;
+            }
+        }
+        let (own, other) = (median(own), median(other));
+        self.figures.put("writer_p99_us_readers_same", own);
+        self.figures.put("writer_p99_us_readers_other", other);
+        self.figures.put("writer_p99_ratio", own / other);
+        Ok(())
+    }
+
+    /// What a handler that never returns costs.
+    fn stall(&mut self) -> anyhow::Result<()> {
+        println!("  Stall");
+        let names = ["stall_bytes", "stall_events"];
+        self.driver.ask("churn 1000")?;
+        let mut process = self.start("configmaps", Some("bench-churn"))?;
+        process.ask("start")?;
+        if let Err(error) = process.ask("stall") {
+            self.figures.missing(&names, &format!("{error:#}"));
+            return Ok(());
+        }
+        sleep(Duration::from_secs(1));
+        process.ask("settle")?;
+        let before = process.rss()?;
+        let churned = self.driver.ask(&format!("churn {}", self.options.stall_events))?;
+        process.ask(&format!("await {}", churned["version"]))?;
+        sleep(Duration::from_secs(1));
+        process.ask("settle")?;
+        self.figures.put(names[0], process.rss()? as f64 - before as f64);
+        self.figures.put(names[1], self.options.stall_events);
+        Ok(())
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

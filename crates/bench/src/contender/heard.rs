@@ -1,0 +1,86 @@
+//! What the handler was told.
+
+use crate::protocol::{SENT_AT, unix_nanos};
+use anyhow::bail;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{HandlerFuncs, Object};
+use serde_json::{Value, json};
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// What the handler was told since the last reset.
+#[derive(Default)]
+pub(super) struct Heard {
+    calls: AtomicU64,
+    /// The highest version.
+    newest: AtomicU64,
+    first: AtomicU64,
+    last: AtomicU64,
+    /// From a write to the call, in nanoseconds.
+    delays: Mutex<Vec<u64>>,
+}
+
+impl Heard {
+    pub(super) fn handler(heard: &Arc<Self>) -> HandlerFuncs<Pod> {
+        let (added, changed, gone) = (Arc::clone(heard), Arc::clone(heard), Arc::clone(heard));
+        HandlerFuncs::new()
+            .on_add(move |object, _| added.note(object))
+            .on_update(move |_, object| changed.note(object))
+            .on_delete(move |deleted| gone.note(deleted.object()))
+    }
+
+    fn note(&self, object: &Object<Pod>) {
+        let now = unix_nanos();
+        if self.calls.fetch_add(1, Relaxed) == 0 {
+            self.first.store(now, Relaxed);
+        }
+        self.last.store(now, Relaxed);
+        if let Some(sent) = object.labels().get(SENT_AT).and_then(|sent| sent.parse::<u64>().ok()) {
+            self.delays.lock().unwrap_or_else(PoisonError::into_inner).push(now.saturating_sub(sent));
+        }
+        self.newest.fetch_max(object.resource_version().number().unwrap_or(0), Relaxed);
+    }
+
+    pub(super) fn reset(&self) -> Value {
+        self.calls.store(0, Relaxed);
+        self.delays.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        json!({})
+    }
+
+    /// Waits for so many calls.
+    pub(super) async fn until_count(&self, calls: u64, patience: Duration) -> anyhow::Result<()> {
+        let start = Instant::now();
+        while self.calls.load(Relaxed) < calls {
+            if start.elapsed() > patience {
+                bail!("only {} of {calls} calls came", self.calls.load(Relaxed));
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until an object of a version, or of a later one, was heard of.
+    pub(super) async fn until(&self, version: u64, patience: Duration) -> anyhow::Result<Value> {
+        let start = Instant::now();
+        while self.newest.load(Relaxed) < version {
+            if start.elapsed() > patience {
+                bail!("version {version} never came, only {}", self.newest.load(Relaxed));
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(json!({"calls": self.calls.load(Relaxed), "first": self.first.load(Relaxed), "last": self.last.load(Relaxed)}))
+    }
+
+    pub(super) fn latency(&self) -> Value {
+        let mut delays = std::mem::take(&mut *self.delays.lock().unwrap_or_else(PoisonError::into_inner));
+        delays.sort_unstable();
+        let at = |share: f64| delays.get((delays.len() as f64 * share) as usize).map(|ns| *ns as f64 / 1e3);
+        json!({"samples": delays.len(), "p50_us": at(0.5), "p99_us": at(0.99)})
+    }
+}

@@ -1,0 +1,70 @@
+//! What reading the cache costs.
+
+use anyhow::Context;
+use k8s_openapi::api::core::v1::Pod;
+use kube_informer::{Index, LabelSelector, Lister, ObjectKey, SharedInformer};
+use serde_json::{Value, json};
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+/// How long each kind of read is repeated.
+const FOR: Duration = Duration::from_millis(700);
+/// Objects that are decoded once each.
+const DECODED: usize = 2000;
+
+/// Nanoseconds a call.
+fn per_call(mut call: impl FnMut(usize)) -> f64 {
+    let (start, mut calls) = (Instant::now(), 0);
+    while start.elapsed() < FOR {
+        for _ in 0..16 {
+            call(calls);
+            calls += 1;
+        }
+    }
+    start.elapsed().as_nanos() as f64 / calls as f64
+}
+
+pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -> anyhow::Result<Value> {
+    let lister = informer.lister();
+    let mut keys: Vec<ObjectKey> = lister.list().iter().map(|pod| pod.key().clone()).collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut keys);
+    let key = |i: usize| &keys[i % keys.len()];
+    let nodes = lister.values(by_node);
+    let node = |i: usize| &nodes[i % nodes.len()];
+    let first = lister.get(key(0)).context("no pods")?;
+    let selector: LabelSelector =
+        format!("app.kubernetes.io/name={}", first.labels().get("app.kubernetes.io/name").unwrap_or_default()).parse()?;
+    let cold = cold_decodes(&lister, &keys)?;
+    let objects = lister.len();
+    Ok(json!({
+        "get_ns": per_call(|i| { black_box(lister.get(key(i))); }),
+        "get_labels_ns": per_call(|i| { black_box(lister.get(key(i)).map(|pod| pod.labels().get("team").map(str::len))); }),
+        "get_decoded_cold_us": cold,
+        "get_decoded_again_us": per_call(|_| { black_box(lister.get(key(0)).map(|pod| pod.decode().is_ok())); }) / 1e3,
+        "list_us": per_call(|_| { black_box(lister.list().len()); }) / 1e3,
+        "by_index_us": per_call(|i| { black_box(lister.by(by_node, node(i)).len()); }) / 1e3,
+        "by_selector_us": per_call(|_| { black_box(lister.matching(&selector).len()); }) / 1e3,
+        "objects": objects,
+    }))
+}
+
+/// Microseconds to get and decode objects that nobody has decoded before, each once: the median.
+fn cold_decodes(lister: &Lister<Pod>, keys: &[ObjectKey]) -> anyhow::Result<f64> {
+    let mut times = Vec::new();
+    for key in keys.iter().take(DECODED) {
+        let start = Instant::now();
+        black_box(lister.get(key).context("a pod is gone")?.decode()?);
+        times.push(start.elapsed().as_nanos() as f64 / 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+/// Decodes every object once and drops them all.
+pub(super) fn decode_all(informer: &SharedInformer<Pod>) -> anyhow::Result<Value> {
+    let start = Instant::now();
+    let all: Vec<_> = informer.lister().list().iter().map(|pod| pod.decode()).collect::<Result<_, _>>()?;
+    Ok(json!({"objects": all.len(), "wall_s": start.elapsed().as_secs_f64()}))
+}

@@ -1,0 +1,98 @@
+//! The server, and what happens on it.
+
+mod changes;
+mod seeding;
+
+use crate::{
+    args::DriverOptions,
+    protocol::{answer, commands, number},
+};
+use anyhow::{Context, bail};
+use kube_embedded_apiserver::{ApiServer, CacheOptions};
+use serde_json::{Value, json};
+
+/// The server that is driven.
+pub(crate) struct Driver {
+    /// None if the server is somebody else's.
+    embedded: Option<ApiServer>,
+    client: kube::Client,
+    url: String,
+    seed: u64,
+    /// Namespace and name of every pod.
+    pods: Vec<(String, String)>,
+    /// Makes every change another one.
+    changes: u64,
+}
+
+/// Drives a server by the commands that come in.
+pub(crate) async fn run(options: DriverOptions) -> anyhow::Result<()> {
+    let mut driver = Driver::start(options).await?;
+    let mut commands = commands();
+    while let Some(words) = commands.recv().await {
+        answer(driver.obey(&words).await)?;
+    }
+    Ok(())
+}
+
+impl Driver {
+    async fn start(options: DriverOptions) -> anyhow::Result<Self> {
+        let (embedded, client, url) = match options.server {
+            Some(url) => (None, remote(&url)?, url),
+            None => {
+                // A burst is written while nobody reads it: the window must hold all of it.
+                let cache = CacheOptions { window_min: 102_400, ..CacheOptions::default() };
+                let server = ApiServer::builder().seed(options.seed).cache_options(cache).start().await?;
+                let (client, url) = (server.local().client(), server.url());
+                (Some(server), client, url)
+            }
+        };
+        Ok(Self { embedded, client, url, seed: options.seed, pods: Vec::new(), changes: 0 })
+    }
+
+    async fn obey(&mut self, words: &[String]) -> anyhow::Result<Value> {
+        match words.first().map(String::as_str) {
+            Some("url") => Ok(json!({ "url": self.url })),
+            Some("seed") => {
+                let corpus = words.get(1).context("which corpus?")?.clone();
+                self.seed_pods(&corpus, number(words, 2)?).await
+            }
+            Some("seed-kind") => {
+                let kind = words.get(1).context("which kind?")?.clone();
+                self.seed_kind(&kind, number(words, 2)?).await
+            }
+            Some("relist") => self.relist(number(words, 1)?).await,
+            Some("hold") => self.hold(number(words, 1)?).await,
+            Some("release") => self.release().map(|()| json!({})),
+            Some("rate") => self.rate(number(words, 1)?, number(words, 2)?).await,
+            Some("churn") => self.churn(number(words, 1)?).await,
+            Some("compressibility") => {
+                let path = words.get(1).context("which path?")?.clone();
+                self.compressibility(&path).await
+            }
+            Some("protobuf") => Ok(json!({ "protobuf": self.answers_protobuf().await? })),
+            other => bail!("the driver has no command {other:?}"),
+        }
+    }
+
+    fn embedded(&self) -> anyhow::Result<&ApiServer> {
+        self.embedded.as_ref().context("only the embedded server can be told to do this")
+    }
+
+    /// Whether the server really answers protobuf, and not JSON instead.
+    async fn answers_protobuf(&self) -> anyhow::Result<bool> {
+        let request = http::Request::get("/api/v1/namespaces")
+            .header("accept", "application/vnd.kubernetes.protobuf,application/json");
+        let answer = self.client.send(request.body(kube::client::Body::empty())?).await?;
+        let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+        Ok(kind.is_some_and(|kind| kind.starts_with("application/vnd.kubernetes.protobuf")))
+    }
+
+    /// Sends a request and gives the answer.
+    async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> anyhow::Result<Value> {
+        Ok(self.client.request(request.body(body)?).await?)
+    }
+}
+
+fn remote(url: &str) -> anyhow::Result<kube::Client> {
+    Ok(kube::Client::try_from(kube::Config::new(url.parse()?))?)
+}

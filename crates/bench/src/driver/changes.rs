@@ -1,0 +1,100 @@
+//! What happens on the server while informers follow it.
+
+use super::Driver;
+use crate::protocol::{SENT_AT, unix_nanos};
+use anyhow::Context;
+use http::Request;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// Small objects that change when a million events are wanted.
+const CHURNED: usize = 1000;
+
+impl Driver {
+    /// Everybody must list again, and finds a share of the pods changed. At least one is, so that the end of the
+    /// relist can be seen.
+    pub(super) async fn relist(&mut self, percent: f64) -> anyhow::Result<Value> {
+        let faults = self.embedded()?.faults();
+        faults.stall_watches(Some("pods"), true);
+        let count = ((self.pods.len() as f64 * percent / 100.0) as usize).max(1);
+        let version = self.change_pods(count).await?;
+        faults.compact().await?;
+        faults.forget_window(Some("pods")).await?;
+        faults.stall_watches(Some("pods"), false);
+        Ok(json!({"changed": count, "version": version, "released_at": unix_nanos()}))
+    }
+
+    /// Holds up all watches and writes changes meanwhile.
+    pub(super) async fn hold(&mut self, count: usize) -> anyhow::Result<Value> {
+        self.embedded()?.faults().stall_watches(Some("pods"), true);
+        let version = self.change_pods(count).await?;
+        Ok(json!({"changed": count, "version": version}))
+    }
+
+    pub(super) fn release(&self) -> anyhow::Result<()> {
+        self.embedded()?.faults().stall_watches(Some("pods"), false);
+        Ok(())
+    }
+
+    /// Changes pods, one after another, as their kubelets would.
+    async fn change_pods(&mut self, count: usize) -> anyhow::Result<u64> {
+        let mut version = 0;
+        for _ in 0..count {
+            self.changes += 1;
+            let (ready, second) = (self.changes.is_multiple_of(2), self.changes % 60);
+            let patch = json!({"status": {"conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" },
+                "lastTransitionTime": format!("2026-02-01T{:02}:{:02}:{second:02}Z", self.changes / 3600 % 24, self.changes / 60 % 60)}]}});
+            version = self.patch_pod("/status?fieldManager=kubelet", &patch).await?;
+        }
+        Ok(version)
+    }
+
+    async fn patch_pod(&self, rest: &str, patch: &Value) -> anyhow::Result<u64> {
+        // A step that has no factor in common with any likely number of pods visits all of them.
+        let at = (self.changes as usize).wrapping_mul(7919) % self.pods.len().max(1);
+        let (namespace, name) = self.pods.get(at).context("there are no pods")?;
+        let request = Request::patch(format!("/api/v1/namespaces/{namespace}/pods/{name}{rest}"))
+            .header("content-type", "application/strategic-merge-patch+json");
+        version(&self.send(request, patch.to_string().into_bytes()).await?)
+    }
+
+    /// Changes at a fixed rate, each saying when it was written.
+    pub(super) async fn rate(&mut self, per_second: u64, seconds: u64) -> anyhow::Result<Value> {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / per_second.max(1) as u32);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let (mut newest, count) = (0, per_second * seconds);
+        for _ in 0..count {
+            ticks.tick().await;
+            self.changes += 1;
+            let patch = json!({"metadata": {"labels": {SENT_AT: unix_nanos().to_string()}}});
+            newest = self.patch_pod("?fieldManager=bench", &patch).await?;
+        }
+        Ok(json!({"changed": count, "version": newest}))
+    }
+
+    /// Changes small objects, as fast as the server takes it.
+    pub(super) async fn churn(&mut self, count: usize) -> anyhow::Result<Value> {
+        let path = "/api/v1/namespaces/bench-churn/configmaps";
+        let body = |i: usize, value: usize| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("churn-{i:04}")},
+                "data": {"value": value.to_string(), "text": "x".repeat(200)}})
+        };
+        let (mut newest, start) = (0, Instant::now());
+        for number in 0..count.max(CHURNED) {
+            let i = number % CHURNED;
+            let json = body(i, number).to_string().into_bytes();
+            let request = match number < CHURNED {
+                true => Request::post(path),
+                false => Request::put(format!("{path}/churn-{i:04}")),
+            };
+            newest = version(&self.send(request, json).await?)?;
+        }
+        Ok(json!({"changed": count, "version": newest, "wall_s": start.elapsed().as_secs_f64()}))
+    }
+}
+
+fn version(object: &Value) -> anyhow::Result<u64> {
+    let version = object["metadata"]["resourceVersion"].as_str().context("an object without a version")?;
+    Ok(version.parse()?)
+}

@@ -1,0 +1,88 @@
+//! Filling the server.
+
+use super::Driver;
+use anyhow::bail;
+use fastrand::Rng;
+use http::Request;
+use kube_informer_workload::{App, Pods, StubbornPods, config_map, event, secret, widget, widget_definition};
+use serde_json::{Value, json};
+
+/// Pods on one node, about.
+const PODS_PER_NODE: usize = 50;
+/// Objects that are looked at to say how compressible they are.
+const SAMPLE: usize = 500;
+
+impl Driver {
+    pub(super) async fn seed_pods(&mut self, corpus: &str, count: usize) -> anyhow::Result<Value> {
+        let start = std::time::Instant::now();
+        for namespace in App::namespaces().iter().chain(&["bench-empty", "bench-churn"]) {
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            self.create("/api/v1/namespaces", &body, "bench").await?;
+        }
+        let nodes = count.div_ceil(PODS_PER_NODE);
+        let pods: Box<dyn Iterator<Item = Value> + Send> = match corpus {
+            "realistic" => Box::new(Pods::new(self.seed, nodes)),
+            "stubborn" => Box::new(StubbornPods::new(self.seed, nodes)),
+            other => bail!("there is no corpus {other:?}"),
+        };
+        for pod in pods.take(count) {
+            self.seed_pod(pod).await?;
+        }
+        Ok(json!({"pods": self.pods.len(), "nodes": nodes, "wall_s": start.elapsed().as_secs_f64()}))
+    }
+
+    /// A pod as its controller makes it, then its status as its kubelet reports it.
+    async fn seed_pod(&mut self, mut pod: Value) -> anyhow::Result<()> {
+        let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let (namespace, name) = (text("namespace"), text("name"));
+        let status = pod["status"].take();
+        let path = format!("/api/v1/namespaces/{namespace}/pods");
+        let mut made = self.create(&path, &pod, "kube-controller-manager").await?;
+        made["status"] = status;
+        let request = Request::put(format!("{path}/{name}/status?fieldManager=kubelet"));
+        self.send(request, made.to_string().into_bytes()).await?;
+        self.pods.push((namespace, name));
+        Ok(())
+    }
+
+    /// Objects of another kind.
+    pub(super) async fn seed_kind(&mut self, kind: &str, count: usize) -> anyhow::Result<Value> {
+        let (make, base): (fn(&mut Rng, usize) -> Value, _) = match kind {
+            "configmaps" => (config_map, "/api/v1"),
+            "secrets" => (secret, "/api/v1"),
+            "events" => (event, "/api/v1"),
+            "widgets" => (widget, "/apis/example.com/v1"),
+            other => bail!("there is no generator of {other:?}"),
+        };
+        if kind == "widgets" {
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            self.create(path, &widget_definition(), "bench").await?;
+        }
+        let mut rng = Rng::with_seed(self.seed);
+        for number in 0..count {
+            let object = make(&mut rng, number);
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            self.create(&format!("{base}/namespaces/{namespace}/{kind}"), &object, "helm").await?;
+        }
+        Ok(json!({ "objects": count }))
+    }
+
+    pub(super) async fn create(&self, path: &str, object: &Value, manager: &str) -> anyhow::Result<Value> {
+        let request = Request::post(format!("{path}?fieldManager={manager}"));
+        self.send(request, object.to_string().into_bytes()).await
+    }
+
+    /// How well objects compress one by one, without anything shared: plain zstd at its default level.
+    pub(super) async fn compressibility(&self, path: &str) -> anyhow::Result<Value> {
+        let list = self.send(Request::get(format!("{path}?limit={SAMPLE}")), Vec::new()).await?;
+        let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let (mut raw, mut packed) = (0, 0);
+        for item in items {
+            let json = item.to_string();
+            raw += json.len();
+            packed += zstd::bulk::compress(json.as_bytes(), 0)?.len();
+        }
+        let count = items.len().max(1);
+        Ok(json!({"bytes": raw / count, "zstd_bytes": packed / count}))
+    }
+}

@@ -1,0 +1,31 @@
+//! Side-by-side measurements of informers.
+//!
+//! `compare` starts one server, seeds it once, and runs each contender as a process of its own against it; see the
+//! README of this package for what is measured and how. The other commands are the processes it starts.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
+
+mod args;
+mod compare;
+mod contender;
+mod driver;
+mod peers;
+mod plot;
+mod process;
+mod protocol;
+mod results;
+mod table;
+
+use args::{Arguments, Command};
+use clap::Parser;
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Compare(options) => compare::run(&options),
+        Command::Driver(options) => runtime()?.block_on(driver::run(options)),
+        Command::Contender(options) => runtime()?.block_on(contender::run(options)),
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}

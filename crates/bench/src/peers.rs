@@ -1,0 +1,86 @@
+//! Who takes part, and where their programs are.
+
+use anyhow::{Context, bail};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// One contender: a program and how it is started.
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) variant: &'static str,
+    /// The program and the words before its options; or why there is none.
+    pub(crate) program: Result<(PathBuf, Vec<&'static str>), String>,
+}
+
+impl Peer {
+    pub(crate) fn label(&self) -> String {
+        format!("{}/{}", self.name, self.variant)
+    }
+}
+
+/// Everybody who takes part; the programs of the peers are built here.
+pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
+    let own = std::env::current_exe()?;
+    let out = own.parent().context("a program without a directory")?.join("peers");
+    let wanted = |name: &str, variant: &str| {
+        only.is_empty() || only.iter().any(|word| word == name || *word == format!("{name}/{variant}"))
+    };
+    let mut peers = Vec::new();
+    for variant in ["packed", "raw"] {
+        if wanted("kube-informer", variant) {
+            let program = Ok((own.clone(), vec!["contender"]));
+            peers.push(Peer { name: "kube-informer", variant, program });
+        }
+    }
+    if wanted("kube-rs", "json") {
+        let program = kube_rs(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
+        peers.push(Peer { name: "kube-rs", variant: "json", program });
+    }
+    if ["json", "proto"].iter().any(|variant| wanted("client-go", variant)) {
+        let program = client_go(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
+        for variant in ["json", "proto"].into_iter().filter(|variant| wanted("client-go", variant)) {
+            peers.push(Peer { name: "client-go", variant, program: program.clone() });
+        }
+    }
+    for peer in &peers {
+        if let Err(reason) = &peer.program {
+            println!("{}: left out: {reason}", peer.label());
+        }
+    }
+    Ok(peers)
+}
+
+fn sources(of: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(of)
+}
+
+fn kube_rs(out: &Path) -> anyhow::Result<PathBuf> {
+    println!("building the program of kube-rs");
+    let target = out.join("kube-rs");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--locked", "--target-dir"])
+        .arg(&target)
+        .current_dir(sources("kube-rs")))?;
+    Ok(target.join("release/bench-kube-rs"))
+}
+
+fn client_go(out: &Path) -> anyhow::Result<PathBuf> {
+    if Command::new("go").arg("version").output().is_err() {
+        bail!("client-go is measured only where Go is installed; see https://go.dev/dl");
+    }
+    println!("building the program of client-go");
+    let program = out.join("client-go");
+    run(Command::new("go").args(["build", "-o"]).arg(&program).arg(".").current_dir(sources("client-go")))?;
+    Ok(program)
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} failed");
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! A process that is measured from outside.
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::Duration,
+};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// Ticks of the processor time that the kernel reports, a second: 100 wherever Linux runs.
+const TICKS: f64 = 100.0;
+
+/// A process that obeys lines. Ends with its handle.
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    answers: Receiver<String>,
+}
+
+impl Process {
+    pub(crate) fn start(program: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let output = child.stdout.take().context("no standard output")?;
+        let (send, answers) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { name, input: child.stdin.take(), child, answers })
+    }
+
+    /// Gives a command and waits for the answer.
+    pub(crate) fn ask(&mut self, command: &str) -> anyhow::Result<Value> {
+        let input = self.input.as_mut().context("no standard input")?;
+        writeln!(input, "{command}").with_context(|| format!("{} has ended", self.name))?;
+        let line = self
+            .answers
+            .recv_timeout(PATIENCE)
+            .with_context(|| format!("{} does not answer {command:?}", self.name))?;
+        let answer: Value = serde_json::from_str(&line).with_context(|| format!("{} answers {line:?}", self.name))?;
+        if let Some(error) = answer.get("error") {
+            bail!("{}: {command}: {}", self.name, error.as_str().unwrap_or("failed"));
+        }
+        Ok(answer)
+    }
+
+    /// Resident memory, in bytes.
+    pub(crate) fn rss(&self) -> anyhow::Result<u64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most resident memory since the last reset, in bytes.
+    pub(crate) fn peak(&self) -> anyhow::Result<u64> {
+        self.status("VmHWM:")
+    }
+
+    pub(crate) fn reset_peak(&self) -> anyhow::Result<()> {
+        let path = format!("/proc/{}/clear_refs", self.child.id());
+        std::fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
+    }
+
+    /// Processor time so far, in seconds.
+    pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name of the program stands in brackets and may hold anything.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok());
+        let (user, system) = ticks(11).zip(ticks(12)).context("cannot read the processor time")?;
+        Ok((user + system) / TICKS)
+    }
+
+    fn status(&self, field: &str) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).context("no such field")?;
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kib * 1024)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Without an input it ends by itself; one that does not is ended.
+        drop(self.input.take());
+        std::thread::sleep(Duration::from_millis(50));
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

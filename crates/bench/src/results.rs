@@ -1,0 +1,86 @@
+//! What was measured.
+
+use serde_json::{Map, Value, json};
+
+/// The figures of one contender. A figure that is missing is null, and the reason is beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct Figures {
+    name: &'static str,
+    variant: &'static str,
+    figures: Map<String, Value>,
+    reasons: Map<String, Value>,
+}
+
+impl Figures {
+    pub(crate) fn new(name: &'static str, variant: &'static str) -> Self {
+        Self { name, variant, figures: Map::new(), reasons: Map::new() }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn label(&self) -> String {
+        format!("{}/{}", self.name, self.variant)
+    }
+
+    pub(crate) fn put(&mut self, figure: &str, value: impl Into<Value>) {
+        self.figures.insert(figure.to_owned(), value.into());
+    }
+
+    pub(crate) fn missing(&mut self, figures: &[&str], reason: &str) {
+        for figure in figures {
+            self.figures.insert((*figure).to_owned(), Value::Null);
+            self.reasons.insert((*figure).to_owned(), reason.into());
+        }
+    }
+
+    pub(crate) fn get(&self, figure: &str) -> Option<f64> {
+        self.figures.get(figure)?.as_f64()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let mut all = Map::new();
+        all.insert("name".into(), self.name.into());
+        all.insert("variant".into(), self.variant.into());
+        all.extend(self.figures.clone());
+        if !self.reasons.is_empty() {
+            all.insert("reasons".into(), self.reasons.clone().into());
+        }
+        all.into()
+    }
+}
+
+/// Everything that was measured in one run.
+pub(crate) struct Results {
+    pub(crate) pods: usize,
+    pub(crate) command: String,
+    pub(crate) machine: Value,
+    /// How compressible the objects of each corpus and kind are.
+    pub(crate) data: Map<String, Value>,
+    pub(crate) contenders: Vec<Figures>,
+}
+
+impl Results {
+    pub(crate) fn json(&self) -> Value {
+        let contenders: Vec<Value> = self.contenders.iter().map(Figures::json).collect();
+        json!({"pods": self.pods, "command": self.command, "machine": self.machine, "data": self.data, "contenders": contenders})
+    }
+
+    pub(crate) fn find(&self, name: &str, variant: &str) -> Option<&Figures> {
+        self.contenders.iter().find(|figures| figures.label() == format!("{name}/{variant}"))
+    }
+}
+
+/// What the figures depend on: the machine and the load it had from others.
+pub(crate) fn machine() -> Value {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let load = read("/proc/loadavg").split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
+    json!({
+        "cpu": model.map(|(_, model)| model), "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "kernel": read("/proc/sys/kernel/osrelease").trim(), "load_before": load,
+        "allocator": "the system's (glibc malloc with its defaults) for both Rust programs, Go's own with its defaults for client-go",
+    })
+}

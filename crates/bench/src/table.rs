@@ -1,0 +1,108 @@
+//! The ratios, as a table.
+
+use crate::results::{Figures, Results};
+
+/// A row: what it says, which figure it shows, in which unit, and what is to be reached.
+struct Row {
+    what: &'static str,
+    figure: &'static str,
+    unit: Unit,
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Seconds,
+    Kilobytes,
+    Megabytes,
+    PerSecond,
+    Micros,
+    Nanos,
+    Ratio,
+}
+
+const fn row(what: &'static str, figure: &'static str, unit: Unit) -> Row {
+    Row { what, figure, unit }
+}
+
+const ROWS: &[Row] = &[
+    row("memory per cached pod", "bytes_per_object", Unit::Kilobytes),
+    row("the same, stubborn pods", "stubborn_bytes_per_object", Unit::Kilobytes),
+    row("settled RSS", "rss_settled_bytes", Unit::Megabytes),
+    row("peak RSS, first sync", "rss_peak_bytes", Unit::Megabytes),
+    row("peak RSS, relist, nothing changed", "relist_0_peak_bytes", Unit::Megabytes),
+    row("peak RSS, relist, 1 % changed", "relist_1_peak_bytes", Unit::Megabytes),
+    row("peak RSS, relist, all changed", "relist_100_peak_bytes", Unit::Megabytes),
+    row("CPU to sync", "sync_cpu_s", Unit::Seconds),
+    row("time to sync", "sync_wall_s", Unit::Seconds),
+    row("CPU of a relist, nothing changed", "relist_0_cpu_s", Unit::Seconds),
+    row("CPU of a relist, 1 % changed", "relist_1_cpu_s", Unit::Seconds),
+    row("CPU of a relist, all changed", "relist_100_cpu_s", Unit::Seconds),
+    row("watch events to a handler", "events_per_s", Unit::PerSecond),
+    row("CPU of a watch event", "event_cpu_us", Unit::Micros),
+    row("write to handler, p50", "latency_p50_us", Unit::Micros),
+    row("write to handler, p99", "latency_p99_us", Unit::Micros),
+    row("get", "read_get_ns", Unit::Nanos),
+    row("get and read a label", "read_get_labels_ns", Unit::Nanos),
+    row("get, decoded, cold", "read_get_decoded_cold_us", Unit::Micros),
+    row("list everything", "read_list_us", Unit::Micros),
+    row("by index", "read_by_index_us", Unit::Micros),
+    row("by selector", "read_by_selector_us", Unit::Micros),
+    row("left after decoding everything once", "decode_all_left_bytes", Unit::Megabytes),
+    row("writer's p99, readers here / elsewhere", "writer_p99_ratio", Unit::Ratio),
+    row("growth with a stalled handler", "stall_bytes", Unit::Megabytes),
+    row("memory per ConfigMap", "configmaps_bytes_per_object", Unit::Kilobytes),
+    row("memory per Secret of 50 KB", "secrets_bytes_per_object", Unit::Kilobytes),
+    row("memory per Event", "events_bytes_per_object", Unit::Kilobytes),
+    row("memory per custom object", "widgets_bytes_per_object", Unit::Kilobytes),
+];
+
+/// A table in Markdown: the figures of each contender, and for ours how many times less than the best variant of
+/// each peer.
+pub(crate) fn render(results: &Results) -> String {
+    let shown: Vec<&Figures> = results.contenders.iter().collect();
+    let ours = results.find("kube-informer", "packed");
+    let mut out = String::from("| |");
+    shown.iter().for_each(|figures| out += &format!(" {} |", figures.label()));
+    out += " client-go / packed | kube-rs / packed |\n|---|";
+    out += &"---:|".repeat(shown.len() + 2);
+    out.push('\n');
+    for row in ROWS {
+        if shown.iter().all(|figures| figures.get(row.figure).is_none()) {
+            continue;
+        }
+        out += &format!("| {} |", row.what);
+        shown.iter().for_each(|figures| out += &format!(" {} |", show(figures.get(row.figure), row.unit)));
+        for (peer, variant) in [("client-go", "json"), ("kube-rs", "json")] {
+            let ratio = ours
+                .and_then(|ours| ours.get(row.figure))
+                .zip(results.find(peer, variant).and_then(|peer| peer.get(row.figure)))
+                .map(|(ours, theirs)| theirs / ours)
+                .filter(|ratio| ratio.is_finite() && !matches!(row.unit, Unit::Ratio));
+            out += &ratio.map_or(" |".to_owned(), |ratio| format!(" {} |", times(ratio)));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn times(ratio: f64) -> String {
+    if ratio.abs() >= 10.0 { format!("{ratio:.0} ×") } else { format!("{ratio:.2} ×") }
+}
+
+fn show(value: Option<f64>, unit: Unit) -> String {
+    let Some(value) = value else { return "–".to_owned() };
+    let (scaled, name) = match unit {
+        Unit::Seconds => (value, " s"),
+        Unit::Kilobytes => (value / 1e3, " KB"),
+        Unit::Megabytes => (value / 1e6, " MB"),
+        Unit::PerSecond => (value, " /s"),
+        Unit::Micros => (value, " µs"),
+        Unit::Nanos => (value, " ns"),
+        Unit::Ratio => (value, ""),
+    };
+    match scaled.abs() {
+        large if large >= 100.0 => format!("{scaled:.0}{name}"),
+        middle if middle >= 10.0 => format!("{scaled:.1}{name}"),
+        _ => format!("{scaled:.2}{name}"),
+    }
+}

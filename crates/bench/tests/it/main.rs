@@ -1,0 +1,7 @@
+//! Memory per cached object, counted by the allocator, against a committed baseline.
+//!
+//! One test, because the allocator counts for the whole process.
+#![allow(missing_docs, clippy::print_stdout)]
+
+mod canned;
+mod memory;

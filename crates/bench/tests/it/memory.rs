@@ -1,0 +1,85 @@
+//! Bytes per cached object, as the allocator counts them.
+
+use crate::canned::Canned;
+use cap::Cap;
+use kube_informer::{HandlerFuncs, InformerBuilder, Kind, ListWatch, Packing, SharedInformer, Stop};
+use kube_informer_workload::{Pods, StubbornPods, config_map, event, secret};
+use serde_json::{Map, Value};
+use std::{alloc::System, fs, path::PathBuf, sync::Arc, time::Duration};
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// How much more than the baseline is too much.
+const TOLERANCE: f64 = 1.10;
+
+fn baseline() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "memory-baseline.json"].iter().collect()
+}
+
+/// A collection, how it is kept, and how many objects it has.
+fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
+    let kind = |kind: &str, plural: &str| Kind::namespaced("", "v1", kind, plural);
+    let pods = || kind("Pod", "pods");
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut many = |make: fn(&mut fastrand::Rng, usize) -> Value, count: usize| -> Vec<Value> {
+        (0..count).map(|number| make(&mut rng, number)).collect()
+    };
+    vec![
+        ("pods packed", Packing::Packed, Canned::new(pods(), Pods::new(1, 60).take(3000)), 3000),
+        ("pods raw", Packing::Raw, Canned::new(pods(), Pods::new(1, 60).take(500)), 500),
+        ("stubborn pods packed", Packing::Packed, Canned::new(pods(), StubbornPods::new(1, 60).take(1500)), 1500),
+        ("configmaps packed", Packing::Packed, Canned::new(kind("ConfigMap", "configmaps"), many(config_map, 2000).into_iter()), 2000),
+        ("secrets packed", Packing::Packed, Canned::new(kind("Secret", "secrets"), many(secret, 100).into_iter()), 100),
+        ("events packed", Packing::Packed, Canned::new(kind("Event", "events"), many(event, 2000).into_iter()), 2000),
+    ]
+}
+
+/// Bytes that are in use for each object of a synced informer with an index by node and one handler; and what decoding
+/// everything once leaves behind.
+async fn measure(source: Canned, packing: Packing, objects: usize) -> (f64, f64) {
+    let (origin, source) = (Arc::clone(&source.origin), Arc::new(source) as Arc<dyn ListWatch>);
+    let before = ALLOCATOR.allocated();
+    let informer: SharedInformer<Value> =
+        InformerBuilder::new(origin).packing(packing).build(move |_| Arc::clone(&source));
+    informer.index_field("spec.nodeName").expect("an index");
+    let registration = informer.add_handler(HandlerFuncs::new());
+    informer.start();
+    informer.synced(Duration::from_secs(60)).await.expect("synced");
+    registration.synced().await.expect("synced");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(informer.lister().len(), objects);
+    let settled = ALLOCATOR.allocated();
+    let all: Vec<_> = informer.lister().list().iter().map(|object| object.decode()).collect();
+    assert!(all.iter().all(Result::is_ok));
+    drop(all);
+    let left = ALLOCATOR.allocated() as f64 - settled as f64;
+    informer.stop(Stop::Drop).await;
+    ((settled - before) as f64 / objects as f64, left)
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_per_object_stays_within_a_tenth_of_the_baseline() {
+    let wanted: Map<String, Value> = match std::env::var_os("UPDATE_BASELINE") {
+        Some(_) => Map::new(),
+        None => serde_json::from_slice(&fs::read(baseline()).expect("a baseline")).expect("a JSON object"),
+    };
+    let mut found = Map::new();
+    for (name, packing, source, objects) in cases() {
+        let (bytes, left) = measure(source, packing, objects).await;
+        println!("{name}: {bytes:.0} bytes each, {left:.0} left after decoding everything");
+        assert!(left < 1e6, "{name}: decoding everything once left {left} bytes behind");
+        if let Some(most) = wanted.get(name).and_then(Value::as_f64) {
+            assert!(
+                bytes <= most * TOLERANCE,
+                "{name}: {bytes:.0} bytes each, the baseline is {most:.0}; if that is meant, run the test with UPDATE_BASELINE=1"
+            );
+        } else {
+            assert!(wanted.is_empty(), "{name} is not in the baseline; run the test with UPDATE_BASELINE=1");
+        }
+        found.insert(name.to_owned(), (bytes.round() as u64).into());
+    }
+    if wanted.is_empty() {
+        fs::write(baseline(), serde_json::to_string_pretty(&found).expect("JSON") + "\n").expect("written");
+    }
+}
