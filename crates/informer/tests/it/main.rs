@@ -8,6 +8,7 @@ mod delivery;
 mod factory;
 mod handlers;
 mod indexes;
+mod kinds;
 mod never_stuck;
 mod no_leaks;
 mod partitions;
