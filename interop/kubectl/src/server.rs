@@ -6,7 +6,7 @@ use std::{
     io::{BufRead, BufReader},
     os::unix::fs::symlink,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
 };
 use tempfile::TempDir;
 
@@ -17,6 +17,8 @@ const PATIENCE: &str = "60";
 pub(crate) struct Server {
     directory: TempDir,
     serve: Child,
+    /// Open for as long as the server may print to it.
+    _stdout: BufReader<ChildStdout>,
 }
 
 impl Server {
@@ -27,20 +29,19 @@ impl Server {
         symlink(kubectl, programs.join("kubectl"))?;
         symlink(manifests, directory.path().join("manifests"))?;
         let mut serve = Command::new(kube_informer)
-            .args(["serve", "--garbage-collection", "--kubeconfig-out"])
+            .args(["serve", "--garbage-collection", "--finalize-pods", "--kubeconfig-out"])
             .arg(directory.path().join("config"))
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()?;
         // It says where it listens when it is ready.
-        let stdout = serve.stdout.take().ok_or("no standard output")?;
-        let server = Self { directory, serve };
+        let mut stdout = BufReader::new(serve.stdout.take().ok_or("no standard output")?);
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
+        stdout.read_line(&mut line)?;
         if line.is_empty() {
             return Err("the server ended before it was ready".into());
         }
-        Ok(server)
+        Ok(Self { directory, serve, _stdout: stdout })
     }
 
     /// Runs a command; what it printed to either stream, and its exit code.

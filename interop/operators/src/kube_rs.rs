@@ -43,7 +43,12 @@ pub(crate) async fn run(client: Client) {
         .owns(Api::<Deployment>::all(client.clone()), watcher::Config::default())
         .owns(Api::<Service>::all(client), watcher::Config::default())
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(100)), operator)
-        .for_each(|_| std::future::ready(()))
+        .for_each(|done| {
+            if let Err(error) = done {
+                println!("kube-rs: {error:?}");
+            }
+            std::future::ready(())
+        })
         .await;
 }
 
