@@ -5,7 +5,9 @@
 pub(crate) fn matches(pattern: &[String], lines: &[String]) -> bool {
     match pattern {
         [] => lines.is_empty(),
-        [first, rest @ ..] if first == "..." => (0..=lines.len()).any(|skipped| matches(rest, &lines[skipped..])),
+        [first, rest @ ..] if first == "..." => {
+            (0..=lines.len()).any(|skipped| matches(rest, &lines[skipped..]))
+        }
         [first, rest @ ..] => match lines {
             [line, others @ ..] => line_matches(&words(first), &words(line)) && matches(rest, others),
             [] => false,

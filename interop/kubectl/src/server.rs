@@ -48,7 +48,9 @@ impl Server {
     pub(crate) fn shell(&self, command: &str) -> Result<(String, i32), Error> {
         let directory = self.directory.path();
         let path = env::join_paths(
-            [directory.join("bin")].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
+            [directory.join("bin")]
+                .into_iter()
+                .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
         )?;
         let output = Command::new("timeout")
             .args([PATIENCE, "bash", "-c", &format!("exec 2>&1; {command}")])

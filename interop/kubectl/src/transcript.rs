@@ -55,7 +55,11 @@ impl Transcript {
         let differs = |(expected, got): (&Command, &Command)| {
             (!pattern::matches(&expected.output, &got.output)).then(|| {
                 let (expected, got) = (expected.output.join("\n    "), got);
-                format!("  $ {}\n  expected\n    {expected}\n  printed\n    {}", got.text, got.output.join("\n    "))
+                format!(
+                    "  $ {}\n  expected\n    {expected}\n  printed\n    {}",
+                    got.text,
+                    got.output.join("\n    ")
+                )
             })
         };
         self.commands.iter().zip(&played.commands).filter_map(differs).collect()

@@ -93,7 +93,8 @@ impl Operator {
 
     /// Leaves a note of the site that is going.
     async fn say_goodbye(&self, site: &Site) -> Result<Action, kube::Error> {
-        let notes: Api<ConfigMap> = Api::namespaced(self.client.clone(), &site.namespace().unwrap_or_default());
+        let notes: Api<ConfigMap> =
+            Api::namespaced(self.client.clone(), &site.namespace().unwrap_or_default());
         let mut note = ConfigMap::default();
         note.metadata.name = Some(format!("{}-goodbye", site.name_any()));
         match notes.create(&PostParams::default(), &note).await {

@@ -9,7 +9,14 @@ use serde_json::json;
 
 /// Asks for a deployment of so many replicas, and a service before it.
 #[derive(CustomResource, Debug, Clone, Deserialize, Serialize)]
-#[kube(group = "example.com", version = "v1", kind = "Site", namespaced, status = "SiteStatus", schema = "disabled")]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Site",
+    namespaced,
+    status = "SiteStatus",
+    schema = "disabled"
+)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SiteSpec {
     pub(crate) replicas: i32,
