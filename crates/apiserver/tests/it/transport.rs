@@ -45,7 +45,7 @@ async fn silent_and_slow_connections_are_closed() {
 #[tokio::test]
 async fn half_a_body_stores_nothing() {
     let server = ApiServer::start().await.expect("the server starts");
-    let half = b"POST /api/v1/namespaces/default/configmaps?timeout=1s HTTP/1.1\r\nHost: x\r\n\
+    let half = b"POST /api/v1/namespaces/default/configmaps?timeout=1s HTTP/1.1\r\nHost: localhost\r\n\
         Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"metadata\":{\"name\":\"a\"}}";
     let mut falls_silent = TcpStream::connect(server.address()).await.expect("connected");
     falls_silent.write_all(half).await.expect("sent");
