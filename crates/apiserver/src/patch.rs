@@ -76,14 +76,27 @@ impl Patch {
     pub(crate) fn apply(&self, mut object: Value, shape: Option<&Type>) -> Result<Value, PatchError> {
         match self {
             Self::Json(operations) => {
-                json_patch::patch(&mut object, operations)
-                    .map_err(|e| PatchError::DoesNotApply(e.to_string()))?;
+                for operation in operations {
+                    if !tests_absence(&object, operation) {
+                        json_patch::patch(&mut object, std::slice::from_ref(operation))
+                            .map_err(|e| PatchError::DoesNotApply(e.to_string()))?;
+                    }
+                }
             }
             Self::Merge(patch) => json_patch::merge(&mut object, patch),
             Self::Strategic(patch) => strategic::merge(&mut object, patch, shape)?,
         }
         Ok(object)
     }
+}
+
+/// A test for null holds where nothing is, as long as there could be something: clients make sure in this way that
+/// a field they are about to add is not there.
+fn tests_absence(object: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    let path = test.path.as_str();
+    let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
+    test.value.is_null() && object.pointer(path).is_none() && parent.is_some_and(Value::is_object)
 }
 
 #[cfg(test)]

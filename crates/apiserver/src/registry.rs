@@ -1,7 +1,7 @@
 //! What the server knows about each kind: where it lives, which verbs it has, and the rules its objects follow.
 //!
-//! A [`Resource`] is data plus a set of [`Rules`]; verbs never ask "is this a pod?". A new kind is a row in `kinds.rs` and, where it
-//! differs from the generic behaviour, an entry in `rules.rs`.
+//! A [`Resource`] is data plus a set of [`rules::Rules`]; verbs never ask "is this a pod?". A new kind is a row in `kinds.rs` and, where it
+//! differs from the generic behaviour, an entry in `rules.rs`. Kinds that users define are made in `custom/resources.rs`.
 
 mod columns;
 mod conversion;

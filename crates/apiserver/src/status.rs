@@ -3,9 +3,12 @@
 //! Inside the server errors are closed enums; here, at the edge, each becomes one of these. The texts are what clients and their tests
 //! match on, so they are the original's to the letter.
 
+mod field_error;
+
 use http::StatusCode;
 use serde::Serialize;
-use serde_json::Value;
+
+pub(crate) use field_error::FieldError;
 
 use crate::registry::Resource;
 
@@ -62,95 +65,6 @@ pub(crate) struct Cause {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) field: String,
-}
-
-/// A field that does not hold what it should; several make one 422.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FieldError {
-    field: String,
-    reason: &'static str,
-    /// Starts with the kind of fault: `Invalid value: …`.
-    message: String,
-}
-
-impl FieldError {
-    fn new(field: impl Into<String>, reason: &'static str, message: String) -> Self {
-        Self { field: field.into(), reason, message }
-    }
-
-    /// `value` is printed as JSON, as the original does for strings and numbers.
-    pub(crate) fn invalid(field: impl Into<String>, value: impl Serialize, why: impl AsRef<str>) -> Self {
-        let value = serde_json::to_string(&value).unwrap_or_default();
-        Self::new(field, "FieldValueInvalid", format!("Invalid value: {value}: {}", why.as_ref()))
-    }
-
-    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        let message =
-            if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
-        Self::new(field, "FieldValueRequired", message)
-    }
-
-    pub(crate) fn forbidden(field: impl Into<String>, why: impl AsRef<str>) -> Self {
-        Self::new(field, "FieldValueForbidden", format!("Forbidden: {}", why.as_ref()))
-    }
-
-    pub(crate) fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Self {
-        let supported = supported.iter().map(|s| format!("{s:?}")).collect::<Vec<_>>().join(", ");
-        Self::new(
-            field,
-            "FieldValueNotSupported",
-            format!("Unsupported value: {value:?}: supported values: {supported}"),
-        )
-    }
-
-    /// A value of the wrong type; `found` is what it is instead.
-    pub(crate) fn wrong_type(field: impl Into<String>, found: &str, why: &str) -> Self {
-        Self::new(field, "FieldValueTypeInvalid", format!("Invalid value: {found:?}: {why}"))
-    }
-
-    /// A value that is not among those a schema allows.
-    pub(crate) fn not_among(field: impl Into<String>, value: &Value, allowed: &[Value]) -> Self {
-        let quoted = |v: &Value| format!("{:?}", v.as_str().map_or_else(|| v.to_string(), str::to_owned));
-        let allowed = allowed.iter().map(quoted).collect::<Vec<_>>().join(", ");
-        let message = format!("Unsupported value: {value}: supported values: {allowed}");
-        Self::new(field, "FieldValueNotSupported", message)
-    }
-
-    pub(crate) fn too_many(field: impl Into<String>, found: u64, limit: u64) -> Self {
-        Self::new(field, "FieldValueTooMany", format!("Too many: {found}: must have at most {limit} items"))
-    }
-
-    /// A list element that is there already, by its JSON.
-    pub(crate) fn duplicate_json(field: impl Into<String>, json: &str) -> Self {
-        Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {json}"))
-    }
-
-    /// The same fault of a value that stands below `prefix`.
-    pub(crate) fn below(self, prefix: &str) -> Self {
-        let field = match self.field.as_str() {
-            "" => prefix.to_owned(),
-            own if own.starts_with('[') => format!("{prefix}{own}"),
-            own => format!("{prefix}.{own}"),
-        };
-        // Without a name of its own the value is just "in body".
-        Self { field, message: self.message.replace(":  in body", ": in body"), ..self }
-    }
-
-    pub(crate) fn is_required(&self) -> bool {
-        self.reason == "FieldValueRequired"
-    }
-
-    pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
-        Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {value:?}"))
-    }
-
-    pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
-        Self::new(field, "FieldValueTooLong", format!("Too long: may not be more than {limit} bytes"))
-    }
-
-    pub(crate) fn text(&self) -> String {
-        format!("{}: {}", self.field, self.message)
-    }
 }
 
 impl Status {
@@ -335,10 +249,7 @@ impl Status {
         let texts =
             if let [one] = texts.as_slice() { one.clone() } else { format!("[{}]", texts.join(", ")) };
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let causes = errors
-            .iter()
-            .map(|e| Cause { reason: e.reason, message: e.message.clone(), field: e.field.clone() })
-            .collect();
+        let causes = errors.iter().map(FieldError::cause).collect();
         let details = Details {
             name: name.to_owned(),
             group: group.to_owned(),

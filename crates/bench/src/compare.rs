@@ -68,7 +68,8 @@ fn measure_corpus(
             continue;
         }
         println!("measuring {} on {} pods", peer.label(), corpus.name());
-        let mut measuring = Measuring { options, url: &url, program, words, peer, driver: &mut driver, figures };
+        let mut measuring =
+            Measuring { options, url: &url, program, words, peer, driver: &mut driver, figures };
         match corpus {
             Corpus::Realistic => measuring.everything(&kinds)?,
             Corpus::Stubborn => measuring.sync_only("stubborn_")?,
@@ -114,7 +115,12 @@ fn seed_kinds(
         .collect()
 }
 
-fn describe(driver: &mut Process, what: &str, path: &str, data: &mut Map<String, Value>) -> anyhow::Result<()> {
+fn describe(
+    driver: &mut Process,
+    what: &str,
+    path: &str,
+    data: &mut Map<String, Value>,
+) -> anyhow::Result<()> {
     let found = driver.ask(&format!("compressibility {path}"))?;
     let (bytes, packed) = (number(&found, "bytes")?, number(&found, "zstd_bytes")?);
     println!("{what}: {bytes:.0} bytes each, {packed:.0} after plain zstd, a ratio of {:.1}", bytes / packed);

@@ -51,6 +51,7 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
     let packing = match options.variant.as_str() {
         "packed" => Packing::Packed,
         "raw" => Packing::Raw,
+        "decoded" => Packing::Decoded,
         other => bail!("there is no policy {other:?}"),
     };
     let (group, version, kind) = match options.kind.as_str() {
@@ -81,6 +82,7 @@ impl Contender {
             Some("await") => self.heard.until(number(words, 1)?, PATIENCE).await,
             Some("latency") => Ok(self.heard.latency()),
             Some("reads") => reads::measure(&self.informer, &self.by_node),
+            Some("decode-each") => reads::decode_each(&self.informer),
             Some("decode-all") => reads::decode_all(&self.informer),
             Some("other") => self.start_other().await,
             Some("readers") => {
@@ -116,7 +118,8 @@ impl Contender {
     }
 
     fn read(&mut self, of_other: bool, per_second: u32) -> anyhow::Result<Value> {
-        let informer = if of_other { self.other.as_ref().context("there is no other")? } else { &self.informer };
+        let informer =
+            if of_other { self.other.as_ref().context("there is no other")? } else { &self.informer };
         self.readers = Some(Readers::start(informer.lister(), per_second));
         Ok(json!({}))
     }

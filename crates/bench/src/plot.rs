@@ -5,7 +5,13 @@ use crate::results::Results;
 /// Name of the file, title, figure, what to divide by, unit.
 const PLOTS: [(&str, &str, &str, f64, &str); 6] = [
     ("memory.svg", "Memory per cached pod (realistic), lower is better", "bytes_per_object", 1e3, "KB"),
-    ("memory-stubborn.svg", "Memory per cached pod (stubborn), lower is better", "stubborn_bytes_per_object", 1e3, "KB"),
+    (
+        "memory-stubborn.svg",
+        "Memory per cached pod (stubborn), lower is better",
+        "stubborn_bytes_per_object",
+        1e3,
+        "KB",
+    ),
     ("peak.svg", "Peak RSS of the first sync, lower is better", "rss_peak_bytes", 1e6, "MB"),
     ("cpu.svg", "CPU to sync, lower is better", "sync_cpu_s", 1.0, "s"),
     ("events.svg", "Watch events to a handler, higher is better", "events_per_s", 1.0, "/s"),
@@ -70,7 +76,8 @@ mod tests {
 
     #[test]
     fn a_plot_has_a_bar_for_everybody_who_has_the_figure() {
-        let (mut ours, mut theirs) = (Figures::new("kube-informer", "packed"), Figures::new("client-go", "json"));
+        let (mut ours, mut theirs) =
+            (Figures::new("kube-informer", "packed"), Figures::new("client-go", "json"));
         ours.put("bytes_per_object", 1000.0);
         theirs.put("bytes_per_object", 20_000.0);
         ours.missing(&["sync_cpu_s"], "not measured");

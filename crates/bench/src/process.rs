@@ -52,7 +52,8 @@ impl Process {
             .answers
             .recv_timeout(PATIENCE)
             .with_context(|| format!("{} does not answer {command:?}", self.name))?;
-        let answer: Value = serde_json::from_str(&line).with_context(|| format!("{} answers {line:?}", self.name))?;
+        let answer: Value =
+            serde_json::from_str(&line).with_context(|| format!("{} answers {line:?}", self.name))?;
         if let Some(error) = answer.get("error") {
             bail!("{}: {command}: {}", self.name, error.as_str().unwrap_or("failed"));
         }

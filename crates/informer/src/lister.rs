@@ -1,7 +1,10 @@
 //! Reading the cache.
 
-use crate::indexer::{Index, Indexer, Snapshot};
-use kube_informer_wire::{LabelSelector, Object, ObjectKey, ResourceVersion};
+use crate::{
+    delta_fifo::Known,
+    indexer::{Index, Indexer, Snapshot},
+};
+use kube_informer_wire::{LabelSelector, Labels, Object, ObjectKey, ResourceVersion};
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 /// Reads the cache of an informer. Cheap to clone; never talks to the server, never waits for the writer.
@@ -25,7 +28,7 @@ impl<T> Lister<T> {
 
     /// One object.
     pub fn get(&self, key: &ObjectKey) -> Option<Object<T>> {
-        self.snapshot().get(key)
+        self.indexer.get(key).map(|object| object.cast())
     }
 
     /// All objects.
@@ -114,7 +117,17 @@ impl<T> CacheSnapshot<T> {
 
     /// The objects whose labels match a selector.
     pub fn matching(&self, selector: &LabelSelector) -> Vec<Object<T>> {
-        self.snapshot.objects().filter(|object| selector.matches(object.labels())).map(Object::cast).collect()
+        // Objects that stand side by side often share their labels: one look is enough for them.
+        let mut last = None;
+        let mut matches = |labels: &Labels| match &last {
+            Some((seen, matched)) if labels.is_identical(seen) => *matched,
+            _ => {
+                let matched = selector.matches(labels);
+                last = Some((labels.clone(), matched));
+                matched
+            }
+        };
+        self.snapshot.objects().filter(|object| matches(object.labels())).map(Object::cast).collect()
     }
 
     /// The objects that an index files under a value.

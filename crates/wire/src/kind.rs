@@ -1,5 +1,6 @@
 //! What kind of objects a collection holds.
 
+use crate::{object::Record, recent::Recent};
 use std::fmt;
 
 /// A kind of object and the resource it is served under.
@@ -60,6 +61,8 @@ pub struct Origin {
     /// `"kind":"Pod","apiVersion":"v1"`: what a list item of a built-in kind leaves out, in the order in which
     /// servers write it, so that an object looks the same whether it was listed or watched.
     type_meta: String,
+    /// The values of these objects that were decoded last; always empty for secrets.
+    recent: Recent<Record>,
 }
 
 impl Origin {
@@ -68,12 +71,16 @@ impl Origin {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let type_meta =
             format!(r#""kind":{},"apiVersion":{}"#, quoted(&kind.kind), quoted(&kind.api_version()));
-        Self { kind, type_meta }
+        Self { kind, type_meta, recent: Recent::default() }
     }
 
     /// The kind of these objects.
     pub fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    pub(crate) fn recent(&self) -> &Recent<Record> {
+        &self.recent
     }
 
     pub(crate) fn type_meta(&self) -> &str {

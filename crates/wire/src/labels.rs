@@ -32,12 +32,22 @@ impl Labels {
     /// The value of a label.
     pub fn get(&self, key: &str) -> Option<&str> {
         // Only what is asked for is checked: this runs for every object that a selector looks at.
-        let mut parts = self.pairs.as_deref()?.split(|&byte| byte == END);
+        let mut rest = self.pairs.as_deref()?;
         loop {
-            let (found, value) = (parts.next()?, parts.next()?);
+            let (found, after) = rest.split_at_checked(memchr::memchr(END, rest)?)?;
+            let (value, after) = after[1..].split_at_checked(memchr::memchr(END, &after[1..])?)?;
             if found == key.as_bytes() {
                 return str::from_utf8(value).ok();
             }
+            rest = &after[1..];
+        }
+    }
+
+    /// Whether both are one value in memory, as those of many cached objects are.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        match (&self.pairs, &other.pairs) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others),
+            (own, others) => own.is_none() && others.is_none(),
         }
     }
 

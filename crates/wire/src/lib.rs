@@ -25,6 +25,7 @@ mod owner;
 mod pack;
 mod prune;
 mod query;
+mod recent;
 mod selector;
 mod status;
 mod status_body;

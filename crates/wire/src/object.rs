@@ -1,11 +1,12 @@
 //! One version of one object.
 
 use crate::{
-    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion, Uid,
-    Unreadable,
+    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion,
+    Uid, Unreadable,
     fields::Found,
     identity::{Identity, Said, Scan},
     pack::{Content, Packer},
+    recent::AnyValue,
 };
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use std::{
     fmt,
     marker::PhantomData,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 /// One version of one object: its identity in the open, its content as the bytes the server sent.
@@ -21,7 +22,7 @@ use std::{
 /// 1. Cloning is a reference count. An object never changes: there is nothing to deep-copy before use.
 /// 2. Identity (key, uid, version, labels, generation, deletion, controlling owner) is read without decoding.
 /// 3. Content is decoded when asked for, into the whole type, or into a *view* that names only the fields it
-///    wants. A failure concerns the caller who decodes and nobody else.
+///    wants. The few values that were decoded last are shared, except those of secrets. A failure concerns the caller who decodes and nobody else.
 /// 4. The content always has `apiVersion` and `kind`, whether the object came from a list or a watch.
 /// 5. `Debug` prints the identity and never the content, which may be a secret.
 ///
@@ -31,7 +32,7 @@ pub struct Object<T> {
     as_type: PhantomData<fn() -> T>,
 }
 
-struct Record {
+pub(crate) struct Record {
     origin: Arc<Origin>,
     identity: Identity,
     /// Fields that were read before the content was packed; none if none were asked for, or none could be read.
@@ -270,10 +271,24 @@ impl<T> Object<T> {
     }
 }
 
-impl<T: DeserializeOwned> Object<T> {
+impl<T: DeserializeOwned + Send + Sync + 'static> Object<T> {
     /// The whole object.
     pub fn decode(&self) -> Result<Arc<T>, DecodeError> {
-        self.view().map(Arc::new)
+        let Record { origin, content, .. } = &*self.record;
+        if origin.kind().is_secret() {
+            return self.view().map(Arc::new);
+        }
+        let kept = content.kept();
+        let known = kept.and_then(OnceLock::get).and_then(|value| Arc::clone(value).downcast().ok());
+        if let Some(known) = known.or_else(|| origin.recent().get(&self.record)) {
+            return Ok(known);
+        }
+        let value: Arc<T> = self.view().map(Arc::new)?;
+        // What is kept as one type already is read as another one less often.
+        if kept.is_none_or(|kept| kept.set(Arc::clone(&value) as AnyValue).is_err()) {
+            origin.recent().put(&self.record, Arc::clone(&value) as AnyValue, content.raw_len());
+        }
+        Ok(value)
     }
 }
 

@@ -84,8 +84,14 @@ fn json_patches_apply_whole_or_not_at_all() {
     let object = json!({"data": {"k": "1"}});
     let good = read(json!([{"op": "test", "path": "/data/k", "value": "1"}, {"op": "add", "path": "/data/l", "value": "2"}])).unwrap();
     assert_eq!(good.apply(object.clone(), None).unwrap(), json!({"data": {"k": "1", "l": "2"}}));
+    let absent = read(json!([
+        {"op": "test", "path": "/data/l", "value": null}, {"op": "add", "path": "/data/l", "value": "2"}
+    ]));
+    assert_eq!(absent.unwrap().apply(object.clone(), None).unwrap(), json!({"data": {"k": "1", "l": "2"}}));
     for bad in [
         json!([{"op": "test", "path": "/data/k", "value": "x"}]),
+        json!([{"op": "test", "path": "/data/k", "value": null}]),
+        json!([{"op": "test", "path": "/none/k", "value": null}]),
         json!([{"op": "remove", "path": "/data/none"}]),
         json!([{"op": "add", "path": "/a/b/c", "value": 1}]),
         json!([{"op": "replace", "path": "/nope", "value": 1}]),

@@ -58,6 +58,8 @@ pub(crate) struct Rules {
     pub(crate) prepare_update: fn(&mut Object, &Object),
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
     pub(crate) validate_update: fn(&Object, &Object) -> Vec<FieldError>,
+    /// What the writer should hear though nothing is wrong.
+    pub(crate) warn: fn(&Object) -> Vec<String>,
 }
 
 const GENERIC: Rules = Rules {
@@ -76,6 +78,7 @@ const GENERIC: Rules = Rules {
     prepare_update: |_, _| {},
     validate: |_| Vec::new(),
     validate_update: |_, _| Vec::new(),
+    warn: |_| Vec::new(),
 };
 
 /// Kinds with a `status` that only `/status` writes.
@@ -276,6 +279,7 @@ static DEFINITION: Rules = Rules {
     prepare_update: custom::prepare_definition_update,
     validate: custom::validate_definition,
     validate_update: custom::validate_definition_update,
+    warn: custom::warn_of_definition,
     ..STATUS
 };
 /// Kinds that a definition made.

@@ -120,14 +120,17 @@ async fn store(
             .map_err(|e| Refused::Other(engine.storage_status(resource, object.name(), e)))?;
         return match taken {
             Some(stored) => Err(exists(&stored)),
-            None => Ok(Answer::made(201, object)),
+            None => {
+                let warnings = (resource.rules.warn)(&object);
+                Ok(Answer::made(201, object).with_warnings(warnings))
+            }
         };
     }
     let document = engine.document(resource, &object).map_err(Refused::Other)?;
     match engine.storage.create(&key, document).await {
         Ok(stored) => {
             engine.after_creation(resource, &stored).await.map_err(Refused::Other)?;
-            Ok(Answer::stored(201, stored))
+            Ok(Answer::stored(201, stored).with_warnings((resource.rules.warn)(&object)))
         }
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
         Err(error) => Err(Refused::Other(engine.storage_status(resource, object.name(), error))),

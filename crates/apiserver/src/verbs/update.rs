@@ -151,7 +151,8 @@ pub(crate) async fn write(
         }
         Ok(updated) => {
             engine.after_update(resource, &request.name).await;
-            Ok(Answer::stored(200, Arc::clone(updated.stored())))
+            let warnings = result.as_ref().map(resource.rules.warn).unwrap_or_default();
+            Ok(Answer::stored(200, Arc::clone(updated.stored())).with_warnings(warnings))
         }
         Err(UpdateError::Storage(StorageError::NotFound)) => Err(WriteError::NotFound),
         Err(UpdateError::Refused(status)) => Err(WriteError::Status(status)),

@@ -130,7 +130,8 @@ impl Measuring<'_> {
             sleep(REST);
             let cpu = process.cpu()? - before;
             process.ask("settle")?;
-            let values = [cpu, wall / 1e9, peak as f64, process.rss()? as f64, number(&heard, "calls")?];
+            let calls = process.ask(&format!("await {}", changed["version"]))?;
+            let values = [cpu, wall / 1e9, peak as f64, process.rss()? as f64, number(&calls, "calls")?];
             names.iter().zip(values).for_each(|(name, value)| self.figures.put(name, value));
         }
         Ok(())
@@ -186,18 +187,23 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// Decodes everything once, drops it, and sees whether the memory comes back.
+    /// Decodes everything once, one by one and then all at once, drops it, and sees whether the memory comes back.
     fn decode(&mut self, process: &mut Process) -> anyhow::Result<()> {
-        let before = process.rss()?;
-        let names = ["decode_all_s", "decode_all_left_bytes"];
-        match process.ask("decode-all") {
-            Ok(decoded) => {
-                sleep(REST);
-                let left = process.rss()? as f64 - before as f64;
-                self.figures.put(names[0], number(&decoded, "wall_s")?);
-                self.figures.put(names[1], left);
+        for how in ["each", "all"] {
+            let before = process.rss()?;
+            let names = [format!("decode_{how}_s"), format!("decode_{how}_left_bytes")];
+            match process.ask(&format!("decode-{how}")) {
+                Ok(decoded) => {
+                    sleep(REST);
+                    let left = process.rss()? as f64 - before as f64;
+                    self.figures.put(&names[0], number(&decoded, "wall_s")?);
+                    self.figures.put(&names[1], left);
+                }
+                Err(_) => {
+                    let names = names.each_ref().map(String::as_str);
+                    self.figures.missing(&names, "everything is kept decoded");
+                }
             }
-            Err(error) => self.figures.missing(&names, &format!("{error:#}")),
         }
         Ok(())
     }

@@ -74,7 +74,9 @@ impl Heard {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        Ok(json!({"calls": self.calls.load(Relaxed), "first": self.first.load(Relaxed), "last": self.last.load(Relaxed)}))
+        Ok(
+            json!({"calls": self.calls.load(Relaxed), "first": self.first.load(Relaxed), "last": self.last.load(Relaxed)}),
+        )
     }
 
     pub(super) fn latency(&self) -> Value {

@@ -11,15 +11,16 @@ use std::sync::Arc;
 const CHUNK: usize = 16 << 10;
 
 /// Serves one list body; its watch stays silent.
-pub struct Canned {
-    pub origin: Arc<Origin>,
+pub(crate) struct Canned {
+    pub(crate) origin: Arc<Origin>,
     body: Vec<u8>,
 }
 
 impl Canned {
     /// A collection of generated objects as a server would have them: with a version, a uid and managed fields.
-    pub fn new(kind: Kind, objects: impl Iterator<Item = Value>) -> Self {
-        let mut body = br#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#.to_vec();
+    pub(crate) fn new(kind: Kind, objects: impl Iterator<Item = Value>) -> Self {
+        let mut body =
+            br#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#.to_vec();
         for (number, object) in objects.enumerate() {
             if number > 0 {
                 body.push(b',');
@@ -37,7 +38,9 @@ fn stored(number: usize, mut object: Value) -> Value {
     let spec = fields(&object["spec"]);
     let status = fields(&object["status"]);
     let meta = &mut object["metadata"];
-    meta["uid"] = format!("{:08x}-1c8f-4d2a-9a53-{:012x}", number.wrapping_mul(2_654_435_761) as u32, number * 7919).into();
+    meta["uid"] =
+        format!("{:08x}-1c8f-4d2a-9a53-{:012x}", number.wrapping_mul(2_654_435_761) as u32, number * 7919)
+            .into();
     meta["resourceVersion"] = version.to_string().into();
     meta["creationTimestamp"] = "2026-01-01T08:00:00Z".into();
     meta["managedFields"] = serde_json::json!([

@@ -1,7 +1,7 @@
 //! Finding objects by something other than their name.
 
 use crate::delta::AnyObject;
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 use kube_informer_wire::{FieldPath, ObjectKey};
 use serde_json::Value;
 use std::{
@@ -89,42 +89,36 @@ impl Clone for Box<dyn AnyIndex> {
     }
 }
 
-/// An object under one of its values. Sorted by value, then by key.
-#[derive(Clone)]
-struct Entry<V> {
+/// Where an object is found: under one of its values, in the order of keys.
+///
+/// Does not hold the object itself: inner nodes of a tree keep copies of keys, also of those that are gone.
+#[derive(Clone, PartialEq, Eq)]
+struct Place<V> {
     /// One copy for all objects that have the value.
     value: Arc<V>,
-    /// `None` stands before every object of the value: where a search begins.
-    object: Option<AnyObject>,
+    key: ObjectKey,
 }
 
-impl<V> Entry<V> {
-    fn key(&self) -> Option<&ObjectKey> {
-        self.object.as_ref().map(AnyObject::key)
+impl<V> Place<V> {
+    /// Where the objects of a value begin: the empty key is below every other one.
+    fn first(value: Arc<V>) -> Self {
+        Self { value, key: ObjectKey::cluster("") }
     }
 }
 
-impl<V: Ord> Ord for Entry<V> {
+impl<V: Ord> Ord for Place<V> {
     fn cmp(&self, other: &Self) -> Ordering {
         let same = Arc::ptr_eq(&self.value, &other.value);
         let values = if same { Ordering::Equal } else { self.value.cmp(&other.value) };
-        values.then_with(|| self.key().cmp(&other.key()))
+        values.then_with(|| self.key.cmp(&other.key))
     }
 }
 
-impl<V: Ord> PartialOrd for Entry<V> {
+impl<V: Ord> PartialOrd for Place<V> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-
-impl<V: Ord> PartialEq for Entry<V> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<V: Ord> Eq for Entry<V> {}
 
 /// A sorted list of values and objects: one tree, whatever the number of values.
 #[derive(Clone)]
@@ -133,7 +127,7 @@ pub(crate) struct TypedIndex<V: Ord + Clone> {
     extract: Extract<V>,
     /// Where in [`Indexed::fields`] the values of this index are.
     slot: usize,
-    entries: OrdSet<Entry<V>>,
+    entries: OrdMap<Place<V>, AnyObject>,
     /// What a function filed each object under, so that it need not be called again for the old state; `None` if
     /// unreadable. Fields are kept with the objects themselves.
     filed: OrdMap<ObjectKey, Option<Arc<[Arc<V>]>>>,
@@ -142,22 +136,22 @@ pub(crate) struct TypedIndex<V: Ord + Clone> {
 
 impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
     pub(crate) fn new(handle: Index<V>, extract: Extract<V>) -> Self {
-        Self { id: handle.id, extract, slot: 0, entries: OrdSet::new(), filed: OrdMap::new(), unreadable: 0 }
+        Self { id: handle.id, extract, slot: 0, entries: OrdMap::new(), filed: OrdMap::new(), unreadable: 0 }
     }
 
     /// The objects filed under a value, in the server's order.
     pub(crate) fn get<'a>(&'a self, value: &'a V) -> impl Iterator<Item = &'a AnyObject> {
-        let start = Entry { value: Arc::new(value.clone()), object: None };
-        let entries = self.entries.range(start..).take_while(move |entry| *entry.value == *value);
-        entries.filter_map(|entry| entry.object.as_ref())
+        let start = Place::first(Arc::new(value.clone()));
+        let entries = self.entries.range(start..).take_while(move |(place, _)| *place.value == *value);
+        entries.map(|(_, object)| object)
     }
 
     /// The distinct values, in order.
     pub(crate) fn values(&self) -> Vec<V> {
         let mut values: Vec<V> = Vec::new();
-        for entry in &self.entries {
-            if values.last() != Some(&*entry.value) {
-                values.push(V::clone(&entry.value));
+        for place in self.entries.keys() {
+            if values.last() != Some(&*place.value) {
+                values.push(V::clone(&place.value));
             }
         }
         values
@@ -169,13 +163,15 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
                 Some(values) => values,
                 None => return,
             },
-            Extract::Field(..) => self.values_of(old).map(|values| values.into_iter().map(Arc::new).collect()),
+            Extract::Field(..) => {
+                self.values_of(old).map(|values| values.into_iter().map(Arc::new).collect())
+            }
         };
         match values {
             Some(values) => {
                 for value in values.iter() {
-                    let value = Arc::clone(value);
-                    self.entries.remove(&Entry { value, object: Some(old.object.clone()) });
+                    let key = old.object.key().clone();
+                    self.entries.remove(&Place { value: Arc::clone(value), key });
                 }
             }
             None => self.unreadable -= 1,
@@ -195,19 +191,20 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
 
     /// The copy of a value that the objects filed under it share.
     fn shared(&self, value: V) -> Arc<V> {
-        let start = Entry { value: Arc::new(value), object: None };
+        let start = Place::first(Arc::new(value));
         match self.entries.get_next(&start) {
-            Some(next) if next.value == start.value => Arc::clone(&next.value),
+            Some((next, _)) if next.value == start.value => Arc::clone(&next.value),
             _ => start.value,
         }
     }
 
     fn file(&mut self, new: &Indexed<'_>) {
-        let values = self.values_of(new).map(|values| {
-            values.into_iter().map(|value| self.shared(value)).collect::<Arc<[Arc<V>]>>()
-        });
+        let values = self
+            .values_of(new)
+            .map(|values| values.into_iter().map(|value| self.shared(value)).collect::<Arc<[Arc<V>]>>());
         for value in values.iter().flat_map(|values| values.iter()) {
-            self.entries.insert(Entry { value: Arc::clone(value), object: Some(new.object.clone()) });
+            let place = Place { value: Arc::clone(value), key: new.object.key().clone() };
+            self.entries.insert(place, new.object.clone());
         }
         self.unreadable += usize::from(values.is_none());
         let by_function = matches!(self.extract, Extract::Object(_));

@@ -5,7 +5,8 @@ use crate::{
     delta::AnyObject,
     scope::{Partition, Partitions},
 };
-use imbl::OrdMap;
+use hashbrown::DefaultHashBuilder;
+use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
 use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
 use std::{
     borrow::Cow,
@@ -18,7 +19,10 @@ use std::{
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     partitions: Partitions,
+    /// In the server's order.
     objects: OrdMap<ObjectKey, AnyObject>,
+    /// The same objects, found at once: most reads are for one object. Invariant: covers exactly `objects`.
+    by_key: GenericHashMap<ObjectKey, AnyObject, DefaultHashBuilder, DefaultSharedPtr>,
     /// Invariant: every index covers exactly `objects`, except those it cannot read.
     indexes: Vec<Box<dyn AnyIndex>>,
     /// The fields that indexes are over, in the order of their slots.
@@ -37,6 +41,7 @@ impl Snapshot {
         Self {
             partitions,
             objects: OrdMap::new(),
+            by_key: GenericHashMap::default(),
             indexes: Vec::new(),
             field_paths: Vec::new(),
             fields: Arc::default(),
@@ -47,7 +52,7 @@ impl Snapshot {
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&AnyObject> {
-        self.objects.get(key)
+        self.by_key.get(key)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -111,6 +116,7 @@ impl Snapshot {
     pub(super) fn put(&mut self, object: AnyObject) -> Option<AnyObject> {
         self.bytes += object.heap_size();
         let old = self.objects.insert(object.key().clone(), object.clone());
+        self.by_key.insert(object.key().clone(), object.clone());
         self.bytes -= old.as_ref().map_or(0, |old| old.heap_size());
         if !self.indexes.is_empty() {
             let new = self.indexed(&object);
@@ -124,6 +130,7 @@ impl Snapshot {
 
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
         let old = self.objects.remove(key)?;
+        self.by_key.remove(key);
         self.bytes -= old.heap_size();
         if !self.indexes.is_empty() {
             let gone = self.indexed(&old);

@@ -207,3 +207,47 @@ fn the_closing_bookmark_needs_the_exact_mark() {
     assert!(!bookmark("True").initial_events_end);
     assert!(Bookmark::parse(br#"{"metadata":{}}"#).is_err());
 }
+
+fn kept(kind: Kind, packing: crate::Packing) -> Object<Value> {
+    let json = r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
+    let object = Object::parse(&Arc::new(Origin::new(kind)), json.into(), &Limits::default()).unwrap();
+    object.pack(&crate::Packer::new(packing))
+}
+
+#[test]
+fn readers_of_one_object_share_its_decoded_value_unless_it_is_a_secret() {
+    use crate::Packing;
+    for packing in [Packing::Packed, Packing::Raw, Packing::Decoded] {
+        let map = kept(Kind::namespaced("", "v1", "ConfigMap", "configmaps"), packing);
+        assert!(Arc::ptr_eq(&map.decode().unwrap(), &map.decode().unwrap()), "{packing:?}");
+        let typed = map.cast::<std::collections::BTreeMap<String, Value>>();
+        assert!(Arc::ptr_eq(&typed.decode().unwrap(), &typed.decode().unwrap()), "{packing:?}");
+        let secret = kept(Kind::namespaced("", "v1", "Secret", "secrets"), packing);
+        assert!(!Arc::ptr_eq(&secret.decode().unwrap(), &secret.decode().unwrap()), "{packing:?}");
+    }
+}
+
+#[test]
+fn a_value_is_kept_for_as_long_as_the_object_only_where_that_was_asked_for() {
+    let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
+    let value = Arc::downgrade(&kept(kind.clone(), crate::Packing::Raw).decode().unwrap());
+    assert!(value.upgrade().is_none(), "gone with its origin");
+    let object = kept(kind, crate::Packing::Decoded);
+    let value = Arc::downgrade(&object.decode().unwrap());
+    assert!(value.upgrade().is_some());
+    drop(object);
+    assert!(value.upgrade().is_none());
+}
+
+#[test]
+fn fields_are_read_before_packing_and_kept() {
+    let json = r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n1"}}"#;
+    let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
+    let parse = || Object::parse(&origin, json.into(), &Limits::default()).unwrap();
+    let paths = crate::FieldPaths::new(["spec.nodeName".parse().unwrap(), "spec.none".parse().unwrap()]);
+    let packer = crate::Packer::new(crate::Packing::Packed);
+    let (one, two) = (parse().pack_with(&packer, &paths), parse().pack_with(&packer, &paths));
+    assert_eq!(one.packed_fields().unwrap(), [vec![Value::from("n1")], vec![]]);
+    assert!(std::ptr::eq(one.packed_fields().unwrap(), two.packed_fields().unwrap()), "shared");
+    assert!(parse().pack(&packer).packed_fields().is_none());
+}

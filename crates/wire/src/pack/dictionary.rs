@@ -1,7 +1,10 @@
 //! A dictionary: what objects of one kind have in common.
 
 use std::sync::{Mutex, PoisonError};
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::{
+    bulk::{Compressor, Decompressor},
+    zstd_safe::CParameter,
+};
 
 /// Bytes of a dictionary. Larger ones gain little on objects of some kilobytes.
 const SIZE: usize = 64 << 10;
@@ -20,7 +23,10 @@ impl Dictionary {
     /// in common.
     pub(super) fn train(samples: &[Vec<u8>], level: i32) -> Option<(Self, Compressor<'static>)> {
         let bytes = zstd::dict::from_samples(samples, SIZE).ok()?;
-        let compressor = Compressor::with_dictionary(level, &bytes).ok()?;
+        let mut compressor = Compressor::with_dictionary(level, &bytes).ok()?;
+        // Length and dictionary are kept beside the bytes.
+        compressor.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
+        compressor.set_parameter(CParameter::DictIdFlag(false)).ok()?;
         Some((Self { bytes: bytes.into(), spare: Mutex::default() }, compressor))
     }
 

@@ -64,7 +64,7 @@ fn a_dictionary_that_no_longer_fits_is_replaced_and_the_old_one_goes() {
     assert_eq!(packer.stats().dictionaries, 1);
     let dictionary = old.iter().rev().find_map(|content| match content {
         Content::Packed(packed) => packed.dictionary.as_ref().map(Arc::downgrade),
-        Content::Raw(_) => None,
+        Content::Raw(_) | Content::Decoded(_) => None,
     });
     let mut rng = fastrand::Rng::with_seed(7);
     for i in 0..8000 {

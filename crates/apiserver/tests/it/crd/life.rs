@@ -58,6 +58,57 @@ async fn what_is_wrong_with_a_definition_is_told_field_by_field() {
     assert_eq!(fields, ["metadata.name", "spec.versions[0].schema.openAPIV3Schema.properties[spec].type"]);
 }
 
+/// As deep as JSON may be: refused or served, but survived, and so are objects as deep as that.
+#[tokio::test(start_paused = true)]
+async fn schemas_may_be_deep() {
+    let c = Cluster::new().await;
+    let deep = |levels: usize, wrap: fn(Value) -> Value| {
+        (0..levels).fold(json!({"type": "string"}), |inner, _| wrap(inner))
+    };
+    let wraps: [fn(Value) -> Value; 5] = [
+        |inner| json!({"type": "array", "items": inner}),
+        |inner| json!({"type": "object", "additionalProperties": inner}),
+        |inner| json!({"type": "object", "properties": {"a": inner}}),
+        |inner| json!({"type": "string", "not": inner}),
+        |inner| json!({"type": "string", "allOf": [inner]}),
+    ];
+    for wrap in wraps {
+        for levels in [20, 50, 100, 120] {
+            let (code, answer) =
+                c.post(DEFINITIONS, definition(&[version("v1", json!({"x": deep(levels, wrap)}))])).await;
+            assert!(matches!(code, 201 | 400 | 422), "{answer}");
+            if code == 201 {
+                let list = (0..levels).fold(json!("x"), |inner, _| json!([inner]));
+                let object = (0..levels).fold(json!("x"), |inner, _| json!({"a": inner}));
+                for x in [list, object] {
+                    let (code, answer) = c.post(WIDGETS, widget("a", json!({"x": x}))).await;
+                    assert!(matches!(code, 201 | 400 | 409 | 422), "{answer}");
+                }
+                c.delete(WIDGET, Value::Null).await;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_that_are_not_evaluated_are_kept_and_warned_about() {
+    let c = Cluster::new().await;
+    let rules = json!([{"rule": "self < 3", "message": "too large"}]);
+    let ruled =
+        definition(&[version("v1", json!({"size": {"type": "integer", "x-kubernetes-validations": rules}}))]);
+    let warning = "299 - \"spec.versions[0].schema: x-kubernetes-validations are kept and published, but this server does not \
+                   evaluate them\"";
+    let (code, made, warnings) = c.warned("POST", DEFINITIONS, ruled).await;
+    assert_eq!((code, warnings.as_slice()), (201, [warning.to_owned()].as_slice()));
+    let size =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/x-kubernetes-validations";
+    assert_eq!(made.pointer(size), Some(&rules));
+    assert_eq!(c.post(WIDGETS, widget("a", json!({"size": 9}))).await.0, 201);
+    let (_, now) = c.get(WIDGET).await;
+    let (code, _, warnings) = c.warned("PUT", WIDGET, now).await;
+    assert_eq!((code, warnings.as_slice()), (200, [warning.to_owned()].as_slice()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn typos_deep_in_a_schema_are_found_by_strict_validation() {
     let c = Cluster::new().await;

@@ -43,6 +43,34 @@ async fn a_definition_is_served_by_all_servers_of_its_store() {
     assert_eq!(two.get(WIDGETS).await.0, 404);
 }
 
+/// The same on a store that several processes share.
+#[cfg(feature = "etcd")]
+#[tokio::test]
+async fn definitions_on_etcd_belong_to_all_servers() {
+    let Some(turn) = crate::etcd::turn().await else { return };
+    let (one_store, two_store) = (turn.store().await, turn.store().await);
+    let one = server_on(&(Arc::new(one_store) as Arc<dyn Storage>), 1).await;
+    let two = server_on(&(Arc::new(two_store) as Arc<dyn Storage>), 2).await;
+    assert_eq!(one.post(DEFINITIONS, plain()).await.0, 201);
+    assert_eq!(
+        one.post(WIDGETS, widget("a", json!({"size": 1}))).await.0,
+        201,
+        "at once, where it was defined"
+    );
+    // The other server hears of it on a connection of its own; a read of definitions waits for that.
+    assert_eq!(two.get(WIDGET).await.0, 200);
+    let (_, list) = two.get(DEFINITIONS).await;
+    assert_eq!(list["items"][0]["metadata"]["name"], "widgets.example.com");
+    let mut watch = two.watch(&format!("{WIDGETS}?watch=true")).await;
+    assert_eq!(watch.next().await.expect("the state")["object"]["metadata"]["name"], "a");
+    assert_eq!(one.delete(WIDGET, Value::Null).await.0, 200);
+    assert_eq!(one.get(WIDGETS).await.0, 404);
+    assert_eq!(watch.next().await.expect("the object goes")["type"], "DELETED");
+    assert_eq!(watch.next().await, None);
+    assert_eq!(one.post(DEFINITIONS, plain()).await.0, 201);
+    assert_eq!(one.get(WIDGETS).await.1["items"], json!([]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_half_made_definition_is_finished_at_the_next_start() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());

@@ -1,0 +1,54 @@
+//! The custom resource that both operators serve.
+
+use crate::Error;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client, CustomResource, api::PostParams};
+use kube_runtime::wait::{await_condition, conditions::is_crd_established};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Asks for a deployment of so many replicas, and a service before it.
+#[derive(CustomResource, Debug, Clone, Deserialize, Serialize)]
+#[kube(group = "example.com", version = "v1", kind = "Site", namespaced, status = "SiteStatus", schema = "disabled")]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SiteSpec {
+    pub(crate) replicas: i32,
+    pub(crate) image: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SiteStatus {
+    pub(crate) observed_generation: Option<i64>,
+    pub(crate) replicas: Option<i32>,
+}
+
+/// Makes the kind known to the server.
+pub(crate) async fn define(client: &Client) -> Result<(), Error> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let integer = json!({"type": "integer", "format": "int32"});
+    let definition = json!({
+        "metadata": {"name": "sites.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "sites", "singular": "site", "kind": "Site"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {
+                    "spec": {
+                        "type": "object", "required": ["replicas", "image"],
+                        "properties": {"replicas": integer, "image": {"type": "string"}}
+                    },
+                    "status": {
+                        "type": "object",
+                        "properties": {"replicas": integer, "observedGeneration": {"type": "integer"}}
+                    }
+                }}}
+            }]
+        }
+    });
+    definitions.create(&PostParams::default(), &serde_json::from_value(definition)?).await?;
+    await_condition(definitions, "sites.example.com", is_crd_established()).await?;
+    Ok(())
+}
