@@ -104,3 +104,22 @@ fn json_patches_apply_whole_or_not_at_all() {
     let many = Value::Array(vec![json!({"op": "remove", "path": "/x"}); MAX_OPERATIONS + 1]);
     assert!(matches!(read(many), Err(PatchError::TooManyOperations(10_001))));
 }
+
+/// Found by fuzzing: each of these doubled the object, or nested it once more, for a few bytes.
+#[test]
+fn a_json_patch_cannot_grow_without_bound() {
+    let apply = |operations: Vec<Value>| {
+        let patch = Patch::read(PatchKind::Json, Value::Array(operations)).unwrap();
+        patch.apply(json!({"a": {"text": "x".repeat(100)}}), None).map_err(|error| error.to_string())
+    };
+    let double = json!({"op": "copy", "from": "/a", "path": "/a/b"});
+    assert!(apply(vec![double.clone(); 8]).is_ok());
+    assert!(apply(vec![double; 60]).unwrap_err().contains("too much"));
+    let nest = [
+        json!({"op": "add", "path": "/b", "value": {}}),
+        json!({"op": "move", "from": "/a", "path": "/b/c"}),
+        json!({"op": "move", "from": "/b", "path": "/a"}),
+    ];
+    assert!(apply(nest.repeat(100)).is_ok());
+    assert!(apply(nest.repeat(3000)).unwrap_err().contains("deeper"));
+}
