@@ -105,7 +105,7 @@ fn json_patches_apply_whole_or_not_at_all() {
     assert!(matches!(read(many), Err(PatchError::TooManyOperations(10_001))));
 }
 
-/// Found by fuzzing: each of these doubled the object, or nested it once more, for a few bytes.
+/// For a few bytes, each of these doubles the object or nests it once more.
 #[test]
 fn a_json_patch_cannot_grow_without_bound() {
     let apply = |operations: Vec<Value>| {

@@ -1,9 +1,10 @@
 //! Runs every target over its corpus and over mutations of it.
 
+use kube_embedded_apiserver::fuzzing;
 use kube_informer_fuzz::{Mutator, TARGETS, Target};
 use std::{fs, panic, path::PathBuf};
 
-/// Mutations of each target: some seconds for all of them.
+/// Mutations of each target, unless `FUZZ_MUTATIONS` says another number: some seconds for all of them.
 const MUTATIONS: usize = 3000;
 
 fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
@@ -30,7 +31,8 @@ fn check(name: &str, target: Target) {
     run(name, target, b"");
     seeds.iter().for_each(|seed| run(name, target, seed));
     let mut mutator = Mutator::new(seeds.len() as u64);
-    for _ in 0..MUTATIONS {
+    let asked = std::env::var("FUZZ_MUTATIONS").ok().and_then(|number| number.parse().ok());
+    for _ in 0..asked.unwrap_or(MUTATIONS) {
         run(name, target, &mutator.mutate(&seeds));
     }
 }
@@ -69,4 +71,49 @@ fn the_same_seed_mutates_alike() {
     };
     assert_eq!(all(1), all(1));
     assert_ne!(all(1), all(2));
+}
+
+/// A corpus of which nothing gets past the first check would test that check and nothing else.
+#[test]
+fn seeds_reach_what_they_are_for() {
+    let seed = |target: &str, name: &str| {
+        let found = corpus(target).into_iter().find(|(path, _)| path.ends_with(name));
+        String::from_utf8_lossy(&found.expect("a seed of that name").1).into_owned()
+    };
+    let parts = |target: &str, name: &str| {
+        let seed = seed(target, name);
+        let (first, second) = seed.split_once('\n').expect("two lines");
+        (serde_json::from_str(first).expect("JSON"), serde_json::from_str(second).expect("JSON"))
+    };
+    for name in ["small", "status-scale-columns", "selectable", "lists"] {
+        let spec = serde_json::from_str(&seed("definition", name)).expect("JSON");
+        assert_eq!(fuzzing::definition(spec), (true, Ok(true)), "{name}");
+    }
+    let refused = serde_json::from_str(&seed("definition", "bad-pattern")).expect("JSON");
+    assert!(!fuzzing::definition(refused).0);
+    for name in ["defaults", "pruned", "junctors", "bounds", "lists", "embedded", "formats"] {
+        assert!(fuzzing::Schema::compile(&parts("schema", name).0).is_some(), "{name}");
+    }
+    let (object, patch) = parts("json_patch", "every-operation");
+    assert!(fuzzing::patch("application/json-patch+json", patch, object).is_ok());
+    for name in ["containers", "delete", "order", "replace", "primitive", "plain"] {
+        let (object, patch) = parts("strategic_patch", name);
+        let patched = fuzzing::patch("application/strategic-merge-patch+json", patch, object.clone());
+        assert!(patched.is_ok_and(|patched| patched != object), "{name}");
+    }
+    for name in ["cache", "store", "root"] {
+        assert!(fuzzing::decode_continue(&seed("continue_token", name)).is_ok(), "{name}");
+    }
+    for name in ["config-map", "pod", "lease"] {
+        let found = corpus("protobuf").into_iter().find(|(path, _)| path.ends_with(name));
+        let object = fuzzing::decode_protobuf(&found.expect("a seed of that name").1);
+        assert!(object.is_ok_and(|object| object["metadata"]["name"] == "a"), "{name}");
+    }
+    for (name, found) in
+        [("names", 1), ("every", 2), ("filter", 1), ("index", 1), ("quoted", 1), ("escaped", 1)]
+    {
+        let seed = seed("json_path", name);
+        let (path, value) = seed.split_once('\n').expect("two lines");
+        assert_eq!(fuzzing::follow(path, &serde_json::from_str(value).expect("JSON")), Some(found), "{name}");
+    }
 }
