@@ -10,6 +10,7 @@ mod columns;
 mod conditions;
 mod definition;
 mod formats;
+pub(crate) mod fuzzing;
 mod json_path;
 mod lists;
 mod names;

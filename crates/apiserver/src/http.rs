@@ -4,6 +4,7 @@ mod answer;
 mod body;
 mod discovery;
 mod frames;
+pub(crate) mod fuzzing;
 mod gzip;
 mod handler;
 mod metrics;

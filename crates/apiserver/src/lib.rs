@@ -7,6 +7,8 @@ mod custom;
 mod delegate;
 mod engine;
 mod faults;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod managed;
 mod metrics;

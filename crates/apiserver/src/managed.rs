@@ -6,6 +6,7 @@
 
 mod compare;
 mod fields;
+pub(crate) mod fuzzing;
 mod managers;
 mod merge;
 

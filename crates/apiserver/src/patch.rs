@@ -1,5 +1,6 @@
 //! The three ways to patch: JSON patch, merge patch, strategic merge patch.
 
+mod growth;
 mod strategic;
 
 use json_patch::PatchOperation;
@@ -7,6 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::schema::Type;
+use growth::Growth;
 
 /// More operations than this in one JSON patch are refused.
 pub(crate) const MAX_OPERATIONS: usize = 10_000;
@@ -76,7 +78,9 @@ impl Patch {
     pub(crate) fn apply(&self, mut object: Value, shape: Option<&Type>) -> Result<Value, PatchError> {
         match self {
             Self::Json(operations) => {
+                let mut growth = Growth::default();
                 for operation in operations {
+                    growth.check(&object, operation)?;
                     if !tests_absence(&object, operation) {
                         json_patch::patch(&mut object, std::slice::from_ref(operation))
                             .map_err(|e| PatchError::DoesNotApply(e.to_string()))?;

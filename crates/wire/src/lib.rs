@@ -80,3 +80,9 @@ pub use status::Status;
 pub use uid::Uid;
 pub use version::ResourceVersion;
 pub use watch_body::WatchSplitter;
+
+/// Private parsers, for the fuzz targets in `crates/fuzz` and nobody else: no part of the API.
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::pack::fuzzing::unpack;
+}

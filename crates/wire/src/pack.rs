@@ -1,6 +1,7 @@
 //! Keeping the content of many objects of one kind in little room.
 
 mod dictionary;
+pub(crate) mod fuzzing;
 mod interner;
 mod training;
 
@@ -100,7 +101,7 @@ impl Packed {
             static PLAIN: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
         }
         let len = self.raw_len as usize;
-        match &self.dictionary {
+        let raw = match &self.dictionary {
             Some(dictionary) => dictionary.unpack(&self.bytes, len),
             None => PLAIN.with_borrow_mut(|plain| {
                 if plain.is_none() {
@@ -108,7 +109,8 @@ impl Packed {
                 }
                 plain.as_mut()?.decompress(&self.bytes, len).ok()
             }),
-        }
+        };
+        raw.filter(|raw| raw.len() == len)
     }
 }
 

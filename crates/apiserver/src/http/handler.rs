@@ -327,7 +327,7 @@ fn deadline(query: &Query) -> Result<Duration, Status> {
 }
 
 /// A duration as Go prints it: `1m30s`, `250ms`.
-fn parse_duration(text: &str) -> Option<Duration> {
+pub(super) fn parse_duration(text: &str) -> Option<Duration> {
     let mut rest = text.strip_prefix('+').unwrap_or(text);
     let mut total = 0.0;
     if rest == "0" {

@@ -104,3 +104,23 @@ fn json_patches_apply_whole_or_not_at_all() {
     let many = Value::Array(vec![json!({"op": "remove", "path": "/x"}); MAX_OPERATIONS + 1]);
     assert!(matches!(read(many), Err(PatchError::TooManyOperations(10_001))));
 }
+
+/// For a few bytes, each of these doubles the object or nests it once more.
+#[test]
+fn a_json_patch_cannot_grow_without_bound() {
+    let apply = |operations: Vec<Value>| {
+        let patch = Patch::read(PatchKind::Json, Value::Array(operations)).unwrap();
+        patch.apply(json!({"list": ["x".repeat(100)], "a": {}}), None).map_err(|error| error.to_string())
+    };
+    let double = json!({"op": "copy", "from": "/list", "path": "/list/-"});
+    assert!(apply(vec![double.clone(); 8]).is_ok());
+    assert!(apply(vec![double; 60]).unwrap_err().contains("too much"));
+    let nest = [
+        json!({"op": "add", "path": "/b", "value": {}}),
+        json!({"op": "move", "from": "/a", "path": "/b/c"}),
+        json!({"op": "move", "from": "/b", "path": "/a"}),
+    ];
+    let nest = |times: usize| nest.iter().cloned().cycle().take(3 * times).collect();
+    assert!(apply(nest(100)).is_ok());
+    assert!(apply(nest(3000)).unwrap_err().contains("deeper"));
+}

@@ -39,9 +39,7 @@ fn nothing_is_lost_in_any_world() {
     let mut totals = Totals::default();
     for (seed, outcome) in worlds() {
         if let Some(failure) = outcome.failure {
-            panic!(
-                "seed {seed} {failure}; cargo run -p simulation -- --seed {seed} shrinks it"
-            );
+            panic!("seed {seed} {failure}; cargo run -p simulation -- --seed {seed} shrinks it");
         }
         totals.add(&outcome.totals);
     }

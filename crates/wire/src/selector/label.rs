@@ -246,17 +246,13 @@ fn read_value(lexer: &mut Lexer<'_>) -> Result<Box<str>, String> {
     }
 }
 
-/// The values in parentheses. Two commas, or a comma at either end, stand for an empty value between them.
+/// The values in parentheses. Two commas, a comma at either end, or nothing at all stand for an empty value between them.
 fn read_set(lexer: &mut Lexer<'_>) -> Result<Vec<Box<str>>, String> {
     match lexer.next() {
         Token::Symbol("(") => {}
         other => return Err(format!("found '{}' expected: '('", other.text())),
     }
     let mut values: Vec<Box<str>> = Vec::new();
-    if lexer.peek() == Token::Symbol(")") {
-        lexer.next();
-        return Ok(values);
-    }
     loop {
         values.push(match lexer.peek() {
             Token::Word(value) => {

@@ -47,6 +47,7 @@ fn a_missing_key_is_unequal() {
 fn sets() {
     check("x in (1, 20)", &[&[("x", "1")], &[("x", "20")]], &[&[("x", "2")], &[]]);
     check("x in (,a)", &[&[("x", "")], &[("x", "a")]], &[&[]]);
+    check("x in ()", &[&[("x", "")]], &[&[("x", "a")], &[]]);
     check("x in (a,)", &[&[("x", "")], &[("x", "a")]], &[&[]]);
     check("in in (in,notin)", &[&[("in", "notin")]], &[&[]]);
 }
@@ -76,12 +77,16 @@ fn canonical_form() {
         ("y=1,x=2", "x=2,y=1"),
         (" x in ( b , a,a ) ", "x in (a,b)"),
         ("x notin(b,a)", "x notin (a,b)"),
+        ("x in (,)", "x in ()"),
+        ("x in ( )", "x in ()"),
         ("x == 1", "x==1"),
         ("x!=1 , ! y", "x!=1,!y"),
         ("x > 1,x<5", "x>1,x<5"),
         ("a.io/b_c=D-1", "a.io/b_c=D-1"),
     ] {
-        assert_eq!(LabelSelector::parse(text).unwrap().to_string(), canonical);
+        let selector = LabelSelector::parse(text).unwrap();
+        assert_eq!(selector.to_string(), canonical);
+        assert_eq!(LabelSelector::parse(canonical), Ok(selector));
     }
 }
 
@@ -112,7 +117,6 @@ fn keys_and_values_are_checked() {
         "a=b/c",
         "a=-b",
         "a>b",
-        "a in ()",
         "a in (b c)",
         "a in (b",
         "a=(",

@@ -1,0 +1,119 @@
+//! Runs every target over its corpus and over mutations of it.
+
+use kube_embedded_apiserver::fuzzing;
+use kube_informer_fuzz::{Mutator, TARGETS, Target};
+use std::{fs, panic, path::PathBuf};
+
+/// Mutations of each target, unless `FUZZ_MUTATIONS` says another number: some seconds for all of them.
+const MUTATIONS: usize = 3000;
+
+fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    files.into_iter().map(|file| (file.clone(), fs::read(file).expect("readable"))).collect()
+}
+
+/// Runs a target; a failure shows the input as well, since nothing else keeps it.
+fn run(name: &str, target: Target, data: &[u8]) {
+    if let Err(cause) = panic::catch_unwind(|| target(data)) {
+        let shown: String =
+            data.iter().flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
+        // To be kept: `printf '…' > corpus/<target>/<what it shows>`.
+        panic!("{name} fails: {cause:?}\ninput: b\"{shown}\"", cause = cause.downcast_ref::<String>());
+    }
+}
+
+fn check(name: &str, target: Target) {
+    let seeds: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, data)| data).collect();
+    assert!(seeds.len() >= 3, "{name} has a corpus");
+    run(name, target, b"");
+    seeds.iter().for_each(|seed| run(name, target, seed));
+    let mut mutator = Mutator::new(seeds.len() as u64);
+    let asked = std::env::var("FUZZ_MUTATIONS").ok().and_then(|number| number.parse().ok());
+    for _ in 0..asked.unwrap_or(MUTATIONS) {
+        run(name, target, &mutator.mutate(&seeds));
+    }
+}
+
+macro_rules! targets {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            check(stringify!($name), kube_informer_fuzz::$name);
+        })*
+
+        #[test]
+        fn every_target_is_run_here_and_by_cargo_fuzz() {
+            let here: Vec<&str> = vec![$(stringify!($name)),*];
+            let all: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+            assert_eq!(here, all);
+            let manifest = include_str!("../../fuzz/Cargo.toml");
+            for name in all {
+                assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is no program of cargo-fuzz");
+            }
+        }
+    };
+}
+
+targets! {
+    accept continue_token definition duration field_path field_selector field_sets json_body json_patch json_path
+    key label_selector list_body merge_patch object packed protobuf query schema strategic_patch version watch_body
+}
+
+#[test]
+fn the_same_seed_mutates_alike() {
+    let corpus = [b"metadata.name=a".to_vec(), b"{\"a\":[1,2]}".to_vec()];
+    let all = |seed| {
+        let mut mutator = Mutator::new(seed);
+        (0..100).map(|_| mutator.mutate(&corpus)).collect::<Vec<_>>()
+    };
+    assert_eq!(all(1), all(1));
+    assert_ne!(all(1), all(2));
+}
+
+/// A corpus of which nothing gets past the first check would test that check and nothing else.
+#[test]
+fn seeds_reach_what_they_are_for() {
+    let seed = |target: &str, name: &str| {
+        let found = corpus(target).into_iter().find(|(path, _)| path.ends_with(name));
+        String::from_utf8_lossy(&found.expect("a seed of that name").1).into_owned()
+    };
+    let parts = |target: &str, name: &str| {
+        let seed = seed(target, name);
+        let (first, second) = seed.split_once('\n').expect("two lines");
+        (serde_json::from_str(first).expect("JSON"), serde_json::from_str(second).expect("JSON"))
+    };
+    for name in ["small", "status-scale-columns", "selectable", "lists"] {
+        let spec = serde_json::from_str(&seed("definition", name)).expect("JSON");
+        assert_eq!(fuzzing::definition(spec), (true, Ok(true)), "{name}");
+    }
+    let refused = serde_json::from_str(&seed("definition", "bad-pattern")).expect("JSON");
+    assert!(!fuzzing::definition(refused).0);
+    for name in ["defaults", "pruned", "junctors", "bounds", "lists", "embedded", "formats"] {
+        assert!(fuzzing::Schema::compile(&parts("schema", name).0).is_some(), "{name}");
+    }
+    let (object, patch) = parts("json_patch", "every-operation");
+    assert!(fuzzing::patch("application/json-patch+json", patch, object).is_ok());
+    for name in ["containers", "delete", "order", "replace", "primitive", "plain"] {
+        let (object, patch) = parts("strategic_patch", name);
+        let patched = fuzzing::patch("application/strategic-merge-patch+json", patch, object.clone());
+        assert!(patched.is_ok_and(|patched| patched != object), "{name}");
+    }
+    for name in ["cache", "store", "root"] {
+        assert!(fuzzing::decode_continue(&seed("continue_token", name)).is_ok(), "{name}");
+    }
+    for name in ["config-map", "pod", "lease"] {
+        let found = corpus("protobuf").into_iter().find(|(path, _)| path.ends_with(name));
+        let object = fuzzing::decode_protobuf(&found.expect("a seed of that name").1);
+        assert!(object.is_ok_and(|object| object["metadata"]["name"] == "a"), "{name}");
+    }
+    for (name, found) in
+        [("names", 1), ("every", 2), ("filter", 1), ("index", 1), ("quoted", 1), ("escaped", 1)]
+    {
+        let seed = seed("json_path", name);
+        let (path, value) = seed.split_once('\n').expect("two lines");
+        assert_eq!(fuzzing::follow(path, &serde_json::from_str(value).expect("JSON")), Some(found), "{name}");
+    }
+}
