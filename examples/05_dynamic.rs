@@ -1,46 +1,81 @@
-//! Kinds that are known only at run time: found by discovery, read as JSON. Custom resources work the same way.
+//! Kinds that are known only at run time: a custom resource is defined, found by discovery, and read as JSON and as a
+//! struct that names only what it wants.
 //!
 //! `cargo run -p kube-informer-examples --bin 05_dynamic`
 
+use futures_util::StreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
+    Client,
     api::{Api, DynamicObject, PostParams},
     discovery,
 };
-use kube_informer::{Event, InformerFactory, Object};
+use kube_informer::{Event, InformerFactory, kind_of_discovered};
 use kube_informer_examples::Cluster;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// Of all that a backup is, what this program looks at.
+#[derive(Deserialize)]
+struct Backup {
+    spec: BackupSpec,
+}
+
+#[derive(Deserialize)]
+struct BackupSpec {
+    volume: String,
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    use futures_util::StreamExt;
     let cluster = Cluster::start().await?;
     let client = cluster.client()?;
-    let group = discovery::group(&client, "coordination.k8s.io").await?;
-    let (resource, _) = group.recommended_kind("Lease").ok_or("this server has no leases")?;
+    define_backups(&client).await?;
+
+    let group = discovery::group(&client, "example.com").await?;
+    let (resource, capabilities) = group.recommended_kind("Backup").ok_or("nobody has defined backups")?;
+    let kind = kind_of_discovered(&resource, &capabilities);
+    println!("watching {kind}");
 
     let factory = InformerFactory::from_config(cluster.config())?;
-    let leases = factory.dynamic(&resource);
-    println!("watching {}", leases.kind());
+    let backups = factory.of_kind::<Backup>(kind, |options| options);
     // A stream instead of a handler, for code that wants to `.await` between events.
-    let mut events = leases.events();
+    let mut events = backups.events();
     factory.start();
     factory.synced(Duration::from_secs(30)).await?;
 
     let api: Api<DynamicObject> = Api::default_namespaced_with(client, &resource);
-    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "leader"},
-        "spec": {"holderIdentity": "worker-1"}});
-    api.create(&PostParams::default(), &serde_json::from_value(lease)?).await?;
+    let monday = json!({"apiVersion": "example.com/v1", "kind": "Backup", "metadata": {"name": "monday"},
+        "spec": {"volume": "data", "keep": 7}});
+    api.create(&PostParams::default(), &serde_json::from_value(monday)?).await?;
 
     if let Some(Event::Added { object, .. }) = events.next().await {
-        println!("{} is held by {}", object.key(), holder(&object)?);
+        println!("{} is of volume {}", object.key(), object.decode()?.spec.volume);
+        // The same bytes, read as something else.
+        let everything: Value = object.view()?;
+        println!("{} is kept for {} days", object.key(), everything["spec"]["keep"]);
     }
     factory.shutdown().await;
     Ok(())
 }
 
-/// Any object can be read as plain JSON, or as a struct that names the fields you want.
-fn holder(lease: &Object<DynamicObject>) -> Result<String, Box<dyn std::error::Error>> {
-    let value: Value = lease.view()?;
-    Ok(value["spec"]["holderIdentity"].as_str().unwrap_or("nobody").to_owned())
+async fn define_backups(client: &Client) -> Result<(), Box<dyn std::error::Error>> {
+    let definition = json!({
+        "metadata": {"name": "backups.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "backups", "singular": "backup", "kind": "Backup"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": {
+                    "volume": {"type": "string"}, "keep": {"type": "integer"}
+                }}}
+            }}}]
+        }
+    });
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    definitions.create(&PostParams::default(), &serde_json::from_value(definition)?).await?;
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Runs many seeds, or one.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use kube_informer_simulation::{Failure, Totals, run, shrink};
+use simulation::{Failure, Totals, run, shrink};
 use std::{process::ExitCode, time::Instant};
 
 const USAGE: &str = "\

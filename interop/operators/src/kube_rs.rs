@@ -12,7 +12,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use kube_runtime::{
-    controller::{Action, Controller},
+    controller::{self, Action, Controller},
     events::{Event, EventType, Recorder, Reporter},
     finalizer::{self, finalizer},
     watcher,
@@ -44,8 +44,10 @@ pub(crate) async fn run(client: Client) {
         .owns(Api::<Service>::all(client), watcher::Config::default())
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(100)), operator)
         .for_each(|done| {
-            if let Err(error) = done {
-                println!("kube-rs: {error:?}");
+            // What was deleted before its turn came is no failure.
+            match done {
+                Ok(_) | Err(controller::Error::ObjectNotFound(_)) => {}
+                Err(error) => println!("kube-rs: {error}"),
             }
             std::future::ready(())
         })

@@ -53,9 +53,15 @@ async fn on_controller_runtime(program: &str) -> Result<(), Error> {
     let directory = tempfile::tempdir()?;
     let kubeconfig = directory.path().join("config");
     fs::write(&kubeconfig, server.kubeconfig())?;
-    let mut operator: Child = Command::new(program).arg(&kubeconfig).kill_on_drop(true).spawn()?;
-    tokio::select! {
+    // It logs every conflict it gets over; that is of interest only if it fails.
+    let log = directory.path().join("log");
+    let output = fs::File::create(&log)?;
+    let mut operator = Command::new(program);
+    operator.arg(&kubeconfig).stdout(output.try_clone()?).stderr(output).kill_on_drop(true);
+    let mut operator: Child = operator.spawn()?;
+    let worked = tokio::select! {
         worked = work::check(&server) => worked,
         ended = operator.wait() => Err(format!("the operator ended: {}", ended?).into()),
-    }
+    };
+    worked.map_err(|error| format!("{error}\n{}", fs::read_to_string(&log).unwrap_or_default()).into())
 }

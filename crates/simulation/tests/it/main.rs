@@ -1,6 +1,6 @@
 //! A few hundred worlds, and the same world twice.
 
-use kube_informer_simulation::{Fault, Outcome, Totals, run};
+use simulation::{Fault, Outcome, Totals, run};
 use std::{
     sync::{
         Mutex,
@@ -40,7 +40,7 @@ fn nothing_is_lost_in_any_world() {
     for (seed, outcome) in worlds() {
         if let Some(failure) = outcome.failure {
             panic!(
-                "seed {seed} {failure}; cargo run -p kube-informer-simulation -- --seed {seed} shrinks it"
+                "seed {seed} {failure}; cargo run -p simulation -- --seed {seed} shrinks it"
             );
         }
         totals.add(&outcome.totals);
