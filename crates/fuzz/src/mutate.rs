@@ -87,7 +87,10 @@ impl Mutator {
             1 if from < data.len() => data[from] = self.rng.u8(..),
             2 => drop(data.drain(from..to)),
             3 => data.truncate(from),
-            4 => insert(data, from, &data[from..to].to_vec()),
+            4 => {
+                let twice = data[from..to].repeat(2);
+                data.splice(from..to, twice);
+            }
             5 => {
                 let other = &corpus[self.rng.usize(..corpus.len())];
                 let (start, end) = self.range(other.len());
