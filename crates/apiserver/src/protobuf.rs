@@ -36,64 +36,67 @@ pub(crate) enum ProtobufError {
     Mismatch { field: String },
 }
 
-/// How the fields of a kind travel.
-enum Form {
-    Object(&'static Message),
-    List(&'static Message),
-}
-
-impl Form {
-    fn of(api_version: &str, kind: &str) -> Option<Self> {
-        let one = |kind| messages().of_kind(api_version, kind);
-        one(kind).map(Self::Object).or_else(|| kind.strip_suffix("List").and_then(one).map(Self::List))
-    }
-}
-
 /// Whether objects of a kind have a protobuf form.
 pub(crate) fn knows(api_version: &str, kind: &str) -> bool {
-    Form::of(api_version, kind).is_some()
+    messages().of_kind(api_version, kind).is_some()
 }
 
-/// An object, a list or a Status as a protobuf body.
+fn message_of(api_version: &str, kind: &str) -> Result<&'static Message, ProtobufError> {
+    messages().of_kind(api_version, kind).ok_or_else(|| ProtobufError::UnknownKind {
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+    })
+}
+
+/// An object or a Status as a protobuf body.
 pub(crate) fn encode(json: &[u8]) -> Result<Bytes, ProtobufError> {
-    let value: Value = serde_json::from_slice(json).map_err(|_| ProtobufError::Malformed)?;
-    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let object = read_object(json)?;
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let unknown =
-        || ProtobufError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() };
-    let form = Form::of(api_version, kind).ok_or_else(unknown)?;
-    let object = value.as_object().ok_or_else(unknown)?;
+    let message = message_of(api_version, kind)?;
     let mut raw = Vec::with_capacity(json.len() / 2);
-    match form {
-        Form::Object(message) => write::message(&mut raw, message, object)?,
-        Form::List(item) => write_list(&mut raw, item, object)?,
-    }
+    write::message(&mut raw, message, &object)?;
     Ok(Envelope { api_version, kind, raw: &raw }.encode().into())
 }
 
-fn write_list(out: &mut Vec<u8>, item: &Message, list: &Map<String, Value>) -> Result<(), ProtobufError> {
-    if let (Some(Value::Object(metadata)), Some(message)) =
-        (list.get("metadata"), messages().named("meta.v1.ListMeta"))
-    {
-        write::nested(out, 1, |out| write::message(out, message, metadata))?;
-    }
-    for object in list.get("items").and_then(Value::as_array).into_iter().flatten() {
-        if let Some(object) = object.as_object() {
-            write::nested(out, 2, |out| write::message(out, item, object))?;
+fn read_object(json: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
+    serde_json::from_slice(json).map_err(|_| ProtobufError::Malformed)
+}
+
+/// Writes a list as a protobuf body. Only one item at a time exists decoded.
+pub(crate) struct ListWriter<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    item: &'static Message,
+    raw: Vec<u8>,
+}
+
+impl<'a> ListWriter<'a> {
+    pub(crate) fn new(api_version: &'a str, kind: &'a str, metadata: &Value) -> Result<Self, ProtobufError> {
+        let item = message_of(api_version, kind.strip_suffix("List").unwrap_or(kind))?;
+        let mut raw = Vec::new();
+        if let (Some(metadata), Some(message)) = (metadata.as_object(), messages().named("meta.v1.ListMeta"))
+        {
+            write::nested(&mut raw, 1, |out| write::message(out, message, metadata))?;
         }
+        Ok(Self { api_version, kind, item, raw })
     }
-    Ok(())
+
+    /// Appends an item, given as JSON.
+    pub(crate) fn push(&mut self, json: &[u8]) -> Result<(), ProtobufError> {
+        let object = read_object(json)?;
+        write::nested(&mut self.raw, 2, |out| write::message(out, self.item, &object))
+    }
+
+    pub(crate) fn finish(self) -> Bytes {
+        Envelope { api_version: self.api_version, kind: self.kind, raw: &self.raw }.encode().into()
+    }
 }
 
 /// A protobuf body as the JSON it stands for.
 pub(crate) fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
     let Envelope { api_version, kind, raw } = Envelope::decode(body)?;
-    let Some(Form::Object(message)) = Form::of(api_version, kind) else {
-        return Err(ProtobufError::UnknownKind {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-        });
-    };
+    let message = message_of(api_version, kind)?;
     let mut object = Map::new();
     object.insert("kind".to_owned(), kind.into());
     object.insert("apiVersion".to_owned(), api_version.into());

@@ -20,6 +20,12 @@ enum Unit {
     Ratio,
 }
 
+impl Unit {
+    fn more_is_better(self) -> bool {
+        matches!(self, Self::PerSecond)
+    }
+}
+
 const fn row(what: &'static str, figure: &'static str, unit: Unit) -> Row {
     Row { what, figure, unit }
 }
@@ -57,14 +63,14 @@ const ROWS: &[Row] = &[
     row("memory per custom object", "widgets_bytes_per_object", Unit::Kilobytes),
 ];
 
-/// A table in Markdown: the figures of each contender, and for ours how many times less than the best variant of
-/// each peer.
+/// A table in Markdown: the figures of each contender, and how many times better ours is than each
+/// peer in JSON.
 pub(crate) fn render(results: &Results) -> String {
     let shown: Vec<&Figures> = results.contenders.iter().collect();
     let ours = results.find("kube-informer", "packed");
     let mut out = String::from("| |");
     shown.iter().for_each(|figures| out += &format!(" {} |", figures.label()));
-    out += " client-go / packed | kube-rs / packed |\n|---|";
+    out += " against client-go | against kube-rs |\n|---|";
     out += &"---:|".repeat(shown.len() + 2);
     out.push('\n');
     for row in ROWS {
@@ -77,7 +83,7 @@ pub(crate) fn render(results: &Results) -> String {
             let ratio = ours
                 .and_then(|ours| ours.get(row.figure))
                 .zip(results.find(peer, variant).and_then(|peer| peer.get(row.figure)))
-                .map(|(ours, theirs)| theirs / ours)
+                .map(|(ours, theirs)| if row.unit.more_is_better() { ours / theirs } else { theirs / ours })
                 .filter(|ratio| ratio.is_finite() && !matches!(row.unit, Unit::Ratio));
             out += &ratio.map_or(" |".to_owned(), |ratio| format!(" {} |", times(ratio)));
         }

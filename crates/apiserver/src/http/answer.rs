@@ -13,9 +13,10 @@ use super::gzip::{Gzip, THRESHOLD};
 use super::negotiate::{Format, Representation, View};
 use super::table::{TableMaker, partial};
 use crate::engine::Engine;
-use crate::protobuf;
+use crate::protobuf::{self, ProtobufError};
 use crate::registry::Resource;
 use crate::status::Status;
+use crate::storage::Stored;
 use crate::verbs::{Answer, Shown};
 use crate::watch_cache::ListAnswer;
 
@@ -111,22 +112,26 @@ fn respond_list(
     wish: Wish,
 ) -> Result<Response<AnswerBody>, Status> {
     let metadata = list_metadata(&list);
-    let mut body = match wish.representation.view {
+    let (kind, api_version, view) = match wish.representation.view {
         View::Table(include) => {
             let maker = TableMaker::new(Arc::clone(engine), Arc::clone(resource), include);
             return Ok(whole(200, encode(&maker.of_list(&list.items, metadata)?), wish));
         }
         View::Whole => {
-            let head = list_head(&resource.list_kind, &resource.api_version(), &metadata);
             // Items of custom kinds say what they are; those of built-in kinds leave that to the list.
             let typed = resource.custom.is_some().then(|| resource.head.clone());
-            ListBody::new(head, list.items, ItemView::Whole(typed, resource.conversion.clone()))
+            let view = ItemView::Whole(typed, resource.conversion.clone());
+            (resource.list_kind.as_str(), resource.api_version(), view)
         }
-        View::Metadata => {
-            let head = list_head("PartialObjectMetadataList", "meta.k8s.io/v1", &metadata);
-            ListBody::new(head, list.items, ItemView::Metadata)
-        }
+        View::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned(), ItemView::Metadata),
     };
+    if wish.representation.format == Format::Protobuf {
+        let body = protobuf_list(kind, &api_version, &metadata, &list.items, &view);
+        let body =
+            body.map_err(|error| Status::internal(format!("the list has no protobuf form: {error}")))?;
+        return Ok(finished(StatusCode::OK, protobuf::MEDIA_TYPE, body, wish));
+    }
+    let mut body = ListBody::new(list_head(kind, &api_version, &metadata), list.items, view);
     let streamed = Representation { view: View::Whole, ..wish.representation }.is_stored_form();
     Ok(match (streamed, wish.gzip && body.estimated_len() > THRESHOLD) {
         (true, false) => new(StatusCode::OK, "application/json", AnswerBody::List(body)),
@@ -139,6 +144,24 @@ fn respond_list(
             whole(200, json.into(), wish)
         }
     })
+}
+
+/// One item after another: decoded, a long list would be many times its size.
+fn protobuf_list(
+    kind: &str,
+    api_version: &str,
+    metadata: &Value,
+    items: &[Arc<Stored>],
+    view: &ItemView,
+) -> Result<Bytes, ProtobufError> {
+    let mut list = protobuf::ListWriter::new(api_version, kind, metadata)?;
+    let mut json = Vec::new();
+    for item in items {
+        json.clear();
+        view.write(item, &mut json);
+        list.push(&json)?;
+    }
+    Ok(list.finish())
 }
 
 fn list_metadata(list: &ListAnswer) -> Value {
@@ -176,6 +199,10 @@ fn whole(code: u16, json: Bytes, wish: Wish) -> Response<AnswerBody> {
             ("application/yaml", reencode(&json, serde_saphyr::to_string))
         }
     };
+    finished(code, content_type, body, wish)
+}
+
+fn finished(code: StatusCode, content_type: &'static str, body: Bytes, wish: Wish) -> Response<AnswerBody> {
     if wish.gzip && body.len() > THRESHOLD && code.is_success() {
         return zipped(content_type, Gzip::whole(body));
     }

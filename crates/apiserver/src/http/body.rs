@@ -103,15 +103,20 @@ impl ListBody {
             if !std::mem::take(&mut self.first) {
                 piece.push(b',');
             }
-            match &self.view {
-                ItemView::Whole(head, None) => item.document.write(head.as_ref(), item.revision, &mut piece),
-                ItemView::Whole(head, Some(conversion)) => {
-                    write_converted(&item, head.as_ref(), conversion, &mut piece);
-                }
-                ItemView::Metadata => write_metadata(&item.document, item.revision, &mut piece),
-            }
+            self.view.write(&item, &mut piece);
         }
         Some(piece.into())
+    }
+}
+
+impl ItemView {
+    /// Appends the JSON of an item.
+    pub(crate) fn write(&self, item: &Stored, out: &mut Vec<u8>) {
+        match self {
+            Self::Whole(head, None) => item.document.write(head.as_ref(), item.revision, out),
+            Self::Whole(head, Some(conversion)) => write_converted(item, head.as_ref(), conversion, out),
+            Self::Metadata => write_metadata(&item.document, item.revision, out),
+        }
     }
 }
 

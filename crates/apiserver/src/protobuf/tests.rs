@@ -57,9 +57,11 @@ fn zero_values_are_read_as_go_would_show_them() {
 
 #[test]
 fn lists_and_metadata_have_a_form_of_their_own() {
-    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"},
-        "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]});
-    let bytes = encode(list.to_string().as_bytes()).unwrap();
+    let mut list = ListWriter::new("v1", "ConfigMapList", &json!({"resourceVersion": "7"})).unwrap();
+    list.push(br#"{"metadata": {"name": "a"}}"#).unwrap();
+    list.push(br#"{"metadata": {"name": "b"}}"#).unwrap();
+    assert!(list.push(b"[]").is_err());
+    let bytes = list.finish();
     let envelope = Envelope::decode(&bytes).unwrap();
     assert_eq!((envelope.api_version, envelope.kind), ("v1", "ConfigMapList"));
     let fields: Vec<u32> = read::Fields(envelope.raw).map(|field| field.unwrap().0).collect();
@@ -67,9 +69,7 @@ fn lists_and_metadata_have_a_form_of_their_own() {
     let partial =
         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}});
     assert_eq!(round(&partial), partial);
-    assert!(
-        !knows("example.com/v1", "Widget") && knows("apps/v1", "DeploymentList") && knows("v1", "Status")
-    );
+    assert!(!knows("example.com/v1", "Widget") && knows("apps/v1", "Deployment") && knows("v1", "Status"));
 }
 
 #[test]

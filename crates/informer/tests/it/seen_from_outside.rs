@@ -103,69 +103,67 @@ fn measured(snapshotter: &Snapshotter, by: &str) -> BTreeMap<String, f64> {
     sums
 }
 
-#[test]
-fn metrics_count_what_happened() {
+/// Lets a story happen under paused time, with its metrics recorded.
+fn recorded(story: impl AsyncFnOnce(Snapshotter)) {
     let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
     metrics::with_local_recorder(&recorder, || {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            let source = source();
-            source.put(object("a", 1));
-            source.put(object("b", 1));
-            let informer = source.informer::<Value>(|builder| builder.handler_bound(2));
-            let handler = informer.add_handler(HandlerFuncs::new());
-            let _never_read = informer.events();
-            started(&informer).await;
-            handler.synced().await.unwrap();
-            for value in 2..6 {
-                source.put(object("a", value));
-                settle().await;
-            }
-            source.delete("ns/b");
-            source.bookmark();
-            settle().await;
-            source.expire_history().cut();
-            pass(60).await;
-            assert!(informer.status().is_live());
-            let version = informer.lister().snapshot().resource_version().unwrap().number().unwrap() as f64;
+        runtime.block_on(story(recorder.snapshotter()));
+    });
+}
 
-            let by_type = measured(&snapshotter, "type");
-            let is = |name: &str| by_type.get(name).copied().unwrap_or(-1.0);
-            assert_eq!(is("informer_events_total modified"), 4.0, "{by_type:#?}");
-            assert_eq!(is("informer_events_total deleted"), 1.0);
-            assert!(is("informer_events_total bookmark") >= 1.0);
-            assert_eq!(is("informer_cached_objects"), 1.0);
-            assert_eq!(is("informer_cached_bytes"), informer.cached_bytes() as f64);
-            assert_eq!(is("informer_queued_items"), 0.0);
-            assert_eq!(is("informer_store_resource_version"), version);
-            assert!(is("informer_coalesced_total") >= 1.0, "the stream was never read");
-            assert!(is("informer_watches_total") >= 2.0);
-        });
+#[test]
+fn metrics_count_what_happened() {
+    recorded(async |snapshotter| {
+        let source = source();
+        source.put(object("a", 1));
+        source.put(object("b", 1));
+        let informer = source.informer::<Value>(|builder| builder.handler_bound(2));
+        let handler = informer.add_handler(HandlerFuncs::new());
+        let _never_read = informer.events();
+        started(&informer).await;
+        handler.synced().await.unwrap();
+        for value in 2..6 {
+            source.put(object("a", value));
+            settle().await;
+        }
+        source.delete("ns/b");
+        source.bookmark();
+        settle().await;
+        source.expire_history().cut();
+        pass(60).await;
+        assert!(informer.status().is_live());
+        let version = informer.lister().snapshot().resource_version().unwrap().number().unwrap() as f64;
+
+        let by_type = measured(&snapshotter, "type");
+        let is = |name: &str| by_type.get(name).copied().unwrap_or(-1.0);
+        assert_eq!(is("informer_events_total modified"), 4.0, "{by_type:#?}");
+        assert_eq!(is("informer_events_total deleted"), 1.0);
+        assert!(is("informer_events_total bookmark") >= 1.0);
+        assert_eq!(is("informer_cached_objects"), 1.0);
+        assert_eq!(is("informer_cached_bytes"), informer.cached_bytes() as f64);
+        assert_eq!(is("informer_queued_items"), 0.0);
+        assert_eq!(is("informer_store_resource_version"), version);
+        assert!(is("informer_coalesced_total") >= 1.0, "the stream was never read");
+        assert!(is("informer_watches_total") >= 2.0);
     });
 }
 
 #[test]
 fn metrics_tell_lists_from_relists() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    metrics::with_local_recorder(&recorder, || {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            let source = source();
-            let informer = source.informer::<Value>(|builder| builder.streaming_list(false));
-            started(&informer).await;
-            let first = measured(&snapshotter, "mode");
-            assert_eq!(first.get("informer_lists_total paged"), Some(&1.0), "{first:#?}");
-            assert_eq!(first.get("informer_relists_total"), None, "the first list is no relist");
-            source.put_unnoticed(object("a", 1));
-            source.expire_history().cut();
-            pass(60).await;
-        });
+    recorded(async |snapshotter| {
+        let source = source();
+        let informer = source.informer::<Value>(|builder| builder.streaming_list(false));
+        started(&informer).await;
+        let first = measured(&snapshotter, "mode");
+        assert_eq!(first.get("informer_lists_total paged"), Some(&1.0), "{first:#?}");
+        assert_eq!(first.get("informer_relists_total"), None, "the first list is no relist");
+        source.put_unnoticed(object("a", 1));
+        source.expire_history().cut();
+        pass(60).await;
+        // What was counted before has been taken out by the first look.
+        let after = measured(&snapshotter, "reason");
+        assert_eq!(after.get("informer_relists_total expired"), Some(&1.0), "{after:#?}");
     });
-    // What was counted before has been taken out by the first look.
-    let after = measured(&snapshotter, "reason");
-    assert_eq!(after.get("informer_relists_total expired"), Some(&1.0), "{after:#?}");
 }
