@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) streaming: bool,
     /// Watches are asked to last between this and twice this.
     pub(crate) min_watch: Duration,
+    /// How long watches may say nothing before the server is asked how far it is.
+    pub(crate) probe_after: Duration,
     pub(crate) backoff: Backoff,
 }
 
@@ -34,6 +36,8 @@ impl Default for Settings {
             page_size: None,
             streaming: true,
             min_watch: Duration::from_secs(300),
+            // Servers send bookmarks every minute; where one has nothing to say, that may be because it is behind.
+            probe_after: Duration::from_secs(90),
             backoff: Backoff::default(),
         }
     }
