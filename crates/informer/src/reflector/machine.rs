@@ -328,7 +328,13 @@ impl Machine {
         };
         let automatic = if self.paginated || self.position.is_none() { Some(PAGE) } else { None };
         let limit = self.settings.page_size.or(automatic);
-        self.list_from(ListOptions { resource_version: version, limit, ..ListOptions::default() }, false)
+        // A limit turns a version into "exactly this one", unless told otherwise: what is listed would be as old as
+        // what is known, and a watch that has expired there would expire again, for ever.
+        let version_match = (limit.is_some() && version.as_deref().is_some_and(|version| version != "0"))
+            .then_some(VersionMatch::NotOlderThan);
+        let options =
+            ListOptions { resource_version: version, version_match, limit, ..ListOptions::default() };
+        self.list_from(options, false)
     }
 
     fn list_from(&mut self, options: ListOptions, full: bool) -> Command {
@@ -424,7 +430,7 @@ impl Machine {
             }
             Class::Expired | Class::TooLarge if !self.unavailable => {
                 self.unavailable = true;
-                self.list_from(ListOptions { resource_version: None, ..first }, full)
+                self.list_from(ListOptions { resource_version: None, version_match: None, ..first }, full)
             }
             _ => self.wait(failure.retry_after, Then::Fill),
         }
