@@ -2,7 +2,7 @@
 
 use kube_informer::{Kind, ObjectKey};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
 
 /// Names that sort one way as text and another way as paths.
 pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "ab", "default"];
@@ -52,6 +52,15 @@ pub(crate) enum Refusal {
     Unknown(String),
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(code) => write!(f, "the server says {code}"),
+            Self::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
 impl Direct {
     pub(crate) fn new(address: SocketAddr) -> anyhow::Result<Self> {
         Ok(Self { client: kube::Client::try_from(config(address)?)? })
@@ -73,16 +82,28 @@ impl Direct {
 
     /// Everything of a kind, and its version.
     pub(crate) async fn list(&self, kind: &Kind) -> anyhow::Result<(u64, Listed)> {
-        let answer = self.ask("GET", &collection(kind, None), None).await;
-        let mut answer = answer.map_err(|error| anyhow::anyhow!("cannot list {kind}: {error:?}"))?;
-        let version = answer["metadata"]["resourceVersion"].as_str().unwrap_or_default().parse()?;
+        let (version, listed, _) = self.list_page(kind, "").await?;
+        Ok((version, listed))
+    }
+
+    /// One page of a kind, its version, and how to ask for the next page, if there is one.
+    pub(crate) async fn list_page(
+        &self,
+        kind: &Kind,
+        query: &str,
+    ) -> anyhow::Result<(u64, Listed, Option<String>)> {
+        let answer = self.ask("GET", &format!("{}{query}", collection(kind, None)), None).await;
+        let mut answer = answer.map_err(|error| anyhow::anyhow!("cannot list {kind}: {error}"))?;
+        let metadata = &answer["metadata"];
+        let version = metadata["resourceVersion"].as_str().unwrap_or_default().parse()?;
+        let next = metadata["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
         let items = answer["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
         let listed = items.into_iter().map(|mut item| {
             item["apiVersion"] = kind.api_version().into();
             item["kind"] = kind.kind.clone().into();
             (key_of(&item), item)
         });
-        Ok((version, listed.collect()))
+        Ok((version, listed.collect(), next))
     }
 
     /// Namespaces, the definition of widgets, canaries: what a new life of the server begins with.
@@ -120,8 +141,13 @@ impl Direct {
 }
 
 /// How to reach a server at an address.
-pub(crate) fn config(address: SocketAddr) -> anyhow::Result<kube::Config> {
+fn config(address: SocketAddr) -> anyhow::Result<kube::Config> {
     Ok(kube::Config::new(format!("http://{address}").parse()?))
+}
+
+/// A client as informers want it.
+pub(crate) fn informer_client(address: SocketAddr) -> anyhow::Result<kube::Client> {
+    Ok(kube_informer::informer_client(config(address)?)?)
 }
 
 pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> String {

@@ -7,7 +7,7 @@ pub(crate) use plan::PATIENCE;
 pub(crate) use plan::Plan;
 
 use crate::{
-    cluster::{self, Listed, NAMESPACES, canary, content_field},
+    cluster::{Listed, NAMESPACES, canary, content_field},
     handlers::{Handler, Temper},
     ledger::{Fault, Ledger},
     tape::Tape,
@@ -17,7 +17,6 @@ use kube_informer::{CacheSnapshot, Index, Object, ObjectKey, SharedInformer, Sto
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
     sync::{Arc, atomic::Ordering},
 };
 use tokio::task::JoinHandle;
@@ -38,25 +37,25 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Starts following the server that answers at an address.
+    /// Starts following a server, with handlers of these tempers.
     pub(crate) fn start(
         plan: Plan,
-        address: SocketAddr,
+        client: kube::Client,
+        tempers: &[Temper],
         ledger: &Arc<Ledger>,
         mut rng: fastrand::Rng,
     ) -> anyhow::Result<Self> {
-        let client = kube_informer::informer_client(cluster::config(address)?)?;
         let informer = plan.build(client, rng.u64(..));
         let by_color = informer.index_label("color")?;
         let by_field = informer.index_field(&plan.indexed_field())?;
-        let work = Work::new(plan.name.to_owned(), rng.fork(), Arc::clone(ledger));
+        let work = Work::new(plan.name.clone(), rng.fork(), Arc::clone(ledger));
         let workers = work.begin(2);
         let ledger = Arc::clone(ledger);
         let handlers = Vec::new();
         let mut follower =
             Self { plan, informer, by_color, by_field, handlers, work, workers, ledger, rng, count: 0 };
-        for temper in Temper::ALL {
-            follower.add_handler(temper);
+        for temper in tempers {
+            follower.add_handler(*temper);
         }
         follower.informer.start();
         Ok(follower)
@@ -128,19 +127,23 @@ impl Follower {
     }
 
     fn equal(&self, snapshot: &CacheSnapshot<Value>, truth: &Listed) -> Result<(), String> {
-        let name = self.plan.name;
+        let name = &self.plan.name;
         let mut covered = 0;
         for (key, expected) in truth.iter().filter(|(key, object)| self.plan.covers(key, object)) {
             covered += 1;
             let Some(object) = snapshot.get(key) else {
-                return Err(format!("{name}: {key} is missing in the cache"));
+                let version = &expected["metadata"]["resourceVersion"];
+                return Err(format!("{name}: {key}@{version} is missing in the cache, {}", self.state()));
             };
             let content = object.json().map_err(|error| error.to_string())?;
             let content: Value = serde_json::from_slice(&content).map_err(|error| error.to_string())?;
             if content != *expected {
                 let version = &expected["metadata"]["resourceVersion"];
                 let shown = object.resource_version();
-                return Err(format!("{name}: {key} is {version}, the cache shows {shown}, or other content"));
+                let state = self.state();
+                return Err(format!(
+                    "{name}: {key}@{version} is @{shown} in the cache, or other content, {state}"
+                ));
             }
         }
         if snapshot.len() == covered {
@@ -148,7 +151,16 @@ impl Follower {
         }
         let extra = snapshot.iter().find(|object| !truth.contains_key(object.key()));
         let extra = extra.map(|object| object.key().to_string());
-        Err(format!("{name}: the cache shows {}, not {covered}; {extra:?} is not there", snapshot.len()))
+        let state = self.state();
+        Err(format!(
+            "{name}: the cache shows {}, not {covered}; {extra:?} is not there, {state}",
+            snapshot.len()
+        ))
+    }
+
+    /// Where it is and what it is doing, for complaints.
+    fn state(&self) -> String {
+        format!("which is at {} and {}", self.position(), self.informer.status())
     }
 
     /// Each index is what a walk over everything gives.

@@ -3,9 +3,10 @@
 mod steps;
 mod world;
 
+pub use steps::Step;
+
 use crate::ledger::Ledger;
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use steps::Step;
 use tokio::time::Instant;
 use world::World;
 
@@ -18,6 +19,8 @@ pub struct SocketOptions {
     pub seed: u64,
     /// Worlds are begun until this time is over; none means one short world of each sort.
     pub time: Option<Duration>,
+    /// Worlds in which only this happens.
+    pub only: Option<Step>,
     /// Whether there are worlds on etcd. Needs a program built with the feature, and etcd on the PATH.
     pub etcd: bool,
 }
@@ -30,10 +33,14 @@ pub async fn sockets(options: &SocketOptions, say: &dyn Fn(&str)) -> anyhow::Res
     let mut worlds = 0;
     loop {
         let seed = options.seed + worlds;
-        let on_etcd = options.etcd && worlds % 2 == 1;
-        let steps = match options.time {
-            None => Step::each(on_etcd),
-            Some(_) => Step::draw(on_etcd, &mut fastrand::Rng::with_seed(seed)),
+        let on_etcd = match options.only {
+            Some(step) => step.is_on_etcd(),
+            None => options.etcd && seed % 2 == 0,
+        };
+        let steps = match (options.only, options.time) {
+            (Some(step), _) => vec![step; Step::LENGTH],
+            (None, None) => Step::each(on_etcd),
+            (None, Some(_)) => Step::draw(on_etcd, &mut fastrand::Rng::with_seed(seed)),
         };
         let said = |line: &str| say(&format!("{:>4}s seed {seed}: {line}", began.elapsed().as_secs()));
         World::run(options, seed, on_etcd, &steps, &ledger, &said).await?;

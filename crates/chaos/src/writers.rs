@@ -80,6 +80,16 @@ enum Done {
     Deleted,
 }
 
+impl Done {
+    /// Whether an informer of this color, or of all, hears of it.
+    fn is_selected(&self, color: Option<&str>) -> bool {
+        match self {
+            Self::Stored { color: written, .. } => color.is_none_or(|wanted| wanted == written),
+            Self::Deleted => true,
+        }
+    }
+}
+
 impl Writer {
     pub(crate) fn begin(
         number: usize,
@@ -173,11 +183,15 @@ impl Writer {
     /// An informer says that it shows the write: then it does.
     async fn await_write(&mut self, (kind, key): &(Kind, ObjectKey), life: u64, done: &Done) {
         let namespace = key.namespace().unwrap_or_default();
+        // Who does not select the object hears of the version with the next bookmark only: a wait that may well be in
+        // vain, so there are few of those.
+        let bookmarks = self.rng.u8(0..8) == 0;
         let candidates: Vec<_> = {
             let watched = lock(&self.desk.watched);
             let fits = |watched: &&Watched| {
                 watched.plan.kind == *kind
                     && watched.plan.covers_namespace(namespace)
+                    && (bookmarks || done.is_selected(watched.plan.color))
                     // A version of another life means nothing, and nobody who awaits one can know.
                     && watched.life(namespace) == Some(life)
             };
@@ -218,9 +232,7 @@ impl Writer {
     fn look(&self, watched: &Watched, key: &ObjectKey, done: &Done) -> Option<String> {
         let shown = watched.informer.lister().get(key).and_then(|object| object.resource_version().number());
         let expected = match done {
-            Done::Stored { version, color } => {
-                watched.plan.color.is_none_or(|wanted| wanted == color).then_some(*version)
-            }
+            Done::Stored { version, .. } => done.is_selected(watched.plan.color).then_some(*version),
             Done::Deleted => None,
         };
         (shown != expected).then(|| format!("said to be {expected:?}, but the cache shows {shown:?}"))

@@ -8,16 +8,16 @@ use std::{sync::Arc, time::Duration};
 /// How one informer is set up.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) kind: Kind,
     /// `None` is everything, in one piece.
-    pub(crate) namespaces: Option<&'static [&'static str]>,
+    pub(crate) namespaces: Option<Vec<&'static str>>,
     /// Only objects with this label.
     pub(crate) color: Option<&'static str>,
-    streaming: bool,
-    page: Option<u32>,
+    pub(crate) streaming: bool,
+    pub(crate) page: Option<u32>,
     /// Events a handler may be behind before it gets net effects.
-    bound: usize,
+    pub(crate) bound: usize,
     /// Whether its watches are asked to last seconds instead of minutes, so that silence is noticed in seconds.
     pub(crate) brisk: bool,
 }
@@ -30,32 +30,31 @@ pub(crate) const BRISK_WATCH: Duration = Duration::from_secs(3);
 const PROBE_AFTER: Duration = Duration::from_secs(3);
 
 impl Plan {
-    fn new(name: &'static str, kind: Kind) -> Self {
+    pub(crate) fn new(name: impl Into<String>, kind: Kind) -> Self {
         let (namespaces, color, page) = (None, None, None);
-        Self { name, kind, namespaces, color, streaming: true, page, bound: 1024, brisk: true }
+        Self { name: name.into(), kind, namespaces, color, streaming: true, page, bound: 1024, brisk: true }
     }
 
     /// The informers of a world.
     pub(crate) fn all() -> Vec<Self> {
         let paged = |plan: Self, page| Self { streaming: false, page: Some(page), ..plan };
-        let one: &[&str] = &["a"];
         vec![
             Self::new("configmaps, streaming list", config_maps()),
             paged(Self::new("configmaps, paged list", config_maps()), 7),
             Self {
-                namespaces: Some(one),
+                namespaces: Some(vec!["a"]),
                 bound: 4,
                 ..paged(Self::new("configmaps, one namespace", config_maps()), 5)
             },
             Self {
-                namespaces: Some(&NAMESPACES),
+                namespaces: Some(NAMESPACES.to_vec()),
                 ..Self::new("configmaps, each namespace by itself", config_maps())
             },
             Self { color: Some("red"), ..Self::new("configmaps, red ones", config_maps()) },
             Self { bound: 4, ..Self::new("widgets, a kind known at run time", widgets()) },
             Self {
                 color: Some("green"),
-                namespaces: Some(&["a-b", "default"]),
+                namespaces: Some(vec!["a-b", "default"]),
                 ..paged(Self::new("widgets, green ones of two namespaces", widgets()), 3)
             },
             Self::new("pods", pods()),
@@ -65,13 +64,13 @@ impl Plan {
     }
 
     pub(crate) fn build(&self, client: kube::Client, seed: u64) -> SharedInformer<Value> {
-        let scope = match self.namespaces {
+        let scope = match &self.namespaces {
             None => Scope::All,
             Some(names) => Scope::namespaces(names.iter().copied()),
         };
         let origin = Arc::new(Origin::new(self.kind.clone()));
         let mut builder = InformerBuilder::new(Arc::clone(&origin))
-            .name(self.name)
+            .name(&self.name)
             .scope(scope)
             .streaming_list(self.streaming)
             .handler_bound(self.bound)
@@ -108,7 +107,7 @@ impl Plan {
     }
 
     pub(crate) fn covers_namespace(&self, namespace: &str) -> bool {
-        self.namespaces.is_none_or(|names| names.contains(&namespace))
+        self.namespaces.as_ref().is_none_or(|names| names.contains(&namespace))
     }
 
     /// The field of its second index.

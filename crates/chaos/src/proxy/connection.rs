@@ -4,10 +4,7 @@ use crate::ledger::{Fault, Ledger};
 use std::{io, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    net::TcpStream,
     sync::mpsc,
 };
 
@@ -74,10 +71,8 @@ impl Fate {
 }
 
 pub(crate) struct Connection<'a> {
-    from_client: OwnedReadHalf,
-    to_client: OwnedWriteHalf,
-    from_server: OwnedReadHalf,
-    to_server: OwnedWriteHalf,
+    client: TcpStream,
+    server: TcpStream,
     fates: mpsc::UnboundedReceiver<Fate>,
     ledger: &'a Ledger,
 }
@@ -98,9 +93,7 @@ impl<'a> Connection<'a> {
     ) -> Self {
         // One byte at a time should be packets of one byte.
         let _ = client.set_nodelay(true);
-        let (from_client, to_client) = client.into_split();
-        let (from_server, to_server) = server.into_split();
-        Self { from_client, to_client, from_server, to_server, fates, ledger }
+        Self { client, server, fates, ledger }
     }
 
     /// Carries bytes until either side, or fate, ends it.
@@ -119,15 +112,15 @@ impl<'a> Connection<'a> {
             tokio::select! {
                 biased;
                 Some(next) = self.fates.recv(), if fate.is_none() => fate = Some((next, next.after())),
-                read = self.from_client.read(&mut up) => {
+                read = self.client.read(&mut up) => {
                     let Ok(1..) = read else { return };
-                    if self.to_server.write_all(&up[..read.unwrap_or(0)]).await.is_err() {
+                    if self.server.write_all(&up[..read.unwrap_or(0)]).await.is_err() {
                         return;
                     }
                 }
-                read = self.from_server.read(&mut down[..room]) => {
+                read = self.server.read(&mut down[..room]) => {
                     let Ok(count @ 1..) = read else { return };
-                    if self.to_client.write_all(&down[..count]).await.is_err() {
+                    if self.client.write_all(&down[..count]).await.is_err() {
                         return;
                     }
                     fate = fate.map(|(due, after)| (due, after - count));
@@ -140,7 +133,7 @@ impl<'a> Connection<'a> {
         match fate {
             Fate::Reset { .. } => {
                 // What is dropped now is reset, not closed.
-                let _ = self.to_client.as_ref().set_zero_linger();
+                let _ = self.client.set_zero_linger();
                 Ok(Next::Over)
             }
             Fate::Cut { .. } => Ok(Next::Over),
@@ -150,21 +143,21 @@ impl<'a> Connection<'a> {
             }
             Fate::Trickle { bytes } => self.trickle(bytes).await.map_err(drop),
             Fate::HalfClose { .. } => {
-                self.to_client.shutdown().await.map_err(drop)?;
+                self.client.shutdown().await.map_err(drop)?;
                 self.until_client_leaves().await;
                 Ok(Next::Over)
             }
             Fate::HalfCloseServer => {
-                self.to_server.shutdown().await.map_err(drop)?;
+                self.server.shutdown().await.map_err(drop)?;
                 // Its answer still goes through, then it closes.
-                let _ = tokio::io::copy(&mut self.from_server, &mut self.to_client).await;
+                let _ = tokio::io::copy(&mut self.server, &mut self.client).await;
                 Ok(Next::Over)
             }
         }
     }
 
     async fn until_client_leaves(&mut self) {
-        let _ = tokio::io::copy(&mut self.from_client, &mut tokio::io::sink()).await;
+        let _ = tokio::io::copy(&mut self.client, &mut tokio::io::sink()).await;
     }
 
     async fn trickle(&mut self, bytes: usize) -> io::Result<Next> {
@@ -172,18 +165,18 @@ impl<'a> Connection<'a> {
         let mut left = bytes;
         while left > 0 {
             tokio::select! {
-                read = self.from_client.read(&mut up) => {
+                read = self.client.read(&mut up) => {
                     let count = read?;
                     if count == 0 {
                         return Ok(Next::Over);
                     }
-                    self.to_server.write_all(&up[..count]).await?;
+                    self.server.write_all(&up[..count]).await?;
                 }
-                read = self.from_server.read(&mut byte) => {
+                read = self.server.read(&mut byte) => {
                     if read? == 0 {
                         return Ok(Next::Over);
                     }
-                    self.to_client.write_all(&byte).await?;
+                    self.client.write_all(&byte).await?;
                     left -= 1;
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }

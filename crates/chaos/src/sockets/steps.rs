@@ -1,8 +1,8 @@
 //! What is done to a world.
 
 /// One thing that is done to a world. After each, everything comes to rest and is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Step {
     /// Connections fare badly, handlers and informers come and go.
     Storm,
     /// SIGSTOP for longer than clients tolerate, then SIGCONT.
@@ -21,10 +21,15 @@ pub(super) enum Step {
 
 use Step::{Compact, Kill, KillEtcd, KillOverEtcd, Pause, Replace, Storm};
 
-/// Steps of a world in a long run.
-const LENGTH: usize = 8;
-
 impl Step {
+    /// Steps of a world in a long run.
+    pub(super) const LENGTH: usize = 8;
+
+    /// Whether it needs a server on etcd.
+    pub(super) fn is_on_etcd(self) -> bool {
+        matches!(self, KillOverEtcd | KillEtcd | Compact)
+    }
+
     fn possible(on_etcd: bool) -> &'static [Self] {
         if on_etcd {
             &[Storm, Pause, KillOverEtcd, KillEtcd, Compact]
@@ -41,6 +46,6 @@ impl Step {
     /// Steps at random.
     pub(super) fn draw(on_etcd: bool, rng: &mut fastrand::Rng) -> Vec<Self> {
         let possible = Self::possible(on_etcd);
-        (0..LENGTH).map(|_| possible[rng.usize(..possible.len())]).collect()
+        (0..Self::LENGTH).map(|_| possible[rng.usize(..possible.len())]).collect()
     }
 }

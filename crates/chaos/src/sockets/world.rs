@@ -2,15 +2,17 @@
 
 use super::{SocketOptions, steps::Step};
 use crate::{
-    cluster::{Direct, NAMESPACES, config_maps, pods, widgets},
+    cluster::{Direct, NAMESPACES, config_maps, informer_client, pods, widgets},
     etcd::Etcd,
     etcd_client,
     follower::{BRISK_WATCH, Follower, PATIENCE, Plan},
+    handlers::Temper,
     ledger::{Fault, Ledger, lock},
     ports,
     proxy::Proxy,
     resources::Held,
     served::Served,
+    until::until,
     writers::{Desk, Writer},
 };
 use anyhow::Context;
@@ -109,7 +111,9 @@ impl<'a> World<'a> {
 
     fn follow(&mut self, plan: Plan) -> anyhow::Result<()> {
         let proxy = if plan.brisk { &self.brisk } else { &self.patient };
-        self.followers.push(Follower::start(plan, proxy.address(), &self.ledger, self.rng.fork())?);
+        let client = informer_client(proxy.address())?;
+        let follower = Follower::start(plan, client, &Temper::ALL, &self.ledger, self.rng.fork())?;
+        self.followers.push(follower);
         Ok(())
     }
 
@@ -123,11 +127,7 @@ impl<'a> World<'a> {
             Step::Storm => self.storm().await,
             Step::Pause => self.pause().await,
             Step::Kill | Step::Replace => self.lose_history(step).await,
-            Step::KillOverEtcd => {
-                self.served.kill().await?;
-                self.ledger.strike(Fault::ServerKilled);
-                self.served.restart(0, self.rng.u64(..)).await
-            }
+            Step::KillOverEtcd => self.kill_over_etcd().await,
             Step::KillEtcd => self.kill_etcd().await,
             Step::Compact => self.compact().await,
         }
@@ -210,6 +210,14 @@ impl<'a> World<'a> {
         }
         self.desk.set_open(true);
         Ok(())
+    }
+
+    async fn kill_over_etcd(&mut self) -> anyhow::Result<()> {
+        self.written(50).await?;
+        self.served.kill().await?;
+        self.ledger.strike(Fault::ServerKilled);
+        self.served.restart(0, self.rng.u64(..)).await?;
+        self.written(20).await
     }
 
     async fn kill_etcd(&mut self) -> anyhow::Result<()> {
@@ -317,18 +325,4 @@ impl<'a> World<'a> {
         say("ended, everything given back");
         Ok(())
     }
-}
-
-/// Waits until something holds, looking again and again.
-pub(crate) async fn until(
-    within: Duration,
-    what: &str,
-    mut holds: impl AsyncFnMut() -> anyhow::Result<bool>,
-) -> anyhow::Result<()> {
-    let end = Instant::now() + within;
-    while !holds().await? {
-        anyhow::ensure!(Instant::now() < end, "it never happened within {}s that {what}", within.as_secs());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
 }
