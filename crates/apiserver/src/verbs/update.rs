@@ -127,8 +127,6 @@ pub(crate) async fn write(
             (None, _) => Managers::default().write(&mut new),
         }
         let mut errors = resource.validate_update(&new, &old);
-        // Once for every object, and once more for its kind: clients count causes.
-        errors.extend(errors.clone());
         if part == Part::Main {
             errors.extend((resource.rules.validate_update)(&new, &old));
         }
