@@ -35,7 +35,7 @@ pub async fn sockets(options: &SocketOptions, say: &dyn Fn(&str)) -> anyhow::Res
         let seed = options.seed + worlds;
         let on_etcd = match options.only {
             Some(step) => step.is_on_etcd(),
-            None => options.etcd && seed % 2 == 0,
+            None => options.etcd && seed.is_multiple_of(2),
         };
         let steps = match (options.only, options.time) {
             (Some(step), _) => vec![step; Step::LENGTH],

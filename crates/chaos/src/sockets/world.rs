@@ -315,7 +315,7 @@ impl<'a> World<'a> {
         let Self { mut served, etcd, direct, brisk, patient, writers, say, .. } = self;
         futures_util::future::join_all(writers).await;
         drop((brisk, patient, direct, self.desk));
-        let alone = || Ok(served.is_alone()?);
+        let alone = || served.is_alone();
         until(REST, "the server gives back what clients cost it that are gone", async || alone()).await?;
         served.kill().await?;
         drop((served, etcd));
