@@ -15,7 +15,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 use training::{Training, Verdict};
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::{
+    bulk::{Compressor, Decompressor},
+    zstd_safe::compress_bound,
+};
 
 /// How the content of cached objects is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +37,8 @@ pub enum Packing {
 const LEVEL: i32 = 1;
 /// Shorter content is not worth the frame around it.
 const SHORTEST: usize = 128;
+/// What is kept to pack the next object in; larger ones are rare.
+const LARGEST_SCRATCH: usize = 128 << 10;
 
 /// The content of an object, packed or not.
 #[derive(Clone)]
@@ -133,6 +138,9 @@ struct State {
     plain: Option<Compressor<'static>>,
     trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
     training: Training,
+    /// Where packed bytes come out before they get an allocation of just their size: shrinking one that was made for the
+    /// worst case would leave a hole behind each object.
+    scratch: Vec<u8>,
     stats: PackStats,
     labels: Interner<[u8]>,
     owners: Interner<Owner>,
@@ -209,15 +217,31 @@ impl State {
     fn pack(&mut self, raw: &[u8], secret: bool) -> Option<Packed> {
         let raw_len = u32::try_from(raw.len()).ok()?;
         let dictionary = if secret { None } else { self.dictionary_for(raw) };
-        let bytes = match (&dictionary, &mut self.trained) {
-            (Some(_), Some((_, compressor))) => compressor.compress(raw).ok()?,
-            _ => self.plain()?.compress(raw).ok()?,
-        };
+        self.compress(raw, dictionary.is_some())?;
+        let packed = self.scratch.len();
         if !secret {
-            self.training.packed(raw.len(), bytes.len());
+            self.training.packed(raw.len(), packed);
         }
-        let pays = bytes.len() < raw.len() - raw.len() / 10;
-        pays.then(|| Packed { bytes: bytes.into(), raw_len, dictionary })
+        let pays = packed < raw.len() - raw.len() / 10;
+        let bytes = pays.then(|| Box::from(self.scratch.as_slice()));
+        if self.scratch.capacity() > LARGEST_SCRATCH {
+            self.scratch = Vec::new();
+        }
+        Some(Packed { bytes: bytes?, raw_len, dictionary })
+    }
+
+    /// Compresses into `scratch`.
+    fn compress(&mut self, raw: &[u8], with_dictionary: bool) -> Option<()> {
+        let compressor = match &mut self.trained {
+            Some((_, compressor)) if with_dictionary => compressor,
+            _ => match &mut self.plain {
+                Some(plain) => plain,
+                none => none.insert(Compressor::new(LEVEL).ok()?),
+            },
+        };
+        self.scratch.clear();
+        self.scratch.reserve(compress_bound(raw.len()));
+        compressor.compress_to_buffer(raw, &mut self.scratch).ok().map(drop)
     }
 
     /// The dictionary to use for an object, which may be what completes the training of a new one.
@@ -228,15 +252,9 @@ impl State {
             self.stats.dictionaries += 1;
             self.stats.dictionary_bytes = dictionary.len() as u64;
             self.trained = Some((Arc::new(dictionary), compressor));
+            self.plain = None;
         }
         self.trained.as_ref().map(|(dictionary, _)| Arc::clone(dictionary))
-    }
-
-    fn plain(&mut self) -> Option<&mut Compressor<'static>> {
-        if self.plain.is_none() {
-            self.plain = Compressor::new(LEVEL).ok();
-        }
-        self.plain.as_mut()
     }
 }
 
