@@ -112,7 +112,7 @@ pub(crate) struct ContenderOptions {
     /// Only this namespace.
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// How objects are kept: packed or raw.
+    /// How objects are kept: packed, raw or decoded.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
 }

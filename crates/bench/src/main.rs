@@ -11,6 +11,7 @@ mod driver;
 mod peers;
 mod plot;
 mod process;
+mod progress;
 mod protocol;
 mod results;
 mod table;
