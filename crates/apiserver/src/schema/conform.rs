@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::quantity::Quantity;
 use super::table::{Field, Shape, Type, types};
 
 /// A field holds what cannot be decoded.
@@ -82,10 +83,13 @@ impl Walk<'_> {
             (_, Value::Null) | (Shape::Any, _) => Ok(()),
             (Shape::String | Shape::Enum(_), Value::String(_)) => Ok(()),
             (Shape::Bytes, Value::String(text)) => check_base64(text),
-            (Shape::Time, Value::String(text)) => check_time(text),
-            (Shape::Quantity, Value::String(text)) => check_quantity(text),
+            (Shape::Time, Value::String(text)) => rewrite(text, canonical_time(text, "%Y-%m-%dT%H:%M:%SZ")),
+            (Shape::MicroTime, Value::String(text)) => {
+                rewrite(text, canonical_time(text, "%Y-%m-%dT%H:%M:%S.%6fZ"))
+            }
+            (Shape::Quantity, Value::String(text)) => rewrite(text, canonical_quantity(text)),
             (Shape::Quantity, number @ Value::Number(_)) => {
-                *number = Value::String(number.to_string()); // a bare number is a quantity too; the canonical form is text
+                *number = canonical_quantity(&number.to_string())?.into(); // a bare number is a quantity too
                 Ok(())
             }
             (Shape::IntOrString, Value::String(_))
@@ -154,6 +158,7 @@ impl Shape {
             Shape::Bool => "bool",
             Shape::Bytes => "[]uint8",
             Shape::Time => "v1.Time",
+            Shape::MicroTime => "v1.MicroTime",
             Shape::Quantity => "resource.Quantity",
             Shape::IntOrString => "intstr.IntOrString",
             Shape::Any | Shape::Perhaps(_) => "interface {}",
@@ -190,19 +195,18 @@ fn check_base64(text: &str) -> Result<(), TypeMismatch> {
     }
 }
 
-fn check_time(text: &str) -> Result<(), TypeMismatch> {
-    text.parse::<jiff::Timestamp>().map(drop).map_err(|_| TypeMismatch::Time(text.to_owned()))
+/// What is stored is what a typed server would write, not what it read.
+fn rewrite(text: &mut String, canonical: Result<String, TypeMismatch>) -> Result<(), TypeMismatch> {
+    canonical.map(|canonical| *text = canonical)
 }
 
-/// A number, then a suffix of letters, then perhaps an exponent.
-fn check_quantity(text: &str) -> Result<(), TypeMismatch> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let digits = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
-    let (number, suffix) = unsigned.split_at(digits);
-    let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-    let exponent = letters.strip_prefix(['+', '-']).unwrap_or(letters);
-    let numeric = number.bytes().any(|b| b.is_ascii_digit()) && number.matches('.').count() <= 1;
-    if numeric && exponent.bytes().all(|b| b.is_ascii_digit()) { Ok(()) } else { Err(TypeMismatch::Quantity) }
+fn canonical_time(text: &str, format: &str) -> Result<String, TypeMismatch> {
+    let time: jiff::Timestamp = text.parse().map_err(|_| TypeMismatch::Time(text.to_owned()))?;
+    Ok(time.strftime(format).to_string())
+}
+
+fn canonical_quantity(text: &str) -> Result<String, TypeMismatch> {
+    text.parse::<Quantity>().map(|quantity| quantity.to_string()).map_err(|_| TypeMismatch::Quantity)
 }
 
 fn json_type(value: &Value) -> &'static str {
