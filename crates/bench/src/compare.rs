@@ -4,6 +4,7 @@ mod stages;
 
 use crate::{
     args::{CompareOptions, Corpus, Stage},
+    goals,
     peers::{self, Peer},
     plot,
     process::Process,
@@ -44,7 +45,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<()> {
         write(&options.out, &results)?;
     }
     say(format!("done; results and plots are in {}", options.out.display()));
-    println!("{}", table::render(&results));
+    println!("{}\n{}", table::render(&results), goals::render(&results));
     Ok(())
 }
 
@@ -143,6 +144,8 @@ fn write(out: &Path, results: &Results) -> anyhow::Result<()> {
     for (name, svg) in plot::all(results) {
         std::fs::write(out.join(name), svg)?;
     }
+    std::fs::write(out.join("readme.md"), table::short(results))?;
+    std::fs::write(out.join("goals.md"), goals::render(results))?;
     Ok(std::fs::write(out.join("table.md"), table::render(results))?)
 }
 
