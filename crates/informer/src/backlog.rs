@@ -6,10 +6,11 @@ use crate::{
     indexer::Snapshot,
     scope::Partition,
 };
+use hashbrown::HashMap;
 use kube_informer_wire::ObjectKey;
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
