@@ -48,7 +48,6 @@ pub(super) use self::workloads::replica_set;
 pub(super) use self::workloads::replication_controller;
 pub(super) use self::workloads::stateful_set;
 
-
 /// Sets a field unless the client did.
 fn default_to(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
     map.entry(field).or_insert_with(|| value.into());

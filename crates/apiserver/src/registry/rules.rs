@@ -150,7 +150,7 @@ static SECRET: Rules = Rules {
 static CONFIG_MAP: Rules =
     Rules { validate: validation::config_map, validate_update: validation::config_map_update, ..GENERIC };
 static SERVICE: Rules = Rules {
-    names: NameRule::Label1035,
+    names: NameRule::Label,
     fields: table(&[("spec.clusterIP", "/spec/clusterIP"), ("spec.type", "/spec/type")]),
     delete_returns_object: true,
     put_creates: true,
@@ -297,12 +297,8 @@ static ENDPOINTS: Rules = Rules {
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     ..GENERIC
 };
-static LIMIT_RANGE: Rules = Rules {
-    put_creates: true,
-    default: defaults::limit_range,
-    validate: validation::limit_range,
-    ..GENERIC
-};
+static LIMIT_RANGE: Rules =
+    Rules { put_creates: true, default: defaults::limit_range, validate: validation::limit_range, ..GENERIC };
 static INGRESS_CLASS: Rules = Rules {
     generation: Generation::Spec,
     default: defaults::ingress_class,
@@ -320,8 +316,7 @@ static ROLE_BINDING: Rules = Rules {
     validate_update: validation::role_reference_kept,
     ..RBAC
 };
-static CLUSTER_ROLE_BINDING: Rules =
-    Rules { validate: validation::cluster_role_binding, ..ROLE_BINDING };
+static CLUSTER_ROLE_BINDING: Rules = Rules { validate: validation::cluster_role_binding, ..ROLE_BINDING };
 static REVISION: Rules = Rules { validate: validation::revision, ..GENERIC };
 static RUNTIME_CLASS: Rules = Rules { put_creates: true, ..VERSIONED };
 static SLICE: Rules = Rules {
@@ -339,10 +334,8 @@ static PRIORITY_CLASS: Rules = Rules {
     ..GENERIC
 };
 static ADMISSION: Rules = Rules { generation: Generation::Content, ..VERSIONED };
-static WEBHOOKS: Rules =
-    Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
-static BUDGET: Rules =
-    Rules { unconditional_update: false, validate: validation::budget, ..WORKLOAD };
+static WEBHOOKS: Rules = Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
+static BUDGET: Rules = Rules { unconditional_update: false, validate: validation::budget, ..WORKLOAD };
 static POLICY: Rules = Rules {
     generation: Generation::Spec,
     default: defaults::network_policy,
@@ -426,9 +419,10 @@ pub(super) fn rules_for(group: &str, kind: &str) -> &'static Rules {
         ("node.k8s.io", "RuntimeClass") => &RUNTIME_CLASS,
         ("discovery.k8s.io", "EndpointSlice") => &SLICE,
         ("scheduling.k8s.io", "PriorityClass") => &PRIORITY_CLASS,
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration") => {
-            &WEBHOOKS
-        }
+        (
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
+        ) => &WEBHOOKS,
         ("admissionregistration.k8s.io", _) => &ADMISSION,
         ("policy", "PodDisruptionBudget") => &BUDGET,
         ("networking.k8s.io", "NetworkPolicy") => &POLICY,

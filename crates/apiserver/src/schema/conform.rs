@@ -298,9 +298,6 @@ mod tests {
             json!({"metadata": {"labels": {}, "creationTimestamp": null},
             "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}),
         );
-        assert_eq!(
-            pod,
-            json!({"metadata": {}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}})
-        );
+        assert_eq!(pod, json!({"metadata": {}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}));
     }
 }

@@ -64,16 +64,31 @@ mod tests {
     #[test]
     fn what_a_typed_server_always_writes_is_written() {
         let rows = [
-            ("", "Pod", json!({"spec": {"containers": [{"name": "c"}]}}), json!({"metadata": {},
-                "spec": {"containers": [{"name": "c", "resources": {}}]}, "status": {}})),
-            ("", "Event", json!({"metadata": {"name": "e"}}), json!({"metadata": {"name": "e"}, "eventTime": null,
+            (
+                "",
+                "Pod",
+                json!({"spec": {"containers": [{"name": "c"}]}}),
+                json!({"metadata": {},
+                "spec": {"containers": [{"name": "c", "resources": {}}]}, "status": {}}),
+            ),
+            (
+                "",
+                "Event",
+                json!({"metadata": {"name": "e"}}),
+                json!({"metadata": {"name": "e"}, "eventTime": null,
                 "firstTimestamp": null, "lastTimestamp": null, "involvedObject": {}, "source": {},
-                "reportingComponent": "", "reportingInstance": ""})),
+                "reportingComponent": "", "reportingInstance": ""}),
+            ),
             ("rbac.authorization.k8s.io", "ClusterRole", json!({}), json!({"metadata": {}, "rules": null})),
-            ("policy", "PodDisruptionBudget", json!({"status": {"conditions": [{"type": "T"}]}}), json!({
+            (
+                "policy",
+                "PodDisruptionBudget",
+                json!({"status": {"conditions": [{"type": "T"}]}}),
+                json!({
                 "metadata": {}, "spec": {}, "status": {"conditions": [{"type": "T", "status": "", "reason": "",
                 "message": "", "lastTransitionTime": null}], "currentHealthy": 0, "desiredHealthy": 0,
-                "disruptionsAllowed": 0, "expectedPods": 0}})),
+                "disruptionsAllowed": 0, "expectedPods": 0}}),
+            ),
         ];
         for (group, kind, mut object, wanted) in rows {
             let shape = types().kind(group, "v1", kind).unwrap();

@@ -61,7 +61,8 @@ fn external_address(service: &Object) -> Value {
         "ExternalName" => service.str_at("/spec/externalName").into(),
         "LoadBalancer" => {
             let balanced = balancers(service, "/status/loadBalancer/ingress");
-            let all: Vec<&str> = [balanced.as_str()].into_iter().filter(|b| !b.is_empty()).chain(given).collect();
+            let all: Vec<&str> =
+                [balanced.as_str()].into_iter().filter(|b| !b.is_empty()).chain(given).collect();
             if all.is_empty() { "<pending>".into() } else { all.join(",").into() }
         }
         _ => or_none(&given.join(",")),
@@ -164,7 +165,8 @@ pub(super) const EVENT: Fixed = Fixed {
 
 /// Events have two sets of names for the same fields.
 fn event(o: &Object, now: i64) -> Vec<Value> {
-    let either = |names: [&str; 2]| names.iter().map(|name| o.str_at(name)).find(|v| !v.is_empty()).unwrap_or("");
+    let either =
+        |names: [&str; 2]| names.iter().map(|name| o.str_at(name)).find(|v| !v.is_empty()).unwrap_or("");
     let regarding = |field: &str| {
         either([&format!("/involvedObject/{field}"), &format!("/regarding/{field}")]).to_owned()
     };
@@ -202,8 +204,12 @@ fn source(event: &Object) -> String {
     let any = |names: &[&str]| {
         names.iter().map(|name| event.str_at(name)).find(|v| !v.is_empty()).unwrap_or_default().to_owned()
     };
-    let component =
-        any(&["/source/component", "/deprecatedSource/component", "/reportingComponent", "/reportingController"]);
+    let component = any(&[
+        "/source/component",
+        "/deprecatedSource/component",
+        "/reportingComponent",
+        "/reportingController",
+    ]);
     match any(&["/source/host", "/deprecatedSource/host", "/reportingInstance"]).as_str() {
         "" => component,
         instance => format!("{component}, {instance}"),

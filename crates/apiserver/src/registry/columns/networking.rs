@@ -56,13 +56,7 @@ pub(super) const ENDPOINT_SLICE: Fixed = Fixed {
             "" => Value::from("<unset>"),
             some => some.into(),
         };
-        vec![
-            o.name().into(),
-            o.str_at("/addressType").into(),
-            shown(&ports),
-            shown(&addresses),
-            born(o, now),
-        ]
+        vec![o.name().into(), o.str_at("/addressType").into(), shown(&ports), shown(&addresses), born(o, now)]
     },
 };
 

@@ -95,7 +95,8 @@ fn metric(wish: &Value, found: Option<&Value>) -> String {
         ("pods", average) => format!("{}/{}", current("averageValue"), average.unwrap_or("0")),
         (_, Some(average)) => format!("{resource}: {}/{average}", current("averageValue")),
         (_, None) => {
-            let wished = target["averageUtilization"].as_i64().map_or("<auto>".to_owned(), |n| format!("{n}%"));
+            let wished =
+                target["averageUtilization"].as_i64().map_or("<auto>".to_owned(), |n| format!("{n}%"));
             format!("{resource}: {}/{wished}", current("averageUtilization"))
         }
     }
@@ -200,9 +201,9 @@ pub(super) const MUTATING_POLICY: Fixed = Fixed {
 };
 
 fn policy(o: &Object, rules: &str, now: i64) -> Vec<Value> {
-    let kind = o.at("/spec/paramKind").map(|_| {
-        format!("{}/{}", o.str_at("/spec/paramKind/apiVersion"), o.str_at("/spec/paramKind/kind"))
-    });
+    let kind = o
+        .at("/spec/paramKind")
+        .map(|_| format!("{}/{}", o.str_at("/spec/paramKind/apiVersion"), o.str_at("/spec/paramKind/kind")));
     vec![
         o.name().into(),
         items(o, rules).len().into(),

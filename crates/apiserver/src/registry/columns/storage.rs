@@ -82,7 +82,8 @@ fn phase(object: &Object) -> Value {
 
 /// An annotation of old may name the class too, and counts more.
 fn class(object: &Object) -> Value {
-    let old = object.metadata().get("annotations").and_then(|a| a.get("volume.beta.kubernetes.io/storage-class"));
+    let old =
+        object.metadata().get("annotations").and_then(|a| a.get("volume.beta.kubernetes.io/storage-class"));
     old.cloned().unwrap_or(object.str_at("/spec/storageClassName").into())
 }
 
@@ -108,8 +109,10 @@ pub(super) const CLASS: Fixed = Fixed {
         AGE,
     ],
     cells: |o, now| {
-        let defaults =
-            ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+        let defaults = [
+            "storageclass.kubernetes.io/is-default-class",
+            "storageclass.beta.kubernetes.io/is-default-class",
+        ];
         vec![
             super::marked_default(o, &defaults),
             o.str_at("/provisioner").into(),

@@ -31,11 +31,7 @@ pub(in super::super) fn autoscaler(object: &mut Object) {
     let spec = object.section_mut("spec");
     default_to(spec, "minReplicas", 1);
     let target = json!({"type": "Utilization", "averageUtilization": 80});
-    default_to(
-        spec,
-        "metrics",
-        json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
-    );
+    default_to(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
     let Some(behavior) = spec.get_mut("behavior").and_then(Value::as_object_mut) else { return };
     let double = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
     // Also the direction that the client did not speak of.

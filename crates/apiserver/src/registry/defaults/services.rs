@@ -23,8 +23,11 @@ pub(in super::super) fn service(object: &mut Object) {
     if spec["type"] != "ExternalName" {
         // Whoever writes the endpoints of such a service may write them in any family.
         let headless = spec.get("clusterIP").is_some_and(|ip| ip == "None") && !spec.contains_key("selector");
-        let (policy, families) =
-            if headless { ("RequireDualStack", json!(["IPv4", "IPv6"])) } else { ("SingleStack", json!(["IPv4"])) };
+        let (policy, families) = if headless {
+            ("RequireDualStack", json!(["IPv4", "IPv6"]))
+        } else {
+            ("SingleStack", json!(["IPv4"]))
+        };
         default_to(spec, "internalTrafficPolicy", "Cluster");
         default_to(spec, "ipFamilyPolicy", policy);
         default_to(spec, "ipFamilies", families);

@@ -38,7 +38,8 @@ fn rules(object: &Object, namespaced: bool) -> Vec<FieldError> {
             } else {
                 "rules cannot apply to both regular resources and non-resource URLs"
             };
-            let mixed = ["apiGroups", "resources", "resourceNames"].iter().any(|field| !is_empty(&rule[*field]));
+            let mixed =
+                ["apiGroups", "resources", "resourceNames"].iter().any(|field| !is_empty(&rule[*field]));
             if namespaced || mixed {
                 errors.push(FieldError::invalid(at("nonResourceURLs"), urls, why));
             }

@@ -122,7 +122,8 @@ fn backend(backend: &Value, at: &str) -> Vec<FieldError> {
             .collect(),
         (true, false) => {
             let mut errors = required(label, text(service, "name"), &format!("{at}.service.name"));
-            let (name, number) = (text(&service["port"], "name"), service["port"]["number"].as_i64().unwrap_or(0));
+            let (name, number) =
+                (text(&service["port"], "name"), service["port"]["number"].as_i64().unwrap_or(0));
             match (name, number) {
                 ("", 0) => errors.push(FieldError::required(at, "port name or number is required")),
                 ("", number) => errors.extend(port_number(number, format!("{at}.service.port.number"))),
@@ -182,7 +183,11 @@ pub(in crate::registry) fn network_policy(object: &Object) -> Vec<FieldError> {
     }
     let kinds = &spec["policyTypes"];
     if kinds.as_array().is_some_and(|kinds| kinds.len() > 2) {
-        errors.push(FieldError::invalid("spec.policyTypes", kinds, "may not specify more than two policyTypes"));
+        errors.push(FieldError::invalid(
+            "spec.policyTypes",
+            kinds,
+            "may not specify more than two policyTypes",
+        ));
         return errors;
     }
     for (i, kind) in each(spec, "policyTypes") {
@@ -235,7 +240,9 @@ fn peer(peer: &Value, at: &str) -> Vec<FieldError> {
     }
     match (chosen, block) {
         (0, false) => errors.push(FieldError::required(at, "must specify a peer")),
-        (1.., true) => errors.push(FieldError::forbidden(at, "may not specify both ipBlock and another peer")),
+        (1.., true) => {
+            errors.push(FieldError::forbidden(at, "may not specify both ipBlock and another peer"))
+        }
         _ => {}
     }
     errors

@@ -106,7 +106,11 @@ fn metric_faults(metric: &Value, at: &str) -> Vec<FieldError> {
             // Told by the type as such, and once more as the name of a source.
             let unknown = FieldError::not_supported(&field, other, &METRICS);
             let missing = FieldError::required(&field, "must specify a metric source type");
-            return if other.is_empty() { vec![missing, unknown.clone(), unknown] } else { vec![unknown.clone(), unknown] };
+            return if other.is_empty() {
+                vec![missing, unknown.clone(), unknown]
+            } else {
+                vec![unknown.clone(), unknown]
+            };
         }
     };
     let at = format!("{at}.{source}");
@@ -161,7 +165,11 @@ fn scaling(rules: &Value, at: &str) -> Vec<FieldError> {
         for field in ["value", "periodSeconds"] {
             let number = policy[field].as_i64().unwrap_or_default();
             if number < 1 {
-                errors.push(FieldError::invalid(format!("{at}.{field}"), number, "must be greater than zero"));
+                errors.push(FieldError::invalid(
+                    format!("{at}.{field}"),
+                    number,
+                    "must be greater than zero",
+                ));
             }
         }
     }

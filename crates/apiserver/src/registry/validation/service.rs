@@ -52,7 +52,11 @@ pub(in crate::registry) fn service_update(new: &Object, old: &Object) -> Vec<Fie
     if external(new) || external(old) || was.is_none() || first(is) == first(was) {
         return Vec::new();
     }
-    let why = if is.is_none_or(is_empty) { "primary clusterIP can not be unset" } else { "may not change once set" };
+    let why = if is.is_none_or(is_empty) {
+        "primary clusterIP can not be unset"
+    } else {
+        "may not change once set"
+    };
     vec![FieldError::invalid("spec.clusterIPs[0]", is, why)]
 }
 
@@ -158,7 +162,9 @@ fn repeated_ports(spec: &Value) -> Vec<FieldError> {
         }
     }
     for (i, port) in each(spec, "ports") {
-        if let Some(number) = node_port(port).filter(|number| !on_nodes.insert((text(port, "protocol"), *number))) {
+        if let Some(number) =
+            node_port(port).filter(|number| !on_nodes.insert((text(port, "protocol"), *number)))
+        {
             let why = "provided port is already allocated";
             errors.push(FieldError::invalid(format!("spec.ports[{i}].nodePort"), number, why));
         }

@@ -71,7 +71,11 @@ pub(in crate::registry) fn endpoints(object: &Object) -> Vec<FieldError> {
                 let wrong = named(ip, text(address, "ip"), &field);
                 if !wrong.is_empty() {
                     errors.extend(wrong);
-                    errors.push(FieldError::invalid(&field, text(address, "ip"), "must be a valid IP address"));
+                    errors.push(FieldError::invalid(
+                        &field,
+                        text(address, "ip"),
+                        "must be a valid IP address",
+                    ));
                 }
                 errors.extend(named(endpoint_ip, text(address, "ip"), &field));
             }
@@ -219,7 +223,8 @@ pub(in crate::registry) fn quota(object: &Object) -> Vec<FieldError> {
             let why = "must be greater than or equal to 0";
             errors.push(FieldError::invalid(&field, amount.to_string(), why));
         }
-        let counted = ["pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"];
+        let counted =
+            ["pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"];
         if (counted.contains(&name.as_str()) || name.starts_with("count/")) && !amount.is_whole() {
             errors.push(FieldError::invalid(&field, amount.to_string(), "must be an integer"));
         }

@@ -35,8 +35,10 @@ fn webhook(hook: &Value, at: &str) -> Vec<FieldError> {
     errors.extend(among(text(hook, "failurePolicy"), &["Fail", "Ignore"], format!("{at}.failurePolicy")));
     errors.extend(among(text(hook, "matchPolicy"), &["Equivalent", "Exact"], format!("{at}.matchPolicy")));
     match text(hook, "sideEffects") {
-        "" => errors
-            .push(FieldError::required(format!("{at}.sideEffects"), "must specify one of None, NoneOnDryRun")),
+        "" => errors.push(FieldError::required(
+            format!("{at}.sideEffects"),
+            "must specify one of None, NoneOnDryRun",
+        )),
         effects => errors.extend(among(effects, &["None", "NoneOnDryRun"], format!("{at}.sideEffects"))),
     }
     if let Some(seconds) = hook["timeoutSeconds"].as_i64().filter(|seconds| !(1..=30).contains(seconds)) {
