@@ -1,8 +1,9 @@
 //! What is in the cluster: kinds, namespaces, and how to ask the server about them without anything in between.
 
+use crate::door::Door;
 use kube_informer::{Kind, ObjectKey};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// Names that sort one way as text and another way as paths.
 pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "ab", "default"];
@@ -62,8 +63,8 @@ impl fmt::Display for Refusal {
 }
 
 impl Direct {
-    pub(crate) fn new(address: SocketAddr) -> anyhow::Result<Self> {
-        Ok(Self { client: kube::Client::try_from(config(address)?)? })
+    pub(crate) fn new(door: impl Into<Door>) -> anyhow::Result<Self> {
+        Ok(Self { client: kube::Client::try_from(door.into().config()?)? })
     }
 
     /// One request with an answer in JSON.
@@ -140,14 +141,9 @@ impl Direct {
     }
 }
 
-/// How to reach a server at an address.
-fn config(address: SocketAddr) -> anyhow::Result<kube::Config> {
-    Ok(kube::Config::new(format!("http://{address}").parse()?))
-}
-
 /// A client as informers want it.
-pub(crate) fn informer_client(address: SocketAddr) -> anyhow::Result<kube::Client> {
-    Ok(kube_informer::informer_client(config(address)?)?)
+pub(crate) fn informer_client(door: impl Into<Door>) -> anyhow::Result<kube::Client> {
+    Ok(kube_informer::informer_client(door.into().config()?)?)
 }
 
 pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> String {

@@ -5,6 +5,7 @@
 //! LIST over an undisturbed connection shows.
 
 mod cluster;
+mod door;
 #[path = "../../apiserver/tests/it/etcd/process.rs"]
 #[expect(dead_code, reason = "the tests of the store do more to it")]
 mod etcd;

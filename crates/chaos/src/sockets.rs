@@ -25,6 +25,15 @@ pub struct SocketOptions {
     pub etcd: bool,
 }
 
+/// What sort of server a world has.
+#[derive(Debug, Clone, Copy)]
+struct Sort {
+    /// On etcd, or in memory.
+    etcd: bool,
+    /// TLS and HTTP/2, or plain HTTP/1.1.
+    secure: bool,
+}
+
 /// Runs worlds, one after the other, until time is over or one has failed; `say` gets a line for each step. Returns
 /// what happened and how many worlds there were.
 pub async fn sockets(options: &SocketOptions, say: &dyn Fn(&str)) -> anyhow::Result<(Arc<Ledger>, u64)> {
@@ -33,17 +42,18 @@ pub async fn sockets(options: &SocketOptions, say: &dyn Fn(&str)) -> anyhow::Res
     let mut worlds = 0;
     loop {
         let seed = options.seed + worlds;
-        let on_etcd = match options.only {
+        let etcd = match options.only {
             Some(step) => step.is_on_etcd(),
-            None => options.etcd && seed % 2 == 0,
+            None => options.etcd && seed.is_multiple_of(2),
         };
+        let sort = Sort { etcd, secure: seed % 4 >= 2 };
         let steps = match (options.only, options.time) {
             (Some(step), _) => vec![step; Step::LENGTH],
-            (None, None) => Step::each(on_etcd),
-            (None, Some(_)) => Step::draw(on_etcd, &mut fastrand::Rng::with_seed(seed)),
+            (None, None) => Step::each(etcd),
+            (None, Some(_)) => Step::draw(etcd, &mut fastrand::Rng::with_seed(seed)),
         };
         let said = |line: &str| say(&format!("{:>4}s seed {seed}: {line}", began.elapsed().as_secs()));
-        World::run(options, seed, on_etcd, &steps, &ledger, &said).await?;
+        World::run(options, seed, sort, &steps, &ledger, &said).await?;
         worlds += 1;
         let enough = match options.time {
             None => worlds == 1 + u64::from(options.etcd),

@@ -4,7 +4,7 @@ use crate::ledger::{Ledger, lock};
 use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey, Uid};
 use serde_json::Value;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, atomic::Ordering},
 };
 
@@ -46,8 +46,6 @@ impl View {
 #[derive(Default)]
 struct State {
     told: HashMap<ObjectKey, Told>,
-    /// Uids that were replaced by others of their name.
-    retired: HashSet<Uid>,
     ended: bool,
 }
 
@@ -57,11 +55,19 @@ struct Told {
     uid: Uid,
     version: u64,
     present: bool,
+    /// Uids that were replaced by others of this name. Only the last ones: what is noted here must not grow where
+    /// memory is looked at.
+    retired: [Option<Uid>; 3],
 }
 
 impl Told {
-    fn of(object: &Object<Value>, present: bool) -> Self {
-        Self { uid: object.uid(), version: number(object), present }
+    fn of(object: &Object<Value>, before: Option<Self>, present: bool) -> Self {
+        let (uid, mut retired) = (object.uid(), before.map(|told| told.retired).unwrap_or_default());
+        if let Some(before) = before.filter(|before| before.uid != uid) {
+            retired.rotate_right(1);
+            retired[0] = Some(before.uid);
+        }
+        Self { uid, version: number(object), present, retired }
     }
 }
 
@@ -97,8 +103,8 @@ impl Tape {
             if before.is_some_and(|told| told.present) {
                 return Err("the handler has it already".into());
             }
-            self.follow(state, before, object)?;
-            state.told.insert(object.key().clone(), Told::of(object, true));
+            self.follow(before, object)?;
+            state.told.insert(object.key().clone(), Told::of(object, before, true));
             self.in_store(object)
         });
     }
@@ -112,8 +118,8 @@ impl Tape {
             if old.uid() != new.uid() {
                 return Err("the uid changes".into());
             }
-            self.follow(state, Some(told), new)?;
-            state.told.insert(new.key().clone(), Told::of(new, true));
+            self.follow(Some(told), new)?;
+            state.told.insert(new.key().clone(), Told::of(new, Some(told), true));
             self.in_store(new)
         });
     }
@@ -128,26 +134,24 @@ impl Tape {
             if number(last) < told.version {
                 return Err(format!("back from {}", told.version));
             }
-            state.told.insert(last.key().clone(), Told::of(last, false));
+            state.told.insert(last.key().clone(), Told::of(last, Some(told), false));
             self.out_of_store(last)
         });
     }
 
     /// Whether a state may follow what was told before.
-    fn follow(&self, state: &mut State, before: Option<Told>, next: &Object<Value>) -> Result<(), String> {
+    fn follow(&self, before: Option<Told>, next: &Object<Value>) -> Result<(), String> {
         let (uid, version) = (next.uid(), number(next));
-        if state.retired.contains(&uid) {
+        let Some(before) = before else { return Ok(()) };
+        if before.retired.contains(&Some(uid)) {
             return Err("its uid was replaced before".into());
         }
-        let Some(before) = before else { return Ok(()) };
         if before.uid == uid && version <= before.version {
             return Err(format!("after {}", before.version));
         }
-        if before.uid != uid {
-            state.retired.insert(before.uid);
-            if !self.shared.ledger.is_later((uid, version), (before.uid, before.version)) {
-                return Err(format!("another object, older than {}", before.version));
-            }
+        let later = || self.shared.ledger.is_later((uid, version), (before.uid, before.version));
+        if before.uid != uid && !later() {
+            return Err(format!("another object, older than {}", before.version));
         }
         Ok(())
     }

@@ -222,6 +222,7 @@ impl Reflector {
     /// The object as it is kept. What indexes want of it is read before it is packed.
     fn pack(&self, object: AnyObject) -> AnyObject {
         let snapshot = self.indexer.snapshot();
+        self.packer.keeps(snapshot.len().max(self.staged.len()));
         object.pack_with(&self.packer, snapshot.fields())
     }
 

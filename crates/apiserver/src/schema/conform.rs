@@ -38,26 +38,32 @@ pub(crate) fn conform(
     kind: &str,
     object: &mut Map<String, Value>,
 ) -> Result<Vec<String>, TypeMismatch> {
-    let mut walk = Walk { kind, path: String::new(), unknown: Vec::new() };
+    let mut walk =
+        Walk { owner: kind.to_owned(), path: String::new(), fields: String::new(), unknown: Vec::new() };
     walk.fields(shape_of, object)?;
     Ok(walk.unknown)
 }
 
-struct Walk<'a> {
-    kind: &'a str,
+struct Walk {
+    /// The type whose fields are being looked at.
+    owner: String,
     path: String,
+    /// The path without indexes and keys of maps, as the original names fields of the wrong type.
+    fields: String,
     unknown: Vec<String>,
 }
 
-impl Walk<'_> {
+impl Walk {
     fn fields(&mut self, shape_of: &Type, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
-        let mark = self.path.len();
+        let (mark, named) = (self.path.len(), self.fields.len());
         let mut drop = Vec::new();
         for (name, value) in object.iter_mut() {
             if mark > 0 {
                 self.path.push('.');
             }
             self.path.push_str(name);
+            self.fields.push('.');
+            self.fields.push_str(name);
             match shape_of.field(name) {
                 None => {
                     self.unknown.push(self.path.clone());
@@ -71,6 +77,7 @@ impl Walk<'_> {
                 }
             }
             self.path.truncate(mark);
+            self.fields.truncate(named);
         }
         for name in drop {
             object.remove(&name);
@@ -102,10 +109,13 @@ impl Walk<'_> {
             }
             (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
             (Shape::Struct(name, _) | Shape::Perhaps(name), Value::Object(object)) => {
-                match types().named(name) {
-                    Some(inner) => self.fields(inner, object),
-                    None => Ok(()),
+                let Some(inner) = types().named(name) else { return Ok(()) };
+                let owner = std::mem::replace(&mut self.owner, short_name(name).to_owned());
+                let result = self.fields(inner, object);
+                if result.is_ok() {
+                    self.owner = owner;
                 }
+                result
             }
             (Shape::Perhaps(_), _) => Ok(()),
             (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object),
@@ -137,12 +147,9 @@ impl Walk<'_> {
     }
 
     fn mismatch(&self, wanted: &Shape, found: &Value) -> TypeMismatch {
-        // The path is named without indexes and map keys, as the original does.
-        let path: String =
-            self.path.split('.').map(|s| s.split('[').next().unwrap_or(s)).collect::<Vec<_>>().join(".");
         TypeMismatch::Type {
             found: json_type(found),
-            field: format!("{}.{path}", self.kind),
+            field: format!("{}{}", self.owner, self.fields),
             wanted: wanted.type_name(),
         }
     }
@@ -183,6 +190,11 @@ fn is_absent(value: &Value, field: &Field) -> bool {
         (Value::Number(number), _) => omitted && number.as_f64() == Some(0.0),
         (Value::Bool(value), _) => omitted && !value,
     }
+}
+
+/// `meta.v1.ObjectMeta` as `ObjectMeta`.
+fn short_name(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 fn check_base64(text: &str) -> Result<(), TypeMismatch> {
@@ -250,10 +262,10 @@ mod tests {
         let (_, e) = check("ConfigMap", "", json!({"data": {"k": 1}}));
         assert_eq!(
             e.unwrap_err(),
-            "json: cannot unmarshal number into Go struct field ConfigMap.data.k of type string"
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
         );
         let (_, e) = check("Deployment", "apps", json!({"spec": {"replicas": 3_000_000_000u64}}));
-        assert!(e.unwrap_err().contains("Deployment.spec.replicas of type int32"));
+        assert!(e.unwrap_err().contains("DeploymentSpec.spec.replicas of type int32"));
     }
 
     #[test]

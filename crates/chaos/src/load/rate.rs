@@ -10,7 +10,7 @@ use crate::{
     until::until,
     work::Work,
 };
-use kube_informer::{Event, InformerFactory, SharedInformer, Stop, on_event};
+use kube_informer::{Event, InformerFactory, Registration, SharedInformer, Stop, on_event};
 use serde_json::Value;
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{task::JoinHandle, time::Instant};
 
 /// How much is written, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,7 @@ pub struct RateLoad {
 
 /// How long anything may take here after the writing.
 const PATIENCE: Duration = Duration::from_secs(300);
+const NAMESPACES: u64 = 4;
 /// Between two looks at the memory.
 const SAMPLE: Duration = Duration::from_secs(5);
 /// Between two lines of progress.
@@ -41,73 +42,20 @@ const SAY: Duration = Duration::from_secs(30);
 
 /// Writes at a rate; nothing is lost, every handler adds up to the cache, and memory stays where it was.
 pub async fn many_writes(load: RateLoad, say: &dyn Fn(&str)) -> anyhow::Result<String> {
-    let RateLoad { rate, seconds, objects } = load;
     let before = Held::now()?;
     let mut server = Server::start().await?;
-    server.ask(&format!("fill {objects} 4")).await?;
-    let ledger = Arc::new(Ledger::new());
-    let factory = InformerFactory::new(informer_client(server.address)?);
-    let informer: SharedInformer<Value> = factory.of_kind(config_maps(), |options| options);
-    informer.index_label("color")?;
-    let work = Work::new("queue".to_owned(), fastrand::Rng::with_seed(1), Arc::clone(&ledger));
-    work.set_clumsy(false);
-    let workers = work.begin(16);
-    let handlers: Vec<_> = [Temper::Plain, Temper::Filtering, Temper::Feeding, Temper::Slow]
-        .into_iter()
-        .map(|temper| handler(temper, &informer, &work, &ledger))
-        .collect();
-    let events = Arc::new(AtomicU64::new(0));
-    let counter = counter(&informer, &events);
-    factory.start();
-    factory.synced(PATIENCE).await?;
-    counter.synced().await?;
-    let initial = events.load(Ordering::Relaxed);
-    let (began, cpu_before) = (Instant::now(), cpu()?);
-    server.tell(&format!("write {} {rate} {objects} 4", rate * seconds)).await?;
-    let mut samples = Vec::new();
-    let mut said = Instant::now();
-    let written = loop {
-        match tokio::time::timeout(SAMPLE, server.answer()).await {
-            Ok(answer) => break answer?,
-            Err(_) => samples.push((rss()?, server.rss()?)),
-        }
-        if said.elapsed() >= SAY {
-            said = Instant::now();
-            let heard = events.load(Ordering::Relaxed) - initial;
-            let per_second = heard as f64 / began.elapsed().as_secs_f64();
-            let (own, served) = (mb(rss()?), mb(server.rss()?));
-            say(&format!(
-                "{heard} events heard, {per_second:.0} a second; {own} here, {served} in the server"
-            ));
-        }
-    };
+    server.ask(&format!("fill {} {NAMESPACES}", load.objects)).await?;
+    let audience = Audience::start(&server).await?;
+    let cpu_before = cpu()?;
+    let (written, samples) = audience.watch(&mut server, &load, say).await?;
     let used = cpu()? - cpu_before;
     say(&format!("written: {written}"));
-    let direct = Direct::new(server.address)?;
-    let mut last = String::new();
-    let equal =
-        until(PATIENCE, "the cache is what the server has, and handlers and queue agree", async || {
-            let checked = truth::compare(&direct, &informer).await.map_err(|error| error.to_string());
-            let snapshot = informer.lister().snapshot();
-            let told = handlers.iter().try_for_each(|handler| handler.compare(&snapshot));
-            last = match checked.and(told).and(work.check()) {
-                Ok(()) => return Ok(true),
-                Err(difference) => difference,
-            };
-            Ok(false)
-        });
-    equal.await.map_err(|error| error.context(last))?;
-    let heard = events.load(Ordering::Relaxed) - initial + counter.load().coalesced;
+    audience.rest(&Direct::new(server.address)?).await?;
     let writes = written["writes"].as_u64().unwrap_or_default();
-    anyhow::ensure!(heard == writes, "{writes} writes, but {heard} events were heard of or absorbed");
-    factory.shutdown_with(Stop::Drain).await;
-    for handler in handlers {
-        handler.stopped().await;
-    }
-    work.shutdown();
-    workers.await?;
-    let coalesced = counter.load().coalesced;
-    drop((counter, factory, informer, direct, server));
+    let (heard, coalesced) = (audience.heard(), audience.counter.load().coalesced);
+    anyhow::ensure!(heard + coalesced == writes, "{writes} writes, {heard} heard of, {coalesced} absorbed");
+    let ledger = audience.end().await?;
+    drop(server);
     until(PATIENCE, "tasks and files are given back", async || Ok(Held::now()?.is_within(before))).await?;
     let failures = ledger.failures();
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\n"));
@@ -123,13 +71,110 @@ pub async fn many_writes(load: RateLoad, say: &dyn Fn(&str)) -> anyhow::Result<S
     ))
 }
 
+/// An informer, its handlers and its queue.
+struct Audience {
+    factory: InformerFactory,
+    informer: SharedInformer<Value>,
+    handlers: Vec<Handler>,
+    work: Work,
+    workers: JoinHandle<()>,
+    /// A handler that only counts, and what it has counted.
+    counter: Registration,
+    events: Arc<AtomicU64>,
+    /// Events that told of what was there before the writing.
+    initial: u64,
+    ledger: Arc<Ledger>,
+}
+
+impl Audience {
+    async fn start(server: &Server) -> anyhow::Result<Self> {
+        let ledger = Arc::new(Ledger::new());
+        let factory = InformerFactory::new(informer_client(server.address)?);
+        let informer: SharedInformer<Value> = factory.of_kind(config_maps(), |options| options);
+        informer.index_label("color")?;
+        let work = Work::new("queue".to_owned(), fastrand::Rng::with_seed(1), Arc::clone(&ledger));
+        work.set_clumsy(false);
+        let workers = work.begin(16);
+        let handlers: Vec<_> = [Temper::Plain, Temper::Filtering, Temper::Feeding, Temper::Slow]
+            .into_iter()
+            .map(|temper| handler(temper, &informer, &work, &ledger))
+            .collect();
+        let events = Arc::new(AtomicU64::new(0));
+        let counter = counter(&informer, &events);
+        factory.start();
+        factory.synced(PATIENCE).await?;
+        counter.synced().await?;
+        let initial = events.load(Ordering::Relaxed);
+        Ok(Self { factory, informer, handlers, work, workers, counter, events, initial, ledger })
+    }
+
+    /// Events heard of since the writing began.
+    fn heard(&self) -> u64 {
+        self.events.load(Ordering::Relaxed) - self.initial
+    }
+
+    /// Has the server write, and looks at the memory of both meanwhile: what was written, and what was seen.
+    async fn watch(
+        &self,
+        server: &mut Server,
+        load: &RateLoad,
+        say: &dyn Fn(&str),
+    ) -> anyhow::Result<(Value, Vec<(u64, u64)>)> {
+        let RateLoad { rate, seconds, objects } = load;
+        server.tell(&format!("write {} {rate} {objects} {NAMESPACES}", rate * seconds)).await?;
+        let mut samples = Vec::new();
+        let (began, mut said) = (Instant::now(), Instant::now());
+        loop {
+            if let Ok(answer) = tokio::time::timeout(SAMPLE, server.answer()).await {
+                return Ok((answer?, samples));
+            }
+            let (own, served) = (rss()?, server.rss()?);
+            samples.push((own, served));
+            if said.elapsed() >= SAY {
+                said = Instant::now();
+                let per_second = self.heard() as f64 / began.elapsed().as_secs_f64();
+                let (heard, own, served) = (self.heard(), mb(own), mb(served));
+                say(&format!("{heard} events, {per_second:.0} a second; {own} here, {served} in the server"));
+            }
+        }
+    }
+
+    /// Everything comes to rest: the cache is what the server has, handlers and queue agree.
+    async fn rest(&self, direct: &Direct) -> anyhow::Result<()> {
+        let mut last = String::new();
+        let rest =
+            until(PATIENCE, "the cache is what the server has, and handlers and queue agree", async || {
+                let compared =
+                    truth::compare(direct, &self.informer).await.map_err(|error| error.to_string());
+                let snapshot = self.informer.lister().snapshot();
+                let told = self.handlers.iter().try_for_each(|handler| handler.compare(&snapshot));
+                last = match compared.map(drop).and(told).and(self.work.check()) {
+                    Ok(()) => return Ok(true),
+                    Err(difference) => difference,
+                };
+                Ok(false)
+            });
+        rest.await.map_err(|error| error.context(last))
+    }
+
+    async fn end(self) -> anyhow::Result<Arc<Ledger>> {
+        self.factory.shutdown_with(Stop::Drain).await;
+        for handler in self.handlers {
+            handler.stopped().await;
+        }
+        self.work.shutdown();
+        self.workers.await?;
+        Ok(self.ledger)
+    }
+}
+
 fn handler(temper: Temper, informer: &SharedInformer<Value>, work: &Work, ledger: &Arc<Ledger>) -> Handler {
     let view = temper.view(false);
     let tape = Tape::new(format!("{temper:?}"), Arc::clone(ledger), informer.lister(), view);
     Handler::add(temper, tape, informer, work, ledger, fastrand::Rng::with_seed(2))
 }
 
-fn counter(informer: &SharedInformer<Value>, events: &Arc<AtomicU64>) -> kube_informer::Registration {
+fn counter(informer: &SharedInformer<Value>, events: &Arc<AtomicU64>) -> Registration {
     let events = Arc::clone(events);
     informer.add_handler(on_event(move |_: &Event<Value>| {
         events.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,9 @@
 //! A served process, proxies before it, informers behind them, and those who write.
 
-use super::{SocketOptions, steps::Step};
+use super::{SocketOptions, Sort, steps::Step};
 use crate::{
     cluster::{Direct, NAMESPACES, config_maps, informer_client, pods, widgets},
+    door::Identity,
     etcd::Etcd,
     etcd_client,
     follower::{BRISK_WATCH, Follower, PATIENCE, Plan},
@@ -11,7 +12,7 @@ use crate::{
     ports,
     proxy::Proxy,
     resources::Held,
-    served::Served,
+    served::{Served, Setup},
     until::until,
     writers::{Desk, Writer},
 };
@@ -56,13 +57,13 @@ impl<'a> World<'a> {
     pub(super) async fn run(
         options: &SocketOptions,
         seed: u64,
-        on_etcd: bool,
+        sort: Sort,
         steps: &[Step],
         ledger: &Arc<Ledger>,
         say: &'a dyn Fn(&str),
     ) -> anyhow::Result<()> {
         let before = Held::now()?;
-        let mut world = Self::start(options, seed, on_etcd, ledger, say).await?;
+        let mut world = Self::start(options, seed, sort, ledger, say).await?;
         world.settle("the start").await?;
         for step in steps {
             let began = Instant::now();
@@ -81,20 +82,22 @@ impl<'a> World<'a> {
     async fn start(
         options: &SocketOptions,
         seed: u64,
-        on_etcd: bool,
+        sort: Sort,
         ledger: &Arc<Ledger>,
         say: &'a dyn Fn(&str),
     ) -> anyhow::Result<Self> {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let etcd = on_etcd.then(Etcd::start).flatten();
+        let etcd = sort.etcd.then(Etcd::start).flatten();
         let storage = etcd.as_ref().map(|etcd| format!("etcd={}", etcd.url));
         let (pods, seed) = (rng.u32(5..20), rng.u64(..));
-        let served = Served::start(&options.program, ports::free().await?, storage, pods, seed).await?;
+        let identity = sort.secure.then(Identity::new).transpose()?;
+        let (program, address) = (options.program.clone(), ports::free().await?);
+        let served = Served::start(Setup { program, address, storage, identity }, pods, seed).await?;
         let direct = served.direct()?;
         let desk = Desk::new(Arc::clone(ledger));
         direct.furnish(desk.life()).await?;
-        let brisk = Proxy::start(served.address(), true, Arc::clone(ledger)).await?;
-        let patient = Proxy::start(served.address(), false, Arc::clone(ledger)).await?;
+        let brisk = Proxy::start(served.door().address(), true, Arc::clone(ledger)).await?;
+        let patient = Proxy::start(served.door().address(), false, Arc::clone(ledger)).await?;
         let (followers, writers, ledger) = (Vec::new(), Vec::new(), Arc::clone(ledger));
         let mut world =
             Self { served, etcd, direct, brisk, patient, followers, desk, writers, ledger, rng, say };
@@ -111,7 +114,7 @@ impl<'a> World<'a> {
 
     fn follow(&mut self, plan: Plan) -> anyhow::Result<()> {
         let proxy = if plan.brisk { &self.brisk } else { &self.patient };
-        let client = informer_client(proxy.address())?;
+        let client = informer_client(self.served.door().through(proxy.address()))?;
         let follower = Follower::start(plan, client, &Temper::ALL, &self.ledger, self.rng.fork())?;
         self.followers.push(follower);
         Ok(())
@@ -315,7 +318,7 @@ impl<'a> World<'a> {
         let Self { mut served, etcd, direct, brisk, patient, writers, say, .. } = self;
         futures_util::future::join_all(writers).await;
         drop((brisk, patient, direct, self.desk));
-        let alone = || Ok(served.is_alone()?);
+        let alone = || served.is_alone();
         until(REST, "the server gives back what clients cost it that are gone", async || alone()).await?;
         served.kill().await?;
         drop((served, etcd));

@@ -13,8 +13,15 @@ const MAX_DATA: usize = 1024 * 1024;
 
 pub(in crate::registry) fn config_map(object: &Object) -> Vec<FieldError> {
     let mut errors = data_keys(object, "data");
+    let binary = object.at("/binaryData").and_then(Value::as_object);
+    let text = object.at("/data").and_then(Value::as_object);
+    let both = text.into_iter().flatten().map(|(key, _)| key);
+    for key in both.filter(|key| binary.is_some_and(|binary| binary.contains_key(*key))) {
+        let why = "duplicate of key present in binaryData";
+        errors.push(FieldError::invalid(format!("data[{key}]"), key, why));
+    }
     errors.extend(data_keys(object, "binaryData"));
-    errors.extend(data_size(object, &["data", "binaryData"], ""));
+    errors.extend(data_size(object, &["data", "binaryData"], "[]"));
     errors
 }
 
