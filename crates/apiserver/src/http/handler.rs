@@ -152,7 +152,7 @@ where
     if let (AnswerBody::Watch(watch), Some(seats)) = (response.body_mut(), seats) {
         watch.hold(seats);
     }
-    if let Some(warning) = resource.custom.as_ref().and_then(|custom| custom.deprecation.as_deref()) {
+    if let Some(warning) = resource.deprecation() {
         warn(&mut response, warning);
     }
     Ok(response)
