@@ -62,7 +62,11 @@ fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
         peak("peak of a relist, all changed", 2.2, "relist_100_peak_bytes"),
         Goal::times("CPU to sync, client-go JSON", 5.0, go("sync_cpu_s")),
         Goal::times("CPU to sync, kube-rs", 3.0, rs("sync_cpu_s")),
-        Goal::times("CPU to sync, client-go protobuf", 1.0, against("client-go", "proto", "sync_cpu_s", false)),
+        Goal::times(
+            "CPU to sync, client-go protobuf",
+            1.0,
+            against("client-go", "proto", "sync_cpu_s", false),
+        ),
         Goal::times("watch events, client-go", 10.0, against("client-go", "json", "events_per_s", true)),
         Goal::times("watch events, kube-rs", 2.0, against("kube-rs", "json", "events_per_s", true)),
         Goal::at_most("get, decoded, cold", 100.0, ours.get("read_get_decoded_cold_us"), 1.0, " µs"),

@@ -46,10 +46,7 @@ mod tests {
     fn only_what_is_between_the_marks_changes() {
         let document = "a\n<!-- table -->\nold\n<!-- end -->\nb\n<!-- other -->\nc\n<!-- end -->\n";
         let new = replaced(document, "table", "new\n").unwrap();
-        assert_eq!(
-            new,
-            "a\n<!-- table -->\n\nnew\n\n<!-- end -->\nb\n<!-- other -->\nc\n<!-- end -->\n"
-        );
+        assert_eq!(new, "a\n<!-- table -->\n\nnew\n\n<!-- end -->\nb\n<!-- other -->\nc\n<!-- end -->\n");
         assert_eq!(replaced(&new, "table", "new\n").unwrap(), new, "doing it again changes nothing");
         assert!(replaced(document, "missing", "x").is_err() && replaced(document, "table", " ").is_err());
     }
