@@ -26,6 +26,7 @@ pub(crate) use columns::age;
 pub(crate) use conversion::Conversion;
 pub(crate) use field_labels::UnknownLabel;
 pub(crate) use generated_name::generate_name;
+pub(crate) use kinds::is_built_in;
 pub(crate) use names::label_1035;
 pub(crate) use names::subdomain;
 pub(crate) use object::Object;
@@ -58,9 +59,9 @@ pub(crate) struct Registry {
 /// Why a path names no resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Nobody serves that group: a plain 404.
+    /// Nobody serves that group, or it is one of definitions and they have no such resource: a plain 404.
     Group,
-    /// The group is there, but not that version or resource: a `Status` 404.
+    /// A built-in group, but not that version or resource: a `Status` 404.
     Resource,
 }
 
@@ -87,7 +88,8 @@ impl Registry {
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Result<&Arc<Resource>, Missing> {
         let versions = self.groups.get(group).ok_or(Missing::Group)?;
-        versions.get(version).and_then(|r| r.get(plural)).ok_or(Missing::Resource)
+        let missing = if is_built_in(group) { Missing::Resource } else { Missing::Group };
+        versions.get(version).and_then(|r| r.get(plural)).ok_or(missing)
     }
 
     /// Groups in order of name, each with its versions and their resources.
@@ -98,10 +100,6 @@ impl Registry {
     /// Every resource once.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups.values().flat_map(|versions| versions.values()).flat_map(|resources| resources.values())
-    }
-
-    pub(crate) fn has_group(&self, group: &str) -> bool {
-        self.groups.contains_key(group)
     }
 
     /// Whether some served kind has this group, version and kind.

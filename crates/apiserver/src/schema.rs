@@ -1,13 +1,14 @@
-//! What the built-in kinds look like: field names, JSON types and merge rules, as one table read once.
+//! What the built-in kinds look like: field names, JSON types, zero values and merge rules, as one table read once.
 //!
-//! The table serves three readers: decoding a body ([`conform`]: wrong types are errors, unknown fields are reported and
-//! dropped, as a typed server would), strategic merge patches (merge keys), and later server-side apply (list and map types).
+//! The table serves three readers: decoding and completing a body ([`conform`]: wrong types are errors, unknown fields are
+//! reported and dropped; [`write_zeros`]: what a typed server always writes), strategic merge patches (merge keys), and later server-side apply (list and map types).
 //! It belongs to this crate and not to `k8s-openapi`, so that a user's choice of Kubernetes version there changes nothing here.
 
 mod conform;
 mod parse;
 mod quantity;
 mod table;
+mod zeros;
 
 pub(crate) use conform::conform;
 pub(crate) use parse::Parsed;
@@ -18,3 +19,4 @@ pub(crate) use table::Merge;
 pub(crate) use table::Shape;
 pub(crate) use table::Type;
 pub(crate) use table::types;
+pub(crate) use zeros::write_zeros;

@@ -239,6 +239,11 @@ impl Status {
         Self::invalid_of(&resource.kind, &resource.group, name, errors)
     }
 
+    /// A custom object that says it is of another kind; the error names that one.
+    pub(crate) fn invalid_kind(kind: &str, resource: &Resource, name: &str, error: &FieldError) -> Self {
+        Self::invalid_of(kind, &resource.group, name, std::slice::from_ref(error))
+    }
+
     /// A PUT without the version that this kind demands; the one validation error that names the plural.
     pub(crate) fn version_required(resource: &Resource, name: &str) -> Self {
         let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");

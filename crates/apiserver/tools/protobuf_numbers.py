@@ -101,4 +101,5 @@ def main():
             print(f" {field} {'.'.join(map(str, numbers))}{flag}")
 
 
-main()
+if __name__ == "__main__":
+    main()

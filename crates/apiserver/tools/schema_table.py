@@ -3,7 +3,7 @@
 
     python3 tools/schema_table.py DIR_WITH_GROUP_VERSION_JSON > src/schema/types.txt
 
-One line per type, indented lines for its fields. The notation is explained at the top of the output and read by
+The marks for zero values are then put in by tools/zero_values.py. One line per type, indented lines for its fields. The notation is explained at the top of the output and read by
 src/schema/table.rs.
 """
 import json, pathlib, sys
@@ -12,7 +12,8 @@ HEAD = """# Types of the built-in kinds at Kubernetes 1.36: field names, JSON ty
 # Made by tools/schema_table.py; read by src/schema/table.rs.
 #
 # TYPE [atomic] [kind=GROUP/VERSION/KIND]
-#  FIELD SHAPE[!]            ! = required
+#  FIELD SHAPE[!][?|+]       ! = required
+# after that, what becomes of a zero value:  ? it is told from absence  + it is always written  (nothing) it is left out
 #
 # SHAPE  s string  s(A|B) one of  i int32  l int64  n number  b bool  y base64 bytes  t time  u time with microseconds
 #        q quantity  x int or string  * anything  @TYPE that type  ?TYPE that type if it is an object, else anything

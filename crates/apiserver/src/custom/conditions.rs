@@ -41,7 +41,10 @@ pub(crate) fn holds(object: &Object, kind: &str) -> bool {
 /// Sets a condition; its time moves only when it turns.
 pub(crate) fn set(object: &mut Object, condition: Condition<'_>, now: &str) {
     let status = if condition.holds { "True" } else { "False" };
-    let list = object.section_mut("status").entry("conditions").or_insert_with(|| json!([]));
+    let list = object.section_mut("status").entry("conditions").or_insert(Value::Null);
+    if list.is_null() {
+        *list = json!([]);
+    }
     let Some(list) = list.as_array_mut() else { return };
     let mut entry = Map::new();
     entry.insert("lastTransitionTime".to_owned(), now.into());

@@ -23,7 +23,7 @@ pub(crate) fn default_definition(object: &mut Object) {
 pub(crate) fn prepare_definition(object: &mut Object) {
     let status = object.section_mut("status");
     status.insert("acceptedNames".to_owned(), json!({"kind": "", "plural": ""}));
-    status.insert("conditions".to_owned(), json!([]));
+    status.insert("conditions".to_owned(), Value::Null);
     status.insert("storedVersions".to_owned(), json!([]));
     note_storage_version(object);
 }

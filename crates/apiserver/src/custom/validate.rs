@@ -82,6 +82,7 @@ fn check_text(checks: &Checks, text: &str, path: &str, errors: &mut Vec<FieldErr
     let length = text.chars().count() as u64;
     if let Some(most) = checks.max_length.filter(|most| length > *most) {
         errors.push(FieldError::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
+        return;
     }
     if let Some(least) = checks.min_length.filter(|least| length < *least) {
         let why = format!("{path} in body should be at least {least} chars long");
@@ -97,6 +98,17 @@ fn check_text(checks: &Checks, text: &str, path: &str, errors: &mut Vec<FieldErr
 }
 
 fn check_number(checks: &Checks, number: &Number, path: &str, errors: &mut Vec<FieldError>) {
+    let bounds = match checks.format.as_deref() {
+        Some("int32") => Some(i128::from(i32::MIN)..=i128::from(i32::MAX)),
+        Some("int64") => Some(i128::from(i64::MIN)..=i128::from(i64::MAX)),
+        _ => None,
+    };
+    if bounds.zip(number.as_i128()).is_some_and(|(bounds, number)| !bounds.contains(&number)) {
+        let format = checks.format.as_deref().unwrap_or_default();
+        let why = format!("Checked value must be of type integer with format {format} in {path}");
+        errors.push(FieldError::invalid("<nil>", "", why));
+        return;
+    }
     let mut refuse = |why: String| {
         errors.push(FieldError::invalid(path, number, format!("{path} in body should be {why}")));
     };
@@ -198,7 +210,8 @@ fn check_junctors(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<F
         found
     };
     let mut refuse = |why: String, nearest: Vec<FieldError>| {
-        errors.push(FieldError::invalid(path, "", format!("{path:?} must {why}")));
+        // The original gives no place, only words.
+        errors.push(FieldError::invalid("<nil>", "", format!("{path:?} must {why}")));
         errors.extend(nearest);
     };
     if !checks.any_of.is_empty() {

@@ -111,7 +111,7 @@ fn respond_list(
     list: ListAnswer,
     wish: Wish,
 ) -> Result<Response<AnswerBody>, Status> {
-    let metadata = list_metadata(&list);
+    let mut metadata = list_metadata(&list);
     let (kind, api_version, view) = match wish.representation.view {
         View::Table(include) => {
             let maker = TableMaker::new(Arc::clone(engine), Arc::clone(resource), include);
@@ -120,6 +120,9 @@ fn respond_list(
         View::Whole => {
             // Items of custom kinds say what they are; those of built-in kinds leave that to the list.
             let typed = resource.custom.is_some().then(|| resource.head.clone());
+            if typed.is_some() && list.continue_token.is_none() {
+                metadata["continue"] = "".into(); // what has no type of its own leaves nothing out
+            }
             let view = ItemView::Whole(typed, resource.conversion.clone());
             (resource.list_kind.as_str(), resource.api_version(), view)
         }

@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::faults::{Fault, Met};
 use crate::metrics::Record;
 use crate::protobuf::{self, ProtobufError};
-use crate::registry::{Missing, Resource};
+use crate::registry::{Missing, Resource, is_built_in};
 use crate::status::Status;
 use crate::verbs::options::{ListOptions, Query};
 use crate::verbs::{self, Answer, Request};
@@ -87,9 +87,7 @@ where
         Route::Groups => discovery::groups(&engine, accept, known),
         Route::Group(group) => discovery::group(&engine, &group).unwrap_or_else(page_not_found),
         Route::GroupVersion(group, version) => discovery::resources(&engine, &group, &version)
-            .unwrap_or_else(|| {
-                if engine.now().registry.has_group(&group) { no_such_resource() } else { page_not_found() }
-            }),
+            .unwrap_or_else(|| if is_built_in(&group) { no_such_resource() } else { page_not_found() }),
         _ => page_not_found(),
     };
     record.finish(response.status());
@@ -154,7 +152,7 @@ where
     if let (AnswerBody::Watch(watch), Some(seats)) = (response.body_mut(), seats) {
         watch.hold(seats);
     }
-    if let Some(warning) = resource.custom.as_ref().and_then(|custom| custom.deprecation.as_deref()) {
+    if let Some(warning) = resource.deprecation() {
         warn(&mut response, warning);
     }
     Ok(response)

@@ -71,7 +71,10 @@ impl Managers {
         new: &Object,
     ) -> Self {
         let model = Model::of(resource);
-        let change = compare(old.map(Object::value), Some(new.value()), model);
+        // What every object of the kind has nobody wrote.
+        let blank = resource.blank();
+        let old = old.map(Object::value).or(blank.as_ref());
+        let change = compare(old, Some(new.value()), model);
         let set = tracked(change.set, resource, &writer.subresource);
         for entry in &mut self.0 {
             let own = entry.is(writer, "Update", resource);

@@ -2,7 +2,13 @@
 
 mod age;
 mod cluster;
+mod networking;
 mod pods;
+mod policies;
+mod selector;
+mod storage;
+#[cfg(test)]
+mod tests;
 mod workloads;
 
 use serde_json::{Value, json};
@@ -75,6 +81,10 @@ const fn wide(name: &'static str) -> Column {
     Column { name, kind: "string", format: "", priority: 1 }
 }
 
+const fn truth(name: &'static str) -> Column {
+    Column { name, kind: "boolean", format: "", priority: 0 }
+}
+
 const NAME: Column = Column { name: "Name", kind: "string", format: "name", priority: 0 };
 const AGE: Column = text("Age");
 
@@ -88,20 +98,54 @@ const GENERIC: Fixed = Fixed {
 pub(super) fn columns_for(group: &str, kind: &str) -> Columns {
     Columns::Fixed(match (group, kind) {
         ("", "Pod") => pods::POD,
+        ("", "PodTemplate") => workloads::POD_TEMPLATE,
         ("", "ConfigMap") => cluster::CONFIG_MAP,
         ("", "Secret") => cluster::SECRET,
         ("", "Service") => cluster::SERVICE,
         ("", "Node") => cluster::NODE,
         ("", "Namespace") => cluster::NAMESPACE,
-        ("", "Event") => cluster::EVENT,
-        ("", "ServiceAccount") => cluster::SERVICE_ACCOUNT,
-        ("coordination.k8s.io", "Lease") => cluster::LEASE,
+        (_, "Event") => cluster::EVENT,
+        ("", "ServiceAccount") => policies::NAME_AND_AGE,
+        ("", "Endpoints") => networking::ENDPOINTS,
+        ("", "PersistentVolume") => storage::VOLUME,
+        ("", "PersistentVolumeClaim") => storage::CLAIM,
+        ("", "ReplicationController") => workloads::REPLICATION_CONTROLLER,
+        ("", "ResourceQuota") => policies::QUOTA,
         ("apps", "Deployment") => workloads::DEPLOYMENT,
-        ("apps", "ReplicaSet") | ("", "ReplicationController") => workloads::REPLICA_SET,
+        ("apps", "ReplicaSet") => workloads::REPLICA_SET,
         ("apps", "StatefulSet") => workloads::STATEFUL_SET,
         ("apps", "DaemonSet") => workloads::DAEMON_SET,
+        ("apps", "ControllerRevision") => workloads::REVISION,
         ("batch", "Job") => workloads::JOB,
         ("batch", "CronJob") => workloads::CRON_JOB,
+        ("autoscaling", _) => policies::AUTOSCALER,
+        ("policy", _) => policies::BUDGET,
+        ("networking.k8s.io", "Ingress") => networking::INGRESS,
+        ("networking.k8s.io", "IngressClass") => networking::INGRESS_CLASS,
+        ("networking.k8s.io", "NetworkPolicy") => networking::NETWORK_POLICY,
+        ("networking.k8s.io", "ServiceCIDR") => networking::SERVICE_CIDR,
+        ("networking.k8s.io", "IPAddress") => networking::IP_ADDRESS,
+        ("discovery.k8s.io", _) => networking::ENDPOINT_SLICE,
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => policies::BINDING,
+        ("storage.k8s.io", "StorageClass") => storage::CLASS,
+        ("storage.k8s.io", "VolumeAttributesClass") => storage::ATTRIBUTES_CLASS,
+        ("storage.k8s.io", "VolumeAttachment") => storage::ATTACHMENT,
+        ("storage.k8s.io", "CSINode") => storage::NODE,
+        ("storage.k8s.io", "CSIDriver") => storage::DRIVER,
+        ("storage.k8s.io", "CSIStorageCapacity") => storage::CAPACITY,
+        ("coordination.k8s.io", "Lease") => cluster::LEASE,
+        ("scheduling.k8s.io", _) => policies::PRIORITY_CLASS,
+        ("node.k8s.io", _) => policies::RUNTIME_CLASS,
+        ("certificates.k8s.io", _) => policies::SIGNING_REQUEST,
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => policies::VALIDATING_POLICY,
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => policies::MUTATING_POLICY,
+        ("admissionregistration.k8s.io", kind) if kind.ends_with("Binding") => policies::POLICY_BINDING,
+        ("admissionregistration.k8s.io", _) => policies::WEBHOOKS,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => policies::FLOW,
+        ("flowcontrol.apiserver.k8s.io", _) => policies::PRIORITY_LEVEL,
+        ("resource.k8s.io", "ResourceClaim") => policies::RESOURCE_CLAIM,
+        ("resource.k8s.io", "ResourceSlice") => policies::RESOURCE_SLICE,
+        ("resource.k8s.io", _) => policies::NAME_AND_AGE,
         _ => GENERIC,
     })
 }
@@ -114,6 +158,29 @@ fn count(object: &Object, pointer: &str) -> i64 {
 /// Text, or what stands for none.
 fn or_none(text: &str) -> Value {
     if text.is_empty() { "<none>".into() } else { text.into() }
+}
+
+/// Text that may be missing, which is not the same as empty.
+fn or_unset(object: &Object, pointer: &str) -> Value {
+    object.at(pointer).cloned().unwrap_or("<unset>".into())
+}
+
+fn flag(object: &Object, pointer: &str, without: bool) -> Value {
+    object.at(pointer).and_then(Value::as_bool).unwrap_or(without).into()
+}
+
+/// How old the object is.
+fn born(object: &Object, now: i64) -> Value {
+    age(object.meta_str("creationTimestamp"), now)
+}
+
+/// The name, and whether an annotation makes this the class of those who ask for none.
+fn marked_default(object: &Object, annotations: &[&str]) -> Value {
+    let set = |name: &&str| object.metadata().get("annotations").is_some_and(|all| all[*name] == "true");
+    match annotations.iter().any(set) {
+        true => format!("{} (default)", object.name()).into(),
+        false => object.name().into(),
+    }
 }
 
 /// `a=1,b=2`

@@ -112,6 +112,11 @@ const TABLE: &[Row] = &[
     row("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", CLUSTER, "", "", "status"),
 ];
 
+/// Whether a group has kinds of its own, without definitions.
+pub(crate) fn is_built_in(group: &str) -> bool {
+    TABLE.iter().any(|row| row.group == group)
+}
+
 /// Every built-in resource, ready to serve.
 pub(super) fn built_in() -> impl Iterator<Item = Resource> {
     TABLE.iter().map(|row| Resource {

@@ -7,8 +7,6 @@ pub(crate) enum NameRule {
     Subdomain,
     /// DNS-1123 label: namespaces, pods' hostnames and services.
     Label,
-    /// DNS-1035 label: services before 1.34's relaxation.
-    Label1035,
     /// Anything that can stand in a URL path: RBAC.
     PathSegment,
 }
@@ -30,7 +28,6 @@ impl NameRule {
         match self {
             Self::Subdomain => subdomain(name),
             Self::Label => label(name),
-            Self::Label1035 => label_1035(name),
             Self::PathSegment => path_segment(name),
         }
     }
@@ -205,7 +202,6 @@ mod tests {
         for (rule, good, bad) in [
             (NameRule::Subdomain, ["a", "a.b-c", "0"], ["A", "a_", ""]),
             (NameRule::Label, ["a", "a-b", "0"], ["a.b", "-a", "a-"]),
-            (NameRule::Label1035, ["a", "a-b", "z0"], ["0a", "a.b", "a-"]),
             (NameRule::PathSegment, ["system:x", "A_b", "a b"], [".", "a/b", "50%"]),
         ] {
             for name in good {

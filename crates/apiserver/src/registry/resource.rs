@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::columns::Columns;
 use super::conversion::Conversion;
@@ -13,7 +13,7 @@ use super::rules::Rules;
 use super::scale::ScalePaths;
 use super::{Object, api_version};
 use crate::custom::{self, Structural};
-use crate::schema::Type;
+use crate::schema::{Type, write_zeros};
 use crate::status::FieldError;
 use crate::storage::TypeHead;
 
@@ -169,8 +169,25 @@ impl Resource {
     /// Fills what the client left out.
     pub(crate) fn default(&self, object: &mut Object) {
         (self.rules.default)(object);
-        if let Schema::Custom(schema) = &self.schema {
-            custom::fill(schema, object.root_mut());
+        match &self.schema {
+            Schema::Table(shape) => write_zeros(shape, object.root_mut()),
+            Schema::Custom(schema) => custom::fill(schema, object.root_mut()),
+            Schema::Free => {}
+        }
+    }
+
+    /// An object of which nobody has said anything; of kinds whose fields are not known there is none.
+    pub(crate) fn blank(&self) -> Option<Value> {
+        let mut fields = Map::new();
+        write_zeros(self.table()?, &mut fields);
+        Some(Value::Object(fields))
+    }
+
+    /// What to tell those who use a kind or version that will go.
+    pub(crate) fn deprecation(&self) -> Option<&str> {
+        match &self.custom {
+            Some(custom) => custom.deprecation.as_deref(),
+            None => self.rules.deprecation,
         }
     }
 

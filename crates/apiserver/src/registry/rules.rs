@@ -58,6 +58,8 @@ pub(crate) struct Rules {
     pub(crate) prepare_update: fn(&mut Object, &Object),
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
     pub(crate) validate_update: fn(&Object, &Object) -> Vec<FieldError>,
+    /// What everyone who uses the kind should hear.
+    pub(crate) deprecation: Option<&'static str>,
     /// What the writer should hear though nothing is wrong.
     pub(crate) warn: fn(&Object) -> Vec<String>,
 }
@@ -78,6 +80,7 @@ const GENERIC: Rules = Rules {
     prepare_update: |_, _| {},
     validate: |_| Vec::new(),
     validate_update: |_, _| Vec::new(),
+    deprecation: None,
     warn: |_| Vec::new(),
 };
 
@@ -87,7 +90,6 @@ const STATUS: Rules = Rules { status_fields: &["status"], ..GENERIC };
 const WORKLOAD: Rules = Rules {
     generation: Generation::Spec,
     status_metadata: StatusMetadata::ChangedExcept(&["labels"]),
-    prepare: defaults::empty_status,
     ..STATUS
 };
 const RBAC: Rules = Rules { names: NameRule::PathSegment, put_creates: true, ..GENERIC };
@@ -125,7 +127,8 @@ static POD: Rules = Rules {
 static NODE: Rules = Rules {
     fields: table(&[("spec.unschedulable", "/spec/unschedulable")]),
     create_with_status: true,
-    prepare: defaults::empty_status,
+    prepare: defaults::new_node,
+    validate: validation::node,
     ..STATUS
 };
 static NAMESPACE: Rules = Rules {
@@ -147,14 +150,15 @@ static SECRET: Rules = Rules {
 static CONFIG_MAP: Rules =
     Rules { validate: validation::config_map, validate_update: validation::config_map_update, ..GENERIC };
 static SERVICE: Rules = Rules {
-    names: NameRule::Label1035,
+    names: NameRule::Label,
     fields: table(&[("spec.clusterIP", "/spec/clusterIP"), ("spec.type", "/spec/type")]),
     delete_returns_object: true,
     put_creates: true,
     default: defaults::service,
     prepare: defaults::new_service,
-    prepare_update: defaults::keep_cluster_ip,
+    prepare_update: defaults::settle_service,
     validate: validation::service,
+    validate_update: validation::service_update,
     ..STATUS
 };
 const EVENT_FIELDS: FieldLabels = table(&[
@@ -194,7 +198,6 @@ static EVENT_V1: Rules = Rules {
 static REPLICATION_CONTROLLER: Rules = Rules {
     fields: table(&[("status.replicas", "/status/replicas")]),
     default: defaults::replication_controller,
-    prepare: defaults::empty_replica_status,
     validate: validation::replication_controller,
     ..WORKLOAD
 };
@@ -207,14 +210,12 @@ static DEPLOYMENT: Rules = Rules {
 };
 static REPLICA_SET: Rules = Rules {
     default: defaults::replica_set,
-    prepare: defaults::empty_replica_status,
     validate: validation::replica_set,
     validate_update: validation::selector_update,
     ..WORKLOAD
 };
 static STATEFUL_SET: Rules = Rules {
     default: defaults::stateful_set,
-    prepare: defaults::new_stateful_set,
     validate: validation::stateful_set,
     validate_update: validation::stateful_set_update,
     ..WORKLOAD
@@ -222,6 +223,7 @@ static STATEFUL_SET: Rules = Rules {
 static DAEMON_SET: Rules = Rules {
     default: defaults::daemon_set,
     prepare: defaults::new_daemon_set,
+    prepare_update: defaults::keep_template_generation,
     validate: validation::daemon_set,
     validate_update: validation::selector_update,
     ..WORKLOAD
@@ -239,7 +241,7 @@ static JOB: Rules = Rules {
     ..WORKLOAD
 };
 static CRON_JOB: Rules = Rules { default: defaults::cron_job, validate: validation::cron_job, ..WORKLOAD };
-static LEASE: Rules = Rules { put_creates: true, ..VERSIONED };
+static LEASE: Rules = Rules { put_creates: true, validate: validation::lease, ..VERSIONED };
 static CSR: Rules = Rules { fields: table(&[("spec.signerName", "/spec/signerName")]), ..STATUS };
 static RESOURCE_SLICE: Rules = Rules {
     fields: table(&[("spec.nodeName", "/spec/nodeName"), ("spec.driver", "/spec/driver")]),
@@ -247,24 +249,101 @@ static RESOURCE_SLICE: Rules = Rules {
     ..GENERIC
 };
 static RETURNS_OBJECT: Rules = Rules { delete_returns_object: true, ..GENERIC };
-static CLAIM: Rules =
-    Rules { delete_returns_object: true, default: defaults::claim, prepare: defaults::new_claim, ..STATUS };
-static VOLUME: Rules =
-    Rules { delete_returns_object: true, default: defaults::volume, prepare: defaults::new_volume, ..STATUS };
-static QUOTA: Rules = Rules { delete_returns_object: true, prepare: defaults::empty_status, ..STATUS };
-static ATTACHMENT: Rules = Rules { delete_returns_object: true, unconditional_update: false, ..STATUS };
-static STORAGE_VERSIONED: Rules = Rules { delete_returns_object: true, ..VERSIONED };
-static CSI_DRIVER: Rules = Rules { generation: Generation::Spec, ..STORAGE_VERSIONED };
-static PUT_CREATES: Rules = Rules { put_creates: true, ..GENERIC };
+static CLAIM: Rules = Rules {
+    delete_returns_object: true,
+    default: defaults::claim,
+    prepare: defaults::new_claim,
+    validate: validation::claim,
+    ..STATUS
+};
+static VOLUME: Rules = Rules {
+    delete_returns_object: true,
+    default: defaults::volume,
+    prepare: defaults::new_volume,
+    validate: validation::volume,
+    ..STATUS
+};
+static QUOTA: Rules = Rules { delete_returns_object: true, validate: validation::quota, ..STATUS };
+static ATTACHMENT: Rules = Rules {
+    delete_returns_object: true,
+    unconditional_update: false,
+    validate: validation::attachment,
+    ..STATUS
+};
+const STORAGE_VERSIONED: Rules = Rules { delete_returns_object: true, ..VERSIONED };
+static CSI_DRIVER: Rules = Rules {
+    generation: Generation::Spec,
+    default: defaults::csi_driver,
+    validate: validation::csi_driver,
+    ..STORAGE_VERSIONED
+};
+static CSI_NODE: Rules = Rules { validate: validation::csi_node, ..STORAGE_VERSIONED };
+static STORAGE_CLASS: Rules = Rules {
+    default: defaults::storage_class,
+    validate: validation::storage_class,
+    validate_update: validation::storage_class_update,
+    ..RETURNS_OBJECT
+};
+static POD_TEMPLATE: Rules = Rules {
+    generation: Generation::Content,
+    default: defaults::pod_template,
+    validate: validation::pod_template,
+    ..RETURNS_OBJECT
+};
+static ENDPOINTS: Rules = Rules {
+    put_creates: true,
+    default: defaults::endpoints,
+    validate: validation::endpoints,
+    deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+    ..GENERIC
+};
+static LIMIT_RANGE: Rules =
+    Rules { put_creates: true, default: defaults::limit_range, validate: validation::limit_range, ..GENERIC };
+static INGRESS_CLASS: Rules = Rules {
+    generation: Generation::Spec,
+    default: defaults::ingress_class,
+    validate: validation::ingress_class,
+    ..GENERIC
+};
+static INGRESS: Rules = Rules { validate: validation::ingress, ..WORKLOAD };
+static AUTOSCALER: Rules =
+    Rules { default: defaults::autoscaler, validate: validation::autoscaler, ..STATUS };
+static ROLE: Rules = Rules { validate: validation::role, ..RBAC };
+static CLUSTER_ROLE: Rules = Rules { validate: validation::cluster_role, ..RBAC };
+static ROLE_BINDING: Rules = Rules {
+    default: defaults::binding,
+    validate: validation::role_binding,
+    validate_update: validation::role_reference_kept,
+    ..RBAC
+};
+static CLUSTER_ROLE_BINDING: Rules = Rules { validate: validation::cluster_role_binding, ..ROLE_BINDING };
+static REVISION: Rules = Rules { validate: validation::revision, ..GENERIC };
 static RUNTIME_CLASS: Rules = Rules { put_creates: true, ..VERSIONED };
-static SLICE: Rules = Rules { generation: Generation::Content, ..GENERIC };
-static PRIORITY_CLASS: Rules = Rules { generation: Generation::Content, ..GENERIC };
+static SLICE: Rules = Rules {
+    generation: Generation::Content,
+    default: defaults::endpoint_slice,
+    validate: validation::endpoint_slice,
+    validate_update: validation::endpoint_slice_update,
+    ..GENERIC
+};
+static PRIORITY_CLASS: Rules = Rules {
+    generation: Generation::Content,
+    default: defaults::priority_class,
+    validate: validation::priority_class,
+    validate_update: validation::priority_class_update,
+    ..GENERIC
+};
 static ADMISSION: Rules = Rules { generation: Generation::Content, ..VERSIONED };
-static BUDGET: Rules = Rules { unconditional_update: false, ..WORKLOAD };
-static POLICY: Rules = Rules { generation: Generation::Spec, ..GENERIC };
+static WEBHOOKS: Rules = Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
+static BUDGET: Rules = Rules { unconditional_update: false, validate: validation::budget, ..WORKLOAD };
+static POLICY: Rules = Rules {
+    generation: Generation::Spec,
+    default: defaults::network_policy,
+    validate: validation::network_policy,
+    ..GENERIC
+};
 static STATUS_ONLY: Rules = STATUS;
 static WITH_GENERATION: Rules = WORKLOAD;
-static RBAC_KINDS: Rules = RBAC;
 static VERSIONED_KINDS: Rules = VERSIONED;
 static PLAIN: Rules = GENERIC;
 
@@ -311,12 +390,15 @@ pub(super) fn rules_for(group: &str, kind: &str) -> &'static Rules {
         ("", "PersistentVolumeClaim") => &CLAIM,
         ("", "PersistentVolume") => &VOLUME,
         ("", "ResourceQuota") => &QUOTA,
-        ("", "ServiceAccount" | "PodTemplate") => &RETURNS_OBJECT,
-        ("", "Endpoints" | "LimitRange") => &PUT_CREATES,
+        ("", "ServiceAccount") => &RETURNS_OBJECT,
+        ("", "PodTemplate") => &POD_TEMPLATE,
+        ("", "Endpoints") => &ENDPOINTS,
+        ("", "LimitRange") => &LIMIT_RANGE,
         ("apps", "Deployment") => &DEPLOYMENT,
         ("apps", "ReplicaSet") => &REPLICA_SET,
         ("apps", "StatefulSet") => &STATEFUL_SET,
         ("apps", "DaemonSet") => &DAEMON_SET,
+        ("apps", "ControllerRevision") => &REVISION,
         ("batch", "Job") => &JOB,
         ("batch", "CronJob") => &CRON_JOB,
         ("coordination.k8s.io", "Lease") => &LEASE,
@@ -324,20 +406,31 @@ pub(super) fn rules_for(group: &str, kind: &str) -> &'static Rules {
         ("resource.k8s.io", "ResourceSlice") => &RESOURCE_SLICE,
         ("resource.k8s.io", _) => &RETURNS_OBJECT,
         ("apiextensions.k8s.io", _) => &DEFINITION,
-        ("rbac.authorization.k8s.io", _) => &RBAC_KINDS,
+        ("rbac.authorization.k8s.io", "RoleBinding") => &ROLE_BINDING,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &CLUSTER_ROLE_BINDING,
+        ("rbac.authorization.k8s.io", "Role") => &ROLE,
+        ("rbac.authorization.k8s.io", _) => &CLUSTER_ROLE,
         ("storage.k8s.io", "VolumeAttachment") => &ATTACHMENT,
         ("storage.k8s.io", "CSIDriver") => &CSI_DRIVER,
-        ("storage.k8s.io", "CSINode") => &STORAGE_VERSIONED,
+        ("storage.k8s.io", "CSINode") => &CSI_NODE,
+        ("storage.k8s.io", "StorageClass") => &STORAGE_CLASS,
         ("storage.k8s.io", "CSIStorageCapacity") => &VERSIONED_KINDS,
         ("storage.k8s.io", _) => &RETURNS_OBJECT,
         ("node.k8s.io", "RuntimeClass") => &RUNTIME_CLASS,
         ("discovery.k8s.io", "EndpointSlice") => &SLICE,
         ("scheduling.k8s.io", "PriorityClass") => &PRIORITY_CLASS,
+        (
+            "admissionregistration.k8s.io",
+            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
+        ) => &WEBHOOKS,
         ("admissionregistration.k8s.io", _) => &ADMISSION,
         ("policy", "PodDisruptionBudget") => &BUDGET,
         ("networking.k8s.io", "NetworkPolicy") => &POLICY,
-        ("networking.k8s.io", "Ingress") | ("flowcontrol.apiserver.k8s.io", _) => &WITH_GENERATION,
-        ("networking.k8s.io", "ServiceCIDR") | ("autoscaling", _) => &STATUS_ONLY,
+        ("networking.k8s.io", "Ingress") => &INGRESS,
+        ("flowcontrol.apiserver.k8s.io", _) => &WITH_GENERATION,
+        ("networking.k8s.io", "IngressClass") => &INGRESS_CLASS,
+        ("networking.k8s.io", "ServiceCIDR") => &STATUS_ONLY,
+        ("autoscaling", _) => &AUTOSCALER,
         _ => &PLAIN,
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::quantity::Quantity;
-use super::table::{Field, Shape, Type, types};
+use super::table::{Field, Shape, Type, Zero, types};
 
 /// A field holds what cannot be decoded.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum TypeMismatch {
 ///
 /// 1. A field of the wrong JSON type is an error; nothing may be stored then.
 /// 2. Fields the type does not have are removed; their paths are returned in document order.
-/// 3. `null`, and an empty list or map in an optional field, mean absent and are removed: what is stored is canonical, so that
+/// 3. `null`, and a zero value in a field that leaves it out, mean absent and are removed: what is stored is canonical, so that
 ///    a write of the same thing in another spelling changes nothing. Empty objects of a type of their own (`emptyDir: {}`) stay.
 pub(crate) fn conform(
     shape_of: &Type,
@@ -176,16 +176,19 @@ impl Shape {
     }
 }
 
-/// What a typed server would leave out when it writes the object again.
+/// What a typed server would leave out when it writes the object again. `null` means absent everywhere; whether that is then
+/// shown is not decided here.
 fn is_absent(value: &Value, field: &Field) -> bool {
-    // The one optional text that means something when it is empty: "no class", as opposed to "the default class".
-    let meant = field.required || field.name == "storageClassName";
+    let omitted = field.zero == Zero::Omitted;
     match (value, &field.shape) {
         (Value::Null, _) => true,
-        (Value::Array(items), Shape::List(..)) => items.is_empty() && !meant,
-        (Value::Object(entries), Shape::Map(_)) => entries.is_empty() && !meant,
-        (Value::String(text), Shape::String | Shape::Enum(_)) => text.is_empty() && !meant,
-        _ => false,
+        (_, Shape::Any | Shape::Perhaps(_) | Shape::Struct(..)) => false,
+        // Stored as protobuf, an empty list and none are the same.
+        (Value::Array(items), _) => items.is_empty(),
+        (Value::Object(entries), _) => entries.is_empty(),
+        (Value::String(text), _) => omitted && text.is_empty(),
+        (Value::Number(number), _) => omitted && number.as_f64() == Some(0.0),
+        (Value::Bool(value), _) => omitted && !value,
     }
 }
 
@@ -307,9 +310,6 @@ mod tests {
             json!({"metadata": {"labels": {}, "creationTimestamp": null},
             "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}),
         );
-        assert_eq!(
-            pod,
-            json!({"metadata": {}, "spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}})
-        );
+        assert_eq!(pod, json!({"metadata": {}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}));
     }
 }

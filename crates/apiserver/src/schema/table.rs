@@ -29,6 +29,18 @@ pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
     pub(crate) required: bool,
+    pub(crate) zero: Zero,
+}
+
+/// What becomes of the zero value of a field: `false`, 0, empty text, an empty list or map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zero {
+    /// It is another thing than no value.
+    Told,
+    /// It is left out.
+    Omitted,
+    /// It is written, also when the client sent none.
+    Written,
 }
 
 /// The JSON that a field may hold.
@@ -113,12 +125,17 @@ fn read(text: &'static str) -> Types {
     for line in text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
         if let Some(field) = line.strip_prefix(' ') {
             let (name, shape) = field.split_once(' ').unwrap_or((field, "*"));
+            let (shape, zero) = match shape.as_bytes().last() {
+                Some(b'?') => (&shape[..shape.len() - 1], Zero::Told),
+                Some(b'+') => (&shape[..shape.len() - 1], Zero::Written),
+                _ => (shape, Zero::Omitted),
+            };
             let (shape, required) = match shape.strip_suffix('!') {
                 Some(shape) => (shape, true),
                 None => (shape, false),
             };
             if let Some(owner) = types.all.last_mut() {
-                owner.fields.push(Field { name, shape: Reader(shape).shape(), required });
+                owner.fields.push(Field { name, shape: Reader(shape).shape(), required, zero });
             }
             continue;
         }

@@ -58,7 +58,8 @@ impl FieldError {
     }
 
     pub(crate) fn too_many(field: impl Into<String>, found: u64, limit: u64) -> Self {
-        Self::new(field, "FieldValueTooMany", format!("Too many: {found}: must have at most {limit} items"))
+        let items = if limit == 1 { "item" } else { "items" };
+        Self::new(field, "FieldValueTooMany", format!("Too many: {found}: must have at most {limit} {items}"))
     }
 
     /// A list element that is there already, by its JSON.

@@ -37,7 +37,8 @@ pub(crate) fn decode_object(
         value = Value::Object(Map::new());
     }
     let (kind, version) = declared_type(&value, resource);
-    check_type(engine, resource, &kind, &version)?;
+    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    check_type(engine, resource, &kind, &version, name)?;
     let cannot = |why: &str| {
         let (_, short) = split_version(&version);
         Status::bad_request(format!(
@@ -133,10 +134,20 @@ fn split_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-fn check_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &str) -> Result<(), Status> {
+fn check_type(
+    engine: &Engine,
+    resource: &Resource,
+    kind: &str,
+    api_version: &str,
+    name: &str,
+) -> Result<(), Status> {
     let (group, version) = split_version(api_version);
     if kind == resource.kind && api_version == resource.api_version() {
         return Ok(());
+    }
+    if kind != resource.kind && resource.custom.is_some() && api_version == resource.api_version() {
+        let error = FieldError::invalid("kind", kind, format!("must be {}", resource.kind));
+        return Err(Status::invalid_kind(kind, resource, name, &error));
     }
     if kind == resource.kind
         && group == resource.group

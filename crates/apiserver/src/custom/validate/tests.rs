@@ -96,21 +96,24 @@ fn junctors() {
     assert!(faults(spec("anyOf", either.clone()), json!({"a": 1, "b": 1})).is_empty());
     assert_eq!(
         faults(spec("anyOf", either.clone()), json!({})),
-        ["x: Invalid value: \"\": \"x\" must validate at least one schema (anyOf)", "x.a: Required value"]
+        [
+            "<nil>: Invalid value: \"\": \"x\" must validate at least one schema (anyOf)",
+            "x.a: Required value"
+        ]
     );
     assert_eq!(
         faults(spec("oneOf", either.clone()), json!({"a": 1, "b": 1})),
         [
-            "x: Invalid value: \"\": \"x\" must validate one and only one schema (oneOf). Found 2 valid alternatives"
+            "<nil>: Invalid value: \"\": \"x\" must validate one and only one schema (oneOf). Found 2 valid alternatives"
         ]
     );
     assert_eq!(
         faults(spec("allOf", either), json!({"a": 1})),
-        ["x: Invalid value: \"\": \"x\" must validate all the schemas (allOf)", "x.b: Required value"]
+        ["<nil>: Invalid value: \"\": \"x\" must validate all the schemas (allOf)", "x.b: Required value"]
     );
     assert_eq!(
         faults(spec("not", json!({"required": ["a"]})), json!({"a": 1})),
-        ["x: Invalid value: \"\": \"x\" must not validate the schema (not)"]
+        ["<nil>: Invalid value: \"\": \"x\" must not validate the schema (not)"]
     );
     let bounded = spec("allOf", json!([{"properties": {"a": {"minimum": 5}}}]));
     assert!(faults(bounded.clone(), json!({"a": 5})).is_empty());

@@ -1,30 +1,26 @@
 //! Configuration, services, nodes, namespaces, events.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::Object;
-use super::{AGE, Column, Fixed, NAME, age, count, items, number, or_none, pairs, text, wide};
+use super::networking::balancers;
+use super::{AGE, Column, Fixed, NAME, age, born, count, items, or_none, pairs, text, wide};
 
 fn size(object: &Object, field: &str) -> usize {
     object.root().get(field).and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }
 
-fn born(object: &Object, now: i64) -> Value {
-    age(object.meta_str("creationTimestamp"), now)
-}
-
 pub(super) const CONFIG_MAP: Fixed = Fixed {
-    columns: &[NAME, number("Data"), AGE],
+    columns: &[NAME, text("Data"), AGE],
     cells: |o, now| vec![o.name().into(), (size(o, "data") + size(o, "binaryData")).into(), born(o, now)],
 };
 
 pub(super) const SECRET: Fixed = Fixed {
-    columns: &[NAME, text("Type"), number("Data"), AGE],
+    columns: &[NAME, text("Type"), text("Data"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/type").into(), size(o, "data").into(), born(o, now)],
 };
-
-pub(super) const SERVICE_ACCOUNT: Fixed =
-    Fixed { columns: &[NAME, AGE], cells: |o, now| vec![o.name().into(), born(o, now)] };
 
 pub(super) const LEASE: Fixed = Fixed {
     columns: &[NAME, text("Holder"), AGE],
@@ -50,7 +46,7 @@ pub(super) const SERVICE: Fixed = Fixed {
         vec![
             o.name().into(),
             o.str_at("/spec/type").into(),
-            or_none(o.str_at("/spec/clusterIP")),
+            or_none(o.str_at("/spec/clusterIPs/0")),
             external_address(o),
             or_none(&ports(o)),
             born(o, now),
@@ -60,14 +56,16 @@ pub(super) const SERVICE: Fixed = Fixed {
 };
 
 fn external_address(service: &Object) -> Value {
-    let given = items(service, "/spec/externalIPs").iter().filter_map(Value::as_str);
-    let balanced = items(service, "/status/loadBalancer/ingress");
-    let balanced = balanced.iter().filter_map(|i| i["ip"].as_str().or(i["hostname"].as_str()));
-    let all: Vec<&str> = given.chain(balanced).collect();
+    let given: Vec<&str> = items(service, "/spec/externalIPs").iter().filter_map(Value::as_str).collect();
     match service.str_at("/spec/type") {
-        "ExternalName" => or_none(service.str_at("/spec/externalName")),
-        "LoadBalancer" if all.is_empty() => "<pending>".into(),
-        _ => or_none(&all.join(",")),
+        "ExternalName" => service.str_at("/spec/externalName").into(),
+        "LoadBalancer" => {
+            let balanced = balancers(service, "/status/loadBalancer/ingress");
+            let all: Vec<&str> =
+                [balanced.as_str()].into_iter().filter(|b| !b.is_empty()).chain(given).collect();
+            if all.is_empty() { "<pending>".into() } else { all.join(",").into() }
+        }
+        _ => or_none(&given.join(",")),
     }
 }
 
@@ -114,7 +112,10 @@ pub(super) const NODE: Fixed = Fixed {
             address("InternalIP"),
             address("ExternalIP"),
             info("osImage"),
-            info("kernelVersion"),
+            match (info("kernelVersion"), o.str_at("/status/nodeInfo/architecture")) {
+                (version, "") => version,
+                (version, arch) => format!("{} ({arch})", version.as_str().unwrap_or_default()).into(),
+            },
             info("containerRuntimeVersion"),
         ]
     },
@@ -141,7 +142,9 @@ fn roles(node: &Object) -> String {
         None if key == "kubernetes.io/role" => value.as_str().map(str::to_owned),
         None => None,
     };
-    labels.into_iter().flatten().filter_map(role).collect::<Vec<_>>().join(",")
+    let roles: BTreeSet<String> =
+        labels.into_iter().flatten().filter_map(role).filter(|r| !r.is_empty()).collect();
+    roles.into_iter().collect::<Vec<_>>().join(",")
 }
 
 pub(super) const EVENT: Fixed = Fixed {
@@ -154,27 +157,61 @@ pub(super) const EVENT: Fixed = Fixed {
         wide("Source"),
         text("Message"),
         wide("First Seen"),
-        Column { priority: 1, ..number("Count") },
+        wide("Count"),
         Column { priority: 1, ..NAME },
     ],
-    cells: |o, now| {
-        let first = [o.str_at("/firstTimestamp"), o.str_at("/eventTime"), o.meta_str("creationTimestamp")];
-        let last = [o.str_at("/series/lastObservedTime"), o.str_at("/lastTimestamp")];
-        let seen =
-            |times: &[&str]| age(times.iter().find(|t| !t.is_empty()).copied().unwrap_or_default(), now);
-        let kind = o.str_at("/involvedObject/kind").to_lowercase();
-        let source = [o.str_at("/source/component"), o.str_at("/source/host")];
-        vec![
-            seen(&[&last[..], &first[..]].concat()),
-            o.str_at("/type").into(),
-            o.str_at("/reason").into(),
-            format!("{kind}/{}", o.str_at("/involvedObject/name")).into(),
-            o.str_at("/involvedObject/fieldPath").into(),
-            source.iter().filter(|s| !s.is_empty()).copied().collect::<Vec<_>>().join(", ").into(),
-            o.str_at("/message").trim().into(),
-            seen(&first),
-            count(o, "/count").max(1).into(),
-            o.name().into(),
-        ]
-    },
+    cells: event,
 };
+
+/// Events have two sets of names for the same fields.
+fn event(o: &Object, now: i64) -> Vec<Value> {
+    let either =
+        |names: [&str; 2]| names.iter().map(|name| o.str_at(name)).find(|v| !v.is_empty()).unwrap_or("");
+    let regarding = |field: &str| {
+        either([&format!("/involvedObject/{field}"), &format!("/regarding/{field}")]).to_owned()
+    };
+    let first = match either(["/firstTimestamp", "/deprecatedFirstTimestamp"]) {
+        "" => o.str_at("/eventTime"),
+        first => first,
+    };
+    let series = o.at("/series").filter(|series| series.is_object());
+    let (last, count) = match series {
+        Some(_) => (o.str_at("/series/lastObservedTime"), count(o, "/series/count")),
+        None => {
+            let last = either(["/lastTimestamp", "/deprecatedLastTimestamp"]);
+            let times = count(o, "/count").max(count(o, "/deprecatedCount")).max(1);
+            (if last.is_empty() { first } else { last }, times)
+        }
+    };
+    let name = regarding("name");
+    let object = [regarding("kind").to_lowercase(), name];
+    let parts: Vec<&str> = object.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    vec![
+        age(last, now),
+        o.str_at("/type").into(),
+        o.str_at("/reason").into(),
+        parts.join("/").into(),
+        regarding("fieldPath").into(),
+        source(o).into(),
+        either(["/message", "/note"]).trim().into(),
+        age(first, now),
+        count.into(),
+        o.name().into(),
+    ]
+}
+
+fn source(event: &Object) -> String {
+    let any = |names: &[&str]| {
+        names.iter().map(|name| event.str_at(name)).find(|v| !v.is_empty()).unwrap_or_default().to_owned()
+    };
+    let component = any(&[
+        "/source/component",
+        "/deprecatedSource/component",
+        "/reportingComponent",
+        "/reportingController",
+    ]);
+    match any(&["/source/host", "/deprecatedSource/host", "/reportingInstance"]).as_str() {
+        "" => component,
+        instance => format!("{component}, {instance}"),
+    }
+}

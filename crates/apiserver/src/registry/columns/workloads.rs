@@ -3,14 +3,15 @@
 use serde_json::Value;
 
 use super::super::Object;
-use super::{AGE, Column, Fixed, NAME, age, count, items, number, or_none, pairs, text, wide};
+use super::selector::selector;
+use super::{AGE, Column, Fixed, NAME, age, born, count, items, number, or_none, pairs, text, truth, wide};
 
 pub(super) const DEPLOYMENT: Fixed = Fixed {
     columns: &[
         NAME,
         text("Ready"),
-        number("Up-to-date"),
-        number("Available"),
+        text("Up-to-date"),
+        text("Available"),
         AGE,
         wide("Containers"),
         wide("Images"),
@@ -23,34 +24,75 @@ pub(super) const DEPLOYMENT: Fixed = Fixed {
             ready.into(),
             count(o, "/status/updatedReplicas").into(),
             count(o, "/status/availableReplicas").into(),
-            age(o.meta_str("creationTimestamp"), now),
+            born(o, now),
         ];
         cells.extend(template(o));
         cells
     },
 };
 
-pub(super) const REPLICA_SET: Fixed = Fixed {
-    columns: &[
-        NAME,
-        number("Desired"),
-        number("Current"),
-        number("Ready"),
-        AGE,
-        wide("Containers"),
-        wide("Images"),
-        wide("Selector"),
-    ],
+const REPLICAS: &[Column] = &[
+    NAME,
+    number("Desired"),
+    number("Current"),
+    number("Ready"),
+    AGE,
+    wide("Containers"),
+    wide("Images"),
+    wide("Selector"),
+];
+
+pub(super) const REPLICA_SET: Fixed =
+    Fixed { columns: REPLICAS, cells: |o, now| [&replicas(o, now)[..], &template(o)].concat() };
+
+pub(super) const REPLICATION_CONTROLLER: Fixed = Fixed {
+    columns: REPLICAS,
     cells: |o, now| {
-        let mut cells = vec![
+        let [containers, images, _] = template(o);
+        let selector = or_none(&pairs(o.at("/spec/selector")));
+        [&replicas(o, now)[..], &[containers, images, selector]].concat()
+    },
+};
+
+fn replicas(o: &Object, now: i64) -> [Value; 5] {
+    [
+        o.name().into(),
+        count(o, "/spec/replicas").into(),
+        count(o, "/status/replicas").into(),
+        count(o, "/status/readyReplicas").into(),
+        born(o, now),
+    ]
+}
+
+pub(super) const POD_TEMPLATE: Fixed = Fixed {
+    columns: &[NAME, text("Containers"), text("Images"), text("Pod Labels")],
+    cells: |o, _| {
+        let containers = items(o, "/template/spec/containers");
+        vec![
             o.name().into(),
-            count(o, "/spec/replicas").into(),
-            count(o, "/status/replicas").into(),
-            count(o, "/status/readyReplicas").into(),
-            age(o.meta_str("creationTimestamp"), now),
-        ];
-        cells.extend(template(o));
-        cells
+            joined(containers, "name").into(),
+            joined(containers, "image").into(),
+            or_none(&pairs(o.at("/template/metadata/labels"))),
+        ]
+    },
+};
+
+pub(super) const REVISION: Fixed = Fixed {
+    columns: &[NAME, text("Controller"), text("Revision"), AGE],
+    cells: |o, now| {
+        let owners = items(o, "/metadata/ownerReferences");
+        let controller = owners.iter().find(|owner| owner["controller"] == true).map(|owner| {
+            let part = |field: &str| owner[field].as_str().unwrap_or_default();
+            let group = part("apiVersion").split_once('/').map(|(group, _)| format!(".{group}"));
+            let kind = format!("{}{}", part("kind"), group.unwrap_or_default()).to_lowercase();
+            format!("{kind}/{}", part("name"))
+        });
+        vec![
+            o.name().into(),
+            controller.map_or("<none>".into(), Value::from),
+            count(o, "/revision").into(),
+            born(o, now),
+        ]
     },
 };
 
@@ -59,7 +101,7 @@ pub(super) const STATEFUL_SET: Fixed = Fixed {
     cells: |o, now| {
         let ready = format!("{}/{}", count(o, "/status/readyReplicas"), count(o, "/spec/replicas"));
         let [containers, images, _] = template(o);
-        vec![o.name().into(), ready.into(), age(o.meta_str("creationTimestamp"), now), containers, images]
+        vec![o.name().into(), ready.into(), born(o, now), containers, images]
     },
 };
 
@@ -88,7 +130,7 @@ pub(super) const DAEMON_SET: Fixed = Fixed {
         ];
         cells.extend(counts.map(|field| count(o, &format!("/status/{field}")).into()));
         cells.push(or_none(&pairs(o.at("/spec/template/spec/nodeSelector"))));
-        cells.push(age(o.meta_str("creationTimestamp"), now));
+        cells.push(born(o, now));
         cells.extend(template(o));
         cells
     },
@@ -106,7 +148,11 @@ pub(super) const JOB: Fixed = Fixed {
         wide("Selector"),
     ],
     cells: |o, now| {
-        let wanted = o.at("/spec/completions").and_then(Value::as_i64).unwrap_or(1);
+        let wanted = match (o.at("/spec/completions"), count(o, "/spec/parallelism")) {
+            (Some(completions), _) => completions.to_string(),
+            (None, parallel @ 2..) => format!("1 of {parallel}"),
+            (None, _) => "1".to_owned(),
+        };
         let (start, end) = (o.str_at("/status/startTime"), o.str_at("/status/completionTime"));
         let end = end.parse::<jiff::Timestamp>().map_or(now, |t| t.as_second());
         let duration = if start.is_empty() { "".into() } else { age(start, end) };
@@ -115,7 +161,7 @@ pub(super) const JOB: Fixed = Fixed {
             job_status(o).into(),
             format!("{}/{wanted}", count(o, "/status/succeeded")).into(),
             duration,
-            age(o.meta_str("creationTimestamp"), now),
+            born(o, now),
         ];
         cells.extend(template(o));
         cells
@@ -142,7 +188,7 @@ pub(super) const CRON_JOB: Fixed = Fixed {
         NAME,
         text("Schedule"),
         text("Timezone"),
-        Column { name: "Suspend", kind: "boolean", format: "", priority: 0 },
+        truth("Suspend"),
         number("Active"),
         text("Last Schedule"),
         AGE,
@@ -161,10 +207,10 @@ pub(super) const CRON_JOB: Fixed = Fixed {
             suspended.into(),
             items(o, "/status/active").len().into(),
             if last.is_empty() { "<none>".into() } else { age(last, now) },
-            age(o.meta_str("creationTimestamp"), now),
+            born(o, now),
             joined(containers, "name").into(),
             joined(containers, "image").into(),
-            "<none>".into(),
+            or_none(&selector(o.at("/spec/jobTemplate/spec/selector"))),
         ]
     },
 };
@@ -172,9 +218,8 @@ pub(super) const CRON_JOB: Fixed = Fixed {
 /// Containers, images and selector.
 fn template(o: &Object) -> [Value; 3] {
     let containers = items(o, "/spec/template/spec/containers");
-    let selector = o.at("/spec/selector");
-    let labels = selector.and_then(|s| s.get("matchLabels")).or(selector);
-    [joined(containers, "name").into(), joined(containers, "image").into(), or_none(&pairs(labels))]
+    let selected = or_none(&selector(o.at("/spec/selector")));
+    [joined(containers, "name").into(), joined(containers, "image").into(), selected]
 }
 
 fn joined(containers: &[Value], field: &str) -> String {

@@ -6,8 +6,11 @@ use super::super::Object;
 use super::{child, default_to, each};
 
 pub(in super::super) fn pod(object: &mut Object) {
-    pod_spec(object.section_mut("spec"));
     let spec = object.section_mut("spec");
+    pod_spec(spec);
+    if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
+        host_ports(spec);
+    }
     default_to(spec, "enableServiceLinks", true);
     default_to(spec, "preemptionPolicy", "PreemptLowerPriority");
     default_to(spec, "priority", 0);
@@ -18,6 +21,29 @@ pub(in super::super) fn pod(object: &mut Object) {
                 list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
             }
         }
+    }
+    addresses_agree(object.section_mut("status"));
+}
+
+/// On the network of its node a container listens where the node does.
+fn host_ports(spec: &mut Map<String, Value>) {
+    for list in ["initContainers", "containers"] {
+        for port in each(spec, list).flat_map(|container| each(container, "ports")) {
+            if let Some(number) = port.get("containerPort").cloned() {
+                default_to(port, "hostPort", number);
+            }
+        }
+    }
+}
+
+/// The one address of old and the list of today say the same; where they differ, the one address counts.
+fn addresses_agree(status: &mut Map<String, Value>) {
+    let one = status.get("podIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let first = status.get("podIPs").and_then(|ips| ips[0]["ip"].as_str()).unwrap_or_default().to_owned();
+    if one.is_empty() && !first.is_empty() {
+        status.insert("podIP".to_owned(), first.into());
+    } else if one != first {
+        status.insert("podIPs".to_owned(), json!([{"ip": one}]));
     }
 }
 
@@ -53,15 +79,19 @@ fn container(container: &mut Map<String, Value>) {
         default_to(port, "protocol", "TCP");
     }
     for variable in each(container, "env") {
-        if let Some(source) =
-            variable.get_mut("valueFrom").and_then(|v| v.get_mut("fieldRef")).and_then(Value::as_object_mut)
-        {
-            default_to(source, "apiVersion", "v1");
+        if let Some(source) = variable.get_mut("valueFrom").and_then(Value::as_object_mut) {
+            field_reference(source);
         }
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = container.get_mut(name).and_then(Value::as_object_mut) {
             probe_defaults(probe);
+        }
+    }
+    for hook in ["preStop", "postStart"] {
+        let handler = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(hook));
+        if let Some(handler) = handler.and_then(Value::as_object_mut) {
+            http_get(handler);
         }
     }
 }
@@ -80,12 +110,23 @@ fn probe_defaults(probe: &mut Map<String, Value>) {
     default_to(probe, "periodSeconds", 10);
     default_to(probe, "successThreshold", 1);
     default_to(probe, "failureThreshold", 3);
-    if let Some(get) = probe.get_mut("httpGet").and_then(Value::as_object_mut) {
+    http_get(probe);
+    if let Some(grpc) = probe.get_mut("grpc").and_then(Value::as_object_mut) {
+        default_to(grpc, "service", "");
+    }
+}
+
+fn http_get(handler: &mut Map<String, Value>) {
+    if let Some(get) = handler.get_mut("httpGet").and_then(Value::as_object_mut) {
         default_to(get, "path", "/");
         default_to(get, "scheme", "HTTP");
     }
-    if let Some(grpc) = probe.get_mut("grpc").and_then(Value::as_object_mut) {
-        default_to(grpc, "service", "");
+}
+
+/// What of the pod a file of a volume or a variable shows is named by a field of this version.
+fn field_reference(holder: &mut Map<String, Value>) {
+    if let Some(source) = holder.get_mut("fieldRef").and_then(Value::as_object_mut) {
+        default_to(source, "apiVersion", "v1");
     }
 }
 
@@ -94,6 +135,8 @@ fn volume(volume: &mut Map<String, Value>) {
     for source in ["secret", "configMap", "downwardAPI", "projected"] {
         if let Some(source) = volume.get_mut(source).and_then(Value::as_object_mut) {
             default_to(source, "defaultMode", FILE_MODE);
+            each(source, "items").for_each(field_reference);
+            each(source, "sources").for_each(projection);
         }
     }
     if let Some(path) = volume.get_mut("hostPath").and_then(Value::as_object_mut) {
@@ -101,6 +144,15 @@ fn volume(volume: &mut Map<String, Value>) {
     }
     if volume.len() == 1 {
         child(volume, "emptyDir"); // a volume without a source is an empty directory
+    }
+}
+
+fn projection(source: &mut Map<String, Value>) {
+    if let Some(token) = source.get_mut("serviceAccountToken").and_then(Value::as_object_mut) {
+        default_to(token, "expirationSeconds", 3600);
+    }
+    if let Some(downward) = source.get_mut("downwardAPI").and_then(Value::as_object_mut) {
+        each(downward, "items").for_each(field_reference);
     }
 }
 

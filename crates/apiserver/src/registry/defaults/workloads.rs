@@ -4,14 +4,17 @@ use serde_json::{Map, Value, json};
 
 use super::super::Object;
 use super::pod::pod_spec;
-use super::{child, default_to};
+use super::{child, default_to, each};
 
 fn template(object: &mut Object) -> &mut Map<String, Value> {
     let spec = object.section_mut("spec");
     let template = child(spec, "template");
-    child(template, "metadata");
     pod_spec(child(template, "spec"));
     spec
+}
+
+pub(in super::super) fn pod_template(object: &mut Object) {
+    pod_spec(child(object.section_mut("template"), "spec"));
 }
 
 pub(in super::super) fn deployment(object: &mut Object) {
@@ -36,7 +39,7 @@ pub(in super::super) fn replica_set(object: &mut Object) {
 pub(in super::super) fn replication_controller(object: &mut Object) {
     let spec = template(object);
     default_to(spec, "replicas", 1);
-    let labels = spec["template"]["metadata"].get("labels").cloned();
+    let labels = spec["template"].get("metadata").and_then(|metadata| metadata.get("labels")).cloned();
     let Some(labels) = labels else { return };
     default_to(spec, "selector", labels.clone());
     object.metadata_mut().entry("labels").or_insert(labels);
@@ -47,7 +50,12 @@ pub(in super::super) fn stateful_set(object: &mut Object) {
     default_to(spec, "replicas", 1);
     default_to(spec, "revisionHistoryLimit", 10);
     default_to(spec, "podManagementPolicy", "OrderedReady");
-    default_to(spec, "serviceName", "");
+    for claim in each(spec, "volumeClaimTemplates") {
+        default_to(claim, "apiVersion", "v1");
+        default_to(claim, "kind", "PersistentVolumeClaim");
+        default_to(child(claim, "spec"), "volumeMode", "Filesystem");
+        default_to(child(claim, "status"), "phase", "Pending");
+    }
     let policy = child(spec, "persistentVolumeClaimRetentionPolicy");
     default_to(policy, "whenDeleted", "Retain");
     default_to(policy, "whenScaled", "Retain");
@@ -70,6 +78,26 @@ pub(in super::super) fn daemon_set(object: &mut Object) {
     }
 }
 
+/// Where a daemon set counts its templates, for clients of long ago.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+pub(in super::super) fn new_daemon_set(object: &mut Object) {
+    count_template(object, 1);
+}
+
+/// Whatever the client says, the count goes up when the template changes and only then.
+pub(in super::super) fn keep_template_generation(new: &mut Object, old: &Object) {
+    let counted = old.metadata().get("annotations").and_then(|a| a[TEMPLATE_GENERATION].as_str());
+    let counted: i64 = counted.and_then(|text| text.parse().ok()).unwrap_or(1);
+    let changed = new.at("/spec/template") != old.at("/spec/template");
+    count_template(new, counted + i64::from(changed));
+}
+
+fn count_template(object: &mut Object, count: i64) {
+    let annotations = child(object.metadata_mut(), "annotations");
+    annotations.insert(TEMPLATE_GENERATION.to_owned(), count.to_string().into());
+}
+
 fn job_spec(spec: &mut Map<String, Value>) {
     pod_spec(child(child(spec, "template"), "spec"));
     default_to(spec, "backoffLimit", 6);
@@ -83,8 +111,14 @@ fn job_spec(spec: &mut Map<String, Value>) {
     default_to(spec, "manualSelector", false);
 }
 
+/// A job without labels has those of its pods.
 pub(in super::super) fn job(object: &mut Object) {
     job_spec(object.section_mut("spec"));
+    if !object.metadata().contains_key("labels")
+        && let Some(labels) = object.at("/spec/template/metadata/labels").cloned()
+    {
+        object.metadata_mut().insert("labels".to_owned(), labels);
+    }
 }
 
 /// A new job selects its pods by its own uid unless the client insists on a selector.
@@ -102,7 +136,7 @@ pub(in super::super) fn new_job(object: &mut Object) {
             json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
         );
     }
-    super::empty_status(object);
+    job(object);
 }
 
 pub(in super::super) fn cron_job(object: &mut Object) {
@@ -113,21 +147,4 @@ pub(in super::super) fn cron_job(object: &mut Object) {
     default_to(spec, "failedJobsHistoryLimit", 1);
     let template = child(child(spec, "jobTemplate"), "spec");
     pod_spec(child(child(template, "template"), "spec"));
-}
-
-pub(in super::super) fn empty_replica_status(object: &mut Object) {
-    object.section_mut("status").insert("replicas".to_owned(), 0.into());
-}
-
-pub(in super::super) fn new_stateful_set(object: &mut Object) {
-    let status = object.section_mut("status");
-    status.insert("replicas".to_owned(), 0.into());
-    status.insert("availableReplicas".to_owned(), 0.into());
-}
-
-pub(in super::super) fn new_daemon_set(object: &mut Object) {
-    let status = object.section_mut("status");
-    for field in ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"] {
-        status.insert(field.to_owned(), 0.into());
-    }
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::container::{among, container};
+use super::read::{each, text};
 use crate::registry::Object;
 use crate::registry::metadata::validate_labels;
 use crate::registry::names::{label, label_value, qualified_name, subdomain};
@@ -15,7 +16,38 @@ const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Def
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 pub(in crate::registry) fn pod(object: &Object) -> Vec<FieldError> {
-    pod_spec(object.at("/spec"), "spec")
+    let mut errors = pod_spec(object.at("/spec"), "spec");
+    let none = json!({});
+    let spec = object.at("/spec").unwrap_or(&none);
+    errors.extend(tokens_without_account(spec));
+    for list in ["containers", "initContainers"] {
+        for (i, container) in each(spec, list) {
+            let image = text(container, "image");
+            if image != image.trim() {
+                let why = "must not have leading or trailing whitespace";
+                errors.push(FieldError::invalid(format!("spec.{list}[{i}].image"), image, why));
+            }
+        }
+    }
+    errors
+}
+
+/// Who has no account cannot show a token of it. Templates may get theirs later.
+fn tokens_without_account(spec: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if !text(spec, "serviceAccountName").is_empty() {
+        return errors;
+    }
+    for (i, volume) in each(spec, "volumes") {
+        for (j, _) in
+            each(&volume["projected"], "sources").filter(|(_, s)| s["serviceAccountToken"].is_object())
+        {
+            let field = format!("spec.volumes[{i}].projected.sources[{j}].serviceAccountToken");
+            let why = "must not be specified when serviceAccountName is not set";
+            errors.push(FieldError::forbidden(field, why));
+        }
+    }
+    errors
 }
 
 /// Of a pod's spec only images, the deadline (down), tolerations (added) and scheduling gates (removed) may change. Who
@@ -86,7 +118,7 @@ fn mutable_removed(pod: &Object) -> Value {
 pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
     let none = json!({});
     let spec = spec.unwrap_or(&none);
-    let text = |field| spec[field].as_str().unwrap_or_default();
+    let text = |field| text(spec, field);
     let (volumes, mut errors) = volumes(&spec["volumes"], &format!("{at}.volumes"));
     errors.extend(containers(spec, at, &volumes));
     match text("restartPolicy") {

@@ -1,0 +1,81 @@
+//! Limits, shares, autoscaling, access, classes.
+
+use serde_json::{Map, Value, json};
+
+use super::super::Object;
+use super::{default_to, each};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Of a container's limits, the highest is the usual one, and the usual one or else the lowest is what it requests.
+pub(in super::super) fn limit_range(object: &mut Object) {
+    for item in each(object.section_mut("spec"), "limits") {
+        if item.get("type").is_some_and(|kind| kind == "Container") {
+            follow(item, "max", "default");
+            follow(item, "default", "defaultRequest");
+            follow(item, "min", "defaultRequest");
+        }
+    }
+}
+
+fn follow(item: &mut Map<String, Value>, from: &str, to: &str) {
+    let Some(source) = item.get(from).and_then(Value::as_object).cloned() else { return };
+    if let Some(target) = item.entry(to).or_insert_with(|| json!({})).as_object_mut() {
+        for (name, quantity) in source {
+            target.entry(name).or_insert(quantity);
+        }
+    }
+}
+
+pub(in super::super) fn autoscaler(object: &mut Object) {
+    let spec = object.section_mut("spec");
+    default_to(spec, "minReplicas", 1);
+    let target = json!({"type": "Utilization", "averageUtilization": 80});
+    default_to(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
+    let Some(behavior) = spec.get_mut("behavior").and_then(Value::as_object_mut) else { return };
+    let double = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+    // Also the direction that the client did not speak of.
+    for (direction, policies) in [
+        ("scaleUp", json!([{"type": "Pods", "value": 4, "periodSeconds": 15}, double])),
+        ("scaleDown", json!([double])),
+    ] {
+        let rules = super::child(behavior, direction);
+        default_to(rules, "selectPolicy", "Max");
+        default_to(rules, "policies", policies);
+        if direction == "scaleUp" {
+            default_to(rules, "stabilizationWindowSeconds", 0);
+        }
+    }
+}
+
+/// Users and groups belong to the group of access control, service accounts to the core.
+pub(in super::super) fn binding(object: &mut Object) {
+    let reference = super::child(object.root_mut(), "roleRef");
+    if reference.get("apiGroup").is_none_or(|group| group == "") {
+        reference.insert("apiGroup".to_owned(), RBAC.into());
+    }
+    for subject in each(object.root_mut(), "subjects") {
+        if subject.get("kind").is_some_and(|kind| kind == "User" || kind == "Group") {
+            default_to(subject, "apiGroup", RBAC);
+        }
+    }
+}
+
+pub(in super::super) fn storage_class(object: &mut Object) {
+    default_to(object.root_mut(), "reclaimPolicy", "Delete");
+    default_to(object.root_mut(), "volumeBindingMode", "Immediate");
+}
+
+pub(in super::super) fn priority_class(object: &mut Object) {
+    default_to(object.root_mut(), "preemptionPolicy", "PreemptLowerPriority");
+}
+
+pub(in super::super) fn csi_driver(object: &mut Object) {
+    let spec = object.section_mut("spec");
+    default_to(spec, "attachRequired", true);
+    for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        default_to(spec, field, false);
+    }
+    default_to(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    default_to(spec, "volumeLifecycleModes", json!(["Persistent"]));
+}

@@ -1,0 +1,192 @@
+//! Services: their defaults, and the addresses and ports that the server gives them.
+
+use serde_json::{Value, json};
+
+use super::super::Object;
+use super::{child, default_to, each};
+
+/// How long a client stays with its endpoint, in seconds.
+const THREE_HOURS: i32 = 10_800;
+
+pub(in super::super) fn service(object: &mut Object) {
+    let spec = object.section_mut("spec");
+    default_to(spec, "type", "ClusterIP");
+    default_to(spec, "sessionAffinity", "None");
+    for port in each(spec, "ports") {
+        default_to(port, "protocol", "TCP");
+        if let Some(number) = port.get("port").cloned()
+            && port.get("targetPort").is_none_or(|target| *target == 0 || target == "")
+        {
+            port.insert("targetPort".to_owned(), number);
+        }
+    }
+    if spec["type"] != "ExternalName" {
+        // Whoever writes the endpoints of such a service may write them in any family.
+        let headless = spec.get("clusterIP").is_some_and(|ip| ip == "None") && !spec.contains_key("selector");
+        let (policy, families) = if headless {
+            ("RequireDualStack", json!(["IPv4", "IPv6"]))
+        } else {
+            ("SingleStack", json!(["IPv4"]))
+        };
+        default_to(spec, "internalTrafficPolicy", "Cluster");
+        default_to(spec, "ipFamilyPolicy", policy);
+        default_to(spec, "ipFamilies", families);
+    }
+    match spec["sessionAffinity"].as_str() {
+        Some("ClientIP") => {
+            let config = child(child(spec, "sessionAffinityConfig"), "clientIP");
+            default_to(config, "timeoutSeconds", THREE_HOURS);
+        }
+        Some("None") => {
+            spec.remove("sessionAffinityConfig");
+        }
+        _ => {}
+    }
+    if matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) {
+        default_to(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if spec["type"] == "LoadBalancer" {
+        default_to(spec, "allocateLoadBalancerNodePorts", true);
+    }
+}
+
+pub(in super::super) fn new_service(object: &mut Object) {
+    if let Some(address) = object.at("/spec/clusterIP").cloned() {
+        default_to(object.section_mut("spec"), "clusterIPs", json!([address]));
+    }
+    allocate(object);
+}
+
+/// Gives a service the address and the ports that it has not. They come from the uid: no allocator, no state, and two services
+/// practically never meet.
+fn allocate(object: &mut Object) {
+    let [high, low, ..] = fold(object.uid());
+    let spec = object.section_mut("spec");
+    if spec["type"] != "ExternalName" {
+        if !spec.contains_key("clusterIP") {
+            let given =
+                spec.get("clusterIPs").and_then(|ips| ips.get(0)).and_then(Value::as_str).map(str::to_owned);
+            spec.insert(
+                "clusterIP".to_owned(),
+                given.unwrap_or(format!("10.96.{high}.{}", low.max(1))).into(),
+            );
+        }
+        let address = spec["clusterIP"].clone();
+        default_to(spec, "clusterIPs", json!([address]));
+    }
+    if matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) {
+        let base = 30_000 + u32::from(high) * 10;
+        for (i, port) in each(spec, "ports").enumerate() {
+            default_to(port, "nodePort", base + i as u32);
+        }
+    }
+    if has_health_check(object) {
+        // The ports of a service go up from its base; this one is the last that is its own.
+        default_to(object.section_mut("spec"), "healthCheckNodePort", 30_009 + u32::from(high) * 10);
+    }
+}
+
+/// What the type of a service asks for.
+fn has_address(service: &Object) -> bool {
+    service.str_at("/spec/type") != "ExternalName"
+}
+
+fn has_node_ports(service: &Object) -> bool {
+    matches!(service.str_at("/spec/type"), "NodePort" | "LoadBalancer")
+}
+
+fn has_health_check(service: &Object) -> bool {
+    service.str_at("/spec/type") == "LoadBalancer" && service.str_at("/spec/externalTrafficPolicy") == "Local"
+}
+
+/// An update keeps what the server gave the service, as far as its type still asks for it; what it asks for anew it gets. What
+/// a type does not have and the client only sent back goes.
+pub(in super::super) fn settle_service(new: &mut Object, old: &Object) {
+    normalize_addresses(new, old);
+    if has_address(new) && has_address(old) {
+        for field in ["clusterIP", "clusterIPs"] {
+            keep(new, old, field);
+        }
+    }
+    if has_node_ports(new) && has_node_ports(old) {
+        keep_node_ports(new, old);
+    }
+    if has_health_check(new) && has_health_check(old) {
+        keep(new, old, "healthCheckNodePort");
+    }
+    if has_address(old) && !has_address(new) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            drop_unchanged(new, old, field);
+        }
+    }
+    if has_node_ports(old) && !has_node_ports(new) {
+        drop_unchanged(new, old, "externalTrafficPolicy");
+        drop_node_ports(new, old);
+    }
+    if has_health_check(old) && !has_health_check(new) {
+        drop_unchanged(new, old, "healthCheckNodePort");
+    }
+    if old.str_at("/spec/type") == "LoadBalancer" && new.str_at("/spec/type") != "LoadBalancer" {
+        drop_unchanged(new, old, "allocateLoadBalancerNodePorts");
+        drop_unchanged(new, old, "loadBalancerClass");
+    }
+    allocate(new);
+}
+
+/// Clients of long ago know one address only: where they changed that one, the list follows.
+fn normalize_addresses(new: &mut Object, old: &Object) {
+    let of = |o: &Object, field: &str| o.at(&format!("/spec/{field}")).cloned();
+    let (one, many) = (of(new, "clusterIP"), of(new, "clusterIPs"));
+    if one != of(old, "clusterIP") && many == of(old, "clusterIPs") {
+        let spec = new.section_mut("spec");
+        match one {
+            Some(one) => spec.insert("clusterIPs".to_owned(), json!([one])),
+            None => spec.remove("clusterIPs"),
+        };
+    }
+}
+
+fn keep(new: &mut Object, old: &Object, field: &str) {
+    if let Some(value) = old.at(&format!("/spec/{field}")) {
+        default_to(new.section_mut("spec"), field, value.clone());
+    }
+}
+
+fn drop_unchanged(new: &mut Object, old: &Object, field: &str) {
+    let at = format!("/spec/{field}");
+    if new.at(&at) == old.at(&at) {
+        new.section_mut("spec").remove(field);
+    }
+}
+
+fn ports(service: &Object) -> Vec<Value> {
+    service.at("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+fn keep_node_ports(new: &mut Object, old: &Object) {
+    let before = ports(old);
+    for port in each(new.section_mut("spec"), "ports") {
+        let same = |other: &&Value| {
+            Some(&other["port"]) == port.get("port") && Some(&other["protocol"]) == port.get("protocol")
+        };
+        if let Some(number) = before.iter().find(same).and_then(|other| other.get("nodePort")).cloned() {
+            default_to(port, "nodePort", number);
+        }
+    }
+}
+
+fn drop_node_ports(new: &mut Object, old: &Object) {
+    let numbers = |o: &Object| ports(o).iter().map(|port| port["nodePort"].clone()).collect::<Vec<_>>();
+    if numbers(new) == numbers(old) {
+        each(new.section_mut("spec"), "ports").for_each(|port| {
+            port.remove("nodePort");
+        });
+    }
+}
+
+fn fold(uid: &str) -> [u8; 2] {
+    uid.bytes().filter(u8::is_ascii_hexdigit).enumerate().fold([0, 0], |mut sum, (i, b)| {
+        sum[i % 2] = sum[i % 2].wrapping_mul(31).wrapping_add(b);
+        sum
+    })
+}

@@ -1,0 +1,127 @@
+//! Roles and who has them.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::container::among;
+use super::read::{each, is_empty, path_segment, required, text};
+use crate::registry::Object;
+use crate::registry::names::subdomain;
+use crate::status::FieldError;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+pub(in crate::registry) fn role(object: &Object) -> Vec<FieldError> {
+    rules(object, true)
+}
+
+pub(in crate::registry) fn cluster_role(object: &Object) -> Vec<FieldError> {
+    let mut errors = rules(object, false);
+    if object.at("/aggregationRule").is_some_and(|rule| is_empty(&rule["clusterRoleSelectors"])) {
+        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        errors.push(FieldError::required("aggregationRule.clusterRoleSelectors", why));
+    }
+    errors
+}
+
+fn rules(object: &Object, namespaced: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (i, rule) in each(object.value(), "rules") {
+        let at = |field: &str| format!("rules[{i}].{field}");
+        if is_empty(&rule["verbs"]) {
+            errors.push(FieldError::required(at("verbs"), "verbs must contain at least one value"));
+        }
+        let urls = &rule["nonResourceURLs"];
+        if !is_empty(urls) {
+            let why = if namespaced {
+                "namespaced rules cannot apply to non-resource URLs"
+            } else {
+                "rules cannot apply to both regular resources and non-resource URLs"
+            };
+            let mixed =
+                ["apiGroups", "resources", "resourceNames"].iter().any(|field| !is_empty(&rule[*field]));
+            if namespaced || mixed {
+                errors.push(FieldError::invalid(at("nonResourceURLs"), urls, why));
+            }
+            continue;
+        }
+        for (field, what) in [("apiGroups", "api group"), ("resources", "resource")] {
+            if is_empty(&rule[field]) {
+                let why = format!("resource rules must supply at least one {what}");
+                errors.push(FieldError::required(at(field), &why));
+            }
+        }
+    }
+    errors
+}
+
+pub(in crate::registry) fn role_binding(object: &Object) -> Vec<FieldError> {
+    binding(object, &["Role", "ClusterRole"], true)
+}
+
+pub(in crate::registry) fn cluster_role_binding(object: &Object) -> Vec<FieldError> {
+    binding(object, &["ClusterRole"], false)
+}
+
+fn binding(object: &Object, kinds: &[&str], namespaced: bool) -> Vec<FieldError> {
+    let role = object.at("/roleRef").unwrap_or(&Value::Null);
+    let mut errors: Vec<FieldError> =
+        among(text(role, "apiGroup"), &[GROUP], "roleRef.apiGroup".to_owned()).into_iter().collect();
+    if !kinds.contains(&text(role, "kind")) {
+        errors.push(FieldError::not_supported("roleRef.kind", text(role, "kind"), kinds));
+    }
+    errors.extend(required(path_segment, text(role, "name"), "roleRef.name"));
+    for (i, subject) in each(object.value(), "subjects") {
+        errors.extend(subject_faults(subject, &format!("subjects[{i}]"), namespaced));
+    }
+    errors
+}
+
+fn subject_faults(subject: &Value, at: &str, namespaced: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (kind, name, group) = (text(subject, "kind"), text(subject, "name"), text(subject, "apiGroup"));
+    if name.is_empty() {
+        errors.push(FieldError::required(format!("{at}.name"), ""));
+    }
+    match kind {
+        "ServiceAccount" => {
+            if !name.is_empty() {
+                errors.extend(required(subdomain, name, &format!("{at}.name")));
+            }
+            if !group.is_empty() {
+                errors.push(FieldError::not_supported(format!("{at}.apiGroup"), group, &[""]));
+            }
+            // In a namespace, an account without one is of that namespace.
+            if !namespaced && text(subject, "namespace").is_empty() {
+                errors.push(FieldError::required(format!("{at}.namespace"), ""));
+            }
+        }
+        "User" | "Group" => errors.extend(among(group, &[GROUP], format!("{at}.apiGroup"))),
+        other => {
+            let kinds = ["ServiceAccount", "User", "Group"];
+            errors.push(FieldError::not_supported(format!("{at}.kind"), other, &kinds));
+        }
+    }
+    errors
+}
+
+/// A reference as it is shown to who sent it.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct RoleReference<'r> {
+    #[serde(rename = "APIGroup")]
+    api_group: &'r str,
+    kind: &'r str,
+    name: &'r str,
+}
+
+/// Whoever could change what a binding refers to could give more than they have.
+pub(in crate::registry) fn role_reference_kept(new: &Object, old: &Object) -> Vec<FieldError> {
+    let (is, was) = (new.at("/roleRef"), old.at("/roleRef"));
+    if is == was {
+        return Vec::new();
+    }
+    let part = |field: &str| is.map(|role| text(role, field)).unwrap_or_default();
+    let shown = RoleReference { api_group: part("apiGroup"), kind: part("kind"), name: part("name") };
+    vec![FieldError::invalid("roleRef", shown, "cannot change roleRef")]
+}

@@ -1,0 +1,99 @@
+//! Writes the zero values that a typed server always writes, whoever left them out.
+
+use serde_json::{Map, Value};
+
+use super::table::{Field, Shape, Type, Zero, types};
+
+/// Puts into `object` every field of `shape_of` that is written even at its zero value, at every depth. Fields that are there
+/// stay as they are.
+pub(crate) fn write_zeros(shape_of: &Type, object: &mut Map<String, Value>) {
+    for (name, value) in object.iter_mut() {
+        if let Some(field) = shape_of.field(name) {
+            descend(&field.shape, value);
+        }
+    }
+    for field in shape_of.fields().iter().filter(|field| field.zero == Zero::Written) {
+        if !object.contains_key(field.name) {
+            object.insert(field.name.to_owned(), zero(field));
+        }
+    }
+}
+
+fn descend(shape: &Shape, value: &mut Value) {
+    match (shape, value) {
+        (Shape::Struct(name, _), Value::Object(object)) => {
+            if let Some(inner) = types().named(name) {
+                write_zeros(inner, object);
+            }
+        }
+        (Shape::List(inner, ..), Value::Array(items)) if is_deep(inner) => {
+            items.iter_mut().for_each(|item| descend(inner, item));
+        }
+        (Shape::Map(inner), Value::Object(entries)) if is_deep(inner) => {
+            entries.values_mut().for_each(|value| descend(inner, value));
+        }
+        _ => {}
+    }
+}
+
+fn is_deep(shape: &Shape) -> bool {
+    matches!(shape, Shape::Struct(..) | Shape::List(..) | Shape::Map(_))
+}
+
+fn zero(field: &Field) -> Value {
+    match &field.shape {
+        Shape::String | Shape::Enum(_) => "".into(),
+        Shape::Int32 | Shape::Int64 | Shape::Number | Shape::IntOrString => 0.into(),
+        Shape::Bool => false.into(),
+        Shape::Quantity => "0".into(),
+        Shape::Struct(..) => {
+            let mut empty = Value::Object(Map::new());
+            descend(&field.shape, &mut empty);
+            empty
+        }
+        // Times, lists, maps, bytes: there is no value that is not something.
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_typed_server_always_writes_is_written() {
+        let rows = [
+            (
+                "",
+                "Pod",
+                json!({"spec": {"containers": [{"name": "c"}]}}),
+                json!({"metadata": {},
+                "spec": {"containers": [{"name": "c", "resources": {}}]}, "status": {}}),
+            ),
+            (
+                "",
+                "Event",
+                json!({"metadata": {"name": "e"}}),
+                json!({"metadata": {"name": "e"}, "eventTime": null,
+                "firstTimestamp": null, "lastTimestamp": null, "involvedObject": {}, "source": {},
+                "reportingComponent": "", "reportingInstance": ""}),
+            ),
+            ("rbac.authorization.k8s.io", "ClusterRole", json!({}), json!({"metadata": {}, "rules": null})),
+            (
+                "policy",
+                "PodDisruptionBudget",
+                json!({"status": {"conditions": [{"type": "T"}]}}),
+                json!({
+                "metadata": {}, "spec": {}, "status": {"conditions": [{"type": "T", "status": "", "reason": "",
+                "message": "", "lastTransitionTime": null}], "currentHealthy": 0, "desiredHealthy": 0,
+                "disruptionsAllowed": 0, "expectedPods": 0}}),
+            ),
+        ];
+        for (group, kind, mut object, wanted) in rows {
+            let shape = types().kind(group, "v1", kind).unwrap();
+            write_zeros(shape, object.as_object_mut().unwrap());
+            assert_eq!(object, wanted, "{kind}");
+        }
+    }
+}

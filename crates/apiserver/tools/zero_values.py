@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Marks in src/schema/types.txt what becomes of the zero value of each field.
+
+    tools/zero_values.py API APIMACHINERY APIEXTENSIONS
+
+The arguments are checkouts of the Go modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver of the
+release that types.txt was made for. What is taken from them are facts: whether a field is a pointer, and whether JSON
+leaves its zero value out. The marks are explained at the top of types.txt.
+"""
+
+import pathlib
+import re
+import sys
+
+from protobuf_numbers import structs
+
+# Shapes that are structs in Go: `omitempty` does not leave those out.
+STRUCTS = "@tuqx"
+
+
+def fields(types, package, name):
+    """json name -> (Go type, options)"""
+    result = {}
+    for go_type, json_name, options, _ in types[package].get(name, []):
+        if json_name == "" and "inline" in options:
+            inner_package, _, inner = go_type.lstrip("*").rpartition(".")
+            if (inner_package or package) in types:
+                result.update(fields(types, inner_package or package, inner))
+        elif json_name != "-":
+            result[json_name] = (go_type, options)
+    return result
+
+
+def mark(shape, go_type, options):
+    if go_type.startswith("*"):
+        return "?"
+    is_struct = shape[0] in STRUCTS or go_type in ("runtime.RawExtension", "JSON")
+    left_out = "omitzero" in options or "omitempty" in options and not is_struct
+    return "" if left_out else "+"
+
+
+def main():
+    api, machinery, extensions = map(pathlib.Path, sys.argv[1:])
+    table = pathlib.Path(__file__).parent.parent / "src/schema/types.txt"
+    cache = {}
+
+    def package(group, version):
+        directory = {
+            "meta": machinery / "pkg/apis/meta/v1",
+            "apiextensions": extensions / "pkg/apis/apiextensions" / version,
+        }.get(group, api / group / version)
+        key = f"{group}.{version}"
+        if key not in cache:
+            cache[key] = structs(directory) if directory.is_dir() else {}
+        return cache[key]
+
+    lines, known = [], {}
+    for line in table.read_text().splitlines():
+        if line and not line.startswith(("#", " ")):
+            group, version, name = line.split(" ")[0].split(".")
+            types = {f"{group}.{version}": package(group, version), "metav1": package("meta", "v1")}
+            types |= {alias: package("core", "v1") for alias in ("v1", "corev1")}
+            known = fields(types, f"{group}.{version}", name)
+        elif line.startswith(" "):
+            field, shape = line[1:].split(" ")
+            shape = re.sub(r"[?+]$", "", shape)
+            if field in known:
+                shape += mark(shape, *known[field])
+            elif field not in ("apiVersion", "kind"):
+                print(f"nothing known of {group}.{version}.{name}.{field}", file=sys.stderr)
+            line = f" {field} {shape}"
+        lines.append(line)
+    table.write_text("\n".join(lines) + "\n")
+
+
+main()
