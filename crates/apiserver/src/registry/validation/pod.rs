@@ -15,6 +15,9 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
+/// What is wrong with a name.
+type Rule = fn(&str) -> Vec<String>;
+
 pub(in crate::registry) fn pod(object: &Object) -> Vec<FieldError> {
     let mut errors = pod_spec(object.at("/spec"), "spec");
     let none = json!({});
@@ -127,7 +130,7 @@ pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
     }
     errors.extend(among(text("dnsPolicy"), &DNS_POLICIES, format!("{at}.dnsPolicy")));
     errors.extend(validate_labels(spec.get("nodeSelector"), &format!("{at}.nodeSelector")));
-    let names: [(&str, fn(&str) -> Vec<String>); 3] =
+    let names: [(&str, Rule); 3] =
         [("serviceAccountName", subdomain), ("nodeName", subdomain), ("hostname", label)];
     for (field, rule) in names {
         let name = text(field);

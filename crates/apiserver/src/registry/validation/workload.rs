@@ -163,7 +163,9 @@ fn template(object: &Object, kind: &str) -> Vec<FieldError> {
     let claimed = claimed_volumes(object);
     if let Some(fields) = spec.as_object_mut().filter(|_| !claimed.is_empty()) {
         let volumes = fields.entry("volumes").or_insert_with(|| json!([]));
-        volumes.as_array_mut().map(|volumes| volumes.extend(claimed));
+        if let Some(volumes) = volumes.as_array_mut() {
+            volumes.extend(claimed);
+        }
     }
     errors.extend(pod_spec(Some(&spec), at));
     let policy = spec["restartPolicy"].as_str().unwrap_or_default();
