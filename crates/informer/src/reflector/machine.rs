@@ -324,7 +324,14 @@ impl Machine {
         };
         let automatic = if self.paginated || self.position.is_none() { Some(PAGE) } else { None };
         let limit = self.settings.page_size.or(automatic);
-        self.list_from(ListOptions { resource_version: version, limit, ..ListOptions::default() }, false)
+        // A version with a limit and no more said means exactly that version. After a watch that can no longer be
+        // resumed there it would be listed again and again, until the server has forgotten it.
+        let paged_from = limit.is_some() && version.as_deref().is_some_and(|version| version != "0");
+        let version_match = paged_from.then_some(VersionMatch::NotOlderThan);
+        self.list_from(
+            ListOptions { resource_version: version, version_match, limit, ..ListOptions::default() },
+            false,
+        )
     }
 
     fn list_from(&mut self, options: ListOptions, full: bool) -> Command {
@@ -420,7 +427,7 @@ impl Machine {
             }
             Class::Expired | Class::TooLarge if !self.unavailable => {
                 self.unavailable = true;
-                self.list_from(ListOptions { resource_version: None, ..first }, full)
+                self.list_from(ListOptions { resource_version: None, version_match: None, ..first }, full)
             }
             _ => self.wait(failure.retry_after, Then::Fill),
         }
