@@ -8,15 +8,20 @@
 //!
 //! The same seed gives the same world, down to the hash of its trace.
 
+mod cluster;
 mod handlers;
 mod history;
 mod log;
+mod network;
+mod place;
 mod schedule;
 mod shrink;
 mod source;
 mod subject;
 mod tape;
 mod totals;
+mod trouble;
+mod truth;
 mod work;
 mod world;
 

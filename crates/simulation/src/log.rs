@@ -1,6 +1,9 @@
 //! What a world writes down: a trace, its hash, totals, and the first thing that was wrong.
 
-use crate::totals::{Fault, Totals};
+use crate::{
+    history::Written,
+    totals::{Fault, Totals},
+};
 use std::{
     fmt,
     fmt::Write as _,
@@ -57,6 +60,13 @@ impl Log {
     pub(crate) fn strike(&self, fault: Fault) {
         self.lock().totals.strike(fault);
         self.note(format_args!("fault {}", fault.name()));
+    }
+
+    /// The collection changed.
+    pub(crate) fn wrote(&self, write: &Written) {
+        self.count(|totals| totals.writes += 1);
+        let what = if write.gone { "delete" } else { "put" };
+        self.note(format_args!("{what} {} n={} @{}", write.key, write.n, write.version));
     }
 
     /// Changes the totals.

@@ -3,8 +3,8 @@
 
 use crate::{
     handlers::Temper,
-    source::{Blow, Condition, Trap},
     subject::{Ending, IndexKind},
+    trouble::{Blow, Condition, Trap},
 };
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) seed: u64,
+    /// Whether it is the real server that answers, and not the model.
+    pub(crate) real: bool,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -38,6 +40,8 @@ pub(crate) enum Action {
     Advance(u64),
     Compact,
     Restore(u64),
+    /// The server goes down and comes back.
+    Restart,
     Strike(Blow),
     Lay(Trap),
     Begin(Condition),
@@ -88,7 +92,7 @@ impl Schedule {
         }
         let middle = rng.usize(length / 3..length);
         steps.insert(middle, Step { action: Action::Rest, pause: Pause::None, pick: rng.u64(..) });
-        Self { seed, steps }
+        Self { seed, real: seed % 2 == 1, steps }
     }
 }
 
@@ -125,30 +129,37 @@ fn fault(rng: &mut fastrand::Rng) -> Step {
         Condition::NoEndBookmark,
         Condition::NoStreaming,
         Condition::ExpiredOverHttp,
+        Condition::Lagging,
     ];
     let condition = rng.choice(conditions).unwrap_or(Condition::Absent);
-    let action = match rng.u8(0..44) {
+    let action = match rng.u8(0..56) {
         0..4 => Action::Strike(Blow::Cut),
-        4..7 => Action::Strike(Blow::Break),
-        7 => Action::Strike(Blow::Stall),
-        8..10 => Action::Strike(Blow::Expire),
-        10 => Action::Strike(Blow::Error),
-        11..13 => Action::Strike(Blow::Garble { version: rng.bool() }),
-        13 => Action::Strike(Blow::Slow(rng.u64(1..400))),
-        14..18 => Action::Compact,
-        18..20 => Action::Restore(rng.u64(1..60)),
-        20 => Action::Lay(Trap::Unanswered),
-        21 => Action::Lay(Trap::Refused),
-        22..24 => Action::Lay(Trap::Expired),
-        24 => Action::Lay(Trap::Busy { retry_after: rng.u32(1..20) }),
-        25 => Action::Lay(Trap::Busy { retry_after: 0 }),
-        26 => Action::Lay(Trap::Internal),
-        27 => Action::Lay(Trap::Late(rng.u64(1..2_000))),
-        28..30 => Action::Lay(Trap::BreakAfter(rng.usize(0..20))),
-        30..32 => Action::Lay(Trap::Duplicate(rng.usize(1..6))),
-        32..34 => Action::Lay(Trap::Stale(rng.u64(1..20))),
-        34..36 => Action::Lay(Trap::CompactAfterList),
-        36..39 => Action::Begin(condition),
+        4 | 5 => Action::Strike(Blow::Truncate),
+        6..9 => Action::Strike(Blow::Break),
+        9 => Action::Strike(Blow::Stall),
+        10 | 11 => Action::Strike(Blow::Expire),
+        12 => Action::Strike(Blow::Error),
+        13 | 14 => Action::Strike(Blow::Garble { version: rng.bool() }),
+        15 => Action::Strike(Blow::Slow(rng.u64(1..400))),
+        16..20 => Action::Compact,
+        20 | 21 => Action::Restore(rng.u64(1..60)),
+        22 | 23 => Action::Restart,
+        24 => Action::Lay(Trap::Unanswered),
+        25 => Action::Lay(Trap::Refused),
+        26 => Action::Lay(Trap::AnswerLost),
+        27 | 28 => Action::Lay(Trap::Expired),
+        29 => Action::Lay(Trap::Busy { retry_after: rng.u32(1..20) }),
+        30 => Action::Lay(Trap::Busy { retry_after: 0 }),
+        31 => Action::Lay(Trap::Internal),
+        32 => Action::Lay(Trap::NotJson),
+        33 => Action::Lay(Trap::Malformed(rng.usize(0..20))),
+        34 => Action::Lay(Trap::Late(rng.u64(1..2_000))),
+        35 | 36 => Action::Lay(Trap::BreakAfter(rng.usize(0..20))),
+        37 => Action::Lay(Trap::Trickle),
+        38 | 39 => Action::Lay(Trap::Duplicate(rng.usize(1..6))),
+        40 | 41 => Action::Lay(Trap::Stale(rng.u64(1..20))),
+        42 | 43 => Action::Lay(Trap::CompactAfterList),
+        44..49 => Action::Begin(condition),
         _ => Action::End(condition),
     };
     step(action, rng)

@@ -12,9 +12,10 @@ pub(crate) use settings::Settings;
 use crate::{
     handlers::{Handler, Surroundings, Temper, accept},
     log::Log,
-    source::{ClientId, Source},
+    place::Place,
     tape::Tape,
     totals::Fault,
+    truth::{ClientId, Truth},
     work::Work,
 };
 use cache::CacheCheck;
@@ -45,22 +46,24 @@ pub(crate) struct Subject {
     waits: JoinSet<()>,
     /// What there was to look at when it was looked at last.
     checked: Option<(u64, u64, usize, usize)>,
-    source: Arc<Source>,
+    place: Place,
+    truth: Arc<Truth>,
     log: Arc<Log>,
 }
 
 impl Subject {
-    pub(crate) fn new(name: String, settings: Settings, source: &Arc<Source>, log: &Arc<Log>) -> Self {
+    pub(crate) fn new(name: String, settings: Settings, place: &Place, log: &Arc<Log>) -> Self {
         log.note(format_args!("{name} is made with {settings:?}"));
         let mut clients = Vec::new();
-        let builder = InformerBuilder::new(Arc::clone(source.origin())).name(&name);
+        let truth = place.truth();
+        let builder = InformerBuilder::new(Arc::clone(truth.origin())).name(&name);
         let informer = settings.apply(builder, log).build(|namespace| {
-            let (id, client) = source.client(namespace);
+            let (id, client) = place.client(namespace);
             clients.push(id);
             client
         });
         let cache =
-            CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(source));
+            CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(truth));
         Self {
             name,
             settings,
@@ -73,7 +76,8 @@ impl Subject {
             observer: None,
             waits: JoinSet::new(),
             checked: None,
-            source: Arc::clone(source),
+            place: place.clone(),
+            truth: Arc::clone(truth),
             log: Arc::clone(log),
         }
     }
@@ -93,8 +97,7 @@ impl Subject {
 
     /// Whether nobody is watching for one of its namespaces.
     pub(crate) fn is_blind(&self) -> bool {
-        let server = self.source.lock();
-        self.is_started() && self.clients.iter().any(|&client| !server.is_watched(client))
+        self.is_started() && self.clients.iter().any(|&client| !self.place.is_watched(client))
     }
 
     pub(crate) fn add_handler(&mut self, temper: Temper, seed: u64, work: &Work) {
@@ -103,8 +106,8 @@ impl Subject {
         self.log.note(format_args!("{name} joins, {temper:?}"));
         let resync = self.settings.handler_resync(seed);
         let may_repeat = !self.settings.resync.is_zero();
-        let (source, lister) = (Arc::clone(&self.source), self.informer.lister());
-        let tape = Tape::new(name, source, lister, accept(temper), may_repeat);
+        let (truth, lister) = (Arc::clone(&self.truth), self.informer.lister());
+        let tape = Tape::new(name, truth, lister, accept(temper), may_repeat);
         let around = Surroundings { informer: &self.informer, work, log: &self.log, seed, resync };
         self.handlers.push(Handler::add(temper, tape, &around));
     }
@@ -139,7 +142,7 @@ impl Subject {
         let snapshot = self.informer.lister().snapshot();
         for index in &self.indexes {
             let checked =
-                index.check(&self.informer, &snapshot, self.settings.transform, &self.source.lock().history);
+                index.check(&self.informer, &snapshot, self.settings.transform, &self.truth.lock().history);
             self.must(checked);
         }
         for handler in self.handlers.iter().filter(|handler| self.is_started() && handler.is_idle()) {
@@ -177,7 +180,7 @@ impl Subject {
         self.waits.shutdown().await;
         let started = self.is_started();
         for &client in &self.clients {
-            self.source.lock().forget(client);
+            self.truth.lock().forget(client);
         }
         if let Some(observer) = self.observer.take() {
             observer.abort();

@@ -2,7 +2,7 @@
 
 use crate::{
     history::{History, Written},
-    source::Source,
+    truth::Truth,
 };
 use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(crate) struct Tape {
 
 struct Shared {
     name: String,
-    source: Arc<Source>,
+    truth: Arc<Truth>,
     lister: Lister<Value>,
     accept: Accept,
     /// Whether the handler may be told of a state once more.
@@ -69,13 +69,13 @@ impl Accept {
 impl Tape {
     pub(crate) fn new(
         name: String,
-        source: Arc<Source>,
+        truth: Arc<Truth>,
         lister: Lister<Value>,
         accept: Accept,
         resync: bool,
     ) -> Self {
         let state = Mutex::new(State::default());
-        Self { shared: Arc::new(Shared { name, source, lister, accept, resync, state }) }
+        Self { shared: Arc::new(Shared { name, truth, lister, accept, resync, state }) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -102,13 +102,11 @@ impl Tape {
 
     fn added(&self, object: &Object<Value>) {
         self.judge("add", |history, state| {
-            let write = history.find(object).ok_or("a state that never was")?;
             let before = state.told.get(object.key());
             if before.is_some_and(|told| told.present) {
                 return Err("the handler has it already".into());
             }
-            let floor = before.map_or(0, |told| told.epoch);
-            let epoch = follow(history, before, write, floor)?;
+            let (write, epoch) = follow(history, before, object)?;
             self.in_store(history, write)?;
             state.told.insert(write.key.clone(), Told { n: write.n, present: true, epoch });
             Ok(format!("{} n={}", write.key, write.n))
@@ -117,24 +115,24 @@ impl Tape {
 
     fn updated(&self, old: &Object<Value>, new: &Object<Value>) {
         self.judge("update", |history, state| {
-            let from = history.find(old).ok_or("an old state that never was")?;
-            let to = history.find(new).ok_or("a new state that never was")?;
             let told = state
                 .told
                 .get_mut(new.key())
                 .filter(|told| told.present)
                 .ok_or("the handler does not have it")?;
-            if told.n != from.n {
-                return Err(format!("{}: from n={}, but it was told n={}", to.key, from.n, told.n));
-            }
+            let (to, epoch) = follow(history, Some(told), new)?;
+            let mut from = history.candidates(old);
+            let from = from.find(|from| from.n == told.n).ok_or_else(|| {
+                let from = history.find(old).map_or(0, |from| from.n);
+                format!("{}: from n={from}, but it was told n={}", to.key, told.n)
+            })?;
             if from.uid != to.uid {
                 return Err(format!("{}: the uid changes from n={} to n={}", to.key, from.n, to.n));
             }
             if from.n == to.n && !self.shared.resync {
                 return Err(format!("{}: n={} once more without a resync", to.key, to.n));
             }
-            told.epoch = follow(history, Some(told), to, told.epoch)?;
-            told.n = to.n;
+            (told.n, told.epoch) = (to.n, epoch);
             self.in_store(history, to)?;
             Ok(format!("{} n={}>{}", to.key, from.n, to.n))
         });
@@ -142,12 +140,12 @@ impl Tape {
 
     fn deleted(&self, deleted: &Deleted<Value>) {
         self.judge("delete", |history, state| {
-            let last = history.find(deleted.object()).ok_or("a last state that never was")?;
             let told = state
                 .told
                 .get_mut(deleted.key())
                 .filter(|told| told.present)
                 .ok_or("the handler does not have it")?;
+            let (last, epoch) = follow(history, Some(told), deleted.object())?;
             let known = history.write(told.n).ok_or("the model does not know it")?;
             if known.uid != last.uid {
                 return Err(format!("{}: another uid than that of n={}", last.key, told.n));
@@ -155,8 +153,7 @@ impl Tape {
             if !deleted.is_final_state_unknown() && !last.gone && self.shared.accept == Accept::All {
                 return Err(format!("{}: n={} is not a deletion", last.key, last.n));
             }
-            told.epoch = follow(history, Some(told), last, told.epoch)?;
-            (told.n, told.present) = (last.n, false);
+            *told = Told { n: last.n, present: false, epoch };
             self.out_of_store(history, last)?;
             let unsure = if deleted.is_final_state_unknown() { "?" } else { "" };
             Ok(format!("{} n={}{unsure}", last.key, last.n))
@@ -183,26 +180,26 @@ impl Tape {
     }
 
     fn judge(&self, what: &str, check: impl FnOnce(&History, &mut State) -> Result<String, String>) {
-        let Shared { name, source, .. } = &*self.shared;
-        let server = source.lock();
+        let Shared { name, truth, .. } = &*self.shared;
+        let known = truth.lock();
         let mut state = self.lock();
         state.calls += 1;
-        source.log.count(|totals| totals.delivered += 1);
+        truth.log.count(|totals| totals.delivered += 1);
         let verdict = if state.ended {
             Err("it was told after its end".into())
         } else {
-            check(&server.history, &mut state)
+            check(&known.history, &mut state)
         };
         match verdict {
-            Ok(call) => source.log.note(format_args!("{name} {what} {call}")),
-            Err(why) => source.log.fail(format_args!("{name} {what}: {why}")),
+            Ok(call) => truth.log.note(format_args!("{name} {what} {call}")),
+            Err(why) => truth.log.fail(format_args!("{name} {what}: {why}")),
         }
     }
 
     /// What it was told adds up to what a cache shows.
     pub(crate) fn compare(&self, cache: &CacheSnapshot<Value>) -> Result<(), String> {
-        let server = self.shared.source.lock();
-        let history = &server.history;
+        let known = self.shared.truth.lock();
+        let history = &known.history;
         let writes = cache.iter().filter_map(|object| history.find(&object).cloned());
         let expected: BTreeMap<ObjectKey, u64> = writes
             .filter(|write| self.shared.accept.write(write))
@@ -222,11 +219,26 @@ impl Tape {
     }
 }
 
-/// The epoch that is known after `next`, if it may follow what was told before.
-fn follow(history: &History, before: Option<&Told>, next: &Written, floor: u32) -> Result<u32, String> {
-    let seen = before.map_or(next.n, |told| told.n);
-    let epoch = history.may_follow(seen, next.n, floor);
-    epoch.ok_or_else(|| format!("{}: n={} after n={seen}, epoch {floor}", next.key, next.n))
+/// The write that an object shows, and the epoch that is known after it, if it may follow what was told before.
+fn follow<'a>(
+    history: &'a History,
+    before: Option<&Told>,
+    object: &Object<Value>,
+) -> Result<(&'a Arc<Written>, u32), String> {
+    let floor = before.map_or(0, |told| told.epoch);
+    let fits = |write: &'a Arc<Written>| {
+        let seen = before.map_or(write.n, |told| told.n);
+        Some((write, history.may_follow(seen, write.n, floor)?))
+    };
+    // Of several that look the same it is the one that says least.
+    let follows = history.candidates(object).filter_map(fits).min_by_key(|(_, epoch)| *epoch);
+    follows.ok_or_else(|| match history.find(object) {
+        Some(write) => {
+            let seen = before.map_or(0, |told| told.n);
+            format!("{}: n={} after n={seen}, epoch {floor}", write.key, write.n)
+        }
+        None => format!("{} at {}: a state that never was", object.key(), object.resource_version()),
+    })
 }
 
 /// A few of them.

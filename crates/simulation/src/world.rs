@@ -1,10 +1,12 @@
 //! A world: a server, informers, handlers, queues; one thread, one seed, a clock that jumps.
 
 use crate::{
+    cluster::Cluster,
     history::Written,
     log::{Log, Sink},
+    place::Place,
     schedule::{Action, Pause, Schedule, Step},
-    source::{Blow, Condition, Source},
+    source::Source,
     subject::{Ending, NAMESPACES, Settings, Subject},
     totals::{Fault, Totals},
     work::Work,
@@ -61,7 +63,7 @@ pub(crate) fn run_schedule(schedule: &Schedule, trace: Option<Sink>) -> Outcome 
 
 async fn live(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
     let log = Arc::new(Log::new(trace));
-    let mut world = World::new(schedule.seed, &log);
+    let mut world = World::new(schedule, &log).await;
     let mut failure = None;
     for (i, step) in schedule.steps.iter().enumerate() {
         world.take(*step).await;
@@ -79,7 +81,7 @@ async fn live(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
 }
 
 struct World {
-    source: Arc<Source>,
+    place: Place,
     subjects: Vec<Subject>,
     subjects_made: usize,
     work: Work,
@@ -89,13 +91,16 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, log: &Arc<Log>) -> Self {
-        let mut rng = fastrand::Rng::with_seed(seed ^ 0x5eed);
+    async fn new(schedule: &Schedule, log: &Arc<Log>) -> Self {
+        let mut rng = fastrand::Rng::with_seed(schedule.seed ^ 0x5eed);
         let work = Work::new(rng.fork(), Arc::clone(log));
         let workers = work.begin(rng.usize(1..4));
-        let source = Source::new(rng.fork(), Arc::clone(log));
+        let place = match schedule.real {
+            false => Place::Model(Source::new(rng.fork(), log)),
+            true => Place::Cluster(Cluster::new(rng.fork(), log).await),
+        };
         Self {
-            source,
+            place,
             subjects: Vec::new(),
             subjects_made: 0,
             work,
@@ -122,18 +127,19 @@ impl World {
 
     async fn act(&mut self, action: Action, pick: u64) {
         match action {
-            Action::Put => self.write(|server| server.put(&key(pick), color(pick), false)),
-            Action::PutOdd => self.write(|server| server.put(&key(pick), color(pick), true)),
-            Action::Delete => self.write(|server| server.delete(&key(pick))),
-            Action::Recreate => self.recreate(pick),
+            Action::Put => self.put(&key(pick), color(pick), false).await,
+            Action::PutOdd => self.put(&key(pick), color(pick), true).await,
+            Action::Delete => self.delete(&key(pick)).await,
+            Action::Recreate => self.recreate(pick).await,
             Action::Burst(writes) => self.burst(writes, pick).await,
-            Action::Advance(by) => self.source.change(|server| server.advance(by)),
-            Action::Compact => self.source.change(|server| server.history.compact()),
-            Action::Restore(back) => self.source.change(|server| server.restore(back)),
-            Action::Strike(blow) => self.source.change(|server| server.strike(blow, pick)),
-            Action::Lay(trap) => self.source.change(|server| server.lay(trap)),
-            Action::Begin(condition) => self.source.change(|server| server.set(condition, true)),
-            Action::End(condition) => self.source.change(|server| server.set(condition, false)),
+            Action::Advance(by) => self.place.advance(by).await,
+            Action::Compact => self.place.compact(pick).await,
+            Action::Restore(back) => self.place.restore(back).await,
+            Action::Restart => self.place.restart(pick).await,
+            Action::Strike(blow) => self.place.strike(blow, pick),
+            Action::Lay(trap) => self.place.lay(trap),
+            Action::Begin(condition) => self.place.set(condition, true).await,
+            Action::End(condition) => self.place.set(condition, false).await,
             Action::NewInformer => self.new_informer(pick),
             Action::Start => self.on_subject(pick, Subject::start),
             Action::EndInformer(how) => self.end_informer(how, pick).await,
@@ -173,21 +179,22 @@ impl World {
         }
     }
 
-    fn write(&mut self, write: impl FnOnce(&mut crate::source::Server) -> Option<Arc<Written>>) {
-        if let Some(write) = self.source.change(write) {
-            self.last_write = Some(write);
-        }
+    async fn put(&mut self, key: &ObjectKey, color: u64, odd: bool) {
+        let write = self.place.put(key, color, odd).await;
+        self.last_write = write.or(self.last_write.take());
+    }
+
+    async fn delete(&mut self, key: &ObjectKey) {
+        let write = self.place.delete(key).await;
+        self.last_write = write.or(self.last_write.take());
     }
 
     /// Another object takes the place of one, perhaps while somebody is not looking.
-    fn recreate(&mut self, pick: u64) {
+    async fn recreate(&mut self, pick: u64) {
         let key = key(pick);
         let blind = self.subjects.iter().any(|subject| subject.is_blind() && subject.covers(&key));
-        let mut existed = false;
-        self.write(|server| {
-            existed = server.delete(&key).is_some();
-            server.put(&key, color(pick), false)
-        });
+        let existed = self.place.delete(&key).await.is_some();
+        self.put(&key, color(pick), false).await;
         if existed && blind {
             self.log.strike(Fault::Recreated);
         }
@@ -198,9 +205,9 @@ impl World {
         for _ in 0..writes {
             let pick = rng.u64(0..6) + (pick % 4) * 6;
             match rng.u8(0..4) {
-                0 => self.write(|server| server.delete(&key(pick))),
-                1 => self.recreate(pick),
-                _ => self.write(|server| server.put(&key(pick), color(rng.u64(..)), false)),
+                0 => self.delete(&key(pick)).await,
+                1 => self.recreate(pick).await,
+                _ => self.put(&key(pick), color(rng.u64(..)), false).await,
             }
             for _ in 0..rng.u8(0..4) {
                 tokio::task::yield_now().await;
@@ -213,7 +220,7 @@ impl World {
             self.subjects_made += 1;
             let settings = Settings::random(&mut fastrand::Rng::with_seed(pick));
             let name = format!("i{}", self.subjects_made);
-            let mut subject = Subject::new(name, settings, &self.source, &self.log);
+            let mut subject = Subject::new(name, settings, &self.place, &self.log);
             if !pick.is_multiple_of(4) {
                 subject.start();
             }
@@ -231,10 +238,7 @@ impl World {
 
     /// Faults end, nobody writes: in the end everything agrees.
     async fn rest(&mut self) {
-        self.source.change(|server| {
-            server.heal();
-            server.set(Condition::EagerBookmarks, true);
-        });
+        self.place.heal().await;
         self.work.set_clumsy(false);
         self.subjects.iter_mut().for_each(Subject::start);
         let deadline = Instant::now() + RECOVERY;
@@ -250,15 +254,13 @@ impl World {
             self.subjects.iter_mut().for_each(Subject::check);
         }
         self.log.note(format_args!("at rest"));
+        self.place.check().await;
         for subject in &self.subjects {
             subject.await_newest(RECOVERY).await;
             subject.check_status();
         }
         self.work.set_clumsy(true);
-        self.source.change(|server| {
-            server.set(Condition::EagerBookmarks, false);
-            server.strike(Blow::Bookmark, 0);
-        });
+        self.place.go_on();
     }
 
     fn at_rest(&self) -> Result<(), String> {
@@ -274,6 +276,7 @@ impl World {
         }
         self.work.shutdown();
         let _ = self.workers.await;
+        self.place.end();
         // A task that was told to end does so when its turn comes.
         for _ in 0..10 {
             tokio::task::yield_now().await;

@@ -35,8 +35,13 @@ pub(crate) enum TransformKind {
 }
 
 /// Objects on which the panicking transform panics.
-pub(crate) fn is_too_much(n: u64) -> bool {
-    n.is_multiple_of(11)
+pub(crate) fn is_too_much(stamp: u64) -> bool {
+    stamp % 11 == 1
+}
+
+/// The number that the content of an object gives itself.
+fn stamp(object: &Value) -> u64 {
+    object["data"]["n"].as_str().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 impl Settings {
@@ -116,7 +121,7 @@ impl TransformKind {
             Self::DropManagedFields => Transform::drop_managed_fields(),
             Self::Function => Transform::new().function(|object| Self::Function.change(object)),
             Self::Panicking => Transform::new().function(move |object| {
-                if object["data"]["n"].as_u64().is_some_and(is_too_much) {
+                if is_too_much(stamp(object)) {
                     log.strike(Fault::TransformPanic);
                     resume_unwind(Box::new("simulated"));
                 }
@@ -133,13 +138,13 @@ impl TransformKind {
             }
             Self::Function => {
                 object["data"]["bulk"] = Value::Null;
-                object["data"]["stamp"] = json!(object["data"]["n"].as_u64().unwrap_or(0) * 7);
+                object["data"]["stamp"] = json!(stamp(object) * 7);
             }
         }
     }
 
     /// Whether the content of a state is lost.
-    pub(crate) fn loses(self, n: u64) -> bool {
-        self == Self::Panicking && is_too_much(n)
+    pub(crate) fn loses(self, stamp: u64) -> bool {
+        self == Self::Panicking && is_too_much(stamp)
     }
 }
