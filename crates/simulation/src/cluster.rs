@@ -5,13 +5,15 @@ mod recorder;
 mod template;
 mod writing;
 
+pub(crate) use writing::send;
+
 use crate::{
     log::Log,
     network::Network,
     truth::{ClientId, Truth},
 };
 use kube_embedded_apiserver::{LocalServer, MemoryStorage};
-use kube_informer::{Kind, KubeSource, ListWatch};
+use kube_informer::{Kind, KubeSource, ListWatch, Origin};
 use recorder::Recorder;
 use std::{
     collections::VecDeque,
@@ -104,10 +106,14 @@ impl Cluster {
     }
 
     /// A new client, for one namespace or for all.
-    pub(crate) fn client(&self, namespace: Option<&str>) -> (ClientId, Arc<dyn ListWatch>) {
+    pub(crate) fn client(
+        &self,
+        origin: &Arc<Origin>,
+        namespace: Option<&str>,
+    ) -> (ClientId, Arc<dyn ListWatch>) {
         let id = self.truth.lock().new_client();
         let client = self.network.client(id, namespace);
-        let source = KubeSource::new(client, Arc::clone(self.truth.origin()), namespace);
+        let source = KubeSource::new(client, Arc::clone(origin), namespace);
         (id, Arc::new(source))
     }
 

@@ -58,7 +58,7 @@ impl Log {
 
     /// A fault struck.
     pub(crate) fn strike(&self, fault: Fault) {
-        self.lock().totals.strike(fault);
+        self.lock().totals.strike(fault, 1);
         self.note(format_args!("fault {}", fault.name()));
     }
 

@@ -7,7 +7,7 @@ use crate::{
     trouble::{Blow, Condition, Trap},
     truth::{ClientId, Truth},
 };
-use kube_informer::{ListWatch, ObjectKey};
+use kube_informer::{ListWatch, ObjectKey, Origin};
 use std::sync::Arc;
 
 /// Whoever answers the informers of a world. Cloning gives another handle.
@@ -28,10 +28,14 @@ impl Place {
     }
 
     /// A new client, for one namespace or for all.
-    pub(crate) fn client(&self, namespace: Option<&str>) -> (ClientId, Arc<dyn ListWatch>) {
+    pub(crate) fn client(
+        &self,
+        origin: &Arc<Origin>,
+        namespace: Option<&str>,
+    ) -> (ClientId, Arc<dyn ListWatch>) {
         match self {
             Self::Model(source) => source.client(namespace),
-            Self::Cluster(cluster) => cluster.client(namespace),
+            Self::Cluster(cluster) => cluster.client(origin, namespace),
         }
     }
 

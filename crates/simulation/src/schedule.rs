@@ -49,6 +49,8 @@ pub(crate) enum Action {
     NewInformer,
     Start,
     EndInformer(Ending),
+    /// All informers end, and as many begin.
+    RestartProgram(Ending),
     AddHandler(Temper),
     RemoveHandler,
     AddIndex(IndexKind),
@@ -70,17 +72,16 @@ pub(crate) enum Pause {
 impl Schedule {
     pub(crate) fn generate(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let length = rng.usize(120..360);
+        let length = rng.usize(140..380);
         // Some worlds are kind, some are not.
         let unkindness = rng.u32(5..40);
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
             steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
-            steps.push(Step {
-                action: Action::AddHandler(temper(&mut rng)),
-                pause: Pause::None,
-                pick: rng.u64(..),
-            });
+            for _ in 0..rng.usize(1..6) {
+                let action = Action::AddHandler(temper(&mut rng));
+                steps.push(Step { action, pause: Pause::None, pick: rng.u64(..) });
+            }
         }
         while steps.len() < length {
             let step = match rng.u32(0..100) {
@@ -114,7 +115,7 @@ fn write(rng: &mut fastrand::Rng) -> Step {
         21..24 => Action::Recreate,
         24 => Action::PutOdd,
         25 => Action::Advance(rng.u64(1..10)),
-        26..30 => Action::Burst(rng.u8(2..10)),
+        26..30 => Action::Burst(rng.u8(4..24)),
         _ => Action::Strike(Blow::Bookmark),
     };
     step(action, rng)
@@ -172,6 +173,7 @@ fn company(rng: &mut fastrand::Rng) -> Step {
     let action = match rng.u8(0..32) {
         0..2 => Action::NewInformer,
         2..6 => Action::Start,
+        6 if rng.bool() => Action::RestartProgram(rng.choice(endings).unwrap_or(Ending::Drop)),
         6 => Action::EndInformer(rng.choice(endings).unwrap_or(Ending::Drop)),
         7..13 => Action::AddHandler(temper(rng)),
         13..18 => Action::RemoveHandler,

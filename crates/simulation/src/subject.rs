@@ -20,9 +20,13 @@ use crate::{
 };
 use cache::CacheCheck;
 use index::Indexed;
-use kube_informer::{InformerBuilder, InformerStatus, SharedInformer, Stop};
+use kube_informer::{InformerBuilder, InformerFactory, InformerStatus, Lister, SharedInformer, Stop};
 use serde_json::Value;
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Nothing that ends an informer or a handler may take longer.
@@ -36,6 +40,8 @@ pub(crate) struct Subject {
     name: String,
     settings: Settings,
     informer: SharedInformer<Value>,
+    /// The program it belongs to, if it was not made by hand.
+    factory: Option<InformerFactory>,
     clients: Vec<ClientId>,
     pub(crate) handlers: Vec<Handler>,
     handlers_made: usize,
@@ -54,20 +60,18 @@ pub(crate) struct Subject {
 impl Subject {
     pub(crate) fn new(name: String, settings: Settings, place: &Place, log: &Arc<Log>) -> Self {
         log.note(format_args!("{name} is made with {settings:?}"));
-        let mut clients = Vec::new();
         let truth = place.truth();
-        let builder = InformerBuilder::new(Arc::clone(truth.origin())).name(&name);
-        let informer = settings.apply(builder, log).build(|namespace| {
-            let (id, client) = place.client(namespace);
-            clients.push(id);
-            client
-        });
+        let Made { informer, factory, clients } = match settings.by_factory {
+            true => by_factory(&name, &settings, place, log),
+            false => by_hand(&name, &settings, place, log),
+        };
         let cache =
             CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(truth));
         Self {
             name,
             settings,
             informer,
+            factory,
             clients,
             handlers: Vec::new(),
             handlers_made: 0,
@@ -87,8 +91,19 @@ impl Subject {
             return;
         }
         self.log.note(format_args!("{} starts", self.name));
-        self.informer.start();
+        match &self.factory {
+            Some(factory) => factory.start(),
+            None => self.informer.start(),
+        }
         self.observer = Some(tokio::spawn(cache::observe(self.informer.clone(), Arc::clone(&self.cache))));
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn lister(&self) -> Lister<Value> {
+        self.informer.lister()
     }
 
     pub(crate) fn is_started(&self) -> bool {
@@ -186,15 +201,15 @@ impl Subject {
             observer.abort();
             let _ = observer.await;
         }
-        let (informer, handlers) = (self.informer.clone(), std::mem::take(&mut self.handlers));
-        let lister = informer.lister();
+        let handlers = std::mem::take(&mut self.handlers);
+        let lister = self.informer.lister();
         match how {
-            Ending::Drain => self.within(informer.stop(Stop::Drain), "draining").await,
-            Ending::Drop => self.within(informer.stop(Stop::Drop), "stopping").await,
+            Ending::Drain => self.within(self.halt(Stop::Drain), "draining").await,
+            Ending::Drop => self.within(self.halt(Stop::Drop), "stopping").await,
             Ending::Abandon => {}
         }
         let (log, name) = (Arc::clone(&self.log), self.name.clone());
-        drop((self, informer));
+        drop(self);
         let mut ended = Vec::new();
         for handler in handlers {
             let tape = handler.stopped(&log);
@@ -216,6 +231,13 @@ impl Subject {
         }
     }
 
+    async fn halt(&self, stop: Stop) {
+        match &self.factory {
+            Some(factory) => factory.shutdown_with(stop).await,
+            None => self.informer.stop(stop).await,
+        }
+    }
+
     fn must(&self, checked: Result<(), String>) {
         if let Err(why) = checked {
             self.log.fail(format_args!("{}: {why}", self.name));
@@ -227,6 +249,42 @@ impl Subject {
             self.log.fail(format_args!("{}: {what} never ends", self.name));
         }
     }
+}
+
+/// An informer and what belongs to it.
+struct Made {
+    informer: SharedInformer<Value>,
+    factory: Option<InformerFactory>,
+    clients: Vec<ClientId>,
+}
+
+fn by_hand(name: &str, settings: &Settings, place: &Place, log: &Arc<Log>) -> Made {
+    let mut clients = Vec::new();
+    let origin = place.truth().origin();
+    let builder = settings.apply(InformerBuilder::new(Arc::clone(origin)).name(name), log);
+    let informer = builder.build(|namespace| {
+        let (id, client) = place.client(origin, namespace);
+        clients.push(id);
+        client
+    });
+    Made { informer, factory: None, clients }
+}
+
+fn by_factory(name: &str, settings: &Settings, place: &Place, log: &Arc<Log>) -> Made {
+    let clients: Arc<Mutex<Vec<ClientId>>> = Arc::default();
+    let (made, at) = (Arc::clone(&clients), place.clone());
+    let factory = InformerFactory::from_sources(move |origin, _, namespace| {
+        at.truth().lend(origin);
+        let (id, client) = at.client(origin, namespace);
+        made.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        client
+    });
+    let (name, same, notes) = (name.to_owned(), settings.clone(), Arc::clone(log));
+    let factory = factory.configure(move |builder| same.apply(builder.name(&name), &notes)).build();
+    let kind = place.truth().origin().kind().clone();
+    let informer = factory.of_kind(kind, |options| settings.options(options, log));
+    let clients = clients.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Made { informer, factory: Some(factory), clients }
 }
 
 /// How an informer ends.

@@ -87,6 +87,11 @@ impl Tape {
         self.lock().ended = true;
     }
 
+    /// Whether anybody else holds on to it.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+    }
+
     /// How often it was told something.
     pub(crate) fn calls(&self) -> u64 {
         self.lock().calls

@@ -88,10 +88,10 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// A fault struck.
-    pub fn strike(&mut self, fault: Fault) {
+    /// A fault struck so often.
+    pub fn strike(&mut self, fault: Fault, times: u64) {
         self.struck.resize(Fault::ALL.len(), 0);
-        self.struck[fault as usize] += 1;
+        self.struck[fault as usize] += times;
     }
 
     /// How often a fault struck.

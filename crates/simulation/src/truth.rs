@@ -3,7 +3,7 @@
 
 use crate::{history::History, log::Log};
 use kube_informer::{Kind, Origin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Names a client of a server: one namespace of one informer.
 pub(crate) type ClientId = usize;
@@ -13,6 +13,8 @@ pub(crate) struct Truth {
     known: Mutex<Known>,
     pub(crate) log: Arc<Log>,
     origin: Arc<Origin>,
+    /// Origins that informers made for themselves.
+    lent: Mutex<Vec<Weak<Origin>>>,
 }
 
 /// The collection and those who look at it.
@@ -47,7 +49,7 @@ impl Truth {
     pub(crate) fn new(kind: Kind, version: u64, log: &Arc<Log>) -> Arc<Self> {
         let known = Known { history: History::new(version), clients: Vec::new() };
         let origin = Arc::new(Origin::new(kind));
-        Arc::new(Self { known: Mutex::new(known), log: Arc::clone(log), origin })
+        Arc::new(Self { known: Mutex::new(known), log: Arc::clone(log), origin, lent: Mutex::default() })
     }
 
     pub(crate) fn origin(&self) -> &Arc<Origin> {
@@ -59,9 +61,15 @@ impl Truth {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// An informer has an origin of its own.
+    pub(crate) fn lend(&self, origin: &Arc<Origin>) {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(origin));
+    }
+
     /// How many hold on to what objects come from: every object does, and everything that makes some.
     pub(crate) fn holders(&self) -> usize {
-        Arc::strong_count(&self.origin)
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::strong_count(&self.origin) - 1 + lent.iter().map(Weak::strong_count).sum::<usize>()
     }
 }
 

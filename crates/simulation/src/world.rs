@@ -2,8 +2,10 @@
 
 use crate::{
     cluster::Cluster,
+    handlers::Temper,
     history::Written,
     log::{Log, Sink},
+    operator::Operator,
     place::Place,
     schedule::{Action, Pause, Schedule, Step},
     source::Source,
@@ -18,7 +20,7 @@ use tokio::time::Instant;
 /// Informers at once, at most.
 const MOST_SUBJECTS: usize = 4;
 /// Handlers of one informer, at most.
-const MOST_HANDLERS: usize = 6;
+const MOST_HANDLERS: usize = 10;
 /// Without a fault in force, everything is well within this time: a watch that died is noticed after ten
 /// minutes and a little more, and the longest wait after a failure is a minute.
 const RECOVERY: Duration = Duration::from_secs(1_500);
@@ -86,18 +88,48 @@ struct World {
     subjects_made: usize,
     work: Work,
     workers: tokio::task::JoinHandle<()>,
+    /// A program that writes back, in some worlds.
+    controller: Option<Controller>,
     log: Arc<Log>,
     last_write: Option<Arc<Written>>,
+}
+
+/// A controller: an informer, a queue, and workers that write.
+struct Controller {
+    subject: Subject,
+    work: Work,
+    workers: tokio::task::JoinHandle<()>,
+}
+
+impl Controller {
+    fn new(cluster: &Arc<Cluster>, place: &Place, mut rng: fastrand::Rng, log: &Arc<Log>) -> Self {
+        let settings = Settings::random(&mut rng).whole();
+        let mut subject = Subject::new("c".into(), settings, place, log);
+        let operator = Operator::new(subject.lister(), cluster, log);
+        let work = Work::new(rng.fork(), Some(operator), Arc::clone(log));
+        let workers = work.begin(rng.usize(1..3));
+        subject.add_handler(Temper::Feeding, rng.u64(..), &work);
+        subject.start();
+        Self { subject, work, workers }
+    }
 }
 
 impl World {
     async fn new(schedule: &Schedule, log: &Arc<Log>) -> Self {
         let mut rng = fastrand::Rng::with_seed(schedule.seed ^ 0x5eed);
-        let work = Work::new(rng.fork(), Arc::clone(log));
+        let work = Work::new(rng.fork(), None, Arc::clone(log));
         let workers = work.begin(rng.usize(1..4));
+        let mut controller = None;
         let place = match schedule.real {
             false => Place::Model(Source::new(rng.fork(), log)),
-            true => Place::Cluster(Cluster::new(rng.fork(), log).await),
+            true => {
+                let cluster = Cluster::new(rng.fork(), log).await;
+                let place = Place::Cluster(Arc::clone(&cluster));
+                if rng.u8(0..3) == 0 {
+                    controller = Some(Controller::new(&cluster, &place, rng.fork(), log));
+                }
+                place
+            }
         };
         Self {
             place,
@@ -105,6 +137,7 @@ impl World {
             subjects_made: 0,
             work,
             workers,
+            controller,
             log: Arc::clone(log),
             last_write: None,
         }
@@ -122,7 +155,14 @@ impl World {
             }
             Pause::Time(time) => tokio::time::sleep(time).await,
         }
+        self.check();
+    }
+
+    fn check(&mut self) {
         self.subjects.iter_mut().for_each(Subject::check);
+        if let Some(controller) = &mut self.controller {
+            controller.subject.check();
+        }
     }
 
     async fn act(&mut self, action: Action, pick: u64) {
@@ -141,6 +181,7 @@ impl World {
             Action::Begin(condition) => self.place.set(condition, true).await,
             Action::End(condition) => self.place.set(condition, false).await,
             Action::NewInformer => self.new_informer(pick),
+            Action::RestartProgram(how) => self.restart_program(how, pick).await,
             Action::Start => self.on_subject(pick, Subject::start),
             Action::EndInformer(how) => self.end_informer(how, pick).await,
             Action::AddHandler(temper) => {
@@ -236,10 +277,29 @@ impl World {
         }
     }
 
+    /// Everything goes down at once, and the same comes up again.
+    async fn restart_program(&mut self, how: Ending, pick: u64) {
+        if self.subjects.is_empty() {
+            return;
+        }
+        self.log.strike(Fault::ProgramRestarted);
+        let old: Vec<Subject> = self.subjects.drain(..).collect();
+        let again: Vec<Settings> = old.iter().map(|subject| subject.settings().clone().again(pick)).collect();
+        futures_util::future::join_all(old.into_iter().map(|subject| subject.stop(how))).await;
+        for settings in again {
+            self.subjects_made += 1;
+            let name = format!("i{}", self.subjects_made);
+            let mut subject = Subject::new(name, settings, &self.place, &self.log);
+            subject.add_handler(Temper::Plain, pick, &self.work);
+            subject.start();
+            self.subjects.push(subject);
+        }
+    }
+
     /// Faults end, nobody writes: in the end everything agrees.
     async fn rest(&mut self) {
         self.place.heal().await;
-        self.work.set_clumsy(false);
+        self.set_clumsy(false);
         self.subjects.iter_mut().for_each(Subject::start);
         let deadline = Instant::now() + RECOVERY;
         let mut wait = Duration::from_millis(1);
@@ -251,21 +311,33 @@ impl World {
             tokio::time::sleep(wait).await;
             // Not in step with any period, so that it is not always the moment of a resync that is looked at.
             wait = (wait * 2).min(Duration::from_millis(28_657));
-            self.subjects.iter_mut().for_each(Subject::check);
+            self.check();
         }
         self.log.note(format_args!("at rest"));
         self.place.check().await;
-        for subject in &self.subjects {
+        for subject in self.subjects.iter().chain(self.controller.as_ref().map(|controller| &controller.subject)) {
             subject.await_newest(RECOVERY).await;
             subject.check_status();
         }
-        self.work.set_clumsy(true);
+        self.set_clumsy(true);
         self.place.go_on();
     }
 
     fn at_rest(&self) -> Result<(), String> {
+        if let Some(controller) = &self.controller {
+            controller.work.check()?;
+            controller.subject.check_rest()?;
+        }
         self.subjects.iter().try_for_each(Subject::check_rest)?;
         self.work.check()
+    }
+
+    /// Whether workers fail and readers dawdle.
+    fn set_clumsy(&self, clumsy: bool) {
+        self.work.set_clumsy(clumsy);
+        if let Some(controller) = &self.controller {
+            controller.work.set_clumsy(clumsy);
+        }
     }
 
     /// Everything ends, and nothing is left.
@@ -276,6 +348,13 @@ impl World {
         }
         self.work.shutdown();
         let _ = self.workers.await;
+        drop(self.work);
+        if let Some(Controller { subject, work, workers }) = self.controller {
+            work.shutdown();
+            let _ = workers.await;
+            drop(work);
+            subject.stop(Ending::Drop).await;
+        }
         self.place.end();
         // A task that was told to end does so when its turn comes.
         for _ in 0..10 {
@@ -284,6 +363,10 @@ impl World {
         let left = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         if left > 0 {
             self.log.fail(format_args!("{left} tasks are left when everything has ended"));
+        }
+        let held = self.place.truth().holders();
+        if held > 0 {
+            self.log.fail(format_args!("{held} objects or their sources are held when everything has ended"));
         }
     }
 }

@@ -159,7 +159,7 @@ impl Cluster {
         write.cloned()
     }
 
-    pub(super) fn object(&self, key: &ObjectKey, stamp: u64, color: u64) -> Value {
+    pub(crate) fn object(&self, key: &ObjectKey, stamp: u64, color: u64) -> Value {
         let kind = self.flavor.kind();
         json!({
             "apiVersion": kind.api_version(),

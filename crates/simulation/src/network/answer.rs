@@ -178,6 +178,9 @@ impl Answer {
         let most = if trickle || roll == 1 { cut } else { piece.len() };
         let most = most.min(usize::try_from(room).unwrap_or(usize::MAX).max(1)).min(piece.len());
         let rest = piece.split_off(most);
+        if trickle && !rest.is_empty() && self.arrived == 0 {
+            self.network.log.strike(Fault::Trickled);
+        }
         if !rest.is_empty() {
             self.under_way.push_front(rest);
         }

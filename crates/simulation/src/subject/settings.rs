@@ -1,7 +1,7 @@
 //! How informers differ.
 
 use crate::{log::Log, totals::Fault};
-use kube_informer::{InformerBuilder, Scope, Transform};
+use kube_informer::{InformerBuilder, InformerOptions, Scope, Transform};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, panic::resume_unwind, sync::Arc, time::Duration};
 
@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     handler_bound: usize,
     quick: bool,
     linger: bool,
+    /// Whether a factory makes it, as in a program.
+    pub(crate) by_factory: bool,
     seed: u64,
 }
 
@@ -75,8 +77,21 @@ impl Settings {
             handler_bound: rng.choice([1, 2, 4, 1024]).unwrap_or(1),
             quick: rng.bool(),
             linger: rng.u8(0..3) == 0,
+            by_factory: rng.u8(0..3) == 0,
             seed: rng.u64(..),
         }
+    }
+
+    /// What a controller needs: everything, as it is.
+    pub(crate) fn whole(mut self) -> Self {
+        (self.namespaces, self.transform) = (None, TransformKind::None);
+        self
+    }
+
+    /// The same for another informer.
+    pub(crate) fn again(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
     }
 
     /// The parts that are listed and watched on their own.
@@ -89,6 +104,15 @@ impl Settings {
 
     pub(crate) fn handler_resync(&self, seed: u64) -> Option<Duration> {
         [None, None, Some(Duration::ZERO), Some(Duration::from_secs(15))][seed as usize % 4]
+    }
+
+    /// What a factory has to know besides.
+    pub(crate) fn options(&self, options: InformerOptions, log: &Arc<Log>) -> InformerOptions {
+        let scope = match &self.namespaces {
+            Some(names) => Scope::namespaces(names.iter().copied()),
+            None => Scope::All,
+        };
+        InformerOptions { scope, transform: self.transform.make(log), ..options }
     }
 
     pub(crate) fn apply(&self, mut builder: InformerBuilder, log: &Arc<Log>) -> InformerBuilder {
