@@ -145,20 +145,23 @@ impl History {
 
     /// The writes that an object may show, oldest first: one, unless two epochs have the same uid and version and
     /// nothing in the content tells them apart.
-    pub(crate) fn candidates<'a>(&'a self, object: &Object<Value>) -> impl Iterator<Item = &'a Arc<Written>> {
+    pub(crate) fn candidates<'a>(
+        &'a self,
+        object: &'a Object<Value>,
+    ) -> impl Iterator<Item = &'a Arc<Written>> {
         let key = (object.uid(), object.resource_version().number().unwrap_or(0));
         let numbers = self.shown_by.get(&key).map_or(&[][..], Vec::as_slice);
         let by_label = object.labels().get("n").and_then(|n| n.parse().ok());
         let by_content = || object.view::<Content>().ok().and_then(|content| content.data.n.parse().ok());
         let stamp: Option<u64> = if numbers.len() > 1 { by_label.or_else(by_content) } else { by_label };
-        let key = object.key().clone();
         let writes = numbers.iter().filter_map(|&n| self.write(n));
         // A transform that panicked leaves the identity only.
-        writes.filter(move |write| write.key == key && stamp.is_none_or(|stamp| stamp == write.stamp))
+        writes
+            .filter(move |write| write.key == *object.key() && stamp.is_none_or(|stamp| stamp == write.stamp))
     }
 
     /// The write that an object shows; the newest if there are several.
-    pub(crate) fn find(&self, object: &Object<Value>) -> Option<&Arc<Written>> {
+    pub(crate) fn find<'a>(&'a self, object: &'a Object<Value>) -> Option<&'a Arc<Written>> {
         self.candidates(object).last()
     }
 

@@ -57,12 +57,13 @@ impl Operator {
                 self.cluster.confirm(&body);
                 Ok(())
             }
-            // It is gone, and its cache will hear of it.
-            (200 | 404, _) => Ok(()),
+            // Another store was put in place of that one.
+            (200, _) => Ok(()),
             (409, _) => {
                 self.log.strike(Fault::Conflict);
                 Err("somebody was faster")
             }
+            // It may be gone: then the cache will hear of it, and there is nothing to do.
             _ => Err("refused"),
         }
     }

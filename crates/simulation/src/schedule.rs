@@ -78,7 +78,7 @@ impl Schedule {
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
             steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
-            for _ in 0..rng.usize(1..6) {
+            for _ in 0..rng.usize(4..28) {
                 let action = Action::AddHandler(temper(&mut rng));
                 steps.push(Step { action, pause: Pause::None, pick: rng.u64(..) });
             }
@@ -185,13 +185,13 @@ fn company(rng: &mut fastrand::Rng) -> Step {
 }
 
 fn temper(rng: &mut fastrand::Rng) -> Temper {
-    match rng.u8(0..8) {
-        0 | 1 => Temper::Plain,
-        2 => Temper::Panicking,
-        3 => Temper::Filtering { color: rng.u64(0..3) },
-        4 => Temper::Feeding,
-        5 => Temper::Slow { pause: 0 },
-        6 => Temper::Slow { pause: rng.u64(1..100) },
+    match rng.u8(0..16) {
+        0..8 => Temper::Plain,
+        8 | 9 => Temper::Panicking,
+        10 | 11 => Temper::Filtering { color: rng.u64(0..3) },
+        12 => Temper::Feeding,
+        13 => Temper::Slow { pause: 0 },
+        14 => Temper::Slow { pause: rng.u64(1..100) },
         _ => Temper::Slow { pause: rng.u64(100..20_000) },
     }
 }

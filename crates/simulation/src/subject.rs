@@ -11,6 +11,7 @@ pub(crate) use settings::Settings;
 
 use crate::{
     handlers::{Handler, Surroundings, Temper, accept},
+    history::Written,
     log::Log,
     place::Place,
     tape::Tape,
@@ -20,7 +21,9 @@ use crate::{
 };
 use cache::CacheCheck;
 use index::Indexed;
-use kube_informer::{InformerBuilder, InformerFactory, InformerStatus, Lister, SharedInformer, Stop};
+use kube_informer::{
+    CacheSnapshot, InformerBuilder, InformerFactory, InformerStatus, Lister, SharedInformer, Stop,
+};
 use serde_json::Value;
 use std::{
     future::Future,
@@ -28,6 +31,9 @@ use std::{
     time::Duration,
 };
 use tokio::task::{JoinHandle, JoinSet};
+
+/// Indexes are recomputed at rest, and each time the cache has been looked at so often.
+const INDEXES_EVERY: u64 = 4;
 
 /// Nothing that ends an informer or a handler may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -52,6 +58,7 @@ pub(crate) struct Subject {
     waits: JoinSet<()>,
     /// What there was to look at when it was looked at last.
     checked: Option<(u64, u64, usize, usize)>,
+    checks: u64,
     place: Place,
     truth: Arc<Truth>,
     log: Arc<Log>,
@@ -80,6 +87,7 @@ impl Subject {
             observer: None,
             waits: JoinSet::new(),
             checked: None,
+            checks: 0,
             place: place.clone(),
             truth: Arc::clone(truth),
             log: Arc::clone(log),
@@ -155,14 +163,30 @@ impl Subject {
         }
         self.cache.check();
         let snapshot = self.informer.lister().snapshot();
-        for index in &self.indexes {
-            let checked =
-                index.check(&self.informer, &snapshot, self.settings.transform, &self.truth.lock().history);
-            self.must(checked);
+        self.checks += 1;
+        if self.checks.is_multiple_of(INDEXES_EVERY) {
+            self.check_indexes(&snapshot);
         }
+        let shown = self.shown(&snapshot);
         for handler in self.handlers.iter().filter(|handler| self.is_started() && handler.is_idle()) {
-            self.must(handler.tape.compare(&snapshot));
+            self.must(handler.tape.compare(&shown));
         }
+    }
+
+    fn check_indexes(&self, snapshot: &CacheSnapshot<Value>) {
+        for index in &self.indexes {
+            let transform = self.settings.transform;
+            self.must(index.check(&self.informer, snapshot, transform, &self.truth.lock().history));
+        }
+    }
+
+    /// The writes that a cache shows, in the order of their keys.
+    fn shown(&self, snapshot: &CacheSnapshot<Value>) -> Vec<Arc<Written>> {
+        let known = self.truth.lock();
+        let mut shown: Vec<_> =
+            snapshot.iter().filter_map(|object| known.history.find(&object).cloned()).collect();
+        shown.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        shown
     }
 
     /// Everything that must hold once nothing happens any more and nothing is in the way.
@@ -173,8 +197,10 @@ impl Subject {
         }
         self.cache.check_current()?;
         let snapshot = self.informer.lister().snapshot();
+        self.check_indexes(&snapshot);
+        let shown = self.shown(&snapshot);
         for handler in &self.handlers {
-            handler.tape.compare(&snapshot)?;
+            handler.tape.compare(&shown)?;
             if !handler.is_synced() {
                 return Err(format!("{} is not synced", handler.tape.name()));
             }
@@ -208,8 +234,8 @@ impl Subject {
             Ending::Drop => self.within(self.halt(Stop::Drop), "stopping").await,
             Ending::Abandon => {}
         }
-        let (log, name) = (Arc::clone(&self.log), self.name.clone());
-        drop(self);
+        let (log, name, shown) = (Arc::clone(&self.log), self.name.clone(), self.shown(&lister.snapshot()));
+        drop((self, lister));
         let mut ended = Vec::new();
         for handler in handlers {
             let tape = handler.stopped(&log);
@@ -219,9 +245,8 @@ impl Subject {
             }
         }
         if how == Ending::Drain && started {
-            let snapshot = lister.snapshot();
             for tape in &ended {
-                if let Err(why) = tape.compare(&snapshot) {
+                if let Err(why) = tape.compare(&shown) {
                     log.fail(format_args!("after a drain: {why}"));
                 }
             }

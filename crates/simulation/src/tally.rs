@@ -55,7 +55,9 @@ impl Tally {
             Err(error) => return Err(error),
         };
         let value: Value = serde_json::from_slice(&text)?;
-        Self::read(&value).map(Some).ok_or_else(|| io::Error::other("it is not where a run of this program stands"))
+        Self::read(&value)
+            .map(Some)
+            .ok_or_else(|| io::Error::other("it is not where a run of this program stands"))
     }
 
     /// Writes where a run stands. Whoever reads finds the old or the new state, never a part.
@@ -67,8 +69,10 @@ impl Tally {
 
     fn show(&self) -> Value {
         let Totals { seeds, writes, delivered, checks, .. } = self.totals;
-        let struck: Map<String, Value> =
-            Fault::ALL.iter().map(|&fault| (fault.name().to_owned(), self.totals.struck(fault).into())).collect();
+        let struck: Map<String, Value> = Fault::ALL
+            .iter()
+            .map(|&fault| (fault.name().to_owned(), self.totals.struck(fault).into()))
+            .collect();
         let pairs = |spread: &BTreeMap<u64, u64>| spread.iter().map(|(k, v)| [*k, *v]).collect::<Vec<_>>();
         json!({
             "next": self.next, "seconds": self.took.as_secs(), "seeds": seeds, "writes": writes,
@@ -103,7 +107,12 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (writes, faults) = (self.median_writes(), self.median_faults());
-        write!(f, "{} median-writes={writes} median-faults={faults} seconds={}", self.totals, self.took.as_secs())
+        write!(
+            f,
+            "{} median-writes={writes} median-faults={faults} seconds={}",
+            self.totals,
+            self.took.as_secs()
+        )
     }
 }
 

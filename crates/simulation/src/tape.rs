@@ -4,7 +4,7 @@ use crate::{
     history::{History, Written},
     truth::Truth,
 };
-use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey};
+use kube_informer::{Deleted, Event, EventHandler, Lister, Object, ObjectKey};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -26,6 +26,8 @@ pub(crate) struct Tape {
 
 struct Shared {
     name: String,
+    /// Stands for the name.
+    number: u64,
     truth: Arc<Truth>,
     lister: Lister<Value>,
     accept: Accept,
@@ -39,6 +41,12 @@ struct State {
     told: BTreeMap<ObjectKey, Told>,
     calls: u64,
     ended: bool,
+}
+
+/// What a handler was told now, and what it had been told before.
+struct Call {
+    before: u64,
+    now: Arc<Written>,
 }
 
 /// What was said last about an object.
@@ -75,7 +83,8 @@ impl Tape {
         resync: bool,
     ) -> Self {
         let state = Mutex::new(State::default());
-        Self { shared: Arc::new(Shared { name, truth, lister, accept, resync, state }) }
+        let number = name.bytes().fold(0, |number: u64, byte| number.wrapping_mul(257) + u64::from(byte));
+        Self { shared: Arc::new(Shared { name, number, truth, lister, accept, resync, state }) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -114,7 +123,7 @@ impl Tape {
             let (write, epoch) = follow(history, before, object)?;
             self.in_store(history, write)?;
             state.told.insert(write.key.clone(), Told { n: write.n, present: true, epoch });
-            Ok(format!("{} n={}", write.key, write.n))
+            Ok(Call { before: 0, now: Arc::clone(write) })
         });
     }
 
@@ -139,7 +148,7 @@ impl Tape {
             }
             (told.n, told.epoch) = (to.n, epoch);
             self.in_store(history, to)?;
-            Ok(format!("{} n={}>{}", to.key, from.n, to.n))
+            Ok(Call { before: from.n, now: Arc::clone(to) })
         });
     }
 
@@ -160,8 +169,7 @@ impl Tape {
             }
             *told = Told { n: last.n, present: false, epoch };
             self.out_of_store(history, last)?;
-            let unsure = if deleted.is_final_state_unknown() { "?" } else { "" };
-            Ok(format!("{} n={}{unsure}", last.key, last.n))
+            Ok(Call { before: u64::from(deleted.is_final_state_unknown()), now: Arc::clone(last) })
         });
     }
 
@@ -184,39 +192,58 @@ impl Tape {
             .ok_or_else(|| "the store still has it".to_owned())
     }
 
-    fn judge(&self, what: &str, check: impl FnOnce(&History, &mut State) -> Result<String, String>) {
-        let Shared { name, truth, .. } = &*self.shared;
+    fn judge(&self, what: &str, check: impl FnOnce(&History, &mut State) -> Result<Call, String>) {
+        let Shared { name, number, truth, .. } = &*self.shared;
         let known = truth.lock();
         let mut state = self.lock();
         state.calls += 1;
-        truth.log.count(|totals| totals.delivered += 1);
         let verdict = if state.ended {
             Err("it was told after its end".into())
         } else {
             check(&known.history, &mut state)
         };
         match verdict {
-            Ok(call) => truth.log.note(format_args!("{name} {what} {call}")),
+            Ok(Call { before, now }) => {
+                let words = format_args!("{name} {what} {} n={before}>{}", now.key, now.n);
+                truth.log.call(*number, what, [before, now.n], words);
+            }
             Err(why) => truth.log.fail(format_args!("{name} {what}: {why}")),
         }
     }
 
-    /// What it was told adds up to what a cache shows.
-    pub(crate) fn compare(&self, cache: &CacheSnapshot<Value>) -> Result<(), String> {
-        let known = self.shared.truth.lock();
-        let history = &known.history;
-        let writes = cache.iter().filter_map(|object| history.find(&object).cloned());
-        let expected: BTreeMap<ObjectKey, u64> = writes
-            .filter(|write| self.shared.accept.write(write))
-            .map(|write| (write.key.clone(), write.n))
-            .collect();
+    /// What it was told adds up to what a cache shows: these writes, in the order of their keys.
+    pub(crate) fn compare(&self, shown: &[Arc<Written>]) -> Result<(), String> {
         let state = self.lock();
-        let present = state.told.iter().filter(|(_, told)| told.present);
-        let told: BTreeMap<ObjectKey, u64> = present.map(|(key, told)| (key.clone(), told.n)).collect();
-        if told == expected {
+        let mut told = state.told.iter().filter(|(_, told)| told.present);
+        let mut expected = shown.iter().filter(|write| self.shared.accept.write(write));
+        let same = loop {
+            match (told.next(), expected.next()) {
+                (None, None) => break true,
+                (Some((key, told)), Some(write)) if *key == write.key => {
+                    if told.n != write.n && !self.is_twin(told.n, write) {
+                        break false;
+                    }
+                }
+                _ => break false,
+            }
+        };
+        if same {
             return Ok(());
         }
+        let expected = shown.iter().filter(|write| self.shared.accept.write(write));
+        let expected = expected.map(|write| (write.key.clone(), write.n)).collect();
+        let present = state.told.iter().filter(|(_, told)| told.present);
+        let told = present.map(|(key, told)| (key.clone(), told.n)).collect();
         Err(format!("{} adds up to {} but the cache is {}", self.shared.name, show(&told), show(&expected)))
+    }
+
+    /// Whether two writes of different epochs cannot be told apart.
+    fn is_twin(&self, n: u64, other: &Written) -> bool {
+        let known = self.shared.truth.lock();
+        let write = known.history.write(n);
+        write.is_some_and(|write| {
+            (write.uid, write.version, write.stamp) == (other.uid, other.version, other.stamp)
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -228,7 +255,7 @@ impl Tape {
 fn follow<'a>(
     history: &'a History,
     before: Option<&Told>,
-    object: &Object<Value>,
+    object: &'a Object<Value>,
 ) -> Result<(&'a Arc<Written>, u32), String> {
     let floor = before.map_or(0, |told| told.epoch);
     let fits = |write: &'a Arc<Written>| {

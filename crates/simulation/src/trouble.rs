@@ -190,3 +190,37 @@ impl Asked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: Asked =
+        Asked { write: false, watch: false, streaming: false, version: Some(5), continued: false };
+
+    #[tokio::test]
+    async fn a_trap_waits_for_the_request_it_fits() {
+        let log = Log::new(None);
+        let mut trouble = Trouble::default();
+        trouble.lay(Trap::Expired);
+        trouble.lay(Trap::Internal);
+        let internal = Refusal::Status { code: 500, reason: "InternalError", retry_after: 0 };
+        assert_eq!(trouble.receive(LIST, &log), Err(internal));
+        assert_eq!(trouble.receive(LIST, &log), Ok(None));
+        let expired = Refusal::Status { code: 410, reason: "Expired", retry_after: 0 };
+        assert_eq!(trouble.receive(Asked { watch: true, ..LIST }, &log), Err(expired));
+        assert_eq!(log.totals().struck(Fault::Internal) + log.totals().struck(Fault::ExpiredAtOpen), 2);
+    }
+
+    #[tokio::test]
+    async fn conditions_last_until_they_are_over() {
+        let log = Log::new(None);
+        let mut trouble = Trouble::default();
+        trouble.set(Condition::Forbidden, true);
+        for _ in 0..2 {
+            assert!(matches!(trouble.receive(LIST, &log), Err(Refusal::Status { code: 403, .. })));
+        }
+        trouble.heal();
+        assert_eq!(trouble.receive(LIST, &log), Ok(None));
+    }
+}

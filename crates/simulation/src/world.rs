@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// Informers at once, at most.
 const MOST_SUBJECTS: usize = 4;
 /// Handlers of one informer, at most.
-const MOST_HANDLERS: usize = 10;
+const MOST_HANDLERS: usize = 32;
 /// Without a fault in force, everything is well within this time: a watch that died is noticed after ten
 /// minutes and a little more, and the longest wait after a failure is a minute.
 const RECOVERY: Duration = Duration::from_secs(1_500);
@@ -315,7 +315,9 @@ impl World {
         }
         self.log.note(format_args!("at rest"));
         self.place.check().await;
-        for subject in self.subjects.iter().chain(self.controller.as_ref().map(|controller| &controller.subject)) {
+        for subject in
+            self.subjects.iter().chain(self.controller.as_ref().map(|controller| &controller.subject))
+        {
             subject.await_newest(RECOVERY).await;
             subject.check_status();
         }

@@ -332,3 +332,25 @@ fn contains(json: &[u8], text: &[u8]) -> bool {
 fn find(json: &[u8], text: &[u8]) -> Option<usize> {
     json.windows(text.len()).position(|window| window == text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_a_piece_is_the_first_one() {
+        let event = br#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"17","x":{"resourceVersion":"3"}}}}"#;
+        assert_eq!(version_in(event), Some(17));
+        assert_eq!(version_in(br#"{"type":"ERROR","object":{"code":410}}"#), None);
+        assert_eq!(version_in(br#"{"resourceVersion":"#), None);
+    }
+
+    #[test]
+    fn garbled_lines_are_lines() {
+        for version in [None, Some(5)] {
+            let line = garbled(version);
+            assert!(line.ends_with(b"\n") && !line[..line.len() - 1].contains(&b'\n'));
+            assert_eq!(version_in(&line), version);
+        }
+    }
+}

@@ -78,3 +78,32 @@ impl Network {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(uri: &str) -> Request<Body> {
+        Request::get(uri).body(Vec::new().into()).unwrap()
+    }
+
+    #[test]
+    fn a_request_says_what_it_asks_for() {
+        let list = asked(&get("/api/v1/configmaps?limit=2&resourceVersion=0"));
+        assert!(!list.watch && !list.continued && !list.write);
+        assert_eq!(list.version, Some(0));
+        assert!(asked(&get("/api/v1/configmaps?continue=abc&limit=2")).continued);
+        let watch = asked(&get("/api/v1/configmaps?resourceVersion=&sendInitialEvents=true&watch=true"));
+        assert!(watch.watch && watch.streaming);
+        assert_eq!(watch.version, None);
+    }
+
+    #[test]
+    fn only_the_version_is_rewritten() {
+        let exact =
+            at_version(get("/things?limit=2&resourceVersion=9&resourceVersionMatch=NotOlderThan"), 7, true);
+        assert_eq!(exact.uri(), "/things?limit=2&resourceVersion=7&resourceVersionMatch=Exact");
+        let watch = at_version(get("/things?resourceVersion=9&watch=true"), 7, false);
+        assert_eq!(watch.uri(), "/things?watch=true&resourceVersion=7");
+    }
+}

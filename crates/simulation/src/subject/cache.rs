@@ -118,17 +118,16 @@ impl CacheCheck {
         snapshot: &CacheSnapshot<Value>,
         history: &History,
     ) -> Result<(), String> {
-        let cached: Vec<Object<Value>> =
-            snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
         let Some(version) = version(partition, snapshot) else {
-            return if cached.is_empty() { Ok(()) } else { Err("objects before the first list".into()) };
+            let empty = !snapshot.iter().any(|object| is_in(object.key(), partition));
+            return if empty { Ok(()) } else { Err("objects before the first list".into()) };
         };
         let before = last.unwrap_or((0, 0));
         let epochs = (before.0..=history.epoch()).filter(|&epoch| (epoch, version) >= before);
         let states = epochs.filter_map(|epoch| Some((epoch, history.at(epoch, version)?)));
         let mut difference = None;
         for (epoch, state) in states {
-            match differs(&cached, state, partition, history) {
+            match differs(snapshot, state, partition, history) {
                 None => {
                     *last = Some((epoch, version));
                     return Ok(());
@@ -148,13 +147,11 @@ impl CacheCheck {
         let known = self.truth.lock();
         let history = &known.history;
         for &partition in &self.partitions {
-            let cached: Vec<Object<Value>> =
-                snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
-            if let Some(difference) = differs(&cached, history.current(), partition, history) {
+            if let Some(difference) = differs(&snapshot, history.current(), partition, history) {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }
-            for object in &cached {
-                self.check_content(object, history)?;
+            for object in snapshot.iter().filter(|object| is_in(object.key(), partition)) {
+                self.check_content(&object, history)?;
             }
         }
         Ok(())
@@ -190,23 +187,28 @@ fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u
 
 /// How a cache differs from a state, if it does.
 fn differs(
-    cached: &[Object<Value>],
+    snapshot: &CacheSnapshot<Value>,
     state: &Collection,
     partition: Option<&str>,
     history: &History,
 ) -> Option<String> {
-    let expected: Vec<&Arc<Written>> = state.values().filter(|write| is_in(&write.key, partition)).collect();
+    let cached = || snapshot.iter().filter(|object| is_in(object.key(), partition));
+    let expected = || state.values().filter(|write| is_in(&write.key, partition));
     // Versions repeat only in another epoch.
     let unique = history.epoch() == 0;
-    let same = |(object, write): (&Object<Value>, &&Arc<Written>)| {
+    let same = |object: &Object<Value>, write: &Arc<Written>| {
         shows(object, write) && (unique || history.candidates(object).any(|found| found.n == write.n))
     };
-    if cached.len() == expected.len() && cached.iter().zip(&expected).all(same) {
-        return None;
+    let (mut is, mut was) = (cached(), expected());
+    loop {
+        match (is.next(), was.next()) {
+            (None, None) => return None,
+            (Some(object), Some(write)) if same(&object, write) => {}
+            _ => break,
+        }
     }
     let n = |object: &Object<Value>| history.find(object).map_or(0, |write| write.n);
-    let is: BTreeMap<String, u64> =
-        cached.iter().map(|object| (object.key().to_string(), n(object))).collect();
-    let was: BTreeMap<String, u64> = expected.iter().map(|write| (write.key.to_string(), write.n)).collect();
+    let is: BTreeMap<String, u64> = cached().map(|object| (object.key().to_string(), n(&object))).collect();
+    let was: BTreeMap<String, u64> = expected().map(|write| (write.key.to_string(), write.n)).collect();
     Some(format!("it is {} and was {}", show(&is), show(&was)))
 }

@@ -1,12 +1,15 @@
 //! How informers differ.
 
 use crate::{log::Log, totals::Fault};
-use kube_informer::{InformerBuilder, InformerOptions, Scope, Transform};
+use kube_informer::{InformerBuilder, InformerOptions, Packing, Scope, Transform};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, panic::resume_unwind, sync::Arc, time::Duration};
 
 /// The namespaces of a world; one sorts before another that is its prefix.
 pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "b", "c"];
+
+/// How content is kept. Training a dictionary takes as long as a tenth of a world.
+const PACKING: [Packing; 4] = [Packing::Raw, Packing::Raw, Packing::Decoded, Packing::Packed];
 
 /// Settings of one informer.
 #[derive(Debug, Clone)]
@@ -21,6 +24,7 @@ pub(crate) struct Settings {
     handler_bound: usize,
     quick: bool,
     linger: bool,
+    packing: Packing,
     /// Whether a factory makes it, as in a program.
     pub(crate) by_factory: bool,
     seed: u64,
@@ -77,6 +81,7 @@ impl Settings {
             handler_bound: rng.choice([1, 2, 4, 1024]).unwrap_or(1),
             quick: rng.bool(),
             linger: rng.u8(0..3) == 0,
+            packing: rng.choice(PACKING).unwrap_or_default(),
             by_factory: rng.u8(0..3) == 0,
             seed: rng.u64(..),
         }
@@ -123,6 +128,7 @@ impl Settings {
             .handler_bound(self.handler_bound)
             .transform(self.transform.make(log))
             .linger(self.linger)
+            .packing(self.packing)
             .seed(self.seed);
         if let Some(names) = &self.namespaces {
             builder = builder.scope(Scope::namespaces(names.iter().copied()));
