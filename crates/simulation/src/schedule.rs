@@ -72,9 +72,9 @@ pub(crate) enum Pause {
 impl Schedule {
     pub(crate) fn generate(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let length = rng.usize(140..380);
+        let length = rng.usize(160..400);
         // Some worlds are kind, some are not.
-        let unkindness = rng.u32(5..40);
+        let unkindness = rng.u32(8..36);
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
             steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
@@ -84,12 +84,11 @@ impl Schedule {
             }
         }
         while steps.len() < length {
-            let step = match rng.u32(0..100) {
-                roll if roll < unkindness => fault(&mut rng),
-                roll if roll < unkindness + 12 => company(&mut rng),
-                _ => write(&mut rng),
-            };
-            steps.push(step);
+            match rng.u32(0..100) {
+                roll if roll < unkindness => steps.extend(fault(&mut rng)),
+                roll if roll < unkindness + 12 => steps.push(company(&mut rng)),
+                _ => steps.push(write(&mut rng)),
+            }
         }
         let middle = rng.usize(length / 3..length);
         steps.insert(middle, Step { action: Action::Rest, pause: Pause::None, pick: rng.u64(..) });
@@ -121,49 +120,74 @@ fn write(rng: &mut fastrand::Rng) -> Step {
     step(action, rng)
 }
 
-fn fault(rng: &mut fastrand::Rng) -> Step {
-    let conditions = [
-        Condition::Unauthorized,
-        Condition::Forbidden,
-        Condition::Absent,
-        Condition::PagesExpire,
-        Condition::NoEndBookmark,
-        Condition::NoStreaming,
-        Condition::ExpiredOverHttp,
-        Condition::Lagging,
-    ];
-    let condition = rng.choice(conditions).unwrap_or(Condition::Absent);
-    let action = match rng.u8(0..56) {
-        0..4 => Action::Strike(Blow::Cut),
-        4 | 5 => Action::Strike(Blow::Truncate),
-        6..9 => Action::Strike(Blow::Break),
-        9 => Action::Strike(Blow::Stall),
-        10 | 11 => Action::Strike(Blow::Expire),
-        12 => Action::Strike(Blow::Error),
-        13 | 14 => Action::Strike(Blow::Garble { version: rng.bool() }),
-        15 => Action::Strike(Blow::Slow(rng.u64(1..400))),
-        16..20 => Action::Compact,
-        20 | 21 => Action::Restore(rng.u64(1..60)),
-        22 | 23 => Action::Restart,
-        24 => Action::Lay(Trap::Unanswered),
-        25 => Action::Lay(Trap::Refused),
-        26 => Action::Lay(Trap::AnswerLost),
-        27 | 28 => Action::Lay(Trap::Expired),
-        29 => Action::Lay(Trap::Busy { retry_after: rng.u32(1..20) }),
-        30 => Action::Lay(Trap::Busy { retry_after: 0 }),
-        31 => Action::Lay(Trap::Internal),
-        32 => Action::Lay(Trap::NotJson),
-        33 => Action::Lay(Trap::Malformed(rng.usize(0..20))),
-        34 => Action::Lay(Trap::Late(rng.u64(1..2_000))),
-        35 | 36 => Action::Lay(Trap::BreakAfter(rng.usize(0..20))),
-        37 => Action::Lay(Trap::Trickle),
-        38 | 39 => Action::Lay(Trap::Duplicate(rng.usize(1..6))),
-        40 | 41 => Action::Lay(Trap::Stale(rng.u64(1..20))),
-        42 | 43 => Action::Lay(Trap::CompactAfterList),
-        44..49 => Action::Begin(condition),
-        _ => Action::End(condition),
+/// Something goes wrong.
+fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
+    let action = match rng.u8(0..40) {
+        0 | 1 => Action::Strike(Blow::Cut),
+        2 => Action::Strike(Blow::Truncate),
+        3 | 4 => Action::Strike(Blow::Break),
+        5 => Action::Strike(Blow::Stall),
+        6 => Action::Strike(Blow::Expire),
+        7 => Action::Strike(Blow::Error),
+        8 | 9 => Action::Strike(Blow::Garble { version: rng.bool() }),
+        10 => Action::Strike(Blow::Slow(rng.u64(1..400))),
+        11 | 12 => Action::Compact,
+        13 | 14 => Action::Restore(rng.u64(1..60)),
+        15 => Action::Restart,
+        16 => return request_trouble(Trap::Unanswered, rng),
+        17 => return request_trouble(Trap::Refused, rng),
+        18 => return request_trouble(Trap::AnswerLost, rng),
+        19 => return request_trouble(Trap::Expired, rng),
+        20 => return request_trouble(Trap::Busy { retry_after: rng.u32(1..20) }, rng),
+        21 => return request_trouble(Trap::Busy { retry_after: 0 }, rng),
+        22 => return request_trouble(Trap::Internal, rng),
+        23 => return request_trouble(Trap::NotJson, rng),
+        24 => return request_trouble(Trap::Late(rng.u64(1..2_000)), rng),
+        25 | 26 => return request_trouble(Trap::Duplicate(rng.usize(1..6)), rng),
+        27 => return list_trouble(Trap::BreakAfter(rng.usize(0..20)), rng),
+        28 => return list_trouble(Trap::Malformed(rng.usize(0..8)), rng),
+        29 => return list_trouble(Trap::Trickle, rng),
+        30 => return list_trouble(Trap::Stale(rng.u64(1..20)), rng),
+        31 | 32 => return list_trouble(Trap::CompactAfterList, rng),
+        33 => return episode(Condition::NoStreaming, rng),
+        34 => return episode(Condition::NoEndBookmark, rng),
+        35 => return episode(Condition::PagesExpire, rng),
+        36 => return episode(Condition::Lagging, rng),
+        37 | 38 => return episode(Condition::Absent, rng),
+        _ => {
+            let conditions = [Condition::Unauthorized, Condition::Forbidden, Condition::ExpiredOverHttp];
+            return episode(rng.choice(conditions).unwrap_or(Condition::Forbidden), rng);
+        }
     };
-    step(action, rng)
+    vec![step(action, rng)]
+}
+
+/// Something lies in wait for a request, and some connections end so that one comes.
+fn request_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
+    vec![at_once(Action::Lay(trap), rng), step(Action::Strike(Blow::Cut), rng)]
+}
+
+/// Something lies in wait for a list, and somebody has to list.
+fn list_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
+    vec![at_once(Action::Lay(trap), rng), step(Action::Strike(Blow::Expire), rng)]
+}
+
+/// Something that lasts for a while, and perhaps much longer. Somebody has to list meanwhile.
+fn episode(condition: Condition, rng: &mut fastrand::Rng) -> Vec<Step> {
+    let while_it_lasts = Pause::Time(Duration::from_millis(rng.u64(100..8_000)));
+    let strike = Action::Strike(Blow::Expire);
+    let mut steps = vec![
+        at_once(Action::Begin(condition), rng),
+        Step { action: strike, pause: while_it_lasts, pick: rng.u64(..) },
+    ];
+    if rng.u8(0..8) > 0 {
+        steps.push(step(Action::End(condition), rng));
+    }
+    steps
+}
+
+fn at_once(action: Action, rng: &mut fastrand::Rng) -> Step {
+    Step { action, pause: Pause::None, pick: rng.u64(..) }
 }
 
 /// Informers, handlers, indexes and those who wait come and go.
@@ -171,9 +195,9 @@ fn company(rng: &mut fastrand::Rng) -> Step {
     let endings = [Ending::Drain, Ending::Drop, Ending::Abandon];
     let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace];
     let action = match rng.u8(0..32) {
-        0..2 => Action::NewInformer,
-        2..6 => Action::Start,
-        6 if rng.bool() => Action::RestartProgram(rng.choice(endings).unwrap_or(Ending::Drop)),
+        0..3 => Action::NewInformer,
+        3..5 => Action::Start,
+        5 => Action::RestartProgram(rng.choice(endings).unwrap_or(Ending::Drop)),
         6 => Action::EndInformer(rng.choice(endings).unwrap_or(Ending::Drop)),
         7..13 => Action::AddHandler(temper(rng)),
         13..18 => Action::RemoveHandler,

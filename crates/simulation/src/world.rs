@@ -108,7 +108,8 @@ impl Controller {
         let operator = Operator::new(subject.lister(), cluster, log);
         let work = Work::new(rng.fork(), Some(operator), Arc::clone(log));
         let workers = work.begin(rng.usize(1..3));
-        subject.add_handler(Temper::Feeding, rng.u64(..), &work);
+        // Not a handler that declines resyncs.
+        subject.add_handler(Temper::Feeding, rng.u64(..) & !3, &work);
         subject.start();
         Self { subject, work, workers }
     }

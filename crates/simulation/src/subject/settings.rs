@@ -76,7 +76,7 @@ impl Settings {
             transform: rng.choice(transforms).unwrap_or(TransformKind::None),
             resync: Duration::from_secs(rng.choice([0, 0, 10, 60, 300]).unwrap_or(0)),
             streaming: rng.bool(),
-            page_size: rng.choice([None, Some(1), Some(2), Some(5), Some(50)]).flatten(),
+            page_size: rng.choice([None, Some(1), Some(2), Some(5), Some(7), Some(50)]).flatten(),
             queue_bound: rng.choice([1, 2, 4, 4096]).unwrap_or(1),
             handler_bound: rng.choice([1, 2, 4, 1024]).unwrap_or(1),
             quick: rng.bool(),
@@ -87,9 +87,11 @@ impl Settings {
         }
     }
 
-    /// What a controller needs: everything, as it is.
+    /// What a controller needs: everything, as it is; and all of it again from time to time, because a store that
+    /// is restored may undo what the controller did, and show it what it had seen before.
     pub(crate) fn whole(mut self) -> Self {
         (self.namespaces, self.transform) = (None, TransformKind::None);
+        self.resync = Duration::from_secs(60);
         self
     }
 
