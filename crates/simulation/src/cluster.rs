@@ -5,6 +5,7 @@ mod recorder;
 mod template;
 mod writing;
 
+pub(crate) use writing::noise;
 pub(crate) use writing::send;
 
 use crate::{

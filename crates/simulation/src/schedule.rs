@@ -74,7 +74,7 @@ impl Schedule {
         let mut rng = fastrand::Rng::with_seed(seed);
         let length = rng.usize(160..400);
         // Some worlds are kind, some are not.
-        let unkindness = rng.u32(8..36);
+        let unkindness = rng.u32(8..44);
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
             steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
@@ -122,38 +122,38 @@ fn write(rng: &mut fastrand::Rng) -> Step {
 
 /// Something goes wrong.
 fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
-    let action = match rng.u8(0..40) {
-        0 | 1 => Action::Strike(Blow::Cut),
-        2 => Action::Strike(Blow::Truncate),
-        3 | 4 => Action::Strike(Blow::Break),
-        5 => Action::Strike(Blow::Stall),
-        6 => Action::Strike(Blow::Expire),
-        7 => Action::Strike(Blow::Error),
-        8 | 9 => Action::Strike(Blow::Garble { version: rng.bool() }),
-        10 => Action::Strike(Blow::Slow(rng.u64(1..400))),
-        11 | 12 => Action::Compact,
+    let action = match rng.u8(0..50) {
+        0 => Action::Strike(Blow::Cut),
+        1 => Action::Strike(Blow::Truncate),
+        2 | 3 => Action::Strike(Blow::Break),
+        4 => Action::Strike(Blow::Stall),
+        5 => Action::Strike(Blow::Expire),
+        6 => Action::Strike(Blow::Error),
+        7 | 8 => Action::Strike(Blow::Garble { version: rng.bool() }),
+        9 => Action::Strike(Blow::Slow(rng.u64(1..400))),
+        10..13 => Action::Compact,
         13 | 14 => Action::Restore(rng.u64(1..60)),
-        15 => Action::Restart,
-        16 => return request_trouble(Trap::Unanswered, rng),
-        17 => return request_trouble(Trap::Refused, rng),
-        18 => return request_trouble(Trap::AnswerLost, rng),
-        19 => return request_trouble(Trap::Expired, rng),
-        20 => return request_trouble(Trap::Busy { retry_after: rng.u32(1..20) }, rng),
-        21 => return request_trouble(Trap::Busy { retry_after: 0 }, rng),
-        22 => return request_trouble(Trap::Internal, rng),
-        23 => return request_trouble(Trap::NotJson, rng),
-        24 => return request_trouble(Trap::Late(rng.u64(1..2_000)), rng),
-        25 | 26 => return request_trouble(Trap::Duplicate(rng.usize(1..6)), rng),
-        27 => return list_trouble(Trap::BreakAfter(rng.usize(0..20)), rng),
-        28 => return list_trouble(Trap::Malformed(rng.usize(0..8)), rng),
-        29 => return list_trouble(Trap::Trickle, rng),
-        30 => return list_trouble(Trap::Stale(rng.u64(1..20)), rng),
-        31 | 32 => return list_trouble(Trap::CompactAfterList, rng),
-        33 => return episode(Condition::NoStreaming, rng),
-        34 => return episode(Condition::NoEndBookmark, rng),
-        35 => return episode(Condition::PagesExpire, rng),
-        36 => return episode(Condition::Lagging, rng),
-        37 | 38 => return episode(Condition::Absent, rng),
+        15..18 => Action::Restart,
+        18 => return request_trouble(Trap::Unanswered, rng),
+        19 => return request_trouble(Trap::Refused, rng),
+        20 => return request_trouble(Trap::AnswerLost, rng),
+        21 => return request_trouble(Trap::Expired, rng),
+        22 => return request_trouble(Trap::Busy { retry_after: rng.u32(1..20) }, rng),
+        23 => return request_trouble(Trap::Busy { retry_after: 0 }, rng),
+        24 => return request_trouble(Trap::Internal, rng),
+        25 => return request_trouble(Trap::NotJson, rng),
+        26 => return request_trouble(Trap::Late(rng.u64(1..2_000)), rng),
+        27 | 28 => return request_trouble(Trap::Duplicate(rng.usize(1..6)), rng),
+        29 => return list_trouble(Trap::BreakAfter(rng.usize(0..20)), rng),
+        30 => return list_trouble(Trap::Malformed(rng.usize(0..8)), rng),
+        31..34 => return list_trouble(Trap::Trickle, rng),
+        34 | 35 => return list_trouble(Trap::Stale(rng.u64(1..20)), rng),
+        36 | 37 => return list_trouble(Trap::CompactAfterList, rng),
+        38 => return episode(Condition::NoStreaming, rng),
+        39 => return episode(Condition::NoEndBookmark, rng),
+        40 | 41 => return episode(Condition::PagesExpire, rng),
+        42..44 => return episode(Condition::Lagging, rng),
+        44..49 => return episode(Condition::Absent, rng),
         _ => {
             let conditions = [Condition::Unauthorized, Condition::Forbidden, Condition::ExpiredOverHttp];
             return episode(rng.choice(conditions).unwrap_or(Condition::Forbidden), rng);

@@ -111,9 +111,7 @@ impl Cluster {
             return;
         }
         for _ in 0..by {
-            let holder = self.next_stamp().to_string();
-            let lease = json!({"spec": {"holderIdentity": holder}});
-            self.write(send(Method::PATCH, NOISE, MERGE, &lease)).await;
+            self.write(noise(self.next_stamp())).await;
         }
     }
 
@@ -183,6 +181,12 @@ impl Cluster {
     pub(crate) fn path(&self, key: &ObjectKey) -> String {
         format!("{}/{}", self.collection(key), key.name())
     }
+}
+
+/// A write of something else.
+pub(crate) fn noise(number: u64) -> Request<Body> {
+    let lease = json!({"spec": {"holderIdentity": format!("{number}")}});
+    send(Method::PATCH, NOISE, MERGE, &lease)
 }
 
 /// Something that is written besides.

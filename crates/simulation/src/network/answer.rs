@@ -2,6 +2,7 @@
 
 use super::{BoxError, Network, line::Now, reset};
 use crate::{
+    cluster::noise,
     totals::Fault,
     trouble::{Asked, Condition, Trap},
     truth::ClientId,
@@ -226,12 +227,15 @@ impl Answer {
         }
         let upstream = self.network.lock().upstream.clone();
         let Some(upstream) = upstream.filter(|_| self.compact_after) else { return };
-        let history = self.network.truth.lock().history.version;
-        if history > head.version {
-            self.network.log.strike(Fault::CompactedBeforeWatch);
-            let _ = upstream.faults.compact().await;
-            let _ = upstream.faults.forget_window(None).await;
+        if self.network.truth.lock().must_wait(1) {
+            return;
         }
+        // Something else is written, so that the list is of the past.
+        let number = self.network.lock().rng.u64(..);
+        let _ = upstream.client.send(noise(number)).await;
+        self.network.log.strike(Fault::CompactedBeforeWatch);
+        let _ = upstream.faults.compact().await;
+        let _ = upstream.faults.forget_window(None).await;
     }
 
     /// The server said something.
