@@ -10,6 +10,7 @@ pub(crate) mod fuzzing;
 mod managers;
 mod merge;
 
+pub(crate) use compare::duplicate_key;
 pub(crate) use managers::Managers;
 pub(crate) use managers::Writer;
 

@@ -37,7 +37,10 @@ pub(crate) enum PatchError {
     Malformed(String),
     #[error("{0} operations in one patch")]
     TooManyOperations(usize),
-    /// The object is not as the patch supposes.
+    /// A strategic merge that contradicts itself.
+    #[error("{0}")]
+    Contradictory(String),
+    /// The object is not as the patch supposes, or an operation is none.
     #[error("the patch does not fit the object: {0}")]
     DoesNotApply(String),
 }
@@ -62,8 +65,13 @@ impl Patch {
                 if let Some(found) = body.as_array().map(Vec::len).filter(|n| *n > MAX_OPERATIONS) {
                     return Err(PatchError::TooManyOperations(found));
                 }
+                if !body.is_array() {
+                    return Err(PatchError::Malformed(
+                        "a JSON patch must be a list of operations".to_owned(),
+                    ));
+                }
                 let operations =
-                    serde_json::from_value(body).map_err(|e| PatchError::Malformed(e.to_string()))?;
+                    serde_json::from_value(body).map_err(|e| PatchError::DoesNotApply(e.to_string()))?;
                 Ok(Self::Json(operations))
             }
             _ if !body.is_object() => {

@@ -6,11 +6,13 @@
 
 mod conform;
 mod parse;
+mod quantity;
 mod table;
 
 pub(crate) use conform::conform;
 pub(crate) use parse::Parsed;
 pub(crate) use parse::parse_json;
+pub(crate) use quantity::Quantity;
 pub(crate) use table::ListKind;
 pub(crate) use table::Merge;
 pub(crate) use table::Shape;

@@ -160,6 +160,12 @@ impl Status {
         Self::failure(406, Some("NotAcceptable"), message, None)
     }
 
+    /// No clause of an `Accept` header names anything that could be written.
+    pub(crate) fn no_representation(available: &[&str]) -> Self {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", available.join(", "));
+        Self::failure(406, Some("NotAcceptable"), message, Some(Details::default()))
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -245,7 +251,12 @@ impl Status {
     }
 
     fn invalid_of(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(FieldError::text).collect();
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::text) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let texts =
             if let [one] = texts.as_slice() { one.clone() } else { format!("[{}]", texts.join(", ")) };
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };

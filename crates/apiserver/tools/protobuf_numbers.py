@@ -18,8 +18,7 @@ HEADER = """\
 #
 # TYPE                       as in src/schema/types.txt
 #  FIELD NUMBER[.NUMBER...]  several numbers: the field lies in a message of its own that JSON does not show
-# after the numbers:  u a time with microseconds;
-#                     ? presence is told  - a zero value is left out of JSON  (nothing) a zero value is shown"""
+# after the numbers:  ? presence is told  - a zero value is left out of JSON  (nothing) a zero value is shown"""
 
 FIELD = re.compile(r"^\t(?:(\w+)\s+)?(\S.*?)\s+`(.*)`\s*(?://.*)?$")
 
@@ -60,8 +59,7 @@ def fields(types, package, name):
         if number is None or json_name == "-":
             continue
         pointer = go_type.startswith("*")
-        micro = "u" if go_type.endswith("MicroTime") else ""
-        flag = micro + ("?" if pointer else "-" if "omitempty" in options or "omitzero" in options else "")
+        flag = "?" if pointer else "-" if "omitempty" in options or "omitzero" in options else ""
         result[json_name] = ([number], flag)
     return result
 

@@ -14,6 +14,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure all contenders, print the ratios, write results.json and plots.
     Compare(CompareOptions),
+    /// Put the results of a run into the documents of this repository.
+    Publish(PublishOptions),
     /// The server, and what happens on it; obeys lines on standard input.
     #[command(hide = true)]
     Driver(DriverOptions),
@@ -52,6 +54,13 @@ pub(crate) struct CompareOptions {
     /// Seed of the generators.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct PublishOptions {
+    /// The directory that `compare` wrote to.
+    #[arg(long)]
+    pub(crate) from: PathBuf,
 }
 
 /// A thing to measure. The first sync is always measured.
@@ -112,7 +121,7 @@ pub(crate) struct ContenderOptions {
     /// Only this namespace.
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// How objects are kept: packed or raw.
+    /// How objects are kept: packed, raw or decoded.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
 }

@@ -10,6 +10,10 @@ use crate::{
 use anyhow::{Context, bail};
 use kube_embedded_apiserver::{ApiServer, CacheOptions};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
+
+/// Who writes at once.
+const WRITERS: usize = 4;
 
 /// The server that is driven.
 pub(crate) struct Driver {
@@ -89,7 +93,28 @@ impl Driver {
 
     /// Sends a request and gives the answer.
     async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> anyhow::Result<Value> {
-        Ok(self.client.request(request.body(body)?).await?)
+        send(self.client.clone(), request, body).await
+    }
+}
+
+async fn send(client: kube::Client, request: http::request::Builder, body: Vec<u8>) -> anyhow::Result<Value> {
+    Ok(client.request(request.body(body)?).await?)
+}
+
+/// Does the same with everything, several at once; results come in the order of the items.
+async fn together<T, R, F>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> F,
+) -> anyhow::Result<Vec<R>>
+where
+    F: Future<Output = anyhow::Result<R>> + Send + 'static,
+    R: Send + 'static,
+{
+    let (mut items, mut running, mut done) = (items.into_iter(), VecDeque::new(), Vec::new());
+    loop {
+        running.extend(items.by_ref().take(WRITERS - running.len()).map(|item| tokio::spawn(work(item))));
+        let Some(first) = running.pop_front() else { return Ok(done) };
+        done.push(first.await??);
     }
 }
 

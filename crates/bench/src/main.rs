@@ -8,10 +8,13 @@ mod args;
 mod compare;
 mod contender;
 mod driver;
+mod goals;
 mod peers;
 mod plot;
 mod process;
+mod progress;
 mod protocol;
+mod publish;
 mod results;
 mod table;
 
@@ -21,6 +24,7 @@ use clap::Parser;
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Compare(options) => compare::run(&options),
+        Command::Publish(options) => publish::run(&options),
         Command::Driver(options) => runtime()?.block_on(driver::run(options)),
         Command::Contender(options) => runtime()?.block_on(contender::run(options)),
     }

@@ -10,6 +10,8 @@ use std::{
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) variant: &'static str,
+    /// Whether everything is measured of it, not only what is quickly done.
+    pub(crate) thorough: bool,
     /// The program and the words before its options; or why there is none.
     pub(crate) program: Result<(PathBuf, Vec<&'static str>), String>,
 }
@@ -27,21 +29,26 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
     let wanted = |name: &str, variant: &str| {
         only.is_empty() || only.iter().any(|word| word == name || *word == format!("{name}/{variant}"))
     };
+    let thorough = |name: &str, variant: &str| {
+        ["packed", "json"].contains(&variant) || only.contains(&format!("{name}/{variant}"))
+    };
     let mut peers = Vec::new();
-    for variant in ["packed", "raw"] {
+    let mut add = |name, variant, program| {
+        peers.push(Peer { name, variant, thorough: thorough(name, variant), program });
+    };
+    for variant in ["packed", "raw", "decoded"] {
         if wanted("kube-informer", variant) {
-            let program = Ok((own.clone(), vec!["contender"]));
-            peers.push(Peer { name: "kube-informer", variant, program });
+            add("kube-informer", variant, Ok((own.clone(), vec!["contender"])));
         }
     }
     if wanted("kube-rs", "json") {
         let program = kube_rs(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
-        peers.push(Peer { name: "kube-rs", variant: "json", program });
+        add("kube-rs", "json", program);
     }
     if ["json", "proto"].iter().any(|variant| wanted("client-go", variant)) {
         let program = client_go(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
         for variant in ["json", "proto"].into_iter().filter(|variant| wanted("client-go", variant)) {
-            peers.push(Peer { name: "client-go", variant, program: program.clone() });
+            add("client-go", variant, program.clone());
         }
     }
     for peer in &peers {
@@ -57,7 +64,6 @@ fn sources(of: &str) -> PathBuf {
 }
 
 fn kube_rs(out: &Path) -> anyhow::Result<PathBuf> {
-    println!("building the program of kube-rs");
     let target = out.join("kube-rs");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     run(Command::new(cargo)
@@ -71,7 +77,6 @@ fn client_go(out: &Path) -> anyhow::Result<PathBuf> {
     if Command::new("go").arg("version").output().is_err() {
         bail!("client-go is measured only where Go is installed; see https://go.dev/dl");
     }
-    println!("building the program of client-go");
     let program = out.join("client-go");
     run(Command::new("go").args(["build", "-o"]).arg(&program).arg(".").current_dir(sources("client-go")))?;
     Ok(program)

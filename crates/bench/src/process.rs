@@ -25,9 +25,18 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(program: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
+        Self::start_with(program, arguments, &[])
+    }
+
+    pub(crate) fn start_with(
+        program: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut child = Command::new(program)
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

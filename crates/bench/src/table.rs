@@ -92,6 +92,36 @@ pub(crate) fn render(results: &Results) -> String {
     out
 }
 
+/// The rows that everybody asks for first.
+const SHORT: &[(&str, &str)] = &[
+    ("memory per cached pod", "bytes_per_object"),
+    ("settled memory of the process", "rss_settled_bytes"),
+    ("peak during the first sync", "rss_peak_bytes"),
+    ("peak during a relist, 1 % changed", "relist_1_peak_bytes"),
+    ("processor time to sync", "sync_cpu_s"),
+    ("processor time of a watch event", "event_cpu_us"),
+    ("watch events to a handler", "events_per_s"),
+];
+
+/// A short table: ours, and the two peers in JSON with how many times worse they are.
+pub(crate) fn short(results: &Results) -> String {
+    let Some(ours) = results.find("kube-informer", "packed") else { return String::new() };
+    let mut out = String::from("| | kube-informer | client-go | kube-rs |\n|---|---:|---:|---:|\n");
+    for (what, figure) in SHORT {
+        let Some(unit) = ROWS.iter().find(|row| row.figure == *figure).map(|row| row.unit) else { continue };
+        let Some(own) = ours.get(figure) else { continue };
+        out += &format!("| {what} | **{}** |", show(Some(own), unit));
+        for peer in ["client-go", "kube-rs"] {
+            let other = results.find(peer, "json").and_then(|peer| peer.get(figure));
+            let ratio = other.map(|other| if unit.more_is_better() { own / other } else { other / own });
+            let ratio = ratio.map_or(String::new(), |ratio| format!(" ({})", times(ratio)));
+            out += &format!(" {}{ratio} |", show(other, unit));
+        }
+        out.push('\n');
+    }
+    out
+}
+
 fn times(ratio: f64) -> String {
     if ratio.abs() >= 10.0 { format!("{ratio:.0} ×") } else { format!("{ratio:.2} ×") }
 }

@@ -6,10 +6,11 @@ use crate::{
     indexer::Snapshot,
     scope::Partition,
 };
+use hashbrown::HashMap;
 use kube_informer_wire::ObjectKey;
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
@@ -183,6 +184,15 @@ impl Net {
         }
     }
 
+    /// How many events it will be.
+    fn told(&self) -> u64 {
+        match (&self.seen, &self.now) {
+            _ if self.is_void() => 0,
+            (Some(old), Some(now)) if !old.is_same(&now.object) => 2,
+            _ => 1,
+        }
+    }
+
     /// One event or two; none if there is nothing to tell.
     fn into_events(self) -> (Option<Event<Value>>, Option<Event<Value>>) {
         let Self { seen, end, now, .. } = self;
@@ -222,12 +232,14 @@ impl Overflow {
             self.next += 1;
             return 0;
         };
+        let before = net.told();
         net.follow(event);
-        if net.is_void() {
+        let after = net.told();
+        if after == 0 {
             self.forget(&key);
-            return 2;
         }
-        1
+        // The end of one object and the beginning of another one of its name are both told.
+        before + 1 - after
     }
 
     fn forget(&mut self, key: &ObjectKey) -> Option<Net> {

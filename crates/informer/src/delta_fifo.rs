@@ -8,8 +8,9 @@ use crate::{
     delta::{AnyObject, Deleted, Delta},
     scope::{Partition, Partitions},
 };
+use hashbrown::HashMap;
 use kube_informer_wire::{ObjectKey, ResourceVersion};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is already known of objects when something new arrives: the store, read-only.
 pub(crate) trait Known {

@@ -38,6 +38,11 @@ impl Indexer {
         self.current.load_full()
     }
 
+    /// Looks at what the store holds now: for one short look, cheaper than to take a snapshot.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&Snapshot) -> R) -> R {
+        look(&self.current.load())
+    }
+
     /// Resolves at the next publication. To miss none, enable it before looking.
     pub(crate) fn published(&self) -> Notified<'_> {
         self.published.notified()

@@ -1,9 +1,6 @@
 //! Reading the cache.
 
-use crate::{
-    delta_fifo::Known,
-    indexer::{Index, Indexer, Snapshot},
-};
+use crate::indexer::{Index, Indexer, Snapshot};
 use kube_informer_wire::{LabelSelector, Labels, Object, ObjectKey, ResourceVersion};
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -28,12 +25,12 @@ impl<T> Lister<T> {
 
     /// One object.
     pub fn get(&self, key: &ObjectKey) -> Option<Object<T>> {
-        self.indexer.get(key).map(|object| object.cast())
+        self.indexer.look(|snapshot| snapshot.get(key).map(Object::cast))
     }
 
     /// All objects.
     pub fn list(&self) -> Vec<Object<T>> {
-        self.snapshot().iter().collect()
+        self.indexer.snapshot().objects().map(Object::cast).collect()
     }
 
     /// The objects of a namespace.
@@ -59,7 +56,7 @@ impl<T> Lister<T> {
     /// # Panics
     /// If the index was made by another informer.
     pub fn by<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>, value: &V) -> Vec<Object<T>> {
-        self.snapshot().by(index, value)
+        self.indexer.look(|snapshot| by(snapshot, index, value))
     }
 
     /// The distinct values of an index, in order.
@@ -72,7 +69,7 @@ impl<T> Lister<T> {
 
     /// How many objects there are.
     pub fn len(&self) -> usize {
-        self.indexer.snapshot().len()
+        self.indexer.look(Snapshot::len)
     }
 
     /// Whether there is no object.
@@ -135,8 +132,7 @@ impl<T> CacheSnapshot<T> {
     /// # Panics
     /// If the index was made by another informer.
     pub fn by<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>, value: &V) -> Vec<Object<T>> {
-        let index = self.snapshot.index::<V>(index.id).expect("the index belongs to this informer");
-        index.get(value).map(Object::cast).collect()
+        by(&self.snapshot, index, value)
     }
 
     /// The distinct values of an index, in order.
@@ -171,4 +167,13 @@ impl<T> CacheSnapshot<T> {
         let partition = self.snapshot.partitions().of_namespace(Some(namespace))?;
         self.snapshot.position(partition).cloned()
     }
+}
+
+fn by<T, V: Ord + Clone + Send + Sync + 'static>(
+    snapshot: &Snapshot,
+    index: &Index<V>,
+    value: &V,
+) -> Vec<Object<T>> {
+    let index = snapshot.index::<V>(index.id).expect("the index belongs to this informer");
+    index.get(value).map(Object::cast).collect()
 }

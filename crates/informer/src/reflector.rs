@@ -37,10 +37,6 @@ const GRACE: Duration = Duration::from_secs(15);
 /// A watch that was opened after failures counts as working when it has lasted this long.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// A watch that has said nothing for this long since it was opened is looked into once: servers send bookmarks
-/// every minute, and where one has nothing to say, that may be because it is behind.
-const QUIET: Duration = Duration::from_secs(90);
-
 /// Keeps one partition of the queue fed.
 ///
 /// 1. It never ends by itself: every failure is reported and followed by another try.
@@ -65,6 +61,10 @@ pub(crate) struct Reflector {
     reason: Option<RelistReason>,
     health: Health,
     doubts: Doubts,
+    /// How long watches were open, one after the other, without showing that the server is as far as they presume.
+    quiet: Duration,
+    /// How long that may be before the server is asked.
+    probe_after: Duration,
 }
 
 /// A watch that is being read.
@@ -109,6 +109,7 @@ impl Reflector {
         let Wiring { source, partition, namespace, queue, indexer, transform, packer, telemetry, status } =
             wiring;
         settings.streaming &= source.supports_streaming_list();
+        let (probe_after, quiet) = (settings.probe_after, Duration::ZERO);
         let machine = Machine::new(settings, rng);
         let (staged, stream) = (Staged::default(), None);
         let (health, doubts) = (Health::default(), Doubts::default());
@@ -128,6 +129,8 @@ impl Reflector {
             reason: None,
             health,
             doubts,
+            quiet,
+            probe_after,
         }
     }
 
@@ -219,6 +222,7 @@ impl Reflector {
     /// The object as it is kept. What indexes want of it is read before it is packed.
     fn pack(&self, object: AnyObject) -> AnyObject {
         let snapshot = self.indexer.snapshot();
+        self.packer.keeps(snapshot.len().max(self.staged.len()));
         object.pack_with(&self.packer, snapshot.fields())
     }
 

@@ -97,7 +97,8 @@ impl KubeSource {
         self
     }
 
-    /// How long to wait for the headers of an answer, and for the next part of a list; 30 s unless set.
+    /// How long to wait for the headers of an answer, and for the next part of a list; 30 s unless set. A watch that
+    /// outlives its timeout is given as long, but never more than 15 s.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -143,7 +144,7 @@ impl KubeSource {
         let answer = Answer::to(&self.client, request, url.into(), self.patience).await?;
         let splitter = WatchSplitter::new(Arc::clone(&self.origin), self.limits);
         let timeout = options.timeout.unwrap_or(body::LONGEST_WATCH);
-        Ok(body::watch(answer, splitter, timeout))
+        Ok(body::watch(answer, splitter, timeout, self.patience))
     }
 }
 

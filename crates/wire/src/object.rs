@@ -198,7 +198,12 @@ impl<T> Object<T> {
     /// Only the fields that `V` names. `V` is any type that serde can read, usually a small struct of yours.
     pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
         let content = self.json()?;
-        serde_json::from_slice(&content).map_err(|_| DecodeError::locate::<V, T>(self, &content))
+        // Whether it is text is asked once for the whole, which is quick, and not once for each string in it.
+        let decoded = match std::str::from_utf8(&content) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(&content),
+        };
+        decoded.map_err(|_| DecodeError::locate::<V, T>(self, &content))
     }
 
     /// The object as it is kept: its content packed if that pays, and in any case in one allocation of its own,
@@ -209,18 +214,16 @@ impl<T> Object<T> {
 
     /// The same; and `fields` are read before that and kept with the object, so that whoever needs them later need
     /// not unpack it.
-    pub fn pack_with(self, packer: &Packer, fields: &FieldPaths) -> Self {
-        let mut record = match Arc::try_unwrap(self.record) {
-            Ok(record) => record,
-            Err(shared) => return Self { record: shared, as_type: PhantomData },
-        };
+    pub fn pack_with(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
+        let Some(record) = Arc::get_mut(&mut self.record) else { return self };
         if !fields.is_empty() {
             record.fields = record.content.read().and_then(|json| fields.read(&json).ok()).map(Arc::new);
         }
         packer.share(&mut record.identity, &mut record.fields);
         let secret = record.origin.kind().is_secret();
-        record.content = packer.pack(record.content, secret);
-        Self::from_record(record)
+        let raw = std::mem::replace(&mut record.content, Content::Raw(Bytes::new()));
+        record.content = packer.pack(raw, secret);
+        self
     }
 
     /// The fields that [`pack_with`](Self::pack_with) found, in the order of the paths; none if it found none.

@@ -12,10 +12,16 @@ use interner::Interner;
 use std::{
     cell::RefCell,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 use training::{Training, Verdict};
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::{
+    bulk::{Compressor, Decompressor},
+    zstd_safe::compress_bound,
+};
 
 /// How the content of cached objects is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +40,8 @@ pub enum Packing {
 const LEVEL: i32 = 1;
 /// Shorter content is not worth the frame around it.
 const SHORTEST: usize = 128;
+/// What is kept to pack the next object in; larger ones are rare.
+const LARGEST_SCRATCH: usize = 128 << 10;
 
 /// The content of an object, packed or not.
 #[derive(Clone)]
@@ -116,14 +124,16 @@ impl Packed {
 
 /// Packs the content of objects of one kind, and learns from them how to do it well.
 ///
-/// 1. The first objects are packed one by one, and a dictionary is trained on them; those after it are packed
-///    with that. When the ratio gets worse for long, a new one is trained. Objects keep the dictionary they
-///    were packed with; one that nobody needs any more is gone.
+/// 1. The first objects are packed one by one. When there are enough of them for that to pay, a dictionary is trained
+///    on those that come next; those after it are packed with that. When the ratio gets worse for long, a new one is
+///    trained. Objects keep the dictionary they were packed with; one that nobody needs any more is gone.
 /// 2. What does not get smaller by a tenth is kept as it is.
 /// 3. Secrets never become part of a dictionary.
 /// 4. Labels, owners and the fields that indexes want are kept once for all objects that have them in common.
 pub struct Packer {
     packing: Packing,
+    /// How many objects there are, as far as anybody has said.
+    kept: AtomicUsize,
     /// Held while one object is packed. There is one packer for each informer, and one reflector in most.
     state: Mutex<State>,
 }
@@ -133,6 +143,9 @@ struct State {
     plain: Option<Compressor<'static>>,
     trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
     training: Training,
+    /// Where packed bytes come out before they get an allocation of just their size: shrinking one that was made for the
+    /// worst case would leave a hole behind each object.
+    scratch: Vec<u8>,
     stats: PackStats,
     labels: Interner<[u8]>,
     owners: Interner<Owner>,
@@ -157,7 +170,12 @@ pub struct PackStats {
 impl Packer {
     /// A packer that has learned nothing yet.
     pub fn new(packing: Packing) -> Self {
-        Self { packing, state: Mutex::default() }
+        Self { packing, kept: AtomicUsize::new(usize::MAX), state: Mutex::default() }
+    }
+
+    /// Says how many objects are kept, about: for a few, no dictionary is made. Until it is said there are many.
+    pub fn keeps(&self, objects: usize) {
+        self.kept.store(objects, Relaxed);
     }
 
     /// What has been done so far.
@@ -170,7 +188,10 @@ impl Packer {
         let Content::Raw(raw) = content else { return content };
         let mut state = self.lock();
         let packed = match self.packing {
-            Packing::Packed if raw.len() >= SHORTEST => state.pack(&raw, secret),
+            Packing::Packed if raw.len() >= SHORTEST => {
+                let kept = u64::try_from(self.kept.load(Relaxed)).unwrap_or(u64::MAX);
+                state.pack(&raw, secret, kept)
+            }
             _ => None,
         };
         state.stats.objects += 1;
@@ -205,38 +226,49 @@ impl Packer {
 }
 
 impl State {
-    /// `None` if packing does not pay.
-    fn pack(&mut self, raw: &[u8], secret: bool) -> Option<Packed> {
+    /// `None` if packing does not pay. `kept` is how many objects there are.
+    fn pack(&mut self, raw: &[u8], secret: bool, kept: u64) -> Option<Packed> {
         let raw_len = u32::try_from(raw.len()).ok()?;
-        let dictionary = if secret { None } else { self.dictionary_for(raw) };
-        let bytes = match (&dictionary, &mut self.trained) {
-            (Some(_), Some((_, compressor))) => compressor.compress(raw).ok()?,
-            _ => self.plain()?.compress(raw).ok()?,
-        };
+        let dictionary = if secret { None } else { self.dictionary_for(raw, kept) };
+        self.compress(raw, dictionary.is_some())?;
+        let packed = self.scratch.len();
         if !secret {
-            self.training.packed(raw.len(), bytes.len());
+            self.training.packed(raw.len(), packed);
         }
-        let pays = bytes.len() < raw.len() - raw.len() / 10;
-        pays.then(|| Packed { bytes: bytes.into(), raw_len, dictionary })
+        let pays = packed < raw.len() - raw.len() / 10;
+        let bytes = pays.then(|| Box::from(self.scratch.as_slice()));
+        if self.scratch.capacity() > LARGEST_SCRATCH {
+            self.scratch = Vec::new();
+        }
+        Some(Packed { bytes: bytes?, raw_len, dictionary })
+    }
+
+    /// Compresses into `scratch`.
+    fn compress(&mut self, raw: &[u8], with_dictionary: bool) -> Option<()> {
+        let compressor = match &mut self.trained {
+            Some((_, compressor)) if with_dictionary => compressor,
+            _ => match &mut self.plain {
+                Some(plain) => plain,
+                none => none.insert(Compressor::new(LEVEL).ok()?),
+            },
+        };
+        self.scratch.clear();
+        self.scratch.reserve(compress_bound(raw.len()));
+        compressor.compress_to_buffer(raw, &mut self.scratch).ok().map(drop)
     }
 
     /// The dictionary to use for an object, which may be what completes the training of a new one.
-    fn dictionary_for(&mut self, raw: &[u8]) -> Option<Arc<Dictionary>> {
-        if let Verdict::Train(samples) = self.training.offer(raw)
+    fn dictionary_for(&mut self, raw: &[u8], kept: u64) -> Option<Arc<Dictionary>> {
+        let average = (self.stats.raw_bytes + raw.len() as u64) / (self.stats.objects + 1);
+        if let Verdict::Train(samples) = self.training.offer(raw, kept.saturating_mul(average))
             && let Some((dictionary, compressor)) = Dictionary::train(&samples, LEVEL)
         {
             self.stats.dictionaries += 1;
             self.stats.dictionary_bytes = dictionary.len() as u64;
             self.trained = Some((Arc::new(dictionary), compressor));
+            self.plain = None;
         }
         self.trained.as_ref().map(|(dictionary, _)| Arc::clone(dictionary))
-    }
-
-    fn plain(&mut self) -> Option<&mut Compressor<'static>> {
-        if self.plain.is_none() {
-            self.plain = Compressor::new(LEVEL).ok();
-        }
-        self.plain.as_mut()
     }
 }
 

@@ -19,28 +19,41 @@ pub(crate) type AnyValue = Arc<dyn Any + Send + Sync>;
 ///
 /// 1. Bounded in number and in bytes, whatever is decoded.
 /// 2. Keeps no object alive: the value of one that is gone goes with the next that comes.
+/// 3. Whoever decodes one object after another and none twice leaves nothing behind: after some values that nobody asked
+///    for again, only the names of the last objects are kept, until somebody asks for one of those.
 pub(crate) struct Recent<R> {
-    /// Least recently used first. Held for a look or a change, never while something is decoded.
-    values: Mutex<VecDeque<Entry<R>>>,
+    /// Held for a look or a change, never while something is decoded or a value is dropped.
+    state: Mutex<State<R>>,
+}
+
+struct State<R> {
+    /// Least recently used first.
+    entries: VecDeque<Entry<R>>,
+    /// Values that came since one was asked for again.
+    in_vain: usize,
 }
 
 struct Entry<R> {
     /// As long as this exists, no other record has its address.
     of: Weak<R>,
-    value: AnyValue,
+    /// None while nobody asks for anything twice.
+    value: Option<AnyValue>,
     bytes: usize,
 }
 
 impl<R> Recent<R> {
     /// The value of a record as `T`, if it is among the last.
     pub(crate) fn get<T: Send + Sync + 'static>(&self, of: &Arc<R>) -> Option<Arc<T>> {
-        let mut values = self.lock();
-        let fits =
-            |entry: &Entry<R>| std::ptr::eq(entry.of.as_ptr(), Arc::as_ptr(of)) && entry.value.is::<T>();
-        let at = values.iter().position(fits)?;
-        let entry = values.remove(at)?;
-        let value = Arc::clone(&entry.value).downcast().ok();
-        values.push_back(entry);
+        let mut state = self.lock();
+        let fits = |entry: &Entry<R>| {
+            std::ptr::eq(entry.of.as_ptr(), Arc::as_ptr(of))
+                && entry.value.as_ref().is_none_or(|value| value.is::<T>())
+        };
+        let at = state.entries.iter().position(fits)?;
+        state.in_vain = 0;
+        let entry = state.entries.remove(at)?;
+        let value = Arc::clone(entry.value.as_ref()?).downcast().ok();
+        state.entries.push_back(entry);
         value
     }
 
@@ -49,30 +62,51 @@ impl<R> Recent<R> {
         if bytes > BYTES / 4 {
             return;
         }
-        let mut values = self.lock();
-        values.retain(|entry| entry.of.strong_count() > 0);
-        values.push_back(Entry { of: Arc::downgrade(of), value, bytes });
-        let mut held: usize = values.iter().map(|entry| entry.bytes).sum();
-        while values.len() > VALUES || held > BYTES {
-            held -= values.pop_front().map_or(held, |entry| entry.bytes);
+        let mut gone = Vec::new();
+        let mut state = self.lock();
+        state.in_vain = state.in_vain.saturating_add(1);
+        let sweeping = state.in_vain > VALUES;
+        state.entries.push_back(Entry { of: Arc::downgrade(of), value: Some(value), bytes });
+        if sweeping {
+            gone.extend(state.entries.iter_mut().filter_map(|entry| entry.value.take()));
         }
+        state.forget(&mut gone);
+        drop(state);
+        drop(gone);
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry<R>>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R> State<R> {
+    /// Forgets what is too much and what is of objects that are gone; their values are handed out.
+    fn forget(&mut self, gone: &mut Vec<AnyValue>) {
+        self.entries.retain_mut(|entry| {
+            let alive = entry.of.strong_count() > 0;
+            gone.extend(entry.value.take_if(|_| !alive));
+            alive
+        });
+        let mut held: usize = self.entries.iter().map(|entry| entry.bytes).sum();
+        while self.entries.len() > VALUES || held > BYTES {
+            let Some(oldest) = self.entries.pop_front() else { return };
+            held -= oldest.bytes;
+            gone.extend(oldest.value);
+        }
     }
 }
 
 impl<R> Default for Recent<R> {
     fn default() -> Self {
-        Self { values: Mutex::default() }
+        Self { state: Mutex::new(State { entries: VecDeque::new(), in_vain: 0 }) }
     }
 }
 
 /// How many; nothing of what they are.
 impl<R> fmt::Debug for Recent<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Recent({})", self.lock().len())
+        write!(f, "Recent({})", self.lock().entries.len())
     }
 }
 
@@ -97,14 +131,32 @@ mod tests {
             recent.put(record, Arc::new(**record), 1);
             recent.get::<usize>(&records[0]);
         }
-        assert_eq!(recent.lock().len(), VALUES);
+        assert_eq!(recent.lock().entries.len(), VALUES);
         assert!(recent.get::<usize>(&records[0]).is_some() && recent.get::<usize>(&records[1]).is_none());
         recent.put(&records[2], Arc::new(()), BYTES);
         assert!(recent.get::<()>(&records[2]).is_none(), "too large to keep");
         for record in &records {
             recent.put(record, Arc::new(**record), BYTES / 8);
         }
-        assert!(recent.lock().iter().map(|entry| entry.bytes).sum::<usize>() <= BYTES);
+        assert!(recent.lock().entries.iter().map(|entry| entry.bytes).sum::<usize>() <= BYTES);
+    }
+
+    #[test]
+    fn what_is_decoded_once_each_leaves_nothing_until_something_is_decoded_again() {
+        let recent = Recent::default();
+        let records: Vec<Arc<usize>> = (0..100).map(Arc::new).collect();
+        let values: Vec<Arc<usize>> = (0..100).map(Arc::new).collect();
+        for (record, value) in records.iter().zip(&values) {
+            assert!(recent.get::<usize>(record).is_none());
+            recent.put(record, Arc::clone(value) as AnyValue, 1);
+        }
+        assert!(values.iter().all(|value| Arc::strong_count(value) == 1), "a sweep leaves no value behind");
+        let last = &records[99];
+        assert!(recent.get::<usize>(last).is_none(), "asked for again: from now on it pays to keep values");
+        recent.put(last, Arc::new(99_usize), 1);
+        assert_eq!(recent.get::<usize>(last).as_deref(), Some(&99));
+        recent.put(&records[0], Arc::new(0_usize), 1);
+        assert_eq!(recent.get::<usize>(&records[0]).as_deref(), Some(&0));
     }
 
     #[test]
@@ -115,6 +167,6 @@ mod tests {
         drop(record);
         assert!(weak.upgrade().is_none());
         recent.put(&Arc::new(5), Arc::new(1), 1);
-        assert_eq!(recent.lock().len(), 1);
+        assert_eq!(recent.lock().entries.len(), 1);
     }
 }

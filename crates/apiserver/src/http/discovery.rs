@@ -29,6 +29,22 @@ pub(crate) fn core_versions(
     json_answer(&json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}))
 }
 
+/// `/`: every path that has something to say about itself.
+pub(crate) fn paths(engine: &Engine) -> Response<AnswerBody> {
+    let now = engine.now();
+    let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
+    for (group, versions) in now.registry.groups() {
+        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+        paths.extend(versions.keys().map(|version| format!("{root}/{version}")));
+        paths.push(root);
+    }
+    let others = ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
+    paths.extend(others.map(str::to_owned));
+    paths.sort();
+    paths.dedup();
+    json_answer(&json!({"paths": paths}))
+}
+
 /// `/apis`
 pub(crate) fn groups(engine: &Engine, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
     if wants_aggregated(accept) {

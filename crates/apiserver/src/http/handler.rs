@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, USER_AGENT};
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::answer::{Wish, respond, respond_status, respond_text, warn};
@@ -64,7 +64,14 @@ where
     let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok());
     let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
     let mut record = Record::new(&engine.metrics, &parts.method);
-    let mut response = match Route::parse(parts.uri.path()) {
+    let route = Route::parse(parts.uri.path());
+    let mut response = match route {
+        Route::CoreVersions | Route::Groups | Route::Group(_) | Route::GroupVersion(..) | Route::Version
+            if !matches!(parts.method, Method::GET | Method::HEAD) =>
+        {
+            respond_status(&Status::method_not_allowed(), Format::Json)
+        }
+        Route::Root => discovery::paths(&engine),
         Route::Resource(path) => serve_resource(&engine, &parts, path, query, body, &mut record).await?,
         Route::OpenApiIndex => openapi::index(&engine),
         Route::OpenApi(group, version) => {

@@ -112,12 +112,24 @@ pub(crate) fn negotiate(
         }
         wanted = wanted.or(Some(format));
     }
-    let mut accepted = vec!["application/json"];
-    accepted.extend((subject != Subject::Watch).then_some("application/yaml"));
-    accepted.extend(typed.then_some(protobuf::MEDIA_TYPE));
-    let accepted = accepted.join(", ");
-    let status = Status::not_acceptable(format!("only the following media types are accepted: {accepted}"));
+    let whole = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+    let streams = ["application/json;stream=watch", protobuf::WATCH_MEDIA_TYPE];
+    let (whole, streams) = if typed { (&whole[..], &streams[..]) } else { (&whole[..2], &streams[..1]) };
+    let status = match (wanted, subject) {
+        // Nothing that was asked for is ever written: the whole choice is shown.
+        (None, _) if clauses.iter().all(|clause| clause.transform.is_none()) => {
+            let mut all = whole.to_vec();
+            all.extend_from_slice(if subject == Subject::Object { &[] } else { streams });
+            Status::no_representation(&all)
+        }
+        (_, Subject::Watch) => Status::not_acceptable(accepted(streams)),
+        _ => Status::not_acceptable(accepted(whole)),
+    };
     Err(Refused { format: wanted.unwrap_or(Format::Json), status })
+}
+
+fn accepted(types: &[&str]) -> String {
+    format!("only the following media types are accepted: {}", types.join(", "))
 }
 
 /// `None` if the clause asks for a kind that nobody knows.

@@ -192,7 +192,7 @@ impl Schemas {
             Shape::Number => json!({"type": "number", "format": "double"}),
             Shape::Bool => json!({"type": "boolean"}),
             Shape::Bytes => json!({"type": "string", "format": "byte"}),
-            Shape::Time => json!({"type": "string", "format": "date-time"}),
+            Shape::Time | Shape::MicroTime => json!({"type": "string", "format": "date-time"}),
             Shape::Quantity => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
             Shape::IntOrString => {
                 json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})

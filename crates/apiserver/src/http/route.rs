@@ -7,6 +7,8 @@ use percent_encoding::percent_decode_str;
 pub(crate) enum Route {
     /// `/api/v1/…` or `/apis/GROUP/VERSION/…` down to a collection, an object or a subresource.
     Resource(ResourcePath),
+    /// `/`: what there is.
+    Root,
     /// `/api`
     CoreVersions,
     /// `/apis`
@@ -46,6 +48,9 @@ pub(crate) struct ResourcePath {
 
 impl Route {
     pub(crate) fn parse(path: &str) -> Self {
+        if path == "/" {
+            return Self::Root;
+        }
         let Some(parts) = segments(path) else { return Self::Unknown };
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
@@ -173,8 +178,8 @@ mod tests {
         assert_eq!(Route::parse("/apis/apps"), Route::Group("apps".into()));
         assert_eq!(Route::parse("/api/v1"), Route::GroupVersion(String::new(), "v1".into()));
         assert_eq!(Route::parse("/livez/ping"), Route::Health("livez", Some("ping".into())));
+        assert_eq!(Route::parse("/"), Route::Root);
         for nowhere in [
-            "/",
             "/foo",
             "/api/v1/pods/../secrets",
             "/api/v1/pods/a%2Fb",

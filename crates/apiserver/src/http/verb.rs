@@ -43,11 +43,11 @@ impl Verb {
     pub(crate) fn of(method: &Method, path: &ResourcePath, watch: bool) -> Option<Self> {
         let named = path.name.is_some();
         match (method.as_str(), named) {
-            ("GET" | "HEAD", _) if path.watch => Some(Self::Watch),
+            ("GET", _) if path.watch => Some(Self::Watch),
             _ if path.watch => None,
-            ("GET" | "HEAD", true) => Some(Self::Get),
-            ("GET" | "HEAD", false) if watch => Some(Self::Watch),
-            ("GET" | "HEAD", false) => Some(Self::List),
+            ("GET", true) => Some(Self::Get),
+            ("GET", false) if watch => Some(Self::Watch),
+            ("GET", false) => Some(Self::List),
             ("POST", false) => Some(Self::Create),
             ("POST", true) if path.subresource.is_some() => Some(Self::Create),
             ("PUT", true) => Some(Self::Update),

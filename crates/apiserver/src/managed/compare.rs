@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, Step};
 use super::{Kind, Model};
+use crate::registry::Resource;
 
 /// What a write did.
 #[derive(Debug, Default)]
@@ -116,6 +117,34 @@ fn everything(value: &Value, model: Model<'_>) -> Fields {
         _ => {}
     }
     set
+}
+
+/// The first keyed list of a configuration with two elements of one key, as messages name it.
+pub(crate) fn duplicate_key(resource: &Resource, config: &Value) -> Option<String> {
+    find_duplicate(config, Model::of(resource), "")
+}
+
+fn find_duplicate(value: &Value, model: Model<'_>, path: &str) -> Option<String> {
+    match (Kind::of(model, value), value) {
+        (Kind::Fields(model), Value::Object(fields)) => fields
+            .iter()
+            .find_map(|(name, inner)| find_duplicate(inner, model.member(name), &format!("{path}.{name}"))),
+        (Kind::Keyed(keys, inner), Value::Array(items)) => {
+            let mut seen = BTreeMap::new();
+            for item in items {
+                if seen.insert(keys_of(item, keys, inner), ()).is_some() {
+                    let named: Vec<String> =
+                        keys.iter().filter_map(|key| Some(format!("{key}={}", item.get(key)?))).collect();
+                    return Some(format!("{path}: duplicate entries for key [{}]", named.join(",")));
+                }
+            }
+            items.iter().find_map(|item| {
+                let step = keys_of(item, keys, inner);
+                find_duplicate(item, inner, &format!("{path}[{step:?}]"))
+            })
+        }
+        _ => None,
+    }
 }
 
 /// The step to an element of a keyed list. A key left out has the value it will be given.

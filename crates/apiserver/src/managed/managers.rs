@@ -12,6 +12,8 @@ use crate::registry::{Object, Resource, StatusMetadata};
 const MAX_UPDATERS: usize = 10;
 /// The name of the fold.
 const ANCIENT: &str = "ancient-changes";
+/// Who wrote everything before the first apply, where nobody noted who it was.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Who writes.
 #[derive(Debug, Clone)]
@@ -56,6 +58,10 @@ impl Managers {
         list.is_some_and(|l| l.iter().all(|e| e.as_object().is_some_and(Map::is_empty)))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Notes an ordinary write: what it changed is the writer's now.
     pub(crate) fn updated(
         mut self,
@@ -92,6 +98,17 @@ impl Managers {
         force: bool,
     ) -> Result<(Value, Self), ApplyError> {
         let model = Model::of(resource);
+        if self.is_empty() && !live.uid().is_empty() {
+            let all = compare(None, Some(live.value()), model).set;
+            self.0.push(Entry {
+                manager: BEFORE_FIRST_APPLY.to_owned(),
+                operation: "Update",
+                api_version: resource.api_version(),
+                time: writer.now.clone(),
+                subresource: String::new(),
+                fields: tracked(all, resource, ""),
+            });
+        }
         let set = tracked(claimed(config.value(), model), resource, &writer.subresource);
         let before = self
             .0
@@ -237,7 +254,7 @@ impl Entry {
         entry
     }
 
-    /// As a conflict names it: version and time of an ordinary writer help to find it, an applier's name is enough.
+    /// As a conflict names it: the version of an ordinary writer helps to find it, an applier's name is enough.
     fn described(&self) -> String {
         let mut text = format!("{:?}", self.manager);
         if !self.subresource.is_empty() {
@@ -245,9 +262,6 @@ impl Entry {
         }
         if self.operation == "Update" {
             text.push_str(&format!(" using {}", self.api_version));
-            if !self.time.is_empty() {
-                text.push_str(&format!(" at {}", self.time));
-            }
         }
         text
     }

@@ -29,7 +29,10 @@ fn merge_object(
             return Ok(());
         }
         Some("merge") | None => {}
-        Some(other) => return Err(PatchError::Malformed(format!("unknown $patch directive {other:?}"))),
+        Some(other) => {
+            let shown = shown(&Value::Object(patch.clone()));
+            return Err(PatchError::Contradictory(format!("unknown patch type: {other} in map: {shown}")));
+        }
     }
     if let Some(keep) = patch.get("$retainKeys").and_then(Value::as_array) {
         target.retain(|key, _| keep.iter().any(|k| k == key));
@@ -72,9 +75,13 @@ fn merge_field(
             }
         }
         (None, Value::Array(patch_items)) => {
-            let mut fresh = Vec::new();
-            merge_list(&mut fresh, patch_items, shape, None)?;
-            target.insert(key.to_owned(), Value::Array(fresh));
+            // There is nothing to merge with: elements stay as they are sent, also those with equal keys.
+            let fresh: Result<Vec<Value>, PatchError> = patch_items
+                .iter()
+                .filter(|item| directive(item).is_none())
+                .map(|item| fresh_element(item, inner_type(shape)))
+                .collect();
+            target.insert(key.to_owned(), Value::Array(fresh?));
         }
         _ => {
             target.insert(key.to_owned(), value.clone());
@@ -135,9 +142,9 @@ fn merge_element(
     };
     let id = element.get(key);
     if id.is_none() {
-        return Err(PatchError::Malformed(format!(
-            "map: {element} does not contain declared merge key: {key}"
-        )));
+        let element = shown(element);
+        let why = format!("map: {element} does not contain declared merge key: {key}");
+        return Err(PatchError::Contradictory(why));
     }
     if directive(element) == Some("delete") {
         items.retain(|item| item.get(key) != id);
@@ -202,6 +209,29 @@ fn reorder_untouched(target: &mut Map<String, Value>, patch: &Map<String, Value>
             let server = items.clone();
             arrange(items, order, &server, rule);
         }
+    }
+}
+
+/// An element as it is, without nulls and directives.
+fn fresh_element(element: &Value, shape: Option<&Type>) -> Result<Value, PatchError> {
+    let Some(patch) = element.as_object() else { return Ok(element.clone()) };
+    let mut fresh = Map::new();
+    merge_object(&mut fresh, patch, shape)?;
+    Ok(Value::Object(fresh))
+}
+
+/// A value as messages of the original show it: `map[name:a ports:[map[port:1]]]`.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(key, value)| format!("{key}:{}", shown(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" ")),
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
     }
 }
 

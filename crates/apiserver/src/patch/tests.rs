@@ -68,14 +68,24 @@ fn plain_lists_are_replaced_and_null_removes() {
 }
 
 #[test]
-fn an_element_without_its_key_and_unknown_directives_are_malformed() {
+fn an_element_without_its_key_and_unknown_directives_contradict() {
     let shape = types().kind("apps", "v1", "Deployment");
     for patch in [containers(json!([{"image": "x"}])), json!({"spec": {"$patch": "explode"}})] {
         let result = Patch::read(PatchKind::Strategic, patch)
             .unwrap()
             .apply(containers(json!([{"name": "a"}])), shape);
-        assert!(matches!(result, Err(PatchError::Malformed(_))));
+        assert!(matches!(result, Err(PatchError::Contradictory(_))));
     }
+}
+
+#[test]
+fn elements_with_equal_keys_stay_apart_where_there_was_no_list() {
+    let shape = types().kind("", "v1", "Pod");
+    let ports = json!([{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}]);
+    let pod = |ports: Value| json!({"spec": {"containers": [{"name": "a", "ports": ports}]}});
+    let bare = json!({"spec": {"containers": [{"name": "a"}]}});
+    let patch = Patch::read(PatchKind::Strategic, pod(ports.clone())).unwrap();
+    assert_eq!(patch.apply(bare, shape).unwrap(), pod(ports));
 }
 
 #[test]
@@ -98,8 +108,9 @@ fn json_patches_apply_whole_or_not_at_all() {
     ] {
         assert!(matches!(read(bad).unwrap().apply(object.clone(), None), Err(PatchError::DoesNotApply(_))));
     }
-    for malformed in [json!({}), json!([{"op": "explode", "path": "/"}]), json!([1])] {
-        assert!(matches!(read(malformed), Err(PatchError::Malformed(_))));
+    assert!(matches!(read(json!({})), Err(PatchError::Malformed(_))));
+    for unknown in [json!([{"op": "explode", "path": "/"}]), json!([{"path": "/"}])] {
+        assert!(matches!(read(unknown), Err(PatchError::DoesNotApply(_))));
     }
     let many = Value::Array(vec![json!({"op": "remove", "path": "/x"}); MAX_OPERATIONS + 1]);
     assert!(matches!(read(many), Err(PatchError::TooManyOperations(10_001))));

@@ -30,8 +30,6 @@ pub(super) enum Content {
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) shape: &'static Shape,
-    /// A time that JSON shows with microseconds.
-    pub(super) micro: bool,
     pub(super) zero: Zero,
 }
 
@@ -117,7 +115,7 @@ fn read(text: &'static str) -> Messages {
         by_name.entry(owner).or_default().insert(&numbers, field);
     }
     let mut partial_metadata = Message::default();
-    let metadata = Field { name: "metadata", shape: &OBJECT_META, micro: false, zero: Zero::Omitted };
+    let metadata = Field { name: "metadata", shape: &OBJECT_META, zero: Zero::Omitted };
     partial_metadata.insert(&[1], metadata);
     Messages { by_name, partial_metadata }
 }
@@ -130,10 +128,9 @@ fn read_field(owner: &str, line: &'static str) -> Option<(Vec<u32>, Field)> {
         Some(rest) => (rest, Zero::Omitted),
         None => (numbers, Zero::Shown),
     };
-    let (numbers, micro) = numbers.strip_suffix('u').map_or((numbers, false), |rest| (rest, true));
     let numbers: Option<Vec<u32>> = numbers.split('.').map(|number| number.parse().ok()).collect();
     let shape = &types().named(owner)?.field(name)?.shape;
-    Some((numbers?, Field { name, shape, micro, zero }))
+    Some((numbers?, Field { name, shape, zero }))
 }
 
 #[cfg(test)]

@@ -60,7 +60,9 @@ fn value(
             key(out, number, FIXED64);
             out.extend_from_slice(&value.as_f64().ok_or_else(mismatch)?.to_le_bytes());
         }
-        Shape::Time => time(out, number, value.as_str().ok_or_else(mismatch)?).ok_or_else(mismatch)?,
+        Shape::Time | Shape::MicroTime => {
+            time(out, number, value.as_str().ok_or_else(mismatch)?).ok_or_else(mismatch)?
+        }
         Shape::Quantity => {
             let quantity = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             nested(out, number, |out| {

@@ -45,15 +45,15 @@ pub(crate) fn validate_metadata_update(new: &Object, old: &Object) -> Vec<FieldE
             errors.push(FieldError::forbidden("metadata.finalizers", why));
         }
     }
-    for field in
-        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
-    {
+    for field in ["name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let (is, was) = (new.metadata().get(field), old.metadata().get(field));
         if is != was {
             let is = is.cloned().unwrap_or(Value::String(String::new()));
             errors.push(FieldError::invalid(format!("metadata.{field}"), is, "field is immutable"));
         }
     }
+    // Told for every object, and once more for its kind: clients count causes.
+    errors.extend(errors.clone());
     errors
 }
 

@@ -195,33 +195,34 @@ static REPLICATION_CONTROLLER: Rules = Rules {
     fields: table(&[("status.replicas", "/status/replicas")]),
     default: defaults::replication_controller,
     prepare: defaults::empty_replica_status,
+    validate: validation::replication_controller,
     ..WORKLOAD
 };
 static DEPLOYMENT: Rules = Rules {
     generation: Generation::SpecAndAnnotations,
     default: defaults::deployment,
-    validate: validation::workload,
+    validate: validation::deployment,
     validate_update: validation::selector_update,
     ..WORKLOAD
 };
 static REPLICA_SET: Rules = Rules {
     default: defaults::replica_set,
     prepare: defaults::empty_replica_status,
-    validate: validation::workload,
+    validate: validation::replica_set,
     validate_update: validation::selector_update,
     ..WORKLOAD
 };
 static STATEFUL_SET: Rules = Rules {
     default: defaults::stateful_set,
     prepare: defaults::new_stateful_set,
-    validate: validation::workload,
-    validate_update: validation::selector_update,
+    validate: validation::stateful_set,
+    validate_update: validation::stateful_set_update,
     ..WORKLOAD
 };
 static DAEMON_SET: Rules = Rules {
     default: defaults::daemon_set,
     prepare: defaults::new_daemon_set,
-    validate: validation::workload,
+    validate: validation::daemon_set,
     validate_update: validation::selector_update,
     ..WORKLOAD
 };
@@ -233,9 +234,11 @@ static JOB: Rules = Rules {
     },
     default: defaults::job,
     prepare: defaults::new_job,
+    validate: validation::job,
+    validate_update: validation::job_update,
     ..WORKLOAD
 };
-static CRON_JOB: Rules = Rules { default: defaults::cron_job, ..WORKLOAD };
+static CRON_JOB: Rules = Rules { default: defaults::cron_job, validate: validation::cron_job, ..WORKLOAD };
 static LEASE: Rules = Rules { put_creates: true, ..VERSIONED };
 static CSR: Rules = Rules { fields: table(&[("spec.signerName", "/spec/signerName")]), ..STATUS };
 static RESOURCE_SLICE: Rules = Rules {

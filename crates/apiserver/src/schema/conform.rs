@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::quantity::Quantity;
 use super::table::{Field, Shape, Type, types};
 
 /// A field holds what cannot be decoded.
@@ -37,26 +38,32 @@ pub(crate) fn conform(
     kind: &str,
     object: &mut Map<String, Value>,
 ) -> Result<Vec<String>, TypeMismatch> {
-    let mut walk = Walk { kind, path: String::new(), unknown: Vec::new() };
+    let mut walk =
+        Walk { owner: kind.to_owned(), path: String::new(), fields: String::new(), unknown: Vec::new() };
     walk.fields(shape_of, object)?;
     Ok(walk.unknown)
 }
 
-struct Walk<'a> {
-    kind: &'a str,
+struct Walk {
+    /// The type whose fields are being looked at.
+    owner: String,
     path: String,
+    /// The path without indexes and keys of maps, as the original names fields of the wrong type.
+    fields: String,
     unknown: Vec<String>,
 }
 
-impl Walk<'_> {
+impl Walk {
     fn fields(&mut self, shape_of: &Type, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
-        let mark = self.path.len();
+        let (mark, named) = (self.path.len(), self.fields.len());
         let mut drop = Vec::new();
         for (name, value) in object.iter_mut() {
             if mark > 0 {
                 self.path.push('.');
             }
             self.path.push_str(name);
+            self.fields.push('.');
+            self.fields.push_str(name);
             match shape_of.field(name) {
                 None => {
                     self.unknown.push(self.path.clone());
@@ -70,6 +77,7 @@ impl Walk<'_> {
                 }
             }
             self.path.truncate(mark);
+            self.fields.truncate(named);
         }
         for name in drop {
             object.remove(&name);
@@ -82,10 +90,13 @@ impl Walk<'_> {
             (_, Value::Null) | (Shape::Any, _) => Ok(()),
             (Shape::String | Shape::Enum(_), Value::String(_)) => Ok(()),
             (Shape::Bytes, Value::String(text)) => check_base64(text),
-            (Shape::Time, Value::String(text)) => check_time(text),
-            (Shape::Quantity, Value::String(text)) => check_quantity(text),
+            (Shape::Time, Value::String(text)) => rewrite(text, canonical_time(text, "%Y-%m-%dT%H:%M:%SZ")),
+            (Shape::MicroTime, Value::String(text)) => {
+                rewrite(text, canonical_time(text, "%Y-%m-%dT%H:%M:%S.%6fZ"))
+            }
+            (Shape::Quantity, Value::String(text)) => rewrite(text, canonical_quantity(text)),
             (Shape::Quantity, number @ Value::Number(_)) => {
-                *number = Value::String(number.to_string()); // a bare number is a quantity too; the canonical form is text
+                *number = canonical_quantity(&number.to_string())?.into(); // a bare number is a quantity too
                 Ok(())
             }
             (Shape::IntOrString, Value::String(_))
@@ -98,10 +109,13 @@ impl Walk<'_> {
             }
             (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
             (Shape::Struct(name, _) | Shape::Perhaps(name), Value::Object(object)) => {
-                match types().named(name) {
-                    Some(inner) => self.fields(inner, object),
-                    None => Ok(()),
+                let Some(inner) = types().named(name) else { return Ok(()) };
+                let owner = std::mem::replace(&mut self.owner, short_name(name).to_owned());
+                let result = self.fields(inner, object);
+                if result.is_ok() {
+                    self.owner = owner;
                 }
+                result
             }
             (Shape::Perhaps(_), _) => Ok(()),
             (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object),
@@ -133,12 +147,9 @@ impl Walk<'_> {
     }
 
     fn mismatch(&self, wanted: &Shape, found: &Value) -> TypeMismatch {
-        // The path is named without indexes and map keys, as the original does.
-        let path: String =
-            self.path.split('.').map(|s| s.split('[').next().unwrap_or(s)).collect::<Vec<_>>().join(".");
         TypeMismatch::Type {
             found: json_type(found),
-            field: format!("{}.{path}", self.kind),
+            field: format!("{}{}", self.owner, self.fields),
             wanted: wanted.type_name(),
         }
     }
@@ -154,6 +165,7 @@ impl Shape {
             Shape::Bool => "bool",
             Shape::Bytes => "[]uint8",
             Shape::Time => "v1.Time",
+            Shape::MicroTime => "v1.MicroTime",
             Shape::Quantity => "resource.Quantity",
             Shape::IntOrString => "intstr.IntOrString",
             Shape::Any | Shape::Perhaps(_) => "interface {}",
@@ -177,6 +189,11 @@ fn is_absent(value: &Value, field: &Field) -> bool {
     }
 }
 
+/// `meta.v1.ObjectMeta` as `ObjectMeta`.
+fn short_name(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
 fn check_base64(text: &str) -> Result<(), TypeMismatch> {
     let bad = text
         .bytes()
@@ -190,19 +207,18 @@ fn check_base64(text: &str) -> Result<(), TypeMismatch> {
     }
 }
 
-fn check_time(text: &str) -> Result<(), TypeMismatch> {
-    text.parse::<jiff::Timestamp>().map(drop).map_err(|_| TypeMismatch::Time(text.to_owned()))
+/// What is stored is what a typed server would write, not what it read.
+fn rewrite(text: &mut String, canonical: Result<String, TypeMismatch>) -> Result<(), TypeMismatch> {
+    canonical.map(|canonical| *text = canonical)
 }
 
-/// A number, then a suffix of letters, then perhaps an exponent.
-fn check_quantity(text: &str) -> Result<(), TypeMismatch> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let digits = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
-    let (number, suffix) = unsigned.split_at(digits);
-    let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-    let exponent = letters.strip_prefix(['+', '-']).unwrap_or(letters);
-    let numeric = number.bytes().any(|b| b.is_ascii_digit()) && number.matches('.').count() <= 1;
-    if numeric && exponent.bytes().all(|b| b.is_ascii_digit()) { Ok(()) } else { Err(TypeMismatch::Quantity) }
+fn canonical_time(text: &str, format: &str) -> Result<String, TypeMismatch> {
+    let time: jiff::Timestamp = text.parse().map_err(|_| TypeMismatch::Time(text.to_owned()))?;
+    Ok(time.strftime(format).to_string())
+}
+
+fn canonical_quantity(text: &str) -> Result<String, TypeMismatch> {
+    text.parse::<Quantity>().map(|quantity| quantity.to_string()).map_err(|_| TypeMismatch::Quantity)
 }
 
 fn json_type(value: &Value) -> &'static str {
@@ -243,10 +259,10 @@ mod tests {
         let (_, e) = check("ConfigMap", "", json!({"data": {"k": 1}}));
         assert_eq!(
             e.unwrap_err(),
-            "json: cannot unmarshal number into Go struct field ConfigMap.data.k of type string"
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
         );
         let (_, e) = check("Deployment", "apps", json!({"spec": {"replicas": 3_000_000_000u64}}));
-        assert!(e.unwrap_err().contains("Deployment.spec.replicas of type int32"));
+        assert!(e.unwrap_err().contains("DeploymentSpec.spec.replicas of type int32"));
     }
 
     #[test]

@@ -43,7 +43,10 @@ pub(crate) enum Shape {
     Bool,
     /// Base64 text.
     Bytes,
+    /// To the second.
     Time,
+    /// To the microsecond.
+    MicroTime,
     Quantity,
     IntOrString,
     Any,
@@ -155,7 +158,8 @@ impl Reader {
             b'n' => Shape::Number,
             b'b' => Shape::Bool,
             b'y' => Shape::Bytes,
-            b't' | b'u' => Shape::Time,
+            b't' => Shape::Time,
+            b'u' => Shape::MicroTime,
             b'q' => Shape::Quantity,
             b'x' => Shape::IntOrString,
             b'?' => Shape::Perhaps(self.until(&['~', ']', '}'])),

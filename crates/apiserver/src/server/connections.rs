@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use http::Method;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -153,9 +154,22 @@ impl Reception {
         &self,
         request: http::Request<Incoming>,
     ) -> Result<http::Response<AnswerBody>, AnswerLost> {
-        match self.door.admit(&request) {
-            Ok(()) => handle(Arc::clone(&self.engine), request).await,
-            Err(status) => Ok(refuse(&self.engine, &request, &status)),
+        if let Err(status) = self.door.admit(&request) {
+            return Ok(refuse(&self.engine, &request, &status));
+        }
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let answer = handle(Arc::clone(&self.engine), request);
+        if reads {
+            return answer.await;
+        }
+        // A write may take several steps in the store (a definition and its objects, a namespace and what is in it).
+        // In a task of its own it takes all of them, also when its client hangs up and the connection is dropped.
+        match tokio::spawn(answer).await {
+            Ok(answer) => answer,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(AnswerLost), // the runtime is shutting down
+            },
         }
     }
 }

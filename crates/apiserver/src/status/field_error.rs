@@ -85,6 +85,11 @@ impl FieldError {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {value:?}"))
     }
 
+    /// A reference to something that is not there.
+    pub(crate) fn not_found(field: impl Into<String>, value: &str) -> Self {
+        Self::new(field, "FieldValueNotFound", format!("Not found: {value:?}"))
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
         Self::new(field, "FieldValueTooLong", format!("Too long: may not be more than {limit} bytes"))
     }

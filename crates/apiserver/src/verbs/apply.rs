@@ -8,7 +8,7 @@ use super::options::WriteOptions;
 use super::update::{Change, Part, WriteError, match_name, write};
 use super::{Answer, Request};
 use crate::engine::Engine;
-use crate::managed::Managers;
+use crate::managed::{Managers, duplicate_key};
 use crate::registry::Object;
 use crate::schema::parse_json;
 use crate::status::Status;
@@ -18,7 +18,8 @@ pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let resource = &request.resource;
     let options = WriteOptions::parse_apply(&request.query)?;
-    let config = configuration(request)?;
+    let part = Part::of(request.subresource.as_deref());
+    let config = about(part, request, configuration(request)?);
     let writer = request.writer(engine);
     let settle = |live: &Object| {
         let applied = Managers::read(live).applied(resource, &writer, live, &config, options.force);
@@ -26,7 +27,6 @@ pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, 
         let object = Object::new(value).ok_or_else(|| Status::internal("an applied object has metadata"))?;
         Ok::<_, Status>((object, managers))
     };
-    let part = Part::of(request.subresource.as_deref());
     let written = write(engine, request, part, options.dry_run, |old| {
         let (object, managers) = settle(old)?;
         Ok(Change::Applied(object, managers))
@@ -36,7 +36,8 @@ pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, 
         Err(WriteError::NotFound) if part == Part::Main => {
             let blank = json!({"kind": resource.kind, "apiVersion": resource.api_version(), "metadata": {}});
             let blank = Object::new(blank).ok_or_else(|| Status::internal("a blank object has metadata"))?;
-            let (object, managers) = settle(&blank)?;
+            let (mut object, managers) = settle(&blank)?;
+            object.metadata_mut().remove("resourceVersion");
             insert(engine, resource, object, Ownership::Settled(managers), options.dry_run).await
         }
         other => other.map_err(|e| e.status(resource, &request.name)),
@@ -60,8 +61,22 @@ fn configuration(request: &Request) -> Result<Object, Status> {
         let (group, short) = version.split_once('/').unwrap_or(("", version));
         return Err(Status::bad_request(format!("invalid object type: {group}/{short}, Kind={kind}")));
     }
-    let mut value = parsed;
-    let typed = |why: String| Status::bad_request(format!("failed to create typed patch object: {why}"));
+    let named = |field: &str| {
+        parsed.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()
+    };
+    let whom = format!(
+        "{}/{}; {}/{}, Kind={kind}",
+        named("namespace"),
+        named("name"),
+        resource.group,
+        resource.version
+    );
+    let mut value = parsed.clone();
+    let typed =
+        |why: String| Status::unmapped(format!("failed to create typed patch object ({whom}): {why}"));
+    if let Some(twice) = duplicate_key(resource, &value) {
+        return Err(typed(twice));
+    }
     if let Some(unknown) = conform_to(resource, &mut value).map_err(typed)?.first() {
         return Err(typed(format!(".{unknown}: field not declared in schema")));
     }
@@ -76,4 +91,18 @@ fn configuration(request: &Request) -> Result<Object, Status> {
     match_namespace(&mut object, &request.namespace)?;
     match_name(&object, &request.name)?;
     Ok(object)
+}
+
+/// The half of a configuration that a write of this part is about: nobody can own what they cannot change.
+fn about(part: Part, request: &Request, mut config: Object) -> Object {
+    let status = request.resource.rules.status_fields;
+    let typed = ["apiVersion", "kind", "metadata"];
+    match part {
+        Part::Status => {
+            config.root_mut().retain(|field, _| typed.contains(&&**field) || status.contains(&&**field))
+        }
+        Part::Main => config.root_mut().retain(|field, _| !status.contains(&&**field)),
+        Part::Finalize => {}
+    }
+    config
 }

@@ -140,14 +140,9 @@ async fn store(
 /// What only the server says of an object: when it came to be, and who it is.
 fn identify(engine: &Engine, object: &mut Object) {
     let metadata = object.metadata_mut();
-    for field in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "resourceVersion",
-        "managedFields",
-        "generation",
-    ] {
+    for field in
+        ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "managedFields"]
+    {
         metadata.remove(field);
     }
     metadata.insert("creationTimestamp".to_owned(), engine.now_text().into());

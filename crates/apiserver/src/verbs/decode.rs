@@ -33,6 +33,9 @@ pub(crate) fn decode_object(
     let resource = &request.resource;
     let parsed = parse_body(request)?;
     let Parsed { mut value, duplicates } = parsed;
+    if value.is_null() {
+        value = Value::Object(Map::new());
+    }
     let (kind, version) = declared_type(&value, resource);
     check_type(engine, resource, &kind, &version)?;
     let cannot = |why: &str| {
@@ -58,6 +61,7 @@ pub(crate) fn decode_object(
 
 /// Makes a patched value an object of the kind again. Faults are the patch's.
 pub(crate) fn decode_patched(
+    engine: &Engine,
     resource: &Resource,
     mut value: Value,
     duplicates: &[String],
@@ -67,6 +71,10 @@ pub(crate) fn decode_patched(
         Status::invalid_patch(&FieldError::invalid("patch", value.to_string(), why))
     };
     let original = value.clone();
+    let (kind, version) = declared_type(&value, resource);
+    if let Err(why) = is_of_type(engine, resource, &kind, &version) {
+        return Err(invalid(&original, why));
+    }
     let unknown = conform_to(resource, &mut value).map_err(|e| invalid(&original, e))?;
     let faults = strict_faults(unknown, duplicates.to_vec());
     if validation == FieldValidation::Strict && !faults.is_empty() {
@@ -139,15 +147,27 @@ fn check_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &st
             resource.api_version()
         )));
     }
-    let why = if engine.now().registry.knows_kind(group, version, kind) {
-        format!("converting ({version}.{kind}) to ({}): unknown conversion", resource.kind)
-    } else {
-        format!("no kind {kind:?} is registered for version {api_version:?} in scheme")
-    };
-    Err(Status::bad_request(format!(
-        "{kind} in version {version:?} cannot be handled as a {}: {why}",
-        resource.kind
-    )))
+    is_of_type(engine, resource, kind, api_version).map_err(|why| {
+        Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {}: {why}",
+            resource.kind
+        ))
+    })
+}
+
+/// Why a value that says it is of this kind and version cannot be one of the resource's.
+fn is_of_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &str) -> Result<(), String> {
+    let (group, version) = split_version(api_version);
+    if kind == resource.kind && api_version == resource.api_version() {
+        return Ok(());
+    }
+    if engine.now().registry.knows_kind(group, version, kind) {
+        let internal = if resource.group.is_empty() { "core" } else { &resource.group };
+        let internal = internal.split('.').next().unwrap_or_default();
+        let wanted = &resource.kind;
+        return Err(format!("converting ({version}.{kind}) to ({internal}.{wanted}): unknown conversion"));
+    }
+    Err(format!("no kind {kind:?} is registered for version {api_version:?} in scheme"))
 }
 
 /// Applies the kind's schema; a kind without one still has typed metadata. Gives the unknown fields.

@@ -207,12 +207,9 @@ impl WriteOptions {
         if manager.len() > MAX_MANAGER {
             faults.push(FieldError::too_long("fieldManager", MAX_MANAGER));
         }
-        if manager.chars().any(char::is_control) {
-            faults.push(FieldError::invalid(
-                "fieldManager",
-                manager,
-                "should only contain printable characters",
-            ));
+        if let Some((at, odd)) = manager.chars().enumerate().find(|(_, c)| c.is_control()) {
+            let why = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
+            faults.push(FieldError::invalid("fieldManager", manager, why));
         }
         let dry_run = dry_run(&query.all("dryRun"), &mut faults);
         let field_validation = match query.text("fieldValidation") {
@@ -223,7 +220,7 @@ impl WriteOptions {
                 faults.push(FieldError::not_supported(
                     "fieldValidation",
                     other,
-                    &["Ignore", "Strict", "Warn"],
+                    &["", "Ignore", "Strict", "Warn"],
                 ));
                 FieldValidation::Warn
             }
@@ -237,8 +234,8 @@ impl WriteOptions {
 
 pub(crate) fn dry_run(values: &[String], faults: &mut Vec<FieldError>) -> bool {
     let values: Vec<&str> = values.iter().map(String::as_str).filter(|v| !v.is_empty()).collect();
-    if let Some(other) = values.iter().find(|v| **v != "All") {
-        faults.push(FieldError::not_supported("dryRun", other, &["All"]));
+    if values.iter().any(|value| *value != "All") {
+        faults.push(FieldError::not_among("dryRun", &values.as_slice().into(), &["All".into()]));
     }
     !values.is_empty()
 }

@@ -19,7 +19,7 @@ pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, 
     let part = Part::of(request.subresource.as_deref());
     let answer = write(engine, request, part, options.dry_run, |old| {
         let patched = patch.apply(old.value().clone(), resource.table()).map_err(|e| patch_status(&e))?;
-        let decoded = decode_patched(resource, patched, &duplicates, options.field_validation)?;
+        let decoded = decode_patched(engine, resource, patched, &duplicates, options.field_validation)?;
         warnings = decoded.warnings;
         let mut object = decoded.object;
         match_namespace(&mut object, &request.namespace)?;
@@ -53,6 +53,7 @@ pub(crate) fn read(kind: PatchKind, request: &Request) -> Result<(Patch, Vec<Str
 pub(crate) fn patch_status(error: &PatchError) -> Status {
     match error {
         PatchError::Malformed(_) => Status::bad_request(error.to_string()),
+        PatchError::Contradictory(why) => Status::unmapped(why),
         PatchError::TooManyOperations(found) => Status::too_many_operations(MAX_OPERATIONS, *found),
         PatchError::DoesNotApply(_) => Status::patch_rejected(),
     }

@@ -42,6 +42,14 @@ async fn set(
     let resource = &request.resource;
     let answer = write(engine, request, Part::Main, dry_run, |old| {
         let scale = change(scale_of(resource, old)?)?;
+        let name = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if name != request.name {
+            let why = format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                request.name
+            );
+            return Err(Status::bad_request(why));
+        }
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
         if replicas < 0 {
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");

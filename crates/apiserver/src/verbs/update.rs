@@ -19,7 +19,11 @@ pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer,
     match_namespace(&mut object, &request.namespace)?;
     match_name(&object, &request.name)?;
     let part = Part::of(request.subresource.as_deref());
-    let written = write(engine, request, part, options.dry_run, |_| Ok(Change::Sent(object.clone()))).await;
+    let written = write(engine, request, part, options.dry_run, |old| {
+        check_uid(request, &object, old)?;
+        Ok(Change::Sent(object.clone()))
+    })
+    .await;
     let answer = match written {
         Err(WriteError::NotFound) if part == Part::Main && resource.rules.put_creates => {
             insert(engine, resource, object, Ownership::Writer(request.writer(engine)), options.dry_run)
@@ -33,9 +37,9 @@ pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer,
 /// The object must agree with the URL on its name.
 pub(crate) fn match_name(object: &Object, name: &str) -> Result<(), Status> {
     if object.name().is_empty() {
-        return Err(Status::bad_request(
-            "the name of the object (based on URL) was undeterminable: name must be provided",
-        ));
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
     }
     if object.name() != name {
         let why =
@@ -116,8 +120,11 @@ pub(crate) async fn write(
         carry_over(resource, part, &mut new, &old);
         match (settled, known) {
             (Some(managers), _) => managers.write(&mut new),
-            (None, Some(known)) => known.updated(resource, &writer, Some(&old), &new).write(&mut new),
-            (None, None) => Managers::default().write(&mut new),
+            // An object whose writers were forgotten, or never known, has none from then on.
+            (None, Some(known)) if !known.is_empty() => {
+                known.updated(resource, &writer, Some(&old), &new).write(&mut new);
+            }
+            (None, _) => Managers::default().write(&mut new),
         }
         let mut errors = resource.validate_update(&new, &old);
         if part == Part::Main {
@@ -176,17 +183,29 @@ fn check_version(resource: &Resource, new: &Object, old: &Object) -> Result<(), 
         "" | "0" if resource.rules.unconditional_update => {}
         "" | "0" => return Err(Status::version_required(resource, new.name())),
         version if version == old.resource_version() => {}
+        version if version.parse::<u64>().is_err() => {
+            return Err(Status::unmapped(format!("strconv.ParseUint: parsing {version:?}: invalid syntax")));
+        }
         _ => return Err(Status::modified(resource, new.name())),
     }
-    if !new.uid().is_empty() && new.uid() != old.uid() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            new.uid(),
-            old.uid()
-        );
-        return Err(Status::conflict(resource, new.name(), &why));
-    }
     Ok(())
+}
+
+/// A PUT that names a uid is meant for that object and no other of its name.
+fn check_uid(request: &Request, new: &Object, old: &Object) -> Result<(), Status> {
+    if new.uid().is_empty() || new.uid() == old.uid() {
+        return Ok(());
+    }
+    let Request { resource, namespace, name, .. } = request;
+    let key = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {}, UID in object meta: {}",
+        resource.plural,
+        new.uid(),
+        old.uid()
+    );
+    Err(Status::conflict(resource, name, &why))
 }
 
 /// Makes of what the client sent what the server takes: the parts this write is not about come from the stored object.
@@ -213,11 +232,12 @@ fn carry_over(resource: &Resource, part: Part, new: &mut Object, old: &Object) {
             new.copy_field("spec", &sent);
         }
     }
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if !new.metadata().contains_key(field) {
             new.copy_meta(field, old);
         }
     }
+    new.copy_meta("creationTimestamp", old);
     new.copy_meta("generation", old);
     new.metadata_mut().remove("selfLink");
     new.copy_meta("resourceVersion", old);

@@ -68,6 +68,28 @@ async fn half_a_body_stores_nothing() {
 }
 
 #[tokio::test]
+async fn a_write_is_finished_although_its_client_hangs_up() {
+    let server = ApiServer::start().await.expect("the server starts");
+    let delay = Fault::Delay(Duration::from_millis(300));
+    server.faults().add(FaultRule::new(delay).verb(Verb::Create).times(1));
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+    let head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+    let mut client = TcpStream::connect(server.address()).await.expect("connected");
+    let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    client.write_all(request.as_bytes()).await.expect("sent");
+    let watch = json!({"path": "/api/v1/configmaps?watch=1&resourceVersion=0"});
+    let mut events = send(server.address(), &watch).await.expect("a watch");
+    while server.faults().rules().iter().any(|rule| rule.left() > 0) {
+        tokio::task::yield_now().await; // until the request is under way
+    }
+    drop(client);
+    let event =
+        tokio::time::timeout(PATIENCE, events.frame()).await.expect("the write is done").expect("an event");
+    let event = event.expect("whole").into_data().expect("data");
+    assert!(String::from_utf8_lossy(&event).contains(r#""type":"ADDED""#));
+}
+
+#[tokio::test]
 async fn heads_beyond_the_limit_are_refused() {
     let server = ApiServer::start().await.expect("the server starts");
     let mut stream = TcpStream::connect(server.address()).await.expect("connected");

@@ -5,6 +5,7 @@ use crate::{
     args::{CompareOptions, Stage},
     peers::Peer,
     process::Process,
+    progress::say,
     results::Figures,
 };
 use std::{path::Path, thread::sleep, time::Duration};
@@ -39,8 +40,15 @@ impl Measuring<'_> {
         self.stage(Stage::Decode, &mut process, Self::decode)?;
         self.stage(Stage::Readers, &mut process, Self::readers)?;
         drop(process);
-        if self.options.wants(Stage::Stall) {
+        if self.wants(Stage::Stall) {
             self.stall()?;
+        }
+        if !self.wants(Stage::Kinds) {
+            let names =
+                ["relist_1_cpu_s", "events_per_s", "latency_p99_us", "writer_p99_ratio", "stall_bytes"];
+            self.figures
+                .missing(&names, "not asked for: name this variant with --only, or the stage with --stages");
+            return Ok(());
         }
         for (kind, seeded) in kinds {
             let figure = format!("{kind}_bytes_per_object");
@@ -62,11 +70,18 @@ impl Measuring<'_> {
         process: &mut Process,
         measure: fn(&mut Self, &mut Process) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        if self.options.wants(stage) {
-            println!("  {stage:?}");
+        if self.wants(stage) {
+            say(format!("  {stage:?}"));
             measure(self, process)?;
         }
         Ok(())
+    }
+
+    /// Whether a stage is measured of this contender. What takes long is measured of one variant of each, and of
+    /// those that were asked for.
+    fn wants(&self, stage: Stage) -> bool {
+        let quick = matches!(stage, Stage::Reads | Stage::Decode);
+        self.options.wants(stage) && (quick || self.peer.thorough || !self.options.stages.is_empty())
     }
 
     fn start(&self, kind: &str, namespace: Option<&str>) -> anyhow::Result<Process> {
@@ -228,7 +243,7 @@ impl Measuring<'_> {
 
     /// What a handler that never returns costs.
     fn stall(&mut self) -> anyhow::Result<()> {
-        println!("  Stall");
+        say("  Stall");
         let names = ["stall_bytes", "stall_events"];
         self.driver.ask("churn 1000")?;
         let mut process = self.start("configmaps", Some("bench-churn"))?;

@@ -1,6 +1,6 @@
 //! What happens on the server while informers follow it.
 
-use super::Driver;
+use super::{Driver, send, together};
 use crate::protocol::{SENT_AT, unix_nanos};
 use anyhow::Context;
 use http::Request;
@@ -37,26 +37,28 @@ impl Driver {
         Ok(())
     }
 
-    /// Changes pods, one after another, as their kubelets would.
+    /// Changes pods as their kubelets would, and gives the last version.
     async fn change_pods(&mut self, count: usize) -> anyhow::Result<u64> {
-        let mut version = 0;
-        for _ in 0..count {
-            self.changes += 1;
-            let (ready, second) = (self.changes.is_multiple_of(2), self.changes % 60);
-            let patch = json!({"status": {"conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" },
-                "lastTransitionTime": format!("2026-02-01T{:02}:{:02}:{second:02}Z", self.changes / 3600 % 24, self.changes / 60 % 60)}]}});
-            version = self.patch_pod("/status?fieldManager=kubelet", &patch).await?;
-        }
-        Ok(version)
+        let changes = self.changes + 1..=self.changes + count as u64;
+        self.changes += count as u64;
+        let patches = changes.map(|change| {
+            let ready = if change.is_multiple_of(2) { "True" } else { "False" };
+            let patch = json!({"status": {"conditions": [{"type": "Ready", "status": ready,
+                "lastTransitionTime": format!("2026-02-01T{:02}:{:02}:{:02}Z", change / 3600 % 24, change / 60 % 60, change % 60)}]}});
+            self.pod_of(change).map(|(namespace, name)| {
+                let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/status?fieldManager=kubelet");
+                (self.client.clone(), path, patch)
+            })
+        });
+        let patches: Vec<_> = patches.collect::<anyhow::Result<_>>()?;
+        let versions = together(patches, |(client, path, patch)| patch_pod(client, path, patch)).await?;
+        Ok(versions.into_iter().max().unwrap_or(0))
     }
 
-    async fn patch_pod(&self, rest: &str, patch: &Value) -> anyhow::Result<u64> {
-        // A step that has no factor in common with any likely number of pods visits all of them.
-        let at = (self.changes as usize).wrapping_mul(7919) % self.pods.len().max(1);
-        let (namespace, name) = self.pods.get(at).context("there are no pods")?;
-        let request = Request::patch(format!("/api/v1/namespaces/{namespace}/pods/{name}{rest}"))
-            .header("content-type", "application/strategic-merge-patch+json");
-        version(&self.send(request, patch.to_string().into_bytes()).await?)
+    /// The pod that a change is about. A step that has no factor in common with any likely number of pods visits all.
+    fn pod_of(&self, change: u64) -> anyhow::Result<&(String, String)> {
+        let at = (change as usize).wrapping_mul(7919) % self.pods.len().max(1);
+        self.pods.get(at).context("there are no pods")
     }
 
     /// Changes at a fixed rate, each saying when it was written.
@@ -68,7 +70,9 @@ impl Driver {
             ticks.tick().await;
             self.changes += 1;
             let patch = json!({"metadata": {"labels": {SENT_AT: unix_nanos().to_string()}}});
-            newest = self.patch_pod("?fieldManager=bench", &patch).await?;
+            let (namespace, name) = self.pod_of(self.changes)?;
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{name}?fieldManager=bench");
+            newest = patch_pod(self.client.clone(), path, patch).await?;
         }
         Ok(json!({"changed": count, "version": newest}))
     }
@@ -92,6 +96,11 @@ impl Driver {
         }
         Ok(json!({"changed": count, "version": newest, "wall_s": start.elapsed().as_secs_f64()}))
     }
+}
+
+async fn patch_pod(client: kube::Client, path: String, patch: Value) -> anyhow::Result<u64> {
+    let request = Request::patch(path).header("content-type", "application/strategic-merge-patch+json");
+    version(&send(client, request, patch.to_string().into_bytes()).await?)
 }
 
 fn version(object: &Value) -> anyhow::Result<u64> {

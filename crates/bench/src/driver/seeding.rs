@@ -1,6 +1,6 @@
 //! Filling the server.
 
-use super::Driver;
+use super::{Driver, send, together};
 use anyhow::bail;
 use fastrand::Rng;
 use http::Request;
@@ -25,24 +25,9 @@ impl Driver {
             "stubborn" => Box::new(StubbornPods::new(self.seed, nodes)),
             other => bail!("there is no corpus {other:?}"),
         };
-        for pod in pods.take(count) {
-            self.seed_pod(pod).await?;
-        }
+        let client = self.client.clone();
+        self.pods = together(pods.take(count), |pod| seed_pod(client.clone(), pod)).await?;
         Ok(json!({"pods": self.pods.len(), "nodes": nodes, "wall_s": start.elapsed().as_secs_f64()}))
-    }
-
-    /// A pod as its controller makes it, then its status as its kubelet reports it.
-    async fn seed_pod(&mut self, mut pod: Value) -> anyhow::Result<()> {
-        let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let (namespace, name) = (text("namespace"), text("name"));
-        let status = pod["status"].take();
-        let path = format!("/api/v1/namespaces/{namespace}/pods");
-        let mut made = self.create(&path, &pod, "kube-controller-manager").await?;
-        made["status"] = status;
-        let request = Request::put(format!("{path}/{name}/status?fieldManager=kubelet"));
-        self.send(request, made.to_string().into_bytes()).await?;
-        self.pods.push((namespace, name));
-        Ok(())
     }
 
     /// Objects of another kind.
@@ -85,4 +70,18 @@ impl Driver {
         let count = items.len().max(1);
         Ok(json!({"bytes": raw / count, "zstd_bytes": packed / count}))
     }
+}
+
+/// A pod as its controller makes it, then its status as its kubelet reports it; gives its namespace and name.
+async fn seed_pod(client: kube::Client, mut pod: Value) -> anyhow::Result<(String, String)> {
+    let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (namespace, name) = (text("namespace"), text("name"));
+    let status = pod["status"].take();
+    let path = format!("/api/v1/namespaces/{namespace}/pods");
+    let request = Request::post(format!("{path}?fieldManager=kube-controller-manager"));
+    let mut made = send(client.clone(), request, pod.to_string().into_bytes()).await?;
+    made["status"] = status;
+    let request = Request::put(format!("{path}/{name}/status?fieldManager=kubelet"));
+    send(client, request, made.to_string().into_bytes()).await?;
+    Ok((namespace, name))
 }

@@ -7,6 +7,24 @@ use std::{fs, panic, path::PathBuf};
 /// Mutations of each target, unless `FUZZ_MUTATIONS` says another number: some seconds for all of them.
 const MUTATIONS: usize = 3000;
 
+/// What libFuzzer found to be new ground, one input a line, with `\xNN` for what is not plain text.
+fn found(name: &str) -> Vec<Vec<u8>> {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(format!("{name}.found"));
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    text.lines().map(unescaped).collect()
+}
+
+fn unescaped(line: &str) -> Vec<u8> {
+    let mut parts = line.split("\\x");
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at(2);
+        bytes.push(u8::from_str_radix(code, 16).expect("two digits after \\x"));
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    bytes
+}
+
 fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -26,8 +44,9 @@ fn run(name: &str, target: Target, data: &[u8]) {
 }
 
 fn check(name: &str, target: Target) {
-    let seeds: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, data)| data).collect();
+    let mut seeds: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, data)| data).collect();
     assert!(seeds.len() >= 3, "{name} has a corpus");
+    seeds.extend(found(name));
     run(name, target, b"");
     seeds.iter().for_each(|seed| run(name, target, seed));
     let mut mutator = Mutator::new(seeds.len() as u64);
@@ -60,6 +79,12 @@ macro_rules! targets {
 targets! {
     accept continue_token definition duration field_path field_selector field_sets json_body json_patch json_path
     key label_selector list_body merge_patch object packed protobuf query schema strategic_patch version watch_body
+}
+
+#[test]
+fn lines_of_found_inputs_are_read_as_they_were_written() {
+    assert_eq!(unescaped(r"a\x00b\x5cx41"), b"a\0b\\x41");
+    assert_eq!(unescaped(""), b"");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A list on its way in.
 
 use crate::delta::AnyObject;
+use hashbrown::{HashMap, HashSet};
 use kube_informer_wire::ObjectKey;
-use std::collections::{HashMap, HashSet};
 
 /// The keys between which an unreadable item stands; `None` is open to that side.
 type Gap = (Option<ObjectKey>, Option<ObjectKey>);

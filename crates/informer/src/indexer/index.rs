@@ -1,6 +1,7 @@
 //! Finding objects by something other than their name.
 
 use crate::delta::AnyObject;
+use equivalent::{Comparable, Equivalent};
 use imbl::OrdMap;
 use kube_informer_wire::{FieldPath, ObjectKey};
 use serde_json::Value;
@@ -70,6 +71,17 @@ pub(crate) struct Indexed<'a> {
     pub(crate) fields: Option<Cow<'a, [Vec<Value>]>>,
 }
 
+impl Indexed<'_> {
+    /// Whether both are one object with the very same fields, so that each index has it in the same places.
+    fn has_fields_of(&self, other: &Self) -> bool {
+        let same = match (&self.fields, &other.fields) {
+            (Some(Cow::Borrowed(own)), Some(Cow::Borrowed(others))) => std::ptr::eq(*own, *others),
+            _ => false,
+        };
+        same && self.object.key() == other.object.key()
+    }
+}
+
 /// An index whose value type is known only to its handle.
 pub(crate) trait AnyIndex: Send + Sync {
     fn id(&self) -> u64;
@@ -99,10 +111,18 @@ struct Place<V> {
     key: ObjectKey,
 }
 
-impl<V> Place<V> {
-    /// Where the objects of a value begin: the empty key is below every other one.
-    fn first(value: Arc<V>) -> Self {
-        Self { value, key: ObjectKey::cluster("") }
+/// Where the objects of a value begin: below every place of that value.
+struct First<'a, V>(&'a V);
+
+impl<V: Ord> Equivalent<Place<V>> for First<'_, V> {
+    fn equivalent(&self, _: &Place<V>) -> bool {
+        false
+    }
+}
+
+impl<V: Ord> Comparable<Place<V>> for First<'_, V> {
+    fn compare(&self, place: &Place<V>) -> Ordering {
+        self.0.cmp(&place.value).then(Ordering::Less)
     }
 }
 
@@ -141,9 +161,11 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
 
     /// The objects filed under a value, in the server's order.
     pub(crate) fn get<'a>(&'a self, value: &'a V) -> impl Iterator<Item = &'a AnyObject> {
-        let start = Place::first(Arc::new(value.clone()));
-        let entries = self.entries.range(start..).take_while(move |(place, _)| *place.value == *value);
-        entries.map(|(_, object)| object)
+        let mut entries = self.entries.range(First(value)..).peekable();
+        // All objects of a value share it: it need be compared only once.
+        let first = entries.peek().map(|(place, _)| &place.value).filter(|first| ***first == *value);
+        let same = move |place: &Place<V>| first.is_some_and(|first| Arc::ptr_eq(first, &place.value));
+        entries.take_while(move |(place, _)| same(place)).map(|(_, object)| object)
     }
 
     /// The distinct values, in order.
@@ -191,10 +213,9 @@ impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
 
     /// The copy of a value that the objects filed under it share.
     fn shared(&self, value: V) -> Arc<V> {
-        let start = Place::first(Arc::new(value));
-        match self.entries.get_next(&start) {
-            Some((next, _)) if next.value == start.value => Arc::clone(&next.value),
-            _ => start.value,
+        match self.entries.get_next(&First(&value)) {
+            Some((next, _)) if *next.value == value => Arc::clone(&next.value),
+            _ => Arc::new(value),
         }
     }
 
@@ -220,7 +241,9 @@ impl<V: Ord + Clone + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
     }
 
     fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>) {
-        if let Some(old) = old {
+        let by_field = matches!(self.extract, Extract::Field(..));
+        let in_place = by_field && old.zip(new).is_some_and(|(old, new)| old.has_fields_of(new));
+        if let Some(old) = old.filter(|_| !in_place) {
             self.unfile(old);
         }
         if let Some(new) = new {

@@ -1,6 +1,6 @@
 //! Reading an open watch.
 
-use super::{OpenStream, QUIET, Reflector, SETTLED, machine::Failure, machine::Input, machine::SHORT_WATCH};
+use super::{OpenStream, Reflector, SETTLED, machine::Failure, machine::Input, machine::SHORT_WATCH};
 use crate::{
     delta_fifo::{Change, Offered, Position},
     telemetry::{InformerError, RelistReason},
@@ -52,12 +52,23 @@ impl Reflector {
     /// Reads the open watch until it ends, breaks, or shows something that only a list can settle.
     pub(super) async fn follow(&mut self) -> Input {
         let Some(mut stream) = self.stream.take() else { return Input::Begin };
+        let input = self.read(&mut stream).await;
+        // What ends streams early, such as a proxy that thinks a minute of silence is enough, must not keep the
+        // silence from being looked into.
+        self.quiet = if stream.proven { Duration::ZERO } else { self.quiet + stream.opened.elapsed() };
+        if matches!(input, Input::Quiet) {
+            self.stream = Some(stream);
+        }
+        input
+    }
+
+    async fn read(&mut self, stream: &mut OpenStream) -> Input {
         loop {
             self.queue.room().await;
             if self.doubts.take_due() {
                 return self.doubtful();
             }
-            let event = tokio::time::timeout_at(self.patience(&stream), stream.events.next()).await;
+            let event = tokio::time::timeout_at(self.patience(stream), stream.events.next()).await;
             let lived = stream.opened.elapsed();
             match event {
                 Err(_) if self.health.is_failing() && lived >= SETTLED => {
@@ -67,20 +78,19 @@ impl Reflector {
                     self.machine.lasted(lived);
                     return self.watch_failed(self.silent("end of the watch", stream.dead_after));
                 }
-                Err(_) if !stream.proven && lived >= QUIET => {
+                Err(_) if !stream.proven && self.quiet + lived >= self.probe_after => {
                     stream.proven = true;
-                    self.stream = Some(stream);
                     return Input::Quiet;
                 }
                 Err(_) => {}
-                Ok(None) => return self.ended(&stream),
+                Ok(None) => return self.ended(stream),
                 Ok(Some(Err(error))) => {
                     self.machine.lasted(lived);
                     return self.watch_failed(error);
                 }
                 Ok(Some(Ok(event))) => {
                     self.telemetry.event(&event);
-                    if let Some(end) = self.take(event, &mut stream) {
+                    if let Some(end) = self.take(event, stream) {
                         return end;
                     }
                 }
@@ -91,7 +101,7 @@ impl Reflector {
     /// Until when there is nothing to do if nothing comes.
     fn patience(&self, stream: &OpenStream) -> Instant {
         let dead = stream.opened + stream.dead_after;
-        let quiet = (!stream.proven).then(|| stream.opened + QUIET);
+        let quiet = (!stream.proven).then(|| stream.opened + self.probe_after.saturating_sub(self.quiet));
         let settled = self.health.is_failing().then(|| stream.opened + SETTLED);
         [quiet, settled, self.doubts.due].into_iter().flatten().fold(dead, Instant::min)
     }
@@ -192,8 +202,10 @@ impl Reflector {
     /// The stream comes past a version without a change. A version that is not after the position gains
     /// nothing: a position never goes back by itself.
     fn pass(&mut self, version: Option<ResourceVersion>, stream: &mut OpenStream) {
-        stream.proven = true;
         let known = self.machine.position();
+        // A server that says it is not there yet has not shown that it is.
+        stream.proven |=
+            !version.as_ref().zip(known).is_some_and(|(version, known)| version.is_older_than(known));
         let gains = |version: &ResourceVersion| {
             known.is_none_or(|known| version != known && !version.is_older_than(known))
         };

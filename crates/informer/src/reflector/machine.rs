@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) streaming: bool,
     /// Watches are asked to last between this and twice this.
     pub(crate) min_watch: Duration,
+    /// How long watches may say nothing before the server is asked how far it is.
+    pub(crate) probe_after: Duration,
     pub(crate) backoff: Backoff,
 }
 
@@ -34,6 +36,8 @@ impl Default for Settings {
             page_size: None,
             streaming: true,
             min_watch: Duration::from_secs(300),
+            // Servers send bookmarks every minute; where one has nothing to say, that may be because it is behind.
+            probe_after: Duration::from_secs(90),
             backoff: Backoff::default(),
         }
     }
@@ -324,14 +328,13 @@ impl Machine {
         };
         let automatic = if self.paginated || self.position.is_none() { Some(PAGE) } else { None };
         let limit = self.settings.page_size.or(automatic);
-        // A version with a limit and no more said means exactly that version. After a watch that can no longer be
-        // resumed there it would be listed again and again, until the server has forgotten it.
-        let paged_from = limit.is_some() && version.as_deref().is_some_and(|version| version != "0");
-        let version_match = paged_from.then_some(VersionMatch::NotOlderThan);
-        self.list_from(
-            ListOptions { resource_version: version, version_match, limit, ..ListOptions::default() },
-            false,
-        )
+        // A limit turns a version into "exactly this one", unless told otherwise: what is listed would be as old as
+        // what is known, and a watch that has expired there would expire again, for ever.
+        let version_match = (limit.is_some() && version.as_deref().is_some_and(|version| version != "0"))
+            .then_some(VersionMatch::NotOlderThan);
+        let options =
+            ListOptions { resource_version: version, version_match, limit, ..ListOptions::default() };
+        self.list_from(options, false)
     }
 
     fn list_from(&mut self, options: ListOptions, full: bool) -> Command {

@@ -116,6 +116,14 @@ impl InformerBuilder {
         self
     }
 
+    /// How long watches may say nothing, from when the first of them was opened, before the server is asked whether
+    /// it has come as far as they presume: one that was restored from a backup has not, and would say nothing until
+    /// it has. 90 s by default.
+    pub fn probe_after(mut self, silence: Duration) -> Self {
+        self.settings.probe_after = silence;
+        self
+    }
+
     /// The first and the longest wait after failures; 0.8 s and 30 s by default, each with up to as much again.
     pub fn backoff(mut self, start: Duration, cap: Duration) -> Self {
         self.settings.backoff = Backoff::new(start, cap);

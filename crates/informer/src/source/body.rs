@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 /// How long a watch without a timeout of its own may last: the most an API server allows unless told otherwise.
 pub(super) const LONGEST_WATCH: Duration = Duration::from_secs(3600);
 
-/// How long after its timeout a watch may keep silent before it counts as dead.
+/// How long after its timeout a watch may keep silent, at most, before it counts as dead.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// The parts of a list; ends with an error unless the list is complete.
@@ -24,9 +24,15 @@ pub(super) fn list(answer: Answer, splitter: ListSplitter, patience: Duration) -
 }
 
 /// The events of a watch; ends when the server ends it, or with an error.
-pub(super) fn watch(answer: Answer, splitter: WatchSplitter, timeout: Duration) -> WatchStream {
+pub(super) fn watch(
+    answer: Answer,
+    splitter: WatchSplitter,
+    timeout: Duration,
+    patience: Duration,
+) -> WatchStream {
     let started = Instant::now();
-    Box::pin(parts(answer, splitter, Silence::Until { end: started + timeout, started }))
+    let silence = Silence::Until { end: started + timeout, grace: patience.min(GRACE), started };
+    Box::pin(parts(answer, splitter, silence))
 }
 
 /// When a body has been silent for too long. Only time spent waiting for the server counts: a reader who takes
@@ -35,14 +41,14 @@ enum Silence {
     /// The next bytes of a list must come within this time.
     Within(Duration),
     /// A watch ends by itself at this time; after it, bytes must keep coming.
-    Until { end: Instant, started: Instant },
+    Until { end: Instant, grace: Duration, started: Instant },
 }
 
 impl Silence {
     fn deadline(&self) -> Instant {
         match self {
             Self::Within(patience) => Instant::now() + *patience,
-            Self::Until { end, .. } => Instant::now().max(*end) + GRACE,
+            Self::Until { end, grace, .. } => Instant::now().max(*end) + *grace,
         }
     }
 

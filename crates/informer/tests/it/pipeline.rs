@@ -87,3 +87,42 @@ async fn a_server_restored_behind_our_back_is_noticed_although_it_says_nothing()
     settle().await;
     assert_eq!(recorder.take(), ["~b@103>104"], "the new history is followed from here on");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_server_is_noticed_although_something_ends_each_watch_after_a_minute() {
+    let source = source();
+    source.put(object("a", 1));
+    let before = source.objects();
+    source.put(object("b", 1));
+    let informer = source.informer::<Value>(|builder| builder);
+    let recorder = Recorder::default();
+    informer.add_handler(recorder.clone());
+    started(&informer).await;
+    recorder.take();
+    source.restore(101, before);
+    for _ in 0..3 {
+        tokio::time::sleep(secs(60)).await;
+        source.cut();
+    }
+    settle().await;
+    assert_eq!(recorder.take(), ["-b@102?"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_from_before_is_no_proof_that_the_server_is_where_it_was() {
+    let source = source();
+    source.put(object("a", 1));
+    let before = source.objects();
+    source.put(object("b", 1));
+    let informer = source.informer::<Value>(|builder| builder);
+    let recorder = Recorder::default();
+    informer.add_handler(recorder.clone());
+    started(&informer).await;
+    recorder.take();
+    source.restore(101, before);
+    tokio::time::sleep(secs(60)).await;
+    source.bookmark();
+    tokio::time::sleep(secs(60)).await;
+    settle().await;
+    assert_eq!(recorder.take(), ["-b@102?"]);
+}

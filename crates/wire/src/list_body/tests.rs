@@ -259,10 +259,11 @@ proptest! {
         for (part, item) in parts.into_iter().zip(items) {
             match item["metadata"]["name"].as_str() {
                 Some(name) if !name.is_empty() && !name.contains('/') => {
-                    let content: Value = serde_json::from_str(&part[part.find('{').unwrap()..]).unwrap();
-                    prop_assert_eq!(&content["spec"], &serde_json::from_str::<Value>(&item["spec"].to_string()).unwrap());
                     let start = ["Pod ", name, "@"].concat();
                     prop_assert!(part.starts_with(&start), "{}", part);
+                    let rest = &part[start.len()..]; // a name may have braces of its own
+                    let content: Value = serde_json::from_str(&rest[rest.find('{').unwrap()..]).unwrap();
+                    prop_assert_eq!(&content["spec"], &serde_json::from_str::<Value>(&item["spec"].to_string()).unwrap());
                 }
                 _ => prop_assert!(part.starts_with("unreadable"), "{}", part),
             }

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use zstd::{
     bulk::{Compressor, Decompressor},
-    zstd_safe::CParameter,
+    zstd_safe::{CParameter, DictAttachPref},
 };
 
-/// Bytes of a dictionary. Larger ones gain little on objects of some kilobytes.
-const SIZE: usize = 64 << 10;
+/// Bytes of a dictionary. Larger ones gain nothing on objects of some kilobytes, and take longer to make and to use.
+const SIZE: usize = 32 << 10;
 /// Decompressors kept for the next reader; more readers at once make their own.
 const SPARE: usize = 4;
 
@@ -24,6 +24,8 @@ impl Dictionary {
     pub(super) fn train(samples: &[Vec<u8>], level: i32) -> Option<(Self, Compressor<'static>)> {
         let bytes = zstd::dict::from_samples(samples, SIZE).ok()?;
         let mut compressor = Compressor::with_dictionary(level, &bytes).ok()?;
+        // The default for objects over 8 KB is to copy the tables of the dictionary for each of them.
+        compressor.set_parameter(CParameter::ForceAttachDict(DictAttachPref::ForceAttach)).ok()?;
         // Length and dictionary are kept beside the bytes.
         compressor.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
         compressor.set_parameter(CParameter::DictIdFlag(false)).ok()?;

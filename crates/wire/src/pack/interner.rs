@@ -1,6 +1,7 @@
 //! One copy of what many objects have in common.
 
-use std::{collections::HashSet, hash::Hash, sync::Arc};
+use hashbrown::HashSet;
+use std::{hash::Hash, sync::Arc};
 
 /// Distinct values before it is looked whether they are still in use.
 const FIRST_SWEEP: usize = 1024;

@@ -34,6 +34,21 @@ fn what_is_packed_unpacks_to_the_same() {
 }
 
 #[test]
+fn a_dictionary_is_made_only_for_many_objects() {
+    let packer = Packer::new(Packing::Packed);
+    for i in 0..2000 {
+        packer.keeps(100);
+        packer.pack(Content::Raw(pod(i % 100, "cart")), false);
+    }
+    assert_eq!(packer.stats().dictionaries, 0, "a hundred objects that change all the time");
+    for i in 0..4000 {
+        packer.keeps(100 + i);
+        packer.pack(Content::Raw(pod(i as u64, "cart")), false);
+    }
+    assert_eq!(packer.stats().dictionaries, 1);
+}
+
+#[test]
 fn what_does_not_pay_is_left_alone() {
     let mut rng = fastrand::Rng::with_seed(1);
     let noise: Bytes = std::iter::repeat_with(|| rng.u8(..)).take(4096).collect::<Vec<_>>().into();

@@ -2,8 +2,11 @@
 
 /// Samples that make a dictionary.
 const SAMPLES: usize = 256;
-/// Bytes of samples that are enough, and never exceeded.
-const SAMPLE_BYTES: usize = 2 << 20;
+/// Bytes of samples that are enough, and never exceeded: some thirty times those of a dictionary.
+const SAMPLE_BYTES: usize = 1 << 20;
+/// Bytes that all objects together have before a dictionary is worth its price: making one takes several megabytes for
+/// a moment, which allocators may keep for long.
+const WORTH: u64 = 4 << 20;
 /// Objects over which the ratio is looked at.
 const WINDOW: u64 = 2000;
 /// A ratio this much worse than right after the training calls for a new one.
@@ -37,9 +40,12 @@ impl Default for Training {
 }
 
 impl Training {
-    /// Takes an object as a sample, if samples are wanted.
-    pub(super) fn offer(&mut self, raw: &[u8]) -> Verdict {
+    /// Takes an object as a sample, if samples are wanted. `held` is how many bytes all objects have, about.
+    pub(super) fn offer(&mut self, raw: &[u8], held: u64) -> Verdict {
         let Self::Collecting { samples, bytes } = self else { return Verdict::Carry };
+        if held < WORTH {
+            return Verdict::Carry;
+        }
         if *bytes + raw.len() <= SAMPLE_BYTES {
             *bytes += raw.len();
             samples.push(raw.to_vec());

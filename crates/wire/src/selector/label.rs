@@ -108,7 +108,7 @@ impl Requirement {
 
     fn checked(key: &str, operator: Operator, mut values: Vec<Box<str>>) -> Result<Self, String> {
         if let Some(fault) = key_fault(key) {
-            return Err(format!("key: Invalid value: {key:?}: {fault}"));
+            return Err(format!("<nil>: Invalid value: {key:?}: {fault}"));
         }
         if let Some(fault) = operator.count_fault(values.len()) {
             return Err(format!("values: Invalid value: {values:?}: {fault}"));
@@ -205,7 +205,7 @@ fn read_requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, String> {
     };
     lexer.next();
     if let Some(fault) = key_fault(key) {
-        return Err(format!("key: Invalid value: {key:?}: {fault}"));
+        return Err(format!("<nil>: Invalid value: {key:?}: {fault}"));
     }
     if negated {
         return Requirement::checked(key, Operator::DoesNotExist, Vec::new());

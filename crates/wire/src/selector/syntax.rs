@@ -59,7 +59,14 @@ fn is_space(c: char) -> bool {
 }
 
 const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-                         alphanumeric character";
+                         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation \
+                         is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+                          and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or \
+                          '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const PREFIX_RULE: &str = "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+                           '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex \
+                           used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// What is wrong with a label key, if anything: an optional DNS subdomain and `/`, then a name.
 pub(super) fn key_fault(key: &str) -> Option<String> {
@@ -68,20 +75,20 @@ pub(super) fn key_fault(key: &str) -> Option<String> {
         None => (None, key),
     };
     if name.contains('/') {
-        return Some(format!("a qualified name {NAME_RULE} with an optional DNS subdomain prefix and '/'"));
+        return Some(format!(
+            "a valid label key {NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ));
     }
     match prefix {
         Some("") => return Some("prefix part must be non-empty".to_owned()),
         Some(prefix) if !is_subdomain(prefix) => {
-            return Some(
-                "prefix part must be a lower case DNS subdomain of at most 253 characters".to_owned(),
-            );
+            return Some(PREFIX_RULE.to_owned());
         }
         _ => {}
     }
     match name {
-        "" => Some("name part must be non-empty".to_owned()),
-        name if name.len() > 63 => Some("name part must be no more than 63 characters".to_owned()),
+        "" => Some(format!("name part must be non-empty; name part {NAME_RULE}")),
+        name if name.len() > 63 => Some("name part must be no more than 63 bytes".to_owned()),
         name if !is_name(name) => Some(format!("name part {NAME_RULE}")),
         _ => None,
     }
@@ -90,11 +97,11 @@ pub(super) fn key_fault(key: &str) -> Option<String> {
 /// What is wrong with a label value, if anything: empty, or like the name of a key.
 pub(super) fn value_fault(value: &str) -> Option<String> {
     if value.len() > 63 {
-        Some("must be no more than 63 characters".to_owned())
+        Some("must be no more than 63 bytes".to_owned())
     } else if value.is_empty() || is_name(value) {
         None
     } else {
-        Some(format!("a valid label must be an empty string or {NAME_RULE}"))
+        Some(VALUE_RULE.to_owned())
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check(spec: &Spec, raw: Option<&Value>) -> Vec<FieldError> {
         if !faults.is_empty() {
             errors.push(FieldError::invalid(format!("{at}.name"), &version.name, faults.join(",")));
         }
-        check_version(version, &at, &mut errors);
+        check_version(version, &Places::of(i, raw), &mut errors);
     }
     let names: BTreeSet<&str> = spec.versions.iter().map(|v| v.name.as_str()).collect();
     if names.len() < spec.versions.len() {
@@ -36,35 +36,76 @@ pub(super) fn check(spec: &Spec, raw: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-fn check_version(version: &Version, at: &str, errors: &mut Vec<FieldError>) {
-    let schema_at = format!("{at}.schema.openAPIV3Schema");
+/// Where the parts of a version stand in messages. What all versions agree on is the definition's own and is looked at once.
+struct Places {
+    version: String,
+    schema: Option<String>,
+    subresources: Option<String>,
+    columns: Option<String>,
+    /// The name of a column's path, which differs by place.
+    column_path: &'static str,
+    selectable: Option<String>,
+}
+
+impl Places {
+    fn of(i: usize, raw: Option<&Value>) -> Self {
+        let version = format!("spec.versions[{i}]");
+        let all = raw.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let agreed = |field: &str| {
+            let first = all.first().map_or(&Value::Null, |version| &version[field]);
+            !first.is_null() && all.iter().all(|version| version[field] == *first)
+        };
+        let place = |field: &str, own: &str| match (agreed(field), i) {
+            (true, 0) => Some(own.to_owned()),
+            (true, _) => None,
+            (false, _) => Some(format!("{version}.{field}")),
+        };
+        let column_path = if agreed("additionalPrinterColumns") { "JSONPath" } else { "jsonPath" };
+        Self {
+            schema: place("schema", "spec.validation").map(|at| format!("{at}.openAPIV3Schema")),
+            subresources: place("subresources", "spec.subresources"),
+            columns: place("additionalPrinterColumns", "spec.additionalPrinterColumns"),
+            column_path,
+            selectable: place("selectableFields", "spec.selectableFields"),
+            version,
+        }
+    }
+}
+
+fn check_version(version: &Version, places: &Places, errors: &mut Vec<FieldError>) {
+    let at = &places.version;
+    let schema_at = places.schema.as_deref().unwrap_or_default();
     let props = match version.props() {
         None => {
-            errors.push(FieldError::required(&schema_at, "schemas are required"));
+            errors.push(FieldError::required(format!("{at}.schema.openAPIV3Schema"), ""));
             None
         }
         Some(Err(error)) => {
-            errors.push(FieldError::invalid(&schema_at, "", error.to_string()));
+            errors.push(FieldError::invalid(schema_at, "", error.to_string()));
             None
         }
         Some(Ok(props)) => Some(props),
     };
-    if let Some(props) = &props {
+    if let (Some(props), Some(at)) = (&props, &places.schema) {
         let before = errors.len();
-        words::check(props, &schema_at, errors);
+        words::check(props, at, errors);
         // What uses words that are not supported cannot be looked at any closer.
         if errors.len() == before {
-            structural::check(props, &schema_at, errors);
+            structural::check(props, at, errors);
         }
+    }
+    if let (Some(props), Some(at)) = (&props, &places.selectable) {
         check_selectable(version, props, at, errors);
     }
     if let Some(warning) = version.deprecation_warning.as_deref() {
         check_warning(version, warning, &format!("{at}.deprecationWarning"), errors);
     }
-    if let Some(scale) = version.scale() {
-        check_scale(scale, &format!("{at}.subresources.scale"), errors);
+    if let (Some(scale), Some(at)) = (version.scale(), &places.subresources) {
+        check_scale(scale, &format!("{at}.scale"), errors);
     }
-    check_columns(version, at, errors);
+    if let Some(at) = &places.columns {
+        check_columns(version, at, places.column_path, errors);
+    }
 }
 
 fn check_warning(version: &Version, warning: &str, at: &str, errors: &mut Vec<FieldError>) {
@@ -103,11 +144,11 @@ fn check_scale(scale: &Scale, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_columns(version: &Version, at: &str, errors: &mut Vec<FieldError>) {
+fn check_columns(version: &Version, at: &str, path: &str, errors: &mut Vec<FieldError>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     for (i, column) in version.additional_printer_columns.iter().enumerate() {
-        let at = format!("{at}.additionalPrinterColumns[{i}]");
+        let at = format!("{at}[{i}]");
         if column.name.is_empty() {
             errors.push(FieldError::required(format!("{at}.name"), ""));
         }
@@ -127,10 +168,13 @@ fn check_columns(version: &Version, at: &str, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(format!("{at}.format"), &column.format, why));
         }
         if column.json_path.is_empty() {
-            errors.push(FieldError::required(format!("{at}.jsonPath"), ""));
+            errors.push(FieldError::required(format!("{at}.{path}"), ""));
+        } else if !column.json_path.starts_with('.') {
+            let why = "must be a simple json path starting with .";
+            errors.push(FieldError::invalid(format!("{at}.{path}"), &column.json_path, why));
         } else if let Err(error) = JsonPath::parse(&column.json_path) {
             let why = format!("must be a JSON path this server reads: {error}");
-            errors.push(FieldError::invalid(format!("{at}.jsonPath"), &column.json_path, why));
+            errors.push(FieldError::invalid(format!("{at}.{path}"), &column.json_path, why));
         }
     }
 }
@@ -138,12 +182,11 @@ fn check_columns(version: &Version, at: &str, errors: &mut Vec<FieldError>) {
 fn check_selectable(version: &Version, props: &Props, at: &str, errors: &mut Vec<FieldError>) {
     let fields = &version.selectable_fields;
     if fields.len() as u64 > MAX_SELECTABLE {
-        let at = format!("{at}.selectableFields");
         errors.push(FieldError::too_many(at, fields.len() as u64, MAX_SELECTABLE));
     }
     let mut seen = BTreeSet::new();
     for (i, field) in fields.iter().enumerate() {
-        let at = format!("{at}.selectableFields[{i}].jsonPath");
+        let at = format!("{at}[{i}].jsonPath");
         let path = field.json_path.as_str();
         if path.is_empty() {
             errors.push(FieldError::required(at, ""));

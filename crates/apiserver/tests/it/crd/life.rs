@@ -55,7 +55,7 @@ async fn what_is_wrong_with_a_definition_is_told_field_by_field() {
         .iter()
         .map(|c| c["field"].as_str().unwrap())
         .collect();
-    assert_eq!(fields, ["metadata.name", "spec.versions[0].schema.openAPIV3Schema.properties[spec].type"]);
+    assert_eq!(fields, ["metadata.name", "spec.validation.openAPIV3Schema.properties[spec].type"]);
 }
 
 /// As deep as JSON may be: refused or served, but survived, and so are objects as deep as that.

@@ -143,6 +143,24 @@ fn an_empty_token_ends_the_pages() {
 }
 
 #[test]
+fn a_refill_in_pages_may_be_newer_than_what_is_known() {
+    let paged = || machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
+    let asked = |machine: &mut Machine, input| match machine.step(input) {
+        Command::List { options, .. } => (options.resource_version, options.version_match),
+        other => panic!("{other:?}"),
+    };
+    let mut machine = paged();
+    assert_eq!(asked(&mut machine, Input::Begin), (Some("0".to_owned()), None), "any version has no match");
+    run(&mut machine, [page(10, None), Input::Committed, fail(Class::Expired)]);
+    let newer = (Some("10".to_owned()), Some(VersionMatch::NotOlderThan));
+    assert_eq!(asked(&mut machine, Input::Waited), newer, "else a limit would mean exactly 10");
+    assert_eq!(asked(&mut machine, page(21, Some("p2"))), (None, None), "a token has its own version");
+    let mut machine = paged();
+    run(&mut machine, [Input::Begin, page(10, None), Input::Committed, fail(Class::Expired), Input::Waited]);
+    assert_eq!(asked(&mut machine, fail(Class::TooLarge)), (None, None), "no match without a version");
+}
+
+#[test]
 fn pages_that_expire_are_replaced_by_one_whole_list() {
     let mut machine = machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
     run(&mut machine, [Input::Begin, page(10, None), Input::Committed, fail(Class::Expired)]);

@@ -49,6 +49,9 @@ async fn a_silent_watch_lasts_its_timeout_and_a_little() {
     let (_, error) = drain(source(&fake).watch(one_minute()).await).await;
     assert!(is_silent(&error, 75), "{error:?}");
     assert_eq!(start.elapsed().as_secs(), 75);
+    let impatient = source(&fake).patience(Duration::from_secs(5));
+    let (_, error) = drain(impatient.watch(one_minute()).await).await;
+    assert!(is_silent(&error, 65), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,110 @@
+//! Jobs, and what makes them regularly.
+
+use serde_json::{Map, Value};
+
+use super::container::among;
+use super::numbers::not_negative;
+use super::pod::pod_spec;
+use super::selector;
+use crate::registry::Object;
+use crate::status::FieldError;
+
+pub(in crate::registry) fn job(object: &Object) -> Vec<FieldError> {
+    let mut errors = not_negative(
+        object,
+        &[
+            "/spec/parallelism",
+            "/spec/completions",
+            "/spec/activeDeadlineSeconds",
+            "/spec/backoffLimit",
+            "/spec/ttlSecondsAfterFinished",
+        ],
+    );
+    errors.extend(job_spec(object.at("/spec"), "spec"));
+    let empty = Map::new();
+    let chosen = object.at("/spec/selector").and_then(Value::as_object).unwrap_or(&empty);
+    errors.extend(selector::validate(chosen, "spec.selector"));
+    errors.extend(selector::must_match(chosen, object));
+    errors
+}
+
+pub(in crate::registry) fn job_update(new: &Object, old: &Object) -> Vec<FieldError> {
+    // How many completions are wanted may follow the parallelism of an indexed job.
+    let indexed = new.str_at("/spec/completionMode") == "Indexed";
+    let elastic = indexed && new.at("/spec/completions") == new.at("/spec/parallelism");
+    let suspended = |job: &Object| job.at("/spec/suspend") == Some(&Value::Bool(true));
+    let started = old.at("/status/startTime").is_some();
+    let mut fixed =
+        vec!["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"];
+    if !elastic {
+        fixed.insert(0, "completions");
+    }
+    if !suspended(old) || started {
+        fixed.insert(fixed.len() - 3, "template");
+    }
+    let changed = fixed.into_iter().filter(|field| {
+        let at = format!("/spec/{field}");
+        new.at(&at) != old.at(&at)
+    });
+    changed
+        .map(|field| {
+            let value = new.at(&format!("/spec/{field}"));
+            FieldError::invalid(format!("spec.{field}"), value, "field is immutable")
+        })
+        .collect()
+}
+
+fn job_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
+    let spec = spec.unwrap_or(&Value::Null);
+    let mode = spec["completionMode"].as_str().unwrap_or_default();
+    let mut errors = Vec::new();
+    errors.extend(among(mode, &["NonIndexed", "Indexed"], format!("{at}.completionMode")));
+    if mode == "Indexed" && spec["completions"].is_null() {
+        let why = "when completion mode is Indexed";
+        errors.push(FieldError::required(format!("{at}.completions"), why));
+    }
+    errors.extend(pod_spec(spec["template"].get("spec"), &format!("{at}.template.spec")));
+    let field = format!("{at}.template.spec.restartPolicy");
+    match spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or_default() {
+        "" | "Always" => errors.push(FieldError::required(field, "valid values: \"OnFailure\", \"Never\"")),
+        policy => errors.extend(among(policy, &["OnFailure", "Never"], field)),
+    }
+    errors
+}
+
+pub(in crate::registry) fn cron_job(object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if object.str_at("/spec/schedule").is_empty() {
+        errors.push(FieldError::required("spec.schedule", ""));
+    } else {
+        errors.extend(schedule(object.str_at("/spec/schedule")));
+    }
+    errors.extend(not_negative(object, &["/spec/startingDeadlineSeconds"]));
+    let policy = object.str_at("/spec/concurrencyPolicy");
+    errors.extend(among(policy, &["Allow", "Forbid", "Replace"], "spec.concurrencyPolicy".to_owned()));
+    errors.extend(job_spec(object.at("/spec/jobTemplate/spec"), "spec.jobTemplate.spec"));
+    errors
+        .extend(not_negative(object, &["/spec/successfulJobsHistoryLimit", "/spec/failedJobsHistoryLimit"]));
+    errors
+}
+
+/// Five fields, or a word for a schedule. What the fields hold is not looked into beyond their letters.
+fn schedule(text: &str) -> Option<FieldError> {
+    let words = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+    if words.contains(&text) || text.starts_with("@every ") {
+        return None;
+    }
+    if text.starts_with('@') {
+        let why = format!("unrecognized descriptor: {text}");
+        return Some(FieldError::invalid("spec.schedule", text, why));
+    }
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    if fields.len() != 5 {
+        let why = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
+        return Some(FieldError::invalid("spec.schedule", text, why));
+    }
+    let odd = fields
+        .iter()
+        .find(|field| field.contains(|c: char| !c.is_ascii_alphanumeric() && !"*/,-?".contains(c)));
+    odd.map(|field| FieldError::invalid("spec.schedule", text, format!("failed to parse int from {field}")))
+}

@@ -1,0 +1,16 @@
+//! Events.
+
+use crate::registry::Object;
+use crate::status::FieldError;
+
+/// An event lives in the namespace of what it is about.
+pub(in crate::registry) fn event(object: &Object) -> Vec<FieldError> {
+    let about = object.str_at("/involvedObject/namespace");
+    let fits = about == object.namespace()
+        || (about.is_empty() && ["", "default", "kube-system"].contains(&object.namespace()));
+    if fits {
+        Vec::new()
+    } else {
+        vec![FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace")]
+    }
+}

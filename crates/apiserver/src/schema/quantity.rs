@@ -1,0 +1,210 @@
+//! Amounts of resources: `100m`, `1.5Gi`, `2e3`.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// An amount, exact to a billionth; finer ones are rounded away from zero, as the original does.
+///
+/// Equal amounts compare equal however they are written. Written out, an amount has no fraction and the largest suffix that keeps it
+/// exact, of the family it was given in: clients get back the canonical form, not their own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quantity {
+    nanos: i128,
+    family: Family,
+}
+
+/// How an amount was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    /// `n` to `E`, powers of a thousand.
+    Decimal,
+    /// `Ki` to `Ei`, powers of 1024.
+    Binary,
+    /// `e3`.
+    Exponent,
+}
+
+/// Text that is not an amount, or one beyond all use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotAQuantity;
+
+const NANO: i128 = 1_000_000_000;
+/// Powers of a thousand from a billionth on.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+impl Quantity {
+    pub(crate) fn is_negative(self) -> bool {
+        self.nanos < 0
+    }
+
+    pub(crate) fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+}
+
+impl FromStr for Quantity {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        let (negative, unsigned) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
+            _ => (false, text),
+        };
+        let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+        let (number, suffix) = unsigned.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.len() + fraction.len() == 0 || fraction.contains('.') {
+            return Err(NotAQuantity);
+        }
+        let (numerator, denominator, family) = scale(suffix).ok_or(NotAQuantity)?;
+        let digits = format!("{whole}{fraction}").parse::<i128>().map_err(|_| NotAQuantity)?;
+        let places = u32::try_from(fraction.len()).ok().and_then(|places| 10i128.checked_pow(places));
+        let below = places.and_then(|places| places.checked_mul(denominator)).ok_or(NotAQuantity)?;
+        let above = digits.checked_mul(numerator).ok_or(NotAQuantity)?;
+        let nanos = above / below + i128::from(above % below != 0);
+        Ok(Self { nanos: if negative { -nanos } else { nanos }, family })
+    }
+}
+
+/// What a suffix multiplies a number by to give billionths, as a fraction.
+fn scale(suffix: &str) -> Option<(i128, i128, Family)> {
+    if let Some(power) = BINARY.iter().skip(1).position(|name| *name == suffix) {
+        return Some((NANO << (10 * (power + 1)), 1, Family::Binary));
+    }
+    if let Some(power) = DECIMAL.iter().position(|name| *name == suffix) {
+        return Some((10i128.pow(3 * u32::try_from(power).ok()?), 1, Family::Decimal));
+    }
+    let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    let power = 10i128.checked_pow(exponent.unsigned_abs())?;
+    let (above, below) = if exponent < 0 { (NANO, power) } else { (NANO.checked_mul(power)?, 1) };
+    Some((above, below, Family::Exponent))
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = self.nanos / NANO;
+        if self.family == Family::Binary && self.is_whole() && whole.abs() >= 1024 {
+            let (number, power) = without(whole, 1024, BINARY.len() - 1);
+            return write!(f, "{number}{}", BINARY[power]);
+        }
+        if self.nanos == 0 {
+            return f.write_str("0");
+        }
+        let (number, power) = without(self.nanos, 1000, DECIMAL.len() - 1);
+        match self.family {
+            Family::Exponent if power == 3 => write!(f, "{number}"),
+            Family::Exponent => write!(f, "{number}e{}", 3 * i64::try_from(power).unwrap_or(0) - 9),
+            Family::Decimal | Family::Binary => write!(f, "{number}{}", DECIMAL[power]),
+        }
+    }
+}
+
+/// Takes a factor out as often as it goes, at most so many times.
+fn without(mut number: i128, factor: i128, most: usize) -> (i128, usize) {
+    let mut power = 0;
+    while power < most && number != 0 && number % factor == 0 {
+        number /= factor;
+        power += 1;
+    }
+    (number, power)
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(text: &str) -> Option<String> {
+        text.parse::<Quantity>().ok().map(|quantity| quantity.to_string())
+    }
+
+    #[test]
+    fn written_in_the_canonical_form() {
+        let cases = [
+            ("0.1", "100m"),
+            ("1", "1"),
+            ("1000m", "1"),
+            ("1500m", "1500m"),
+            ("1.5Gi", "1536Mi"),
+            ("1024Mi", "1Gi"),
+            ("0.5Ki", "512"),
+            ("1.0001Ki", "1024102400u"),
+            ("100Gi", "100Gi"),
+            ("1e3", "1e3"),
+            ("1500e-3", "1500e-3"),
+            ("12E", "12E"),
+            ("2E3", "2e3"),
+            ("1000", "1k"),
+            ("-5k", "-5k"),
+            ("+7", "7"),
+            ("0Gi", "0"),
+            (".5", "500m"),
+            ("5.", "5"),
+            ("0.0000000001", "1n"),
+            ("1048576", "1048576"),
+            ("100000", "100k"),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(canonical(given).as_deref(), Some(expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn canonical_forms_stay() {
+        for text in ["100m", "1536Mi", "1e3", "12E", "1k", "-5k", "1n", "0"] {
+            assert_eq!(canonical(text).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in [
+            "",
+            "x",
+            "1x",
+            "1.2.3",
+            "--1",
+            "1 Gi",
+            "Gi",
+            "1e",
+            "1e1.5",
+            "1KI",
+            ".",
+            "1ki",
+            "999999999999999999999999999999999999E",
+        ] {
+            assert_eq!(canonical(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn compared_by_amount() {
+        let quantity = |text: &str| text.parse::<Quantity>().expect("a quantity");
+        assert_eq!(quantity("1Gi"), quantity("1024Mi"));
+        assert!(quantity("999m") < quantity("1") && quantity("1G") < quantity("1Gi"));
+        assert!(quantity("-1").is_negative() && !quantity("0").is_negative());
+        assert!(quantity("1k").is_whole() && !quantity("1m").is_whole());
+    }
+}

@@ -1,0 +1,82 @@
+//! What was to be reached, and whether it was.
+
+use crate::results::{Figures, Results};
+
+/// Resident memory that a fixed amount is allowed on top of a share.
+const SPARE: f64 = 32e6;
+
+/// One line: what, what is wanted, what was found, whether that will do.
+struct Goal {
+    what: String,
+    wanted: String,
+    found: Option<(String, bool)>,
+}
+
+impl Goal {
+    /// A figure of ours must be this many times better than that of somebody else.
+    fn times(what: &str, at_least: f64, ratio: Option<f64>) -> Self {
+        let found = ratio.map(|ratio| (format!("{ratio:.2} ×"), ratio >= at_least));
+        Self { what: what.to_owned(), wanted: format!("≥ {at_least} ×"), found }
+    }
+
+    fn at_most(what: &str, most: f64, value: Option<f64>, scale: f64, unit: &str) -> Self {
+        let found = value.map(|value| (format!("{:.2}{unit}", value / scale), value <= most));
+        Self { what: what.to_owned(), wanted: format!("≤ {:.2}{unit}", most / scale), found }
+    }
+}
+
+/// All goals as a table in Markdown; empty without figures of our own.
+pub(crate) fn render(results: &Results) -> String {
+    let Some(ours) = results.find("kube-informer", "packed") else { return String::new() };
+    let mut out = String::from("| goal | wanted | measured | reached |\n|---|---:|---:|---|\n");
+    for Goal { what, wanted, found } in goals(ours, results) {
+        let (found, reached) = match found {
+            Some((found, true)) => (found, "yes"),
+            Some((found, false)) => (found, "**no**"),
+            None => ("–".to_owned(), "not measured"),
+        };
+        out += &format!("| {what} | {wanted} | {found} | {reached} |\n");
+    }
+    out
+}
+
+fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
+    let against = |peer: &str, variant: &str, figure: &str, more_is_better: bool| {
+        let (own, other) = (ours.get(figure)?, results.find(peer, variant)?.get(figure)?);
+        Some(if more_is_better { own / other } else { other / own })
+    };
+    let go = |figure: &str| against("client-go", "json", figure, false);
+    let rs = |figure: &str| against("kube-rs", "json", figure, false);
+    let settled = ours.get("rss_settled_bytes").unwrap_or(f64::NAN);
+    let peak = |what: &str, share: f64, figure: &str| {
+        Goal::at_most(what, share * settled + SPARE, ours.get(figure), 1e6, " MB")
+    };
+    vec![
+        Goal::times("memory per pod, client-go", 10.0, go("bytes_per_object")),
+        Goal::times("memory per pod, kube-rs", 40.0, rs("bytes_per_object")),
+        Goal::times("memory per stubborn pod, client-go", 3.0, go("stubborn_bytes_per_object")),
+        Goal::times("memory per stubborn pod, kube-rs", 12.0, rs("stubborn_bytes_per_object")),
+        peak("peak of the first sync", 1.25, "rss_peak_bytes"),
+        peak("peak of a relist, nothing changed", 1.25, "relist_0_peak_bytes"),
+        peak("peak of a relist, 1 % changed", 1.25, "relist_1_peak_bytes"),
+        peak("peak of a relist, all changed", 2.2, "relist_100_peak_bytes"),
+        Goal::times("CPU to sync, client-go JSON", 5.0, go("sync_cpu_s")),
+        Goal::times("CPU to sync, kube-rs", 3.0, rs("sync_cpu_s")),
+        Goal::times("CPU to sync, client-go protobuf", 1.0, against("client-go", "proto", "sync_cpu_s", false)),
+        Goal::times("watch events, client-go", 10.0, against("client-go", "json", "events_per_s", true)),
+        Goal::times("watch events, kube-rs", 2.0, against("kube-rs", "json", "events_per_s", true)),
+        Goal::at_most("get, decoded, cold", 100.0, ours.get("read_get_decoded_cold_us"), 1.0, " µs"),
+        Goal::times("get, client-go", 1.0, go("read_get_ns")),
+        Goal::times("get and read a label, client-go", 1.0, go("read_get_labels_ns")),
+        Goal::times("list, client-go", 1.0, go("read_list_us")),
+        Goal::times("by index, client-go", 1.0, go("read_by_index_us")),
+        Goal::at_most(
+            "left after decoding everything at once",
+            settled / 20.0,
+            ours.get("decode_all_left_bytes"),
+            1e6,
+            " MB",
+        ),
+        Goal::at_most("writer's p99, readers here / elsewhere", 1.1, ours.get("writer_p99_ratio"), 1.0, ""),
+    ]
+}
