@@ -77,7 +77,12 @@ pub(crate) struct Asked {
     pub(crate) version: Option<u64>,
     /// A later page of a list.
     pub(crate) continued: bool,
+    /// Only how far the server is: a list of one object, which nobody keeps.
+    pub(crate) probe: bool,
 }
+
+/// The limit of a list that nobody keeps. No informer here has pages of that size.
+pub(crate) const PROBE: u32 = 1;
 
 /// Why a request gets no further.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -185,7 +190,7 @@ impl Asked {
             Trap::Duplicate(_) => self.watch && !self.streaming && self.version.is_some(),
             Trap::Expired => self.watch && self.version.is_some(),
             Trap::Stale(_) => self.streaming || first_page,
-            Trap::Malformed(_) | Trap::CompactAfterList => !self.watch,
+            Trap::Malformed(_) | Trap::CompactAfterList => !self.watch && !self.probe,
             _ => true,
         }
     }
@@ -195,8 +200,14 @@ impl Asked {
 mod tests {
     use super::*;
 
-    const LIST: Asked =
-        Asked { write: false, watch: false, streaming: false, version: Some(5), continued: false };
+    const LIST: Asked = Asked {
+        write: false,
+        watch: false,
+        streaming: false,
+        version: Some(5),
+        continued: false,
+        probe: false,
+    };
 
     #[tokio::test]
     async fn a_trap_waits_for_the_request_it_fits() {

@@ -37,6 +37,8 @@ enum What {
     List {
         /// A later page.
         continued: bool,
+        /// Nobody keeps it.
+        probe: bool,
         head: Option<Head>,
     },
 }
@@ -72,8 +74,11 @@ impl Answer {
         trap: Option<Trap>,
         body: Body,
     ) -> Self {
-        let what =
-            if asked.watch { What::Watch } else { What::List { continued: asked.continued, head: None } };
+        let what = if asked.watch {
+            What::Watch
+        } else {
+            What::List { continued: asked.continued, probe: asked.probe, head: None }
+        };
         Self {
             network: Arc::clone(network),
             id,
@@ -242,14 +247,14 @@ impl Answer {
     fn take(&mut self, frame: Bytes) {
         match &mut self.what {
             What::Watch => self.take_event(frame),
-            What::List { continued, head } => {
+            What::List { continued, probe, head } => {
                 if head.is_none() {
                     let said = Head {
                         version: version_in(&frame).unwrap_or(0),
-                        last: !contains(&frame, b"\"continue\":\""),
+                        last: !*probe && !contains(&frame, b"\"continue\":\""),
                     };
                     *head = Some(said);
-                    if !*continued {
+                    if !*continued && !*probe {
                         let epoch = self.network.lock().lines.get(&self.id).map_or(0, |line| line.epoch);
                         let mut known = self.network.truth.lock();
                         known.listing(self.client, Some((epoch, said.version)));

@@ -3,7 +3,7 @@
 use super::Network;
 use crate::{
     totals::Fault,
-    trouble::{Asked, Trap},
+    trouble::{Asked, PROBE, Trap},
 };
 use http::{Method, Request, Uri};
 use kube::client::Body;
@@ -19,6 +19,7 @@ pub(super) fn asked(request: &Request<Body>) -> Asked {
         streaming: value("sendInitialEvents") == Some("true"),
         version: value("resourceVersion").and_then(|version| version.parse().ok()),
         continued: value("continue").is_some(),
+        probe: value("limit").and_then(|limit| limit.parse().ok()) == Some(PROBE),
     }
 }
 

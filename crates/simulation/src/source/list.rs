@@ -3,7 +3,7 @@
 use super::{Server, Source, URL, broken, refusal, version_asked};
 use crate::{
     totals::Fault,
-    trouble::{Asked, Condition, Trap},
+    trouble::{Asked, Condition, PROBE, Trap},
     truth::ClientId,
 };
 use futures_util::{StreamExt, stream};
@@ -44,6 +44,7 @@ fn asked(options: &ListOptions) -> Asked {
         streaming: false,
         version,
         continued: options.continue_token.is_some(),
+        probe: options.limit == Some(PROBE),
     }
 }
 
@@ -67,7 +68,7 @@ impl Server {
         objects.truncate(limit);
         let epoch = self.truth.lock().history.epoch();
         let token = objects.last().filter(|_| rest > 0).map(|last| format!("{epoch}:{version}:{}", last.key));
-        let last = token.is_none();
+        let last = token.is_none() && options.limit != Some(PROBE);
         self.log
             .note(format_args!("client {client} lists @{version}, {} objects, {rest} left", objects.len()));
         let meta = ListMeta {

@@ -44,6 +44,7 @@ fn asked(options: &WatchOptions) -> Asked {
         streaming: options.send_initial_events == Some(true),
         version,
         continued: false,
+        probe: false,
     }
 }
 

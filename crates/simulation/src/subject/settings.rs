@@ -76,7 +76,7 @@ impl Settings {
             transform: rng.choice(transforms).unwrap_or(TransformKind::None),
             resync: Duration::from_secs(rng.choice([0, 0, 10, 60, 300]).unwrap_or(0)),
             streaming: rng.bool(),
-            page_size: rng.choice([None, Some(1), Some(2), Some(5), Some(7), Some(50)]).flatten(),
+            page_size: rng.choice([None, Some(2), Some(3), Some(5), Some(7), Some(50)]).flatten(),
             queue_bound: rng.choice([1, 2, 4, 4096]).unwrap_or(1),
             handler_bound: rng.choice([1, 2, 4, 1024]).unwrap_or(1),
             quick: rng.bool(),
