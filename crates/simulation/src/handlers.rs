@@ -144,6 +144,9 @@ impl Handler {
             }
         }
         self.tape.end();
+        if self.tape.is_shared() {
+            log.fail(format_args!("{} is removed and still held", self.tape.name()));
+        }
     }
 
     /// Its informer has stopped: nothing more may come, except what a stream still holds.

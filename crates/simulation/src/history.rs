@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use imbl::OrdMap;
-use kube_informer::{Object, ObjectKey, Uid};
+use kube_informer::{Limits, Object, ObjectKey, Origin, Uid, Unreadable};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 /// One write: a state of an object, or its end.
 #[derive(Debug)]
@@ -16,13 +19,42 @@ pub(crate) struct Written {
     pub(crate) version: u64,
     pub(crate) key: ObjectKey,
     pub(crate) uid: Uid,
-    uid_text: String,
+    /// The number that the content says it has. A deletion shows the content of the state before it.
+    pub(crate) stamp: u64,
     pub(crate) color: u64,
     /// Labels that are a text, and a color that is a number.
     pub(crate) odd: bool,
     /// Whether the object is gone with this.
     pub(crate) gone: bool,
     /// As a list shows it: without kind and apiVersion.
+    pub(crate) json: Bytes,
+}
+
+impl Written {
+    /// The object as a list shows it.
+    pub(crate) fn as_listed(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Unreadable> {
+        Object::parse(origin, self.json.clone(), &Limits::default())
+    }
+
+    /// The object as a watch shows it: with kind and apiVersion.
+    pub(crate) fn as_watched(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Unreadable> {
+        let kind = origin.kind();
+        let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
+        let mut json = head.into_bytes();
+        json.extend_from_slice(&self.json[1..]);
+        Object::parse(origin, json.into(), &Limits::default())
+    }
+}
+
+/// A change, before it has its place in a history.
+pub(crate) struct Record {
+    pub(crate) version: u64,
+    pub(crate) key: ObjectKey,
+    pub(crate) uid: Uid,
+    pub(crate) stamp: u64,
+    pub(crate) color: u64,
+    pub(crate) odd: bool,
+    pub(crate) gone: bool,
     pub(crate) json: Bytes,
 }
 
@@ -37,7 +69,7 @@ struct Content {
 
 #[derive(Deserialize)]
 struct Data {
-    n: u64,
+    n: String,
 }
 
 /// Every state a collection ever had, and what the server still remembers of it.
@@ -47,6 +79,8 @@ struct Data {
 /// 2. The collection at a version is what all writes up to it made of it, exactly.
 pub(crate) struct History {
     writes: Vec<Arc<Written>>,
+    /// Which writes an object may show, by its uid and version: more than one only in different epochs.
+    shown_by: HashMap<(Uid, u64), Vec<u64>>,
     /// For each write, the first epoch that does not know it.
     dies: Vec<Option<u32>>,
     states: BTreeMap<(u32, u64), Collection>,
@@ -60,10 +94,11 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new() -> Self {
-        let version = 100;
+    /// An empty collection at a version.
+    pub(crate) fn new(version: u64) -> Self {
         Self {
             writes: Vec::new(),
+            shown_by: HashMap::new(),
             dies: Vec::new(),
             states: BTreeMap::from([((0, version), Collection::new())]),
             changes: BTreeMap::new(),
@@ -98,65 +133,84 @@ impl History {
         self.writes.get(usize::try_from(n).ok()?.checked_sub(1)?)
     }
 
-    /// The write that an object shows.
-    pub(crate) fn find(&self, object: &Object<Value>) -> Option<&Arc<Written>> {
+    /// The newest write of an object.
+    pub(crate) fn last_of(&self, key: &ObjectKey) -> Option<&Arc<Written>> {
+        self.writes.iter().rev().find(|write| write.key == *key)
+    }
+
+    /// The newest write with a uid and a version.
+    pub(crate) fn written(&self, uid: Uid, version: u64) -> Option<&Arc<Written>> {
+        self.shown_by.get(&(uid, version))?.last().and_then(|&n| self.write(n))
+    }
+
+    /// The writes that an object may show, oldest first: one, unless two epochs have the same uid and version and
+    /// nothing in the content tells them apart.
+    pub(crate) fn candidates<'a>(
+        &'a self,
+        object: &'a Object<Value>,
+    ) -> impl Iterator<Item = &'a Arc<Written>> {
+        let key = (object.uid(), object.resource_version().number().unwrap_or(0));
+        let numbers = self.shown_by.get(&key).map_or(&[][..], Vec::as_slice);
         let by_label = object.labels().get("n").and_then(|n| n.parse().ok());
-        let by_content = || object.view::<Content>().ok().map(|content| content.data.n);
-        let found = match by_label.or_else(by_content) {
-            Some(n) => self.write(n),
-            // A transform that panicked leaves the identity only.
-            None => self.writes.iter().rev().find(|write| shows(object, write)),
-        };
-        found.filter(|write| shows(object, write))
+        let by_content = || object.view::<Content>().ok().and_then(|content| content.data.n.parse().ok());
+        let stamp: Option<u64> = if numbers.len() > 1 { by_label.or_else(by_content) } else { by_label };
+        let writes = numbers.iter().filter_map(|&n| self.write(n));
+        // A transform that panicked leaves the identity only.
+        writes
+            .filter(move |write| write.key == *object.key() && stamp.is_none_or(|stamp| stamp == write.stamp))
+    }
+
+    /// The write that an object shows; the newest if there are several.
+    pub(crate) fn find<'a>(&'a self, object: &'a Object<Value>) -> Option<&'a Arc<Written>> {
+        self.candidates(object).last()
     }
 
     /// Writes a new state of an object, which is created if it does not exist.
     pub(crate) fn put(&mut self, key: &ObjectKey, color: u64, odd: bool) -> Arc<Written> {
         let uid = match self.current().get(key) {
-            Some(known) => known.uid_text.clone(),
+            Some(known) => known.uid.to_string(),
             None => {
                 self.uids += 1;
                 format!("00000000-0000-4000-8000-{:012x}", self.uids)
             }
         };
-        self.record(key, uid, color, odd, false)
+        self.make(key, &uid, color, odd, false)
     }
 
     /// Deletes an object.
     pub(crate) fn delete(&mut self, key: &ObjectKey) -> Option<Arc<Written>> {
         let last = Arc::clone(self.current().get(key)?);
-        Some(self.record(key, last.uid_text.clone(), last.color, last.odd, true))
+        Some(self.make(key, &last.uid.to_string(), last.color, last.odd, true))
     }
 
-    fn record(
-        &mut self,
-        key: &ObjectKey,
-        uid_text: String,
-        color: u64,
-        odd: bool,
-        gone: bool,
-    ) -> Arc<Written> {
-        self.version += 1;
-        let (n, version, epoch) = (self.writes.len() as u64 + 1, self.version, self.epoch());
-        let uid = Uid::from(uid_text.as_str());
-        let json = encode(n, version, key, &uid_text, color, odd);
-        let write =
-            Arc::new(Written { n, epoch, version, key: key.clone(), uid, uid_text, color, odd, gone, json });
+    fn make(&mut self, key: &ObjectKey, uid: &str, color: u64, odd: bool, gone: bool) -> Arc<Written> {
+        let (stamp, version) = (self.writes.len() as u64 + 1, self.version + 1);
+        let json = encode(stamp, version, key, uid, color, odd);
+        self.record(Record { version, key: key.clone(), uid: uid.into(), stamp, color, odd, gone, json })
+    }
+
+    /// Takes in a change of the collection.
+    pub(crate) fn record(&mut self, record: Record) -> Arc<Written> {
+        let Record { version, key, uid, stamp, color, odd, gone, json } = record;
+        let (n, epoch) = (self.writes.len() as u64 + 1, self.epoch());
+        let write = Arc::new(Written { n, epoch, version, key, uid, stamp, color, odd, gone, json });
         let mut state = self.current().clone();
         match gone {
-            true => drop(state.remove(key)),
-            false => drop(state.insert(key.clone(), Arc::clone(&write))),
+            true => drop(state.remove(&write.key)),
+            false => drop(state.insert(write.key.clone(), Arc::clone(&write))),
         }
+        self.version = version;
         self.states.insert((epoch, version), state);
         self.changes.insert((epoch, version), Arc::clone(&write));
+        self.shown_by.entry((uid, version)).or_default().push(n);
         self.writes.push(Arc::clone(&write));
         self.dies.push(None);
         write
     }
 
     /// The version moves on without a change here: something else was written.
-    pub(crate) fn advance(&mut self, by: u64) {
-        self.version += by;
+    pub(crate) fn reach(&mut self, version: u64) {
+        self.version = self.version.max(version);
     }
 
     /// The server forgets how it came to be what it is.
@@ -164,10 +218,9 @@ impl History {
         self.floor = self.version;
     }
 
-    /// Takes the collection back by some versions, without its history. False if there is no such past.
-    pub(crate) fn restore(&mut self, back: u64) -> bool {
+    /// Takes the collection back to a version, without its history. False if there is no such past.
+    pub(crate) fn restore(&mut self, version: u64) -> bool {
         let (epoch, current) = (self.epoch(), self.version);
-        let Some(version) = current.checked_sub(back) else { return false };
         let Some(state) = self.at(epoch, version).cloned() else { return false };
         self.spans[epoch as usize].1 = current;
         for (write, dies) in self.writes.iter().zip(&mut self.dies) {
@@ -234,17 +287,23 @@ pub(crate) fn is_in(key: &ObjectKey, namespace: Option<&str>) -> bool {
     namespace.is_none() || key.namespace() == namespace
 }
 
-fn encode(n: u64, version: u64, key: &ObjectKey, uid: &str, color: u64, odd: bool) -> Bytes {
-    let labels = if odd { json!("none") } else { json!({"n": n.to_string(), "color": color_name(color)}) };
-    let shade = if odd { json!(color) } else { json!(color_name(color)) };
+fn encode(stamp: u64, version: u64, key: &ObjectKey, uid: &str, color: u64, odd: bool) -> Bytes {
+    let labels =
+        if odd { json!("none") } else { json!({"n": stamp.to_string(), "color": color_name(color)}) };
     let object = json!({
         "metadata": {
             "name": key.name(), "namespace": key.namespace(), "uid": uid, "resourceVersion": version.to_string(),
-            "labels": labels, "managedFields": [{"manager": "simulation", "n": n}],
+            "labels": labels, "managedFields": [{"manager": "simulation", "n": stamp}],
         },
-        "data": {"n": n, "color": shade, "bulk": "x".repeat((n % 50) as usize)},
+        "data": data(stamp, color, odd),
     });
     object.to_string().into()
+}
+
+/// What an object holds: texts, as a config map would, unless it is odd.
+pub(crate) fn data(stamp: u64, color: u64, odd: bool) -> Value {
+    let shade = if odd { json!(color) } else { json!(color_name(color)) };
+    json!({"n": stamp.to_string(), "color": shade, "bulk": "x".repeat((stamp % 50) as usize)})
 }
 
 pub(crate) fn color_name(color: u64) -> String {
@@ -261,9 +320,9 @@ mod tests {
 
     #[test]
     fn every_state_is_remembered() {
-        let mut history = History::new();
+        let mut history = History::new(100);
         let first = history.put(&key(), 1, false);
-        history.advance(3);
+        history.reach(104);
         let gone = history.delete(&key()).unwrap();
         assert_eq!((first.version, gone.version), (101, 105));
         assert_eq!(history.at(0, 100).unwrap().len(), 0);
@@ -276,11 +335,11 @@ mod tests {
 
     #[test]
     fn only_another_history_goes_back() {
-        let mut history = History::new();
+        let mut history = History::new(100);
         let [a, b, c] = [0; 3].map(|_| history.put(&key(), 1, false).n);
         assert_eq!(history.may_follow(a, c, 0), Some(0));
         assert_eq!(history.may_follow(b, a, 0), None);
-        assert!(history.restore(2));
+        assert!(history.restore(101));
         assert_eq!(history.version, 101);
         assert_eq!(history.may_follow(c, a, 0), Some(1), "the restored state");
         assert_eq!(history.may_follow(a, c, 1), None, "what the new epoch does not know");
@@ -292,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_last_changes_can_be_repeated() {
-        let mut history = History::new();
+        let mut history = History::new(100);
         for _ in 0..5 {
             history.put(&key(), 1, false);
         }

@@ -8,21 +8,29 @@
 //!
 //! The same seed gives the same world, down to the hash of its trace.
 
+mod cluster;
 mod handlers;
 mod history;
 mod log;
+mod network;
+mod operator;
+mod place;
 mod schedule;
 mod shrink;
 mod source;
 mod subject;
+mod tally;
 mod tape;
 mod totals;
+mod trouble;
+mod truth;
 mod work;
 mod world;
 
 pub use log::Sink;
 pub use shrink::Shrunk;
 pub use shrink::shrink;
+pub use tally::Tally;
 pub use totals::Fault;
 pub use totals::Totals;
 pub use world::Failure;

@@ -1,6 +1,9 @@
 //! What a world writes down: a trace, its hash, totals, and the first thing that was wrong.
 
-use crate::totals::{Fault, Totals};
+use crate::{
+    history::Written,
+    totals::{Fault, Totals},
+};
 use std::{
     fmt,
     fmt::Write as _,
@@ -26,9 +29,14 @@ struct State {
     failure: Option<String>,
 }
 
-/// FNV-1a: the same everywhere and for ever.
+/// Where a hash begins, and what it is multiplied with: numbers without a pattern.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A hash that goes on with a number: the same everywhere and for ever.
+fn mix(hash: u64, number: u64) -> u64 {
+    (hash ^ number).wrapping_mul(FACTOR).rotate_left(29)
+}
 
 impl Log {
     pub(crate) fn new(sink: Option<Sink>) -> Self {
@@ -45,18 +53,44 @@ impl Log {
         let state = &mut *state;
         state.line.clear();
         let _ = write!(state.line, "{at} {what}");
-        for byte in state.line.bytes().chain([b'\n']) {
-            state.hash = (state.hash ^ u64::from(byte)).wrapping_mul(PRIME);
+        for word in state.line.as_bytes().chunks(8) {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            state.hash = mix(state.hash, u64::from_le_bytes(bytes));
+        }
+        state.hash = mix(state.hash, state.line.len() as u64);
+        if let Some(sink) = &mut state.sink {
+            sink(&state.line);
+        }
+    }
+
+    /// A handler was told something. There are too many of these to put each into words when nobody reads them.
+    pub(crate) fn call(&self, who: u64, what: &str, numbers: [u64; 2], words: impl fmt::Display) {
+        let at = self.start.elapsed().as_millis() as u64;
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.totals.delivered += 1;
+        for number in [at, who, what.len() as u64, numbers[0], numbers[1]] {
+            state.hash = mix(state.hash, number);
         }
         if let Some(sink) = &mut state.sink {
+            state.line.clear();
+            let _ = write!(state.line, "{at} {words}");
             sink(&state.line);
         }
     }
 
     /// A fault struck.
     pub(crate) fn strike(&self, fault: Fault) {
-        self.lock().totals.strike(fault);
+        self.lock().totals.strike(fault, 1);
         self.note(format_args!("fault {}", fault.name()));
+    }
+
+    /// The collection changed.
+    pub(crate) fn wrote(&self, write: &Written) {
+        self.count(|totals| totals.writes += 1);
+        let what = if write.gone { "delete" } else { "put" };
+        self.note(format_args!("{what} {} n={} @{}", write.key, write.n, write.version));
     }
 
     /// Changes the totals.

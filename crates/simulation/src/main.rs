@@ -1,22 +1,38 @@
 //! Runs many seeds, or one.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use simulation::{Failure, Totals, run, shrink};
-use std::{process::ExitCode, time::Instant};
+use simulation::{Failure, Outcome, Tally, run, shrink};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 const USAGE: &str = "\
-Usage: simulation [--seeds N] [--from SEED] [--brief]    run N seeds (1000), starting with SEED (0)
-       simulation --seed SEED [--trace] [--brief]        run one seed, and show all that happens
+Usage: simulation [--seeds N] [--from SEED] [--jobs N] [--state FILE] [--brief]
+           run N seeds (1000), starting with SEED (0), in N threads (as many as there are cores);
+           with a file, go on where it says an earlier run was, and keep it up to date
+       simulation --seed SEED [--trace] [--brief]
+           run one seed, and show all that happens
 
 A failure is cut down to the steps it takes, unless --brief is given.";
 
-/// Seeds between two lines of progress.
-const PROGRESS: u64 = 1000;
+/// Time between two lines of progress, and between two states of a run on disk.
+const PROGRESS: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Arguments {
     seeds: Option<u64>,
     from: u64,
+    jobs: Option<usize>,
+    state: Option<PathBuf>,
     seed: Option<u64>,
     trace: bool,
     brief: bool,
@@ -26,17 +42,22 @@ impl Arguments {
     fn parse(mut words: impl Iterator<Item = String>) -> Option<Self> {
         let mut arguments = Self::default();
         while let Some(word) = words.next() {
-            let mut number = || words.next()?.parse::<u64>().ok();
             match word.as_str() {
-                "--seeds" => arguments.seeds = Some(number()?),
-                "--from" => arguments.from = number()?,
-                "--seed" => arguments.seed = Some(number()?),
+                "--seeds" => arguments.seeds = Some(words.next()?.parse().ok()?),
+                "--from" => arguments.from = words.next()?.parse().ok()?,
+                "--jobs" => arguments.jobs = Some(words.next()?.parse().ok().filter(|jobs| *jobs > 0)?),
+                "--state" => arguments.state = Some(words.next()?.into()),
+                "--seed" => arguments.seed = Some(words.next()?.parse().ok()?),
                 "--trace" => arguments.trace = true,
                 "--brief" => arguments.brief = true,
                 _ => return None,
             }
         }
         Some(arguments)
+    }
+
+    fn jobs(&self) -> usize {
+        self.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
     }
 }
 
@@ -46,17 +67,21 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let failed = match arguments.seed {
-        Some(seed) => one(seed, arguments.trace),
-        None => many(arguments.from, arguments.seeds.unwrap_or(PROGRESS)),
+        Some(seed) => Ok(one(seed, arguments.trace)),
+        None => many(&arguments),
     };
     match failed {
-        None => ExitCode::SUCCESS,
-        Some((seed, failure)) => {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some((seed, failure))) => {
             println!("FAILED seed {seed} {failure}");
             if !arguments.brief {
                 explain(seed);
             }
             ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("cannot keep the state of the run: {error}");
+            ExitCode::from(2)
         }
     }
 }
@@ -67,23 +92,62 @@ fn one(seed: u64, trace: bool) -> Option<(u64, Failure)> {
     outcome.failure.map(|failure| (seed, failure))
 }
 
-fn many(from: u64, seeds: u64) -> Option<(u64, Failure)> {
-    let start = Instant::now();
-    let mut totals = Totals::default();
-    for seed in from..from + seeds {
-        let outcome = run(seed, None);
-        totals.add(&outcome.totals);
-        if let Some(failure) = outcome.failure {
-            println!("{totals}");
-            return Some((seed, failure));
+/// Runs worlds in threads and adds them up in the order of their seeds.
+fn many(arguments: &Arguments) -> io::Result<Option<(u64, Failure)>> {
+    let earlier = arguments.state.as_deref().map(Tally::load).transpose()?.flatten();
+    let mut tally = earlier.unwrap_or_else(|| Tally::from(arguments.from));
+    let end = arguments.from + arguments.seeds.unwrap_or(1000);
+    let (next, stop) = (AtomicU64::new(tally.next), AtomicBool::new(false));
+    let (outcomes, finished) = mpsc::sync_channel(1024);
+    thread::scope(|scope| {
+        for _ in 0..arguments.jobs() {
+            let (outcomes, next, stop) = (outcomes.clone(), &next, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end || outcomes.send((seed, run(seed, None))).is_err() {
+                        return;
+                    }
+                }
+            });
         }
-        if totals.seeds % PROGRESS == 0 && totals.seeds < seeds {
-            let rate = totals.seeds as f64 / start.elapsed().as_secs_f64();
-            println!("{} of {seeds} seeds, {rate:.0} a second; go on with --from {}", totals.seeds, seed + 1);
+        drop(outcomes);
+        let failed = add_up(&mut tally, end, arguments.state.as_deref(), &finished);
+        stop.store(true, Ordering::Relaxed);
+        drop(finished);
+        println!("{tally}");
+        failed
+    })
+}
+
+fn add_up(
+    tally: &mut Tally,
+    end: u64,
+    state: Option<&Path>,
+    finished: &mpsc::Receiver<(u64, Outcome)>,
+) -> io::Result<Option<(u64, Failure)>> {
+    let (start, before, first) = (Instant::now(), tally.took, tally.next);
+    let mut shown = start;
+    let mut waiting: BTreeMap<u64, Outcome> = BTreeMap::new();
+    for (seed, outcome) in finished {
+        waiting.insert(seed, outcome);
+        while let Some(outcome) = waiting.remove(&tally.next) {
+            if let Some(failure) = outcome.failure {
+                return Ok(Some((tally.next, failure)));
+            }
+            tally.add(&outcome.totals);
+        }
+        tally.took = before + start.elapsed();
+        if shown.elapsed() >= PROGRESS {
+            shown = Instant::now();
+            let rate = (tally.next - first) as f64 / start.elapsed().as_secs_f64();
+            let delivered = tally.totals().delivered;
+            println!("next seed {} of {end}, {rate:.1} a second, {delivered} events delivered", tally.next);
+            state.map_or(Ok(()), |path| tally.save(path))?;
         }
     }
-    println!("{totals}");
-    None
+    state.map_or(Ok(()), |path| tally.save(path))?;
+    Ok(None)
 }
 
 /// Shows a failure as small as it can be made.

@@ -3,8 +3,8 @@
 
 use crate::{
     handlers::Temper,
-    source::{Blow, Condition, Trap},
     subject::{Ending, IndexKind},
+    trouble::{Blow, Condition, Trap},
 };
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) seed: u64,
+    /// Whether it is the real server that answers, and not the model.
+    pub(crate) real: bool,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -38,6 +40,8 @@ pub(crate) enum Action {
     Advance(u64),
     Compact,
     Restore(u64),
+    /// The server goes down and comes back.
+    Restart,
     Strike(Blow),
     Lay(Trap),
     Begin(Condition),
@@ -45,6 +49,8 @@ pub(crate) enum Action {
     NewInformer,
     Start,
     EndInformer(Ending),
+    /// All informers end, and as many begin.
+    RestartProgram(Ending),
     AddHandler(Temper),
     RemoveHandler,
     AddIndex(IndexKind),
@@ -66,29 +72,27 @@ pub(crate) enum Pause {
 impl Schedule {
     pub(crate) fn generate(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let length = rng.usize(120..360);
+        let length = rng.usize(160..400);
         // Some worlds are kind, some are not.
-        let unkindness = rng.u32(5..40);
+        let unkindness = rng.u32(8..44);
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
             steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
-            steps.push(Step {
-                action: Action::AddHandler(temper(&mut rng)),
-                pause: Pause::None,
-                pick: rng.u64(..),
-            });
+            for _ in 0..rng.usize(4..28) {
+                let action = Action::AddHandler(temper(&mut rng));
+                steps.push(Step { action, pause: Pause::None, pick: rng.u64(..) });
+            }
         }
         while steps.len() < length {
-            let step = match rng.u32(0..100) {
-                roll if roll < unkindness => fault(&mut rng),
-                roll if roll < unkindness + 12 => company(&mut rng),
-                _ => write(&mut rng),
-            };
-            steps.push(step);
+            match rng.u32(0..100) {
+                roll if roll < unkindness => steps.extend(fault(&mut rng)),
+                roll if roll < unkindness + 12 => steps.push(company(&mut rng)),
+                _ => steps.push(write(&mut rng)),
+            }
         }
         let middle = rng.usize(length / 3..length);
         steps.insert(middle, Step { action: Action::Rest, pause: Pause::None, pick: rng.u64(..) });
-        Self { seed, steps }
+        Self { seed, real: seed % 2 == 1, steps }
     }
 }
 
@@ -110,48 +114,80 @@ fn write(rng: &mut fastrand::Rng) -> Step {
         21..24 => Action::Recreate,
         24 => Action::PutOdd,
         25 => Action::Advance(rng.u64(1..10)),
-        26..30 => Action::Burst(rng.u8(2..10)),
+        26..30 => Action::Burst(rng.u8(4..24)),
         _ => Action::Strike(Blow::Bookmark),
     };
     step(action, rng)
 }
 
-fn fault(rng: &mut fastrand::Rng) -> Step {
-    let conditions = [
-        Condition::Unauthorized,
-        Condition::Forbidden,
-        Condition::Absent,
-        Condition::PagesExpire,
-        Condition::NoEndBookmark,
-        Condition::NoStreaming,
-        Condition::ExpiredOverHttp,
-    ];
-    let condition = rng.choice(conditions).unwrap_or(Condition::Absent);
-    let action = match rng.u8(0..44) {
-        0..4 => Action::Strike(Blow::Cut),
-        4..7 => Action::Strike(Blow::Break),
-        7 => Action::Strike(Blow::Stall),
-        8..10 => Action::Strike(Blow::Expire),
-        10 => Action::Strike(Blow::Error),
-        11..13 => Action::Strike(Blow::Garble { version: rng.bool() }),
-        13 => Action::Strike(Blow::Slow(rng.u64(1..400))),
-        14..18 => Action::Compact,
-        18..20 => Action::Restore(rng.u64(1..60)),
-        20 => Action::Lay(Trap::Unanswered),
-        21 => Action::Lay(Trap::Refused),
-        22..24 => Action::Lay(Trap::Expired),
-        24 => Action::Lay(Trap::Busy { retry_after: rng.u32(1..20) }),
-        25 => Action::Lay(Trap::Busy { retry_after: 0 }),
-        26 => Action::Lay(Trap::Internal),
-        27 => Action::Lay(Trap::Late(rng.u64(1..2_000))),
-        28..30 => Action::Lay(Trap::BreakAfter(rng.usize(0..20))),
-        30..32 => Action::Lay(Trap::Duplicate(rng.usize(1..6))),
-        32..34 => Action::Lay(Trap::Stale(rng.u64(1..20))),
-        34..36 => Action::Lay(Trap::CompactAfterList),
-        36..39 => Action::Begin(condition),
-        _ => Action::End(condition),
+/// Something goes wrong.
+fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
+    let action = match rng.u8(0..50) {
+        0 => Action::Strike(Blow::Cut),
+        1 => Action::Strike(Blow::Truncate),
+        2 | 3 => Action::Strike(Blow::Break),
+        4 => Action::Strike(Blow::Stall),
+        5 => Action::Strike(Blow::Expire),
+        6 => Action::Strike(Blow::Error),
+        7 | 8 => Action::Strike(Blow::Garble { version: rng.bool() }),
+        9 => Action::Strike(Blow::Slow(rng.u64(1..400))),
+        10..13 => Action::Compact,
+        13 | 14 => Action::Restore(rng.u64(1..60)),
+        15..18 => Action::Restart,
+        18 => return request_trouble(Trap::Unanswered, rng),
+        19 => return request_trouble(Trap::Refused, rng),
+        20 => return request_trouble(Trap::AnswerLost, rng),
+        21 => return request_trouble(Trap::Expired, rng),
+        22 => return request_trouble(Trap::Busy { retry_after: rng.u32(1..20) }, rng),
+        23 => return request_trouble(Trap::Busy { retry_after: 0 }, rng),
+        24 => return request_trouble(Trap::Internal, rng),
+        25 => return request_trouble(Trap::NotJson, rng),
+        26 => return request_trouble(Trap::Late(rng.u64(1..2_000)), rng),
+        27 | 28 => return request_trouble(Trap::Duplicate(rng.usize(1..6)), rng),
+        29 => return list_trouble(Trap::BreakAfter(rng.usize(0..20)), rng),
+        30 => return list_trouble(Trap::Malformed(rng.usize(0..8)), rng),
+        31..34 => return list_trouble(Trap::Trickle, rng),
+        34 | 35 => return list_trouble(Trap::Stale(rng.u64(1..20)), rng),
+        36 | 37 => return list_trouble(Trap::CompactAfterList, rng),
+        38 => return episode(Condition::NoStreaming, rng),
+        39 => return episode(Condition::NoEndBookmark, rng),
+        40 | 41 => return episode(Condition::PagesExpire, rng),
+        42..44 => return episode(Condition::Lagging, rng),
+        44..49 => return episode(Condition::Absent, rng),
+        _ => {
+            let conditions = [Condition::Unauthorized, Condition::Forbidden, Condition::ExpiredOverHttp];
+            return episode(rng.choice(conditions).unwrap_or(Condition::Forbidden), rng);
+        }
     };
-    step(action, rng)
+    vec![step(action, rng)]
+}
+
+/// Something lies in wait for a request, and some connections end so that one comes.
+fn request_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
+    vec![at_once(Action::Lay(trap), rng), step(Action::Strike(Blow::Cut), rng)]
+}
+
+/// Something lies in wait for a list, and somebody has to list.
+fn list_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
+    vec![at_once(Action::Lay(trap), rng), step(Action::Strike(Blow::Expire), rng)]
+}
+
+/// Something that lasts for a while, and perhaps much longer. Somebody has to list meanwhile.
+fn episode(condition: Condition, rng: &mut fastrand::Rng) -> Vec<Step> {
+    let while_it_lasts = Pause::Time(Duration::from_millis(rng.u64(100..8_000)));
+    let strike = Action::Strike(Blow::Expire);
+    let mut steps = vec![
+        at_once(Action::Begin(condition), rng),
+        Step { action: strike, pause: while_it_lasts, pick: rng.u64(..) },
+    ];
+    if rng.u8(0..8) > 0 {
+        steps.push(step(Action::End(condition), rng));
+    }
+    steps
+}
+
+fn at_once(action: Action, rng: &mut fastrand::Rng) -> Step {
+    Step { action, pause: Pause::None, pick: rng.u64(..) }
 }
 
 /// Informers, handlers, indexes and those who wait come and go.
@@ -159,8 +195,9 @@ fn company(rng: &mut fastrand::Rng) -> Step {
     let endings = [Ending::Drain, Ending::Drop, Ending::Abandon];
     let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace];
     let action = match rng.u8(0..32) {
-        0..2 => Action::NewInformer,
-        2..6 => Action::Start,
+        0..3 => Action::NewInformer,
+        3..5 => Action::Start,
+        5 => Action::RestartProgram(rng.choice(endings).unwrap_or(Ending::Drop)),
         6 => Action::EndInformer(rng.choice(endings).unwrap_or(Ending::Drop)),
         7..13 => Action::AddHandler(temper(rng)),
         13..18 => Action::RemoveHandler,
@@ -172,13 +209,13 @@ fn company(rng: &mut fastrand::Rng) -> Step {
 }
 
 fn temper(rng: &mut fastrand::Rng) -> Temper {
-    match rng.u8(0..8) {
-        0 | 1 => Temper::Plain,
-        2 => Temper::Panicking,
-        3 => Temper::Filtering { color: rng.u64(0..3) },
-        4 => Temper::Feeding,
-        5 => Temper::Slow { pause: 0 },
-        6 => Temper::Slow { pause: rng.u64(1..100) },
+    match rng.u8(0..16) {
+        0..8 => Temper::Plain,
+        8 | 9 => Temper::Panicking,
+        10 | 11 => Temper::Filtering { color: rng.u64(0..3) },
+        12 => Temper::Feeding,
+        13 => Temper::Slow { pause: 0 },
+        14 => Temper::Slow { pause: rng.u64(1..100) },
         _ => Temper::Slow { pause: rng.u64(100..20_000) },
     }
 }

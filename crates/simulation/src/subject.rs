@@ -11,18 +11,29 @@ pub(crate) use settings::Settings;
 
 use crate::{
     handlers::{Handler, Surroundings, Temper, accept},
+    history::Written,
     log::Log,
-    source::{ClientId, Source},
+    place::Place,
     tape::Tape,
     totals::Fault,
+    truth::{ClientId, Truth},
     work::Work,
 };
 use cache::CacheCheck;
 use index::Indexed;
-use kube_informer::{InformerBuilder, InformerStatus, SharedInformer, Stop};
+use kube_informer::{
+    CacheSnapshot, InformerBuilder, InformerFactory, InformerStatus, Lister, SharedInformer, Stop,
+};
 use serde_json::Value;
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::task::{JoinHandle, JoinSet};
+
+/// Indexes are recomputed at rest, and each time the cache has been looked at so often.
+const INDEXES_EVERY: u64 = 4;
 
 /// Nothing that ends an informer or a handler may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -35,6 +46,8 @@ pub(crate) struct Subject {
     name: String,
     settings: Settings,
     informer: SharedInformer<Value>,
+    /// The program it belongs to, if it was not made by hand.
+    factory: Option<InformerFactory>,
     clients: Vec<ClientId>,
     pub(crate) handlers: Vec<Handler>,
     handlers_made: usize,
@@ -45,26 +58,27 @@ pub(crate) struct Subject {
     waits: JoinSet<()>,
     /// What there was to look at when it was looked at last.
     checked: Option<(u64, u64, usize, usize)>,
-    source: Arc<Source>,
+    checks: u64,
+    place: Place,
+    truth: Arc<Truth>,
     log: Arc<Log>,
 }
 
 impl Subject {
-    pub(crate) fn new(name: String, settings: Settings, source: &Arc<Source>, log: &Arc<Log>) -> Self {
+    pub(crate) fn new(name: String, settings: Settings, place: &Place, log: &Arc<Log>) -> Self {
         log.note(format_args!("{name} is made with {settings:?}"));
-        let mut clients = Vec::new();
-        let builder = InformerBuilder::new(Arc::clone(source.origin())).name(&name);
-        let informer = settings.apply(builder, log).build(|namespace| {
-            let (id, client) = source.client(namespace);
-            clients.push(id);
-            client
-        });
+        let truth = place.truth();
+        let Made { informer, factory, clients } = match settings.by_factory {
+            true => by_factory(&name, &settings, place, log),
+            false => by_hand(&name, &settings, place, log),
+        };
         let cache =
-            CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(source));
+            CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(truth));
         Self {
             name,
             settings,
             informer,
+            factory,
             clients,
             handlers: Vec::new(),
             handlers_made: 0,
@@ -73,7 +87,9 @@ impl Subject {
             observer: None,
             waits: JoinSet::new(),
             checked: None,
-            source: Arc::clone(source),
+            checks: 0,
+            place: place.clone(),
+            truth: Arc::clone(truth),
             log: Arc::clone(log),
         }
     }
@@ -83,8 +99,19 @@ impl Subject {
             return;
         }
         self.log.note(format_args!("{} starts", self.name));
-        self.informer.start();
+        match &self.factory {
+            Some(factory) => factory.start(),
+            None => self.informer.start(),
+        }
         self.observer = Some(tokio::spawn(cache::observe(self.informer.clone(), Arc::clone(&self.cache))));
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn lister(&self) -> Lister<Value> {
+        self.informer.lister()
     }
 
     pub(crate) fn is_started(&self) -> bool {
@@ -93,8 +120,7 @@ impl Subject {
 
     /// Whether nobody is watching for one of its namespaces.
     pub(crate) fn is_blind(&self) -> bool {
-        let server = self.source.lock();
-        self.is_started() && self.clients.iter().any(|&client| !server.is_watched(client))
+        self.is_started() && self.clients.iter().any(|&client| !self.place.is_watched(client))
     }
 
     pub(crate) fn add_handler(&mut self, temper: Temper, seed: u64, work: &Work) {
@@ -103,8 +129,8 @@ impl Subject {
         self.log.note(format_args!("{name} joins, {temper:?}"));
         let resync = self.settings.handler_resync(seed);
         let may_repeat = !self.settings.resync.is_zero();
-        let (source, lister) = (Arc::clone(&self.source), self.informer.lister());
-        let tape = Tape::new(name, source, lister, accept(temper), may_repeat);
+        let (truth, lister) = (Arc::clone(&self.truth), self.informer.lister());
+        let tape = Tape::new(name, truth, lister, accept(temper), may_repeat);
         let around = Surroundings { informer: &self.informer, work, log: &self.log, seed, resync };
         self.handlers.push(Handler::add(temper, tape, &around));
     }
@@ -137,14 +163,30 @@ impl Subject {
         }
         self.cache.check();
         let snapshot = self.informer.lister().snapshot();
-        for index in &self.indexes {
-            let checked =
-                index.check(&self.informer, &snapshot, self.settings.transform, &self.source.lock().history);
-            self.must(checked);
+        self.checks += 1;
+        if self.checks.is_multiple_of(INDEXES_EVERY) {
+            self.check_indexes(&snapshot);
         }
+        let shown = self.shown(&snapshot);
         for handler in self.handlers.iter().filter(|handler| self.is_started() && handler.is_idle()) {
-            self.must(handler.tape.compare(&snapshot));
+            self.must(handler.tape.compare(&shown));
         }
+    }
+
+    fn check_indexes(&self, snapshot: &CacheSnapshot<Value>) {
+        for index in &self.indexes {
+            let transform = self.settings.transform;
+            self.must(index.check(&self.informer, snapshot, transform, &self.truth.lock().history));
+        }
+    }
+
+    /// The writes that a cache shows, in the order of their keys.
+    fn shown(&self, snapshot: &CacheSnapshot<Value>) -> Vec<Arc<Written>> {
+        let known = self.truth.lock();
+        let mut shown: Vec<_> =
+            snapshot.iter().filter_map(|object| known.history.find(&object).cloned()).collect();
+        shown.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        shown
     }
 
     /// Everything that must hold once nothing happens any more and nothing is in the way.
@@ -155,8 +197,10 @@ impl Subject {
         }
         self.cache.check_current()?;
         let snapshot = self.informer.lister().snapshot();
+        self.check_indexes(&snapshot);
+        let shown = self.shown(&snapshot);
         for handler in &self.handlers {
-            handler.tape.compare(&snapshot)?;
+            handler.tape.compare(&shown)?;
             if !handler.is_synced() {
                 return Err(format!("{} is not synced", handler.tape.name()));
             }
@@ -177,21 +221,21 @@ impl Subject {
         self.waits.shutdown().await;
         let started = self.is_started();
         for &client in &self.clients {
-            self.source.lock().forget(client);
+            self.truth.lock().forget(client);
         }
         if let Some(observer) = self.observer.take() {
             observer.abort();
             let _ = observer.await;
         }
-        let (informer, handlers) = (self.informer.clone(), std::mem::take(&mut self.handlers));
-        let lister = informer.lister();
+        let handlers = std::mem::take(&mut self.handlers);
+        let lister = self.informer.lister();
         match how {
-            Ending::Drain => self.within(informer.stop(Stop::Drain), "draining").await,
-            Ending::Drop => self.within(informer.stop(Stop::Drop), "stopping").await,
+            Ending::Drain => self.within(self.halt(Stop::Drain), "draining").await,
+            Ending::Drop => self.within(self.halt(Stop::Drop), "stopping").await,
             Ending::Abandon => {}
         }
-        let (log, name) = (Arc::clone(&self.log), self.name.clone());
-        drop((self, informer));
+        let (log, name, shown) = (Arc::clone(&self.log), self.name.clone(), self.shown(&lister.snapshot()));
+        drop((self, lister));
         let mut ended = Vec::new();
         for handler in handlers {
             let tape = handler.stopped(&log);
@@ -201,15 +245,21 @@ impl Subject {
             }
         }
         if how == Ending::Drain && started {
-            let snapshot = lister.snapshot();
             for tape in &ended {
-                if let Err(why) = tape.compare(&snapshot) {
+                if let Err(why) = tape.compare(&shown) {
                     log.fail(format_args!("after a drain: {why}"));
                 }
             }
         }
         for tape in ended {
             tape.end();
+        }
+    }
+
+    async fn halt(&self, stop: Stop) {
+        match &self.factory {
+            Some(factory) => factory.shutdown_with(stop).await,
+            None => self.informer.stop(stop).await,
         }
     }
 
@@ -224,6 +274,42 @@ impl Subject {
             self.log.fail(format_args!("{}: {what} never ends", self.name));
         }
     }
+}
+
+/// An informer and what belongs to it.
+struct Made {
+    informer: SharedInformer<Value>,
+    factory: Option<InformerFactory>,
+    clients: Vec<ClientId>,
+}
+
+fn by_hand(name: &str, settings: &Settings, place: &Place, log: &Arc<Log>) -> Made {
+    let mut clients = Vec::new();
+    let origin = place.truth().origin();
+    let builder = settings.apply(InformerBuilder::new(Arc::clone(origin)).name(name), log);
+    let informer = builder.build(|namespace| {
+        let (id, client) = place.client(origin, namespace);
+        clients.push(id);
+        client
+    });
+    Made { informer, factory: None, clients }
+}
+
+fn by_factory(name: &str, settings: &Settings, place: &Place, log: &Arc<Log>) -> Made {
+    let clients: Arc<Mutex<Vec<ClientId>>> = Arc::default();
+    let (made, at) = (Arc::clone(&clients), place.clone());
+    let factory = InformerFactory::from_sources(move |origin, _, namespace| {
+        at.truth().lend(origin);
+        let (id, client) = at.client(origin, namespace);
+        made.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        client
+    });
+    let (name, same, notes) = (name.to_owned(), settings.clone(), Arc::clone(log));
+    let factory = factory.configure(move |builder| same.apply(builder.name(&name), &notes)).build();
+    let kind = place.truth().origin().kind().clone();
+    let informer = factory.of_kind(kind, |options| settings.options(options, log));
+    let clients = clients.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Made { informer, factory: Some(factory), clients }
 }
 
 /// How an informer ends.

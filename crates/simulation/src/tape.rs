@@ -2,9 +2,9 @@
 
 use crate::{
     history::{History, Written},
-    source::Source,
+    truth::Truth,
 };
-use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey};
+use kube_informer::{Deleted, Event, EventHandler, Lister, Object, ObjectKey};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,9 @@ pub(crate) struct Tape {
 
 struct Shared {
     name: String,
-    source: Arc<Source>,
+    /// Stands for the name.
+    number: u64,
+    truth: Arc<Truth>,
     lister: Lister<Value>,
     accept: Accept,
     /// Whether the handler may be told of a state once more.
@@ -39,6 +41,12 @@ struct State {
     told: BTreeMap<ObjectKey, Told>,
     calls: u64,
     ended: bool,
+}
+
+/// What a handler was told now, and what it had been told before.
+struct Call {
+    before: u64,
+    now: Arc<Written>,
 }
 
 /// What was said last about an object.
@@ -69,13 +77,14 @@ impl Accept {
 impl Tape {
     pub(crate) fn new(
         name: String,
-        source: Arc<Source>,
+        truth: Arc<Truth>,
         lister: Lister<Value>,
         accept: Accept,
         resync: bool,
     ) -> Self {
         let state = Mutex::new(State::default());
-        Self { shared: Arc::new(Shared { name, source, lister, accept, resync, state }) }
+        let number = name.bytes().fold(0, |number: u64, byte| number.wrapping_mul(257) + u64::from(byte));
+        Self { shared: Arc::new(Shared { name, number, truth, lister, accept, resync, state }) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -85,6 +94,11 @@ impl Tape {
     /// From now on nothing may be told.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
+    }
+
+    /// Whether anybody else holds on to it.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
     }
 
     /// How often it was told something.
@@ -102,52 +116,50 @@ impl Tape {
 
     fn added(&self, object: &Object<Value>) {
         self.judge("add", |history, state| {
-            let write = history.find(object).ok_or("a state that never was")?;
             let before = state.told.get(object.key());
             if before.is_some_and(|told| told.present) {
                 return Err("the handler has it already".into());
             }
-            let floor = before.map_or(0, |told| told.epoch);
-            let epoch = follow(history, before, write, floor)?;
+            let (write, epoch) = follow(history, before, object)?;
             self.in_store(history, write)?;
             state.told.insert(write.key.clone(), Told { n: write.n, present: true, epoch });
-            Ok(format!("{} n={}", write.key, write.n))
+            Ok(Call { before: 0, now: Arc::clone(write) })
         });
     }
 
     fn updated(&self, old: &Object<Value>, new: &Object<Value>) {
         self.judge("update", |history, state| {
-            let from = history.find(old).ok_or("an old state that never was")?;
-            let to = history.find(new).ok_or("a new state that never was")?;
             let told = state
                 .told
                 .get_mut(new.key())
                 .filter(|told| told.present)
                 .ok_or("the handler does not have it")?;
-            if told.n != from.n {
-                return Err(format!("{}: from n={}, but it was told n={}", to.key, from.n, told.n));
-            }
+            let (to, epoch) = follow(history, Some(told), new)?;
+            let mut from = history.candidates(old);
+            let from = from.find(|from| from.n == told.n).ok_or_else(|| {
+                let from = history.find(old).map_or(0, |from| from.n);
+                format!("{}: from n={from}, but it was told n={}", to.key, told.n)
+            })?;
             if from.uid != to.uid {
                 return Err(format!("{}: the uid changes from n={} to n={}", to.key, from.n, to.n));
             }
             if from.n == to.n && !self.shared.resync {
                 return Err(format!("{}: n={} once more without a resync", to.key, to.n));
             }
-            told.epoch = follow(history, Some(told), to, told.epoch)?;
-            told.n = to.n;
+            (told.n, told.epoch) = (to.n, epoch);
             self.in_store(history, to)?;
-            Ok(format!("{} n={}>{}", to.key, from.n, to.n))
+            Ok(Call { before: from.n, now: Arc::clone(to) })
         });
     }
 
     fn deleted(&self, deleted: &Deleted<Value>) {
         self.judge("delete", |history, state| {
-            let last = history.find(deleted.object()).ok_or("a last state that never was")?;
             let told = state
                 .told
                 .get_mut(deleted.key())
                 .filter(|told| told.present)
                 .ok_or("the handler does not have it")?;
+            let (last, epoch) = follow(history, Some(told), deleted.object())?;
             let known = history.write(told.n).ok_or("the model does not know it")?;
             if known.uid != last.uid {
                 return Err(format!("{}: another uid than that of n={}", last.key, told.n));
@@ -155,11 +167,9 @@ impl Tape {
             if !deleted.is_final_state_unknown() && !last.gone && self.shared.accept == Accept::All {
                 return Err(format!("{}: n={} is not a deletion", last.key, last.n));
             }
-            told.epoch = follow(history, Some(told), last, told.epoch)?;
-            (told.n, told.present) = (last.n, false);
+            *told = Told { n: last.n, present: false, epoch };
             self.out_of_store(history, last)?;
-            let unsure = if deleted.is_final_state_unknown() { "?" } else { "" };
-            Ok(format!("{} n={}{unsure}", last.key, last.n))
+            Ok(Call { before: u64::from(deleted.is_final_state_unknown()), now: Arc::clone(last) })
         });
     }
 
@@ -182,39 +192,58 @@ impl Tape {
             .ok_or_else(|| "the store still has it".to_owned())
     }
 
-    fn judge(&self, what: &str, check: impl FnOnce(&History, &mut State) -> Result<String, String>) {
-        let Shared { name, source, .. } = &*self.shared;
-        let server = source.lock();
+    fn judge(&self, what: &str, check: impl FnOnce(&History, &mut State) -> Result<Call, String>) {
+        let Shared { name, number, truth, .. } = &*self.shared;
+        let known = truth.lock();
         let mut state = self.lock();
         state.calls += 1;
-        source.log.count(|totals| totals.delivered += 1);
         let verdict = if state.ended {
             Err("it was told after its end".into())
         } else {
-            check(&server.history, &mut state)
+            check(&known.history, &mut state)
         };
         match verdict {
-            Ok(call) => source.log.note(format_args!("{name} {what} {call}")),
-            Err(why) => source.log.fail(format_args!("{name} {what}: {why}")),
+            Ok(Call { before, now }) => {
+                let words = format_args!("{name} {what} {} n={before}>{}", now.key, now.n);
+                truth.log.call(*number, what, [before, now.n], words);
+            }
+            Err(why) => truth.log.fail(format_args!("{name} {what}: {why}")),
         }
     }
 
-    /// What it was told adds up to what a cache shows.
-    pub(crate) fn compare(&self, cache: &CacheSnapshot<Value>) -> Result<(), String> {
-        let server = self.shared.source.lock();
-        let history = &server.history;
-        let writes = cache.iter().filter_map(|object| history.find(&object).cloned());
-        let expected: BTreeMap<ObjectKey, u64> = writes
-            .filter(|write| self.shared.accept.write(write))
-            .map(|write| (write.key.clone(), write.n))
-            .collect();
+    /// What it was told adds up to what a cache shows: these writes, in the order of their keys.
+    pub(crate) fn compare(&self, shown: &[Arc<Written>]) -> Result<(), String> {
         let state = self.lock();
-        let present = state.told.iter().filter(|(_, told)| told.present);
-        let told: BTreeMap<ObjectKey, u64> = present.map(|(key, told)| (key.clone(), told.n)).collect();
-        if told == expected {
+        let mut told = state.told.iter().filter(|(_, told)| told.present);
+        let mut expected = shown.iter().filter(|write| self.shared.accept.write(write));
+        let same = loop {
+            match (told.next(), expected.next()) {
+                (None, None) => break true,
+                (Some((key, told)), Some(write)) if *key == write.key => {
+                    if told.n != write.n && !self.is_twin(told.n, write) {
+                        break false;
+                    }
+                }
+                _ => break false,
+            }
+        };
+        if same {
             return Ok(());
         }
+        let expected = shown.iter().filter(|write| self.shared.accept.write(write));
+        let expected = expected.map(|write| (write.key.clone(), write.n)).collect();
+        let present = state.told.iter().filter(|(_, told)| told.present);
+        let told = present.map(|(key, told)| (key.clone(), told.n)).collect();
         Err(format!("{} adds up to {} but the cache is {}", self.shared.name, show(&told), show(&expected)))
+    }
+
+    /// Whether two writes of different epochs cannot be told apart.
+    fn is_twin(&self, n: u64, other: &Written) -> bool {
+        let known = self.shared.truth.lock();
+        let write = known.history.write(n);
+        write.is_some_and(|write| {
+            (write.uid, write.version, write.stamp) == (other.uid, other.version, other.stamp)
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -222,11 +251,26 @@ impl Tape {
     }
 }
 
-/// The epoch that is known after `next`, if it may follow what was told before.
-fn follow(history: &History, before: Option<&Told>, next: &Written, floor: u32) -> Result<u32, String> {
-    let seen = before.map_or(next.n, |told| told.n);
-    let epoch = history.may_follow(seen, next.n, floor);
-    epoch.ok_or_else(|| format!("{}: n={} after n={seen}, epoch {floor}", next.key, next.n))
+/// The write that an object shows, and the epoch that is known after it, if it may follow what was told before.
+fn follow<'a>(
+    history: &'a History,
+    before: Option<&Told>,
+    object: &'a Object<Value>,
+) -> Result<(&'a Arc<Written>, u32), String> {
+    let floor = before.map_or(0, |told| told.epoch);
+    let fits = |write: &'a Arc<Written>| {
+        let seen = before.map_or(write.n, |told| told.n);
+        Some((write, history.may_follow(seen, write.n, floor)?))
+    };
+    // Of several that look the same it is the one that says least.
+    let follows = history.candidates(object).filter_map(fits).min_by_key(|(_, epoch)| *epoch);
+    follows.ok_or_else(|| match history.find(object) {
+        Some(write) => {
+            let seen = before.map_or(0, |told| told.n);
+            format!("{}: n={} after n={seen}, epoch {floor}", write.key, write.n)
+        }
+        None => format!("{} at {}: a state that never was", object.key(), object.resource_version()),
+    })
 }
 
 /// A few of them.

@@ -26,12 +26,19 @@ macro_rules! faults {
 
 faults! {
     Cut = "cut", "A watch ended cleanly before its time.";
+    Truncated = "truncated", "An answer ended as if it were complete, in the middle of a word.";
     Broken = "broken", "A connection broke in the middle of an answer.";
     Stalled = "stalled", "A watch stayed open and said nothing any more.";
     Unanswered = "unanswered", "A request was never answered.";
     Refused = "refused", "Nobody listened.";
+    AnswerLost = "answer-lost", "A request was done, and the connection broke instead of an answer.";
+    Delayed = "delayed", "An answer came late.";
+    Trickled = "trickled", "An answer came in pieces of a few bytes.";
+    NotJson = "not-json", "Something in between answered with a page for people.";
+    Malformed = "malformed", "A list that is not JSON, or stops in the middle.";
     ExpiredAtOpen = "410-at-open", "A request was answered with 410.";
     ExpiredInStream = "410-in-stream", "A watch ended with a 410 event.";
+    Compacted = "compacted", "The server forgot its past.";
     CompactedBeforeWatch = "compacted-before-watch", "The history after a list was gone when the watch came.";
     PageExpired = "page-expired", "A continue token was no longer good.";
     BusyWithDelay = "429-retry-after", "A 429 that said when to come back.";
@@ -50,6 +57,10 @@ faults! {
     Odd = "odd", "An object with labels that are none was written.";
     Recreated = "recreated", "An object was replaced by another one of its name while nobody was watching.";
     Restored = "restored", "The collection went back to an older state.";
+    Restarted = "restarted", "The server went down and came back on the same store.";
+    WindowForgotten = "window-forgotten", "The caches of the server began anew.";
+    Lagging = "lagging", "The server's cache was behind its store.";
+    KindRemoved = "kind-removed", "The definition of the kind was deleted, with all objects, and made again.";
     SlowReader = "slow-reader", "A watch fell behind because it was read slowly.";
     SlowHandler = "slow-handler", "A reader of changes paused.";
     Coalesced = "coalesced", "A handler that was removed or checked had got net effects.";
@@ -57,6 +68,8 @@ faults! {
     TransformPanic = "transform-panic", "A transform panicked.";
     WorkFailed = "work-failed", "A worker failed on a key.";
     HandlerRemoved = "handler-removed", "A handler was removed while everything ran.";
+    Conflict = "409", "A controller wrote over a state that was no longer the newest.";
+    ProgramRestarted = "program-restarted", "All informers of a program went down and others came up.";
     Stopped = "informer-stopped", "An informer was stopped or dropped while everything ran.";
 }
 
@@ -75,10 +88,10 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// A fault struck.
-    pub fn strike(&mut self, fault: Fault) {
+    /// A fault struck so often.
+    pub fn strike(&mut self, fault: Fault, times: u64) {
         self.struck.resize(Fault::ALL.len(), 0);
-        self.struck[fault as usize] += 1;
+        self.struck[fault as usize] += times;
     }
 
     /// How often a fault struck.

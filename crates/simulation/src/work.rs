@@ -1,6 +1,6 @@
 //! A work queue, its workers, and the ledger they are checked against.
 
-use crate::{log::Log, totals::Fault};
+use crate::{log::Log, operator::Operator, totals::Fault};
 use kube_informer::ObjectKey;
 use kube_workqueue::WorkQueue;
 use std::{
@@ -15,6 +15,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct Work {
     queue: WorkQueue<ObjectKey>,
     ledger: Arc<Mutex<Ledger>>,
+    /// Who does something about a key; otherwise it is enough to have looked at it.
+    operator: Option<Operator>,
     log: Arc<Log>,
 }
 
@@ -31,7 +33,7 @@ struct Ledger {
 }
 
 impl Work {
-    pub(crate) fn new(rng: fastrand::Rng, log: Arc<Log>) -> Self {
+    pub(crate) fn new(rng: fastrand::Rng, operator: Option<Operator>, log: Arc<Log>) -> Self {
         let ledger = Ledger {
             tick: 0,
             added: BTreeMap::new(),
@@ -40,7 +42,7 @@ impl Work {
             clumsy: true,
             rng,
         };
-        Self { queue: WorkQueue::builder().build(), ledger: Arc::new(Mutex::new(ledger)), log }
+        Self { queue: WorkQueue::builder().build(), ledger: Arc::new(Mutex::new(ledger)), operator, log }
     }
 
     /// Lets workers loose on the queue until it is shut down.
@@ -74,8 +76,13 @@ impl Work {
         if pause > 20 {
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
+        let done = match &self.operator {
+            Some(operator) => operator.reconcile(&key).await,
+            None => Ok(()),
+        };
         let mut ledger = self.lock();
         ledger.running.remove(&key);
+        done?;
         if ledger.clumsy && ledger.rng.u8(0..5) == 0 {
             self.log.strike(Fault::WorkFailed);
             return Err("simulated".into());
@@ -102,7 +109,8 @@ impl Work {
                 return Err(format!("{key} was added and not processed since"));
             }
         }
-        Ok(())
+        drop(ledger);
+        self.operator.as_ref().map_or(Ok(()), Operator::check)
     }
 
     pub(crate) fn shutdown(&self) {

@@ -1,10 +1,14 @@
 //! A world: a server, informers, handlers, queues; one thread, one seed, a clock that jumps.
 
 use crate::{
+    cluster::Cluster,
+    handlers::Temper,
     history::Written,
     log::{Log, Sink},
+    operator::Operator,
+    place::Place,
     schedule::{Action, Pause, Schedule, Step},
-    source::{Blow, Condition, Source},
+    source::Source,
     subject::{Ending, NAMESPACES, Settings, Subject},
     totals::{Fault, Totals},
     work::Work,
@@ -16,7 +20,7 @@ use tokio::time::Instant;
 /// Informers at once, at most.
 const MOST_SUBJECTS: usize = 4;
 /// Handlers of one informer, at most.
-const MOST_HANDLERS: usize = 6;
+const MOST_HANDLERS: usize = 32;
 /// Without a fault in force, everything is well within this time: a watch that died is noticed after ten
 /// minutes and a little more, and the longest wait after a failure is a minute.
 const RECOVERY: Duration = Duration::from_secs(1_500);
@@ -61,7 +65,7 @@ pub(crate) fn run_schedule(schedule: &Schedule, trace: Option<Sink>) -> Outcome 
 
 async fn live(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
     let log = Arc::new(Log::new(trace));
-    let mut world = World::new(schedule.seed, &log);
+    let mut world = World::new(schedule, &log).await;
     let mut failure = None;
     for (i, step) in schedule.steps.iter().enumerate() {
         world.take(*step).await;
@@ -79,27 +83,62 @@ async fn live(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
 }
 
 struct World {
-    source: Arc<Source>,
+    place: Place,
     subjects: Vec<Subject>,
     subjects_made: usize,
     work: Work,
     workers: tokio::task::JoinHandle<()>,
+    /// A program that writes back, in some worlds.
+    controller: Option<Controller>,
     log: Arc<Log>,
     last_write: Option<Arc<Written>>,
 }
 
+/// A controller: an informer, a queue, and workers that write.
+struct Controller {
+    subject: Subject,
+    work: Work,
+    workers: tokio::task::JoinHandle<()>,
+}
+
+impl Controller {
+    fn new(cluster: &Arc<Cluster>, place: &Place, mut rng: fastrand::Rng, log: &Arc<Log>) -> Self {
+        let settings = Settings::random(&mut rng).whole();
+        let mut subject = Subject::new("c".into(), settings, place, log);
+        let operator = Operator::new(subject.lister(), cluster, log);
+        let work = Work::new(rng.fork(), Some(operator), Arc::clone(log));
+        let workers = work.begin(rng.usize(1..3));
+        // Not a handler that declines resyncs.
+        subject.add_handler(Temper::Feeding, rng.u64(..) & !3, &work);
+        subject.start();
+        Self { subject, work, workers }
+    }
+}
+
 impl World {
-    fn new(seed: u64, log: &Arc<Log>) -> Self {
-        let mut rng = fastrand::Rng::with_seed(seed ^ 0x5eed);
-        let work = Work::new(rng.fork(), Arc::clone(log));
+    async fn new(schedule: &Schedule, log: &Arc<Log>) -> Self {
+        let mut rng = fastrand::Rng::with_seed(schedule.seed ^ 0x5eed);
+        let work = Work::new(rng.fork(), None, Arc::clone(log));
         let workers = work.begin(rng.usize(1..4));
-        let source = Source::new(rng.fork(), Arc::clone(log));
+        let mut controller = None;
+        let place = match schedule.real {
+            false => Place::Model(Source::new(rng.fork(), log)),
+            true => {
+                let cluster = Cluster::new(rng.fork(), log).await;
+                let place = Place::Cluster(Arc::clone(&cluster));
+                if rng.u8(0..3) == 0 {
+                    controller = Some(Controller::new(&cluster, &place, rng.fork(), log));
+                }
+                place
+            }
+        };
         Self {
-            source,
+            place,
             subjects: Vec::new(),
             subjects_made: 0,
             work,
             workers,
+            controller,
             log: Arc::clone(log),
             last_write: None,
         }
@@ -117,24 +156,33 @@ impl World {
             }
             Pause::Time(time) => tokio::time::sleep(time).await,
         }
+        self.check();
+    }
+
+    fn check(&mut self) {
         self.subjects.iter_mut().for_each(Subject::check);
+        if let Some(controller) = &mut self.controller {
+            controller.subject.check();
+        }
     }
 
     async fn act(&mut self, action: Action, pick: u64) {
         match action {
-            Action::Put => self.write(|server| server.put(&key(pick), color(pick), false)),
-            Action::PutOdd => self.write(|server| server.put(&key(pick), color(pick), true)),
-            Action::Delete => self.write(|server| server.delete(&key(pick))),
-            Action::Recreate => self.recreate(pick),
+            Action::Put => self.put(&key(pick), color(pick), false).await,
+            Action::PutOdd => self.put(&key(pick), color(pick), true).await,
+            Action::Delete => self.delete(&key(pick)).await,
+            Action::Recreate => self.recreate(pick).await,
             Action::Burst(writes) => self.burst(writes, pick).await,
-            Action::Advance(by) => self.source.change(|server| server.advance(by)),
-            Action::Compact => self.source.change(|server| server.history.compact()),
-            Action::Restore(back) => self.source.change(|server| server.restore(back)),
-            Action::Strike(blow) => self.source.change(|server| server.strike(blow, pick)),
-            Action::Lay(trap) => self.source.change(|server| server.lay(trap)),
-            Action::Begin(condition) => self.source.change(|server| server.set(condition, true)),
-            Action::End(condition) => self.source.change(|server| server.set(condition, false)),
+            Action::Advance(by) => self.place.advance(by).await,
+            Action::Compact => self.place.compact(pick).await,
+            Action::Restore(back) => self.place.restore(back).await,
+            Action::Restart => self.place.restart(pick).await,
+            Action::Strike(blow) => self.place.strike(blow, pick),
+            Action::Lay(trap) => self.place.lay(trap),
+            Action::Begin(condition) => self.place.set(condition, true).await,
+            Action::End(condition) => self.place.set(condition, false).await,
             Action::NewInformer => self.new_informer(pick),
+            Action::RestartProgram(how) => self.restart_program(how, pick).await,
             Action::Start => self.on_subject(pick, Subject::start),
             Action::EndInformer(how) => self.end_informer(how, pick).await,
             Action::AddHandler(temper) => {
@@ -173,21 +221,22 @@ impl World {
         }
     }
 
-    fn write(&mut self, write: impl FnOnce(&mut crate::source::Server) -> Option<Arc<Written>>) {
-        if let Some(write) = self.source.change(write) {
-            self.last_write = Some(write);
-        }
+    async fn put(&mut self, key: &ObjectKey, color: u64, odd: bool) {
+        let write = self.place.put(key, color, odd).await;
+        self.last_write = write.or(self.last_write.take());
+    }
+
+    async fn delete(&mut self, key: &ObjectKey) {
+        let write = self.place.delete(key).await;
+        self.last_write = write.or(self.last_write.take());
     }
 
     /// Another object takes the place of one, perhaps while somebody is not looking.
-    fn recreate(&mut self, pick: u64) {
+    async fn recreate(&mut self, pick: u64) {
         let key = key(pick);
         let blind = self.subjects.iter().any(|subject| subject.is_blind() && subject.covers(&key));
-        let mut existed = false;
-        self.write(|server| {
-            existed = server.delete(&key).is_some();
-            server.put(&key, color(pick), false)
-        });
+        let existed = self.place.delete(&key).await.is_some();
+        self.put(&key, color(pick), false).await;
         if existed && blind {
             self.log.strike(Fault::Recreated);
         }
@@ -198,9 +247,9 @@ impl World {
         for _ in 0..writes {
             let pick = rng.u64(0..6) + (pick % 4) * 6;
             match rng.u8(0..4) {
-                0 => self.write(|server| server.delete(&key(pick))),
-                1 => self.recreate(pick),
-                _ => self.write(|server| server.put(&key(pick), color(rng.u64(..)), false)),
+                0 => self.delete(&key(pick)).await,
+                1 => self.recreate(pick).await,
+                _ => self.put(&key(pick), color(rng.u64(..)), false).await,
             }
             for _ in 0..rng.u8(0..4) {
                 tokio::task::yield_now().await;
@@ -213,7 +262,7 @@ impl World {
             self.subjects_made += 1;
             let settings = Settings::random(&mut fastrand::Rng::with_seed(pick));
             let name = format!("i{}", self.subjects_made);
-            let mut subject = Subject::new(name, settings, &self.source, &self.log);
+            let mut subject = Subject::new(name, settings, &self.place, &self.log);
             if !pick.is_multiple_of(4) {
                 subject.start();
             }
@@ -229,13 +278,29 @@ impl World {
         }
     }
 
+    /// Everything goes down at once, and the same comes up again.
+    async fn restart_program(&mut self, how: Ending, pick: u64) {
+        if self.subjects.is_empty() {
+            return;
+        }
+        self.log.strike(Fault::ProgramRestarted);
+        let old: Vec<Subject> = self.subjects.drain(..).collect();
+        let again: Vec<Settings> = old.iter().map(|subject| subject.settings().clone().again(pick)).collect();
+        futures_util::future::join_all(old.into_iter().map(|subject| subject.stop(how))).await;
+        for settings in again {
+            self.subjects_made += 1;
+            let name = format!("i{}", self.subjects_made);
+            let mut subject = Subject::new(name, settings, &self.place, &self.log);
+            subject.add_handler(Temper::Plain, pick, &self.work);
+            subject.start();
+            self.subjects.push(subject);
+        }
+    }
+
     /// Faults end, nobody writes: in the end everything agrees.
     async fn rest(&mut self) {
-        self.source.change(|server| {
-            server.heal();
-            server.set(Condition::EagerBookmarks, true);
-        });
-        self.work.set_clumsy(false);
+        self.place.heal().await;
+        self.set_clumsy(false);
         self.subjects.iter_mut().for_each(Subject::start);
         let deadline = Instant::now() + RECOVERY;
         let mut wait = Duration::from_millis(1);
@@ -247,23 +312,35 @@ impl World {
             tokio::time::sleep(wait).await;
             // Not in step with any period, so that it is not always the moment of a resync that is looked at.
             wait = (wait * 2).min(Duration::from_millis(28_657));
-            self.subjects.iter_mut().for_each(Subject::check);
+            self.check();
         }
         self.log.note(format_args!("at rest"));
-        for subject in &self.subjects {
+        self.place.check().await;
+        for subject in
+            self.subjects.iter().chain(self.controller.as_ref().map(|controller| &controller.subject))
+        {
             subject.await_newest(RECOVERY).await;
             subject.check_status();
         }
-        self.work.set_clumsy(true);
-        self.source.change(|server| {
-            server.set(Condition::EagerBookmarks, false);
-            server.strike(Blow::Bookmark, 0);
-        });
+        self.set_clumsy(true);
+        self.place.go_on();
     }
 
     fn at_rest(&self) -> Result<(), String> {
+        if let Some(controller) = &self.controller {
+            controller.work.check()?;
+            controller.subject.check_rest()?;
+        }
         self.subjects.iter().try_for_each(Subject::check_rest)?;
         self.work.check()
+    }
+
+    /// Whether workers fail and readers dawdle.
+    fn set_clumsy(&self, clumsy: bool) {
+        self.work.set_clumsy(clumsy);
+        if let Some(controller) = &self.controller {
+            controller.work.set_clumsy(clumsy);
+        }
     }
 
     /// Everything ends, and nothing is left.
@@ -274,6 +351,14 @@ impl World {
         }
         self.work.shutdown();
         let _ = self.workers.await;
+        drop(self.work);
+        if let Some(Controller { subject, work, workers }) = self.controller {
+            work.shutdown();
+            let _ = workers.await;
+            drop(work);
+            subject.stop(Ending::Drop).await;
+        }
+        self.place.end();
         // A task that was told to end does so when its turn comes.
         for _ in 0..10 {
             tokio::task::yield_now().await;
@@ -281,6 +366,10 @@ impl World {
         let left = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         if left > 0 {
             self.log.fail(format_args!("{left} tasks are left when everything has ended"));
+        }
+        let held = self.place.truth().holders();
+        if held > 0 {
+            self.log.fail(format_args!("{held} objects or their sources are held when everything has ended"));
         }
     }
 }

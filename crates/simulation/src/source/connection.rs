@@ -1,29 +1,17 @@
 //! A watch as the server sees it.
 
-use super::{ClientId, Condition, Server, broken, refusal, watched};
-use crate::{history::Written, log::Log, totals::Fault};
+use super::{Server, broken, refusal};
+use crate::{
+    history::Written,
+    log::Log,
+    totals::Fault,
+    trouble::{Blow, Condition},
+    truth::ClientId,
+};
 use kube_informer::{Bookmark, ListWatchError, Object, Status, Unreadable, WatchEvent};
 use serde_json::Value;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
-
-/// Something that befalls an open watch.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Blow {
-    Cut,
-    Break,
-    Stall,
-    Expire,
-    Error,
-    /// The next change arrives garbled, with or without its version.
-    Garble {
-        version: bool,
-    },
-    /// Every event takes this long.
-    Slow(u64),
-    /// Everything there is has been sent: the server says so.
-    Bookmark,
-}
 
 /// A watch.
 #[derive(Debug, Default)]
@@ -84,6 +72,11 @@ impl Connection {
                 self.fate = Some(Fate::End);
                 Fault::Cut
             }
+            // There are no words here to be in the middle of.
+            Blow::Truncate => {
+                self.fate = Some(Fate::End);
+                Fault::Truncated
+            }
             Blow::Break => {
                 self.fate = Some(Fate::Break);
                 Fault::Broken
@@ -121,7 +114,10 @@ impl Connection {
 impl Server {
     /// What a connection does next.
     pub(super) fn next(&mut self, id: u64) -> Next {
-        let (epoch, floor, current) = (self.history.epoch(), self.history.floor, self.history.version);
+        let (epoch, floor, current) = {
+            let known = self.truth.lock();
+            (known.history.epoch(), known.history.floor, known.history.version)
+        };
         let eager = self.has(Condition::EagerBookmarks);
         let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
         if connection.stalled {
@@ -139,15 +135,16 @@ impl Server {
         }
         connection.break_after = connection.break_after.map(|left| left - 1);
         if let Some(write) = connection.initial.pop_front() {
-            return event(watched(&self.origin, &write), WatchEvent::Added);
+            return event(write.as_watched(self.truth.origin()), WatchEvent::Added);
         }
         let client = connection.client;
         if let Some(version) = connection.complete.take_if(|_| !connection.endless) {
-            self.listed(client, epoch, version);
+            self.truth.lock().listed(client, epoch, version);
             return bookmark(version, true);
         }
-        let next = self.history.next_change(connection.cursor, connection.namespace.as_deref());
-        if let Some(write) = next.cloned() {
+        let namespace = connection.namespace.as_deref();
+        let next = self.truth.lock().history.next_change(connection.cursor, namespace).cloned();
+        if let Some(write) = next {
             if write.version <= floor {
                 self.log.strike(Fault::ExpiredInStream);
                 return self.last_word(id, Status::failure(410, "Expired", "the watch is too slow"));
@@ -158,7 +155,7 @@ impl Server {
         if caught_up && (connection.bookmark_due || eager && connection.cursor < current) {
             connection.bookmark_due = false;
             connection.cursor = current;
-            self.told(client, epoch, current);
+            self.truth.lock().told(client, epoch, current);
             return bookmark(current, false);
         }
         if connection.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -169,22 +166,21 @@ impl Server {
 
     fn send(&mut self, id: u64, write: &Written) -> Next {
         let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
-        let added = self
-            .history
-            .at(connection.epoch, write.version - 1)
-            .is_some_and(|before| !before.contains_key(&write.key));
+        let mut known = self.truth.lock();
+        let before = known.history.at(connection.epoch, write.version - 1);
+        let added = before.is_some_and(|before| !before.contains_key(&write.key));
         connection.cursor = write.version;
         let client = connection.client;
         if let Some(with_version) = connection.garble.take_if(|_| connection.complete.is_none()) {
             self.log.strike(Fault::Unreadable);
-            self.blurred(client, write.version);
+            known.blurred(client, write.version);
             let resource_version = with_version.then(|| write.version.into());
             let garbage = Unreadable::new("garbled").at(resource_version);
             return Next::Event(Box::new(WatchEvent::Unreadable(garbage)));
         }
         if connection.complete.is_none() {
             let epoch = connection.epoch;
-            self.told(client, epoch, write.version);
+            known.told(client, epoch, write.version);
         }
         self.log.note(format_args!("client {client} gets n={}", write.n));
         let variant = match (write.gone, added) {
@@ -192,7 +188,7 @@ impl Server {
             (false, true) => WatchEvent::Added,
             (false, false) => WatchEvent::Modified,
         };
-        event(watched(&self.origin, write), variant)
+        event(write.as_watched(self.truth.origin()), variant)
     }
 
     /// The server gives up a watch and says why.

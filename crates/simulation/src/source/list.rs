@@ -1,7 +1,11 @@
 //! Answering a LIST, page by page.
 
-use super::{ClientId, Condition, Request, Server, Source, Trap, broken, listed, refusal, version_asked};
-use crate::totals::Fault;
+use super::{Server, Source, URL, broken, refusal, version_asked};
+use crate::{
+    totals::Fault,
+    trouble::{Asked, Condition, PROBE, Trap},
+    truth::ClientId,
+};
 use futures_util::{StreamExt, stream};
 use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, ObjectKey};
 use std::{collections::VecDeque, sync::Arc};
@@ -14,6 +18,8 @@ struct Page {
     version: u64,
     parts: VecDeque<ListPart>,
     break_after: Option<usize>,
+    /// It breaks because it is no JSON.
+    malformed: bool,
     last: bool,
     compact_after: bool,
     failed: bool,
@@ -25,9 +31,21 @@ pub(super) async fn answer(
     namespace: Option<String>,
     options: ListOptions,
 ) -> Result<ListStream, ListWatchError> {
-    let trap = source.arrive(Request::List(&options)).await?;
+    let trap = source.arrive(asked(&options)).await?;
     let page = source.lock().page(Arc::clone(&source), client, namespace.as_deref(), &options, trap)?;
     Ok(stream::unfold(page, |mut page| async { Some((page.next().await?, page)) }).boxed())
+}
+
+fn asked(options: &ListOptions) -> Asked {
+    let version = version_asked(options.resource_version.as_deref());
+    Asked {
+        write: false,
+        watch: false,
+        streaming: false,
+        version,
+        continued: options.continue_token.is_some(),
+        probe: options.limit == Some(PROBE),
+    }
 }
 
 impl Server {
@@ -48,9 +66,9 @@ impl Server {
         let limit = options.limit.map_or(usize::MAX, |limit| limit as usize);
         let rest = objects.len().saturating_sub(limit);
         objects.truncate(limit);
-        let epoch = self.history.epoch();
+        let epoch = self.truth.lock().history.epoch();
         let token = objects.last().filter(|_| rest > 0).map(|last| format!("{epoch}:{version}:{}", last.key));
-        let last = token.is_none();
+        let last = token.is_none() && options.limit != Some(PROBE);
         self.log
             .note(format_args!("client {client} lists @{version}, {} objects, {rest} left", objects.len()));
         let meta = ListMeta {
@@ -58,19 +76,32 @@ impl Server {
             continue_token: token,
             remaining: (rest > 0).then_some(rest as u64),
         };
-        let origin = &self.origin;
+        let origin = self.truth.origin();
         let items = objects
             .iter()
-            .map(|write| listed(origin, write).map_or_else(ListPart::Unreadable, ListPart::Item));
+            .map(|write| write.as_listed(origin).map_or_else(ListPart::Unreadable, ListPart::Item));
         let mut parts: VecDeque<ListPart> = items.collect();
         let place = self.rng.usize(0..=parts.len());
         parts.insert(place, ListPart::Meta(meta));
         let break_after = match trap {
-            Some(Trap::BreakAfter(after)) => Some(after % (parts.len() + 1)),
+            Some(Trap::BreakAfter(after) | Trap::Malformed(after)) => Some(after % (parts.len() + 1)),
             _ => None,
         };
         let compact_after = trap == Some(Trap::CompactAfterList);
-        Ok(Page { source, client, epoch, version, parts, break_after, last, compact_after, failed: false })
+        let malformed = matches!(trap, Some(Trap::Malformed(_)));
+        let failed = false;
+        Ok(Page {
+            source,
+            client,
+            epoch,
+            version,
+            parts,
+            break_after,
+            malformed,
+            last,
+            compact_after,
+            failed,
+        })
     }
 
     /// Where a page starts: the state its list shows, and the key before it.
@@ -78,8 +109,11 @@ impl Server {
         let mut fields = token.splitn(3, ':');
         let mut number = || fields.next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
         let (epoch, version) = (number(), number());
-        let expired = self.has(Condition::PagesExpire) || version < self.history.floor;
-        if expired || epoch != u64::from(self.history.epoch()) {
+        let (now, floor) = {
+            let known = self.truth.lock();
+            (known.history.epoch(), known.history.floor)
+        };
+        if self.has(Condition::PagesExpire) || version < floor || epoch != u64::from(now) {
             self.log.strike(Fault::PageExpired);
             return Err(refusal(410, "Expired", 0));
         }
@@ -96,20 +130,25 @@ impl Page {
             tokio::task::yield_now().await;
         }
         let mut server = self.source.lock();
-        let restored = self.epoch != server.history.epoch();
+        let restored = self.epoch != server.truth.lock().history.epoch();
         if restored || self.break_after == Some(0) {
             self.failed = true;
+            if self.malformed {
+                server.log.strike(Fault::Malformed);
+                let message = "simulated".into();
+                return Some(Err(ListWatchError::Malformed { message, url: URL.into() }));
+            }
             server.log.strike(Fault::Broken);
             return Some(Err(broken()));
         }
         self.break_after = self.break_after.map(|left| left - 1);
         let part = self.parts.pop_front();
         if part.is_none() && self.last {
-            server.listed(self.client, self.epoch, self.version);
-            if self.compact_after && !server.must_wait() {
+            server.truth.lock().listed(self.client, self.epoch, self.version);
+            if self.compact_after && !server.truth.lock().must_wait(1) {
                 server.log.strike(Fault::CompactedBeforeWatch);
                 server.advance(1);
-                server.history.compact();
+                server.compact();
             }
         }
         part.map(Ok)

@@ -1,10 +1,11 @@
 //! Answering a WATCH, or a streaming list.
 
-use super::{
-    ClientId, Condition, Request, Server, Source, Trap, connection::Connection, connection::Next, refusal,
-    version_asked,
+use super::{Server, Source, connection::Connection, connection::Next, version_asked};
+use crate::{
+    totals::Fault,
+    trouble::{Asked, Condition, Trap},
+    truth::ClientId,
 };
-use crate::totals::Fault;
 use futures_util::{StreamExt, stream};
 use kube_informer::{ListWatchError, WatchEvent, WatchOptions, WatchStream};
 use std::{sync::Arc, time::Duration};
@@ -29,10 +30,22 @@ pub(super) async fn answer(
     namespace: Option<String>,
     options: WatchOptions,
 ) -> Result<WatchStream, ListWatchError> {
-    let trap = source.arrive(Request::Watch(&options)).await?;
+    let trap = source.arrive(asked(&options)).await?;
     let id = source.lock().open(client, namespace, &options, trap)?;
     let watching = Watching { source, id, ended: false };
     Ok(stream::unfold(watching, |mut watching| async { Some((watching.next().await?, watching)) }).boxed())
+}
+
+fn asked(options: &WatchOptions) -> Asked {
+    let version = version_asked(options.resource_version.as_deref());
+    Asked {
+        write: false,
+        watch: true,
+        streaming: options.send_initial_events == Some(true),
+        version,
+        continued: false,
+        probe: false,
+    }
 }
 
 impl Server {
@@ -45,20 +58,18 @@ impl Server {
     ) -> Result<u64, ListWatchError> {
         let asked = version_asked(options.resource_version.as_deref());
         let streaming = options.send_initial_events == Some(true);
-        if streaming && self.has(Condition::NoStreaming) {
-            self.log.strike(Fault::NoStreaming);
-            return Err(refusal(422, "Invalid", 0));
-        }
         let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
-        let mut connection = Connection::new(client, self.history.epoch(), options.allow_bookmarks, deadline);
+        let mut connection =
+            Connection::new(client, self.truth.lock().history.epoch(), options.allow_bookmarks, deadline);
         let chosen = self.choose(asked, trap)?;
         match asked {
             Some(from) if !streaming && from > 0 => {
                 connection.cursor = from;
-                if from < self.history.floor {
+                let floor = self.truth.lock().history.floor;
+                if from < floor {
                     self.expired(&mut connection)?;
                 } else if let Some(Trap::Duplicate(count)) = trap {
-                    connection.cursor = self.history.rewind(from, count, namespace.as_deref());
+                    connection.cursor = self.truth.lock().history.rewind(from, count, namespace.as_deref());
                     if connection.cursor < from {
                         self.log.strike(Fault::Duplicate);
                     }

@@ -3,8 +3,8 @@
 use super::settings::{Settings, TransformKind};
 use crate::{
     history::{Collection, History, Written, is_in, shows},
-    source::{Blur, ClientId, Source, watched},
     tape::show,
+    truth::{Blur, ClientId, Truth},
 };
 use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(crate) struct CacheCheck {
     partitions: Vec<Option<&'static str>>,
     /// One for each partition.
     clients: Vec<ClientId>,
-    source: Arc<Source>,
+    truth: Arc<Truth>,
     /// Where each partition was when it was looked at last: an epoch and a version.
     last: Mutex<Vec<Option<(u32, u64)>>>,
     /// How often it was seen to change.
@@ -54,7 +54,7 @@ impl CacheCheck {
         lister: Lister<Value>,
         settings: &Settings,
         clients: Vec<ClientId>,
-        source: Arc<Source>,
+        truth: Arc<Truth>,
     ) -> Self {
         let partitions = settings.partitions();
         let last = Mutex::new(vec![None; partitions.len()]);
@@ -64,7 +64,7 @@ impl CacheCheck {
             transform: settings.transform,
             partitions,
             clients,
-            source,
+            truth,
             last,
             looks: AtomicU64::new(0),
         }
@@ -77,14 +77,14 @@ impl CacheCheck {
 
     pub(super) fn check(&self) {
         let snapshot = self.lister.snapshot();
-        let mut server = self.source.lock();
+        let mut known = self.truth.lock();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        self.source.log.count(|totals| totals.checks += 1);
+        self.truth.log.count(|totals| totals.checks += 1);
         for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
-            let checked = self.check_partition(*partition, last, &snapshot, &server.history);
+            let checked = self.check_partition(*partition, last, &snapshot, &known.history);
             let claims =
-                |from: u64| version(*partition, &snapshot) >= Some(from) && server.history.epoch() == 0;
-            match (server.blur(client), checked) {
+                |from: u64| version(*partition, &snapshot) >= Some(from) && known.history.epoch() == 0;
+            match (known.blur(client), checked) {
                 (Blur::None, Ok(())) => {}
                 // What a garbled change hides is made good by a list. Until then the cache may lack it, if it
                 // does not claim to show it.
@@ -92,7 +92,7 @@ impl CacheCheck {
                 (Blur::Open(_), _) | (Blur::Until(..), Err(_)) => {}
                 (Blur::Until(epoch, version), Ok(())) => {
                     if last.is_some_and(|last| last >= (epoch, version)) {
-                        server.focus(client);
+                        known.focus(client);
                     }
                 }
                 (Blur::None, Err(why)) => self.wrong(&why),
@@ -101,7 +101,7 @@ impl CacheCheck {
     }
 
     fn wrong(&self, why: &str) {
-        self.source.log.fail(format_args!("{}: {why}", self.name));
+        self.truth.log.fail(format_args!("{}: {why}", self.name));
     }
 
     /// The epoch that the part of the cache with this key showed last.
@@ -118,17 +118,16 @@ impl CacheCheck {
         snapshot: &CacheSnapshot<Value>,
         history: &History,
     ) -> Result<(), String> {
-        let cached: Vec<Object<Value>> =
-            snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
         let Some(version) = version(partition, snapshot) else {
-            return if cached.is_empty() { Ok(()) } else { Err("objects before the first list".into()) };
+            let empty = !snapshot.iter().any(|object| is_in(object.key(), partition));
+            return if empty { Ok(()) } else { Err("objects before the first list".into()) };
         };
         let before = last.unwrap_or((0, 0));
         let epochs = (before.0..=history.epoch()).filter(|&epoch| (epoch, version) >= before);
         let states = epochs.filter_map(|epoch| Some((epoch, history.at(epoch, version)?)));
         let mut difference = None;
         for (epoch, state) in states {
-            match differs(&cached, state, partition, history) {
+            match differs(snapshot, state, partition, history) {
                 None => {
                     *last = Some((epoch, version));
                     return Ok(());
@@ -145,16 +144,14 @@ impl CacheCheck {
     /// The cache is the collection as it is now, content included.
     pub(super) fn check_current(&self) -> Result<(), String> {
         let snapshot = self.lister.snapshot();
-        let server = self.source.lock();
-        let history = &server.history;
+        let known = self.truth.lock();
+        let history = &known.history;
         for &partition in &self.partitions {
-            let cached: Vec<Object<Value>> =
-                snapshot.iter().filter(|object| is_in(object.key(), partition)).collect();
-            if let Some(difference) = differs(&cached, history.current(), partition, history) {
+            if let Some(difference) = differs(&snapshot, history.current(), partition, history) {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }
-            for object in &cached {
-                self.check_content(object, history)?;
+            for object in snapshot.iter().filter(|object| is_in(object.key(), partition)) {
+                self.check_content(&object, history)?;
             }
         }
         Ok(())
@@ -162,10 +159,10 @@ impl CacheCheck {
 
     fn check_content(&self, object: &Object<Value>, history: &History) -> Result<(), String> {
         let write = history.find(object).ok_or("a state that never was")?;
-        if self.transform.loses(write.n) {
+        if self.transform.loses(write.stamp) {
             return Ok(());
         }
-        let sent = watched(self.source.origin(), write).map_err(|error| error.to_string())?;
+        let sent = write.as_watched(self.truth.origin()).map_err(|error| error.to_string())?;
         if self.transform == TransformKind::None {
             let same = object.is_same_content(&sent);
             return same.then_some(()).ok_or_else(|| format!("{} has other bytes than were sent", write.key));
@@ -190,23 +187,28 @@ fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u
 
 /// How a cache differs from a state, if it does.
 fn differs(
-    cached: &[Object<Value>],
+    snapshot: &CacheSnapshot<Value>,
     state: &Collection,
     partition: Option<&str>,
     history: &History,
 ) -> Option<String> {
-    let expected: Vec<&Arc<Written>> = state.values().filter(|write| is_in(&write.key, partition)).collect();
+    let cached = || snapshot.iter().filter(|object| is_in(object.key(), partition));
+    let expected = || state.values().filter(|write| is_in(&write.key, partition));
     // Versions repeat only in another epoch.
     let unique = history.epoch() == 0;
-    let same = |(object, write): (&Object<Value>, &&Arc<Written>)| {
-        shows(object, write) && (unique || history.find(object).is_some_and(|found| found.n == write.n))
+    let same = |object: &Object<Value>, write: &Arc<Written>| {
+        shows(object, write) && (unique || history.candidates(object).any(|found| found.n == write.n))
     };
-    if cached.len() == expected.len() && cached.iter().zip(&expected).all(same) {
-        return None;
+    let (mut is, mut was) = (cached(), expected());
+    loop {
+        match (is.next(), was.next()) {
+            (None, None) => return None,
+            (Some(object), Some(write)) if same(&object, write) => {}
+            _ => break,
+        }
     }
     let n = |object: &Object<Value>| history.find(object).map_or(0, |write| write.n);
-    let is: BTreeMap<String, u64> =
-        cached.iter().map(|object| (object.key().to_string(), n(object))).collect();
-    let was: BTreeMap<String, u64> = expected.iter().map(|write| (write.key.to_string(), write.n)).collect();
+    let is: BTreeMap<String, u64> = cached().map(|object| (object.key().to_string(), n(&object))).collect();
+    let was: BTreeMap<String, u64> = expected().map(|write| (write.key.to_string(), write.n)).collect();
     Some(format!("it is {} and was {}", show(&is), show(&was)))
 }

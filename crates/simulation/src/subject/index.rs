@@ -31,8 +31,13 @@ struct Content {
 
 #[derive(Deserialize)]
 struct Data {
-    n: u64,
+    n: String,
     color: String,
+}
+
+/// Another value for every third object.
+fn third(stamp: u64) -> String {
+    format!("n{}", stamp % 3)
 }
 
 impl Indexed {
@@ -43,7 +48,7 @@ impl Indexed {
             IndexKind::Namespace => informer.index(|object| object.namespace().map(str::to_owned)),
             IndexKind::View => informer.index_view(|content: &Content| {
                 let Data { n, color } = &content.data;
-                [color.clone(), format!("n{}", n % 3)]
+                [color.clone(), third(n.parse().unwrap_or(0))]
             }),
         };
         Self { kind, index: index.expect("the informer runs and drops none of these fields") }
@@ -51,7 +56,7 @@ impl Indexed {
 
     /// The values a state has in this index; `None` if it cannot be read.
     fn values(&self, write: &Written, transform: TransformKind) -> Option<Vec<String>> {
-        let lost = transform.loses(write.n);
+        let lost = transform.loses(write.stamp);
         match self.kind {
             IndexKind::Label if write.odd => Some(Vec::new()),
             IndexKind::Label => Some(vec![color_name(write.color)]),
@@ -60,7 +65,7 @@ impl Indexed {
             IndexKind::Field if write.odd => Some(vec![write.color.to_string()]),
             IndexKind::Field => Some(vec![color_name(write.color)]),
             IndexKind::View if lost || write.odd => None,
-            IndexKind::View => Some(vec![color_name(write.color), format!("n{}", write.n % 3)]),
+            IndexKind::View => Some(vec![color_name(write.color), third(write.stamp)]),
         }
     }
 

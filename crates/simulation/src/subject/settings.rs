@@ -1,12 +1,15 @@
 //! How informers differ.
 
 use crate::{log::Log, totals::Fault};
-use kube_informer::{InformerBuilder, Scope, Transform};
+use kube_informer::{InformerBuilder, InformerOptions, Packing, Scope, Transform};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, panic::resume_unwind, sync::Arc, time::Duration};
 
 /// The namespaces of a world; one sorts before another that is its prefix.
 pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "b", "c"];
+
+/// How content is kept. Training a dictionary takes as long as a tenth of a world.
+const PACKING: [Packing; 4] = [Packing::Raw, Packing::Raw, Packing::Decoded, Packing::Packed];
 
 /// Settings of one informer.
 #[derive(Debug, Clone)]
@@ -21,6 +24,9 @@ pub(crate) struct Settings {
     handler_bound: usize,
     quick: bool,
     linger: bool,
+    packing: Packing,
+    /// Whether a factory makes it, as in a program.
+    pub(crate) by_factory: bool,
     seed: u64,
 }
 
@@ -35,8 +41,13 @@ pub(crate) enum TransformKind {
 }
 
 /// Objects on which the panicking transform panics.
-pub(crate) fn is_too_much(n: u64) -> bool {
-    n.is_multiple_of(11)
+pub(crate) fn is_too_much(stamp: u64) -> bool {
+    stamp % 11 == 1
+}
+
+/// The number that the content of an object gives itself.
+fn stamp(object: &Value) -> u64 {
+    object["data"]["n"].as_str().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 impl Settings {
@@ -65,13 +76,29 @@ impl Settings {
             transform: rng.choice(transforms).unwrap_or(TransformKind::None),
             resync: Duration::from_secs(rng.choice([0, 0, 10, 60, 300]).unwrap_or(0)),
             streaming: rng.bool(),
-            page_size: rng.choice([None, Some(1), Some(2), Some(5), Some(50)]).flatten(),
+            page_size: rng.choice([None, Some(2), Some(3), Some(5), Some(7), Some(50)]).flatten(),
             queue_bound: rng.choice([1, 2, 4, 4096]).unwrap_or(1),
             handler_bound: rng.choice([1, 2, 4, 1024]).unwrap_or(1),
             quick: rng.bool(),
             linger: rng.u8(0..3) == 0,
+            packing: rng.choice(PACKING).unwrap_or_default(),
+            by_factory: rng.u8(0..3) == 0,
             seed: rng.u64(..),
         }
+    }
+
+    /// What a controller needs: everything, as it is; and all of it again from time to time, because a store that
+    /// is restored may undo what the controller did, and show it what it had seen before.
+    pub(crate) fn whole(mut self) -> Self {
+        (self.namespaces, self.transform) = (None, TransformKind::None);
+        self.resync = Duration::from_secs(60);
+        self
+    }
+
+    /// The same for another informer.
+    pub(crate) fn again(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
     }
 
     /// The parts that are listed and watched on their own.
@@ -86,6 +113,15 @@ impl Settings {
         [None, None, Some(Duration::ZERO), Some(Duration::from_secs(15))][seed as usize % 4]
     }
 
+    /// What a factory has to know besides.
+    pub(crate) fn options(&self, options: InformerOptions, log: &Arc<Log>) -> InformerOptions {
+        let scope = match &self.namespaces {
+            Some(names) => Scope::namespaces(names.iter().copied()),
+            None => Scope::All,
+        };
+        InformerOptions { scope, transform: self.transform.make(log), ..options }
+    }
+
     pub(crate) fn apply(&self, mut builder: InformerBuilder, log: &Arc<Log>) -> InformerBuilder {
         builder = builder
             .resync(self.resync)
@@ -94,6 +130,7 @@ impl Settings {
             .handler_bound(self.handler_bound)
             .transform(self.transform.make(log))
             .linger(self.linger)
+            .packing(self.packing)
             .seed(self.seed);
         if let Some(names) = &self.namespaces {
             builder = builder.scope(Scope::namespaces(names.iter().copied()));
@@ -116,7 +153,7 @@ impl TransformKind {
             Self::DropManagedFields => Transform::drop_managed_fields(),
             Self::Function => Transform::new().function(|object| Self::Function.change(object)),
             Self::Panicking => Transform::new().function(move |object| {
-                if object["data"]["n"].as_u64().is_some_and(is_too_much) {
+                if is_too_much(stamp(object)) {
                     log.strike(Fault::TransformPanic);
                     resume_unwind(Box::new("simulated"));
                 }
@@ -133,13 +170,13 @@ impl TransformKind {
             }
             Self::Function => {
                 object["data"]["bulk"] = Value::Null;
-                object["data"]["stamp"] = json!(object["data"]["n"].as_u64().unwrap_or(0) * 7);
+                object["data"]["stamp"] = json!(stamp(object) * 7);
             }
         }
     }
 
     /// Whether the content of a state is lost.
-    pub(crate) fn loses(self, n: u64) -> bool {
-        self == Self::Panicking && is_too_much(n)
+    pub(crate) fn loses(self, stamp: u64) -> bool {
+        self == Self::Panicking && is_too_much(stamp)
     }
 }

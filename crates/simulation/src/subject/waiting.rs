@@ -1,7 +1,7 @@
 //! Those who wait for a cache: they are never lied to and never wait too long.
 
 use super::{Subject, cache::CacheCheck};
-use crate::{history::Written, log::Log, source::Source};
+use crate::{history::Written, log::Log, truth::Truth};
 use kube_informer::{ObjectKey, ResourceVersion, SharedInformer, WaitError};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -14,7 +14,7 @@ const TOLERANCE: Duration = Duration::from_millis(2);
 struct Waiter {
     name: String,
     informer: SharedInformer<Value>,
-    source: Arc<Source>,
+    truth: Arc<Truth>,
     log: Arc<Log>,
     cache: Arc<CacheCheck>,
     write: Arc<Written>,
@@ -39,7 +39,7 @@ impl Subject {
 
     /// The cache shows what there is, and says so: awaiting the newest version succeeds.
     pub(crate) async fn await_newest(&self, within: Duration) {
-        let newest = ResourceVersion::from(self.source.lock().history.version);
+        let newest = ResourceVersion::from(self.truth.lock().history.version);
         for partition in self.settings.partitions() {
             let key = ObjectKey::namespaced(partition.unwrap_or("a"), "nothing");
             if let Err(error) = self.informer.reached_version(&key, &newest, within).await {
@@ -56,7 +56,7 @@ impl Subject {
         Waiter {
             name: self.name.clone(),
             informer: self.informer.clone(),
-            source: Arc::clone(&self.source),
+            truth: Arc::clone(&self.truth),
             log: Arc::clone(&self.log),
             cache: Arc::clone(&self.cache),
             write: Arc::clone(write),
@@ -103,8 +103,8 @@ impl Waiter {
 
     /// The cache shows the write or a later one of the same object.
     fn look(&self) {
-        let server = self.source.lock();
-        let history = &server.history;
+        let known = self.truth.lock();
+        let history = &known.history;
         // A version of another history means nothing here, and nobody who awaits one can know.
         if history.epoch() != self.write.epoch || self.cache.epoch(&self.write.key) != self.write.epoch {
             return;
@@ -117,7 +117,7 @@ impl Waiter {
             // Gone with this write, or with a later one.
             None => self.write.gone || history.was_deleted_after(key, *n),
         };
-        drop(server);
+        drop(known);
         if !truth {
             self.wrong(&format!("reached n={n} but shows {shown:?}"));
         }

@@ -1,6 +1,6 @@
 //! A few hundred worlds, and the same world twice.
 
-use simulation::{Fault, Outcome, Totals, run};
+use simulation::{Fault, Outcome, Tally, run};
 use std::{
     sync::{
         Mutex,
@@ -36,22 +36,23 @@ fn worlds() -> Vec<(u64, Outcome)> {
 
 #[test]
 fn nothing_is_lost_in_any_world() {
-    let mut totals = Totals::default();
+    let mut tally = Tally::default();
     for (seed, outcome) in worlds() {
         if let Some(failure) = outcome.failure {
             panic!("seed {seed} {failure}; cargo run -p simulation -- --seed {seed} shrinks it");
         }
-        totals.add(&outcome.totals);
+        tally.add(&outcome.totals);
     }
+    let totals = tally.totals();
     let missing: Vec<&str> =
         Fault::ALL.iter().filter(|&&fault| totals.struck(fault) == 0).map(|fault| fault.name()).collect();
-    assert!(missing.is_empty(), "never struck: {missing:?}; {totals}");
-    assert!(totals.writes >= 200 * SEEDS && totals.faults() >= 5 * SEEDS, "too little happens: {totals}");
+    assert!(missing.is_empty(), "never struck: {missing:?}; {tally}");
+    assert!(tally.median_writes() >= 200 && tally.median_faults() >= 5, "too little happens: {tally}");
 }
 
 #[test]
 fn the_same_seed_is_the_same_world() {
-    for seed in (0..SEEDS).step_by(20) {
+    for seed in (0..SEEDS).step_by(19) {
         let (once, again) = (run(seed, None), run(seed, None));
         assert_eq!((once.hash, once.totals), (again.hash, again.totals), "seed {seed}");
     }

@@ -37,7 +37,15 @@ pub(super) struct View {
 
 impl History {
     pub(super) fn new(revision: u64) -> Self {
-        let current = Tree::new();
+        Self::without_past(revision, Tree::new())
+    }
+
+    /// The current state, as if everything before it were compacted.
+    pub(super) fn backup(&self) -> Self {
+        Self::without_past(self.revision, self.current.clone())
+    }
+
+    fn without_past(revision: u64, current: Tree) -> Self {
         let checkpoints = VecDeque::from([(revision, current.clone())]);
         Self { current, revision, log: VecDeque::new(), replaced: 0, checkpoints, oldest: revision }
     }

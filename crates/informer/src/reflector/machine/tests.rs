@@ -470,3 +470,20 @@ fn failures_are_told_apart() {
     assert_eq!(in_stream(429, "TooManyRequests"), Class::Busy);
     assert_eq!(in_stream(500, "InternalError"), Class::InStream);
 }
+
+/// A limit with a version and no more said means exactly that version: after an expired watch the same past would
+/// be listed for ever.
+#[test]
+fn a_paged_relist_takes_any_state_that_is_new_enough() {
+    let mut machine = machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
+    machine.step(Input::Begin);
+    machine.step(Input::Page { version: Some("7".into()), continue_token: None });
+    machine.step(Input::Committed);
+    machine.step(Input::Failed(Failure { class: Class::Expired, retry_after: None }));
+    let Command::List { options, .. } = machine.step(Input::Waited) else { panic!("a list is due") };
+    assert_eq!(options.resource_version.as_deref(), Some("7"));
+    assert_eq!(options.version_match, Some(VersionMatch::NotOlderThan));
+    let gone = Input::Failed(Failure { class: Class::Expired, retry_after: None });
+    let Command::List { options, .. } = machine.step(gone) else { panic!("another list is due") };
+    assert_eq!((options.resource_version, options.version_match), (None, None), "the newest, whatever it is");
+}

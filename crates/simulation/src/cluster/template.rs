@@ -1,0 +1,94 @@
+//! A store with what every cluster begins with, made once.
+
+use crate::subject::NAMESPACES;
+use http::Request;
+use kube_embedded_apiserver::{ApiServer, CacheOptions, LocalServer, MemoryStorage, Storage};
+use serde_json::{Value, json};
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime},
+};
+
+/// Namespaces and the definition of a kind.
+pub(super) struct Template {
+    pub(super) storage: MemoryStorage,
+    pub(super) revision: u64,
+}
+
+impl Template {
+    /// The same for all worlds. Made in a thread and a runtime of its own, so that the world which happens to be
+    /// the first is no other for it.
+    pub(super) fn get() -> &'static Self {
+        static TEMPLATE: OnceLock<Template> = OnceLock::new();
+        TEMPLATE.get_or_init(|| {
+            let made = std::thread::spawn(|| {
+                let runtime =
+                    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+                runtime.expect("a runtime without I/O needs nothing that could be missing").block_on(make())
+            });
+            made.join().expect("a server that has no namespaces would be of no use")
+        })
+    }
+}
+
+async fn make() -> Template {
+    let storage = MemoryStorage::new();
+    let server = serve(storage.clone(), 0).await;
+    let client = server.client();
+    for name in NAMESPACES {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        post(&client, "/api/v1/namespaces", &namespace).await;
+    }
+    post(&client, DEFINITIONS, &definition()).await;
+    let lease =
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "noise"}});
+    post(&client, "/apis/coordination.k8s.io/v1/namespaces/default/leases", &lease).await;
+    let revision = storage.current_revision().await.expect("memory does not fail");
+    Template { storage, revision }
+}
+
+/// A server on a store. Time of day is the world's own.
+pub(super) async fn serve(storage: MemoryStorage, seed: u64) -> LocalServer {
+    let start = tokio::time::Instant::now();
+    let day = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+    let mut rng = fastrand::Rng::with_seed(seed);
+    // Small windows are soon overrun, and frequent bookmarks soon wrong if anything is.
+    let window_min = rng.choice([4, 16, 100]).unwrap_or(4);
+    let options = CacheOptions {
+        window_min,
+        window_max: window_min * rng.choice([1, 4, 100]).unwrap_or(1),
+        bookmark_period: Duration::from_secs(rng.u64(2..60)),
+        ..CacheOptions::default()
+    };
+    let server = ApiServer::builder().storage(Arc::new(storage)).cache_options(options).seed(seed);
+    let server = server.clock(move || day + start.elapsed());
+    server.in_process().await.expect("memory does not fail")
+}
+
+async fn post(client: &kube::Client, path: &str, body: &Value) {
+    let request =
+        Request::post(path).header("content-type", "application/json").body(body.to_string().into_bytes());
+    let request = request.expect("a request of constants");
+    client.request::<Value>(request).await.expect("a server takes what every cluster begins with");
+}
+
+/// Where definitions are.
+pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The definition of the kind of custom worlds: any content.
+pub(super) fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.sim.example"},
+        "spec": {
+            "group": "sim.example",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}

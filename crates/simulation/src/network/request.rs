@@ -1,0 +1,110 @@
+//! Requests, as far as the network looks at them.
+
+use super::Network;
+use crate::{
+    totals::Fault,
+    trouble::{Asked, PROBE, Trap},
+};
+use http::{Method, Request, Uri};
+use kube::client::Body;
+use serde_json::json;
+
+/// What a request asks for.
+pub(super) fn asked(request: &Request<Body>) -> Asked {
+    let query = request.uri().query().unwrap_or_default();
+    let value = |name: &str| pairs(query).find(|(key, _)| *key == name).map(|(_, value)| value);
+    Asked {
+        write: request.method() != Method::GET,
+        watch: value("watch") == Some("true"),
+        streaming: value("sendInitialEvents") == Some("true"),
+        version: value("resourceVersion").and_then(|version| version.parse().ok()),
+        continued: value("continue").is_some(),
+        probe: value("limit").and_then(|limit| limit.parse().ok()) == Some(PROBE),
+    }
+}
+
+fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query.split('&').filter_map(|pair| pair.split_once('='))
+}
+
+/// The same request for another version.
+fn at_version(mut request: Request<Body>, version: u64, exact: bool) -> Request<Body> {
+    let uri = request.uri();
+    let kept = pairs(uri.query().unwrap_or_default()).filter(|(key, _)| !key.starts_with("resourceVersion"));
+    let mut query: Vec<String> = kept.map(|(key, value)| format!("{key}={value}")).collect();
+    query.push(format!("resourceVersion={version}"));
+    if exact {
+        query.push("resourceVersionMatch=Exact".into());
+    }
+    let rewritten = format!("{}?{}", uri.path(), query.join("&")).parse::<Uri>();
+    *request.uri_mut() = rewritten.expect("it was one before");
+    request
+}
+
+/// A `Status` in JSON.
+pub(super) fn status(code: u16, reason: &str) -> String {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "simulated", "reason": reason, "code": code,
+    });
+    status.to_string()
+}
+
+impl Network {
+    /// Something in between asks for another version: an older one, as a replica that is behind would answer, or
+    /// one from which events come once more.
+    pub(super) fn rewrite(
+        &self,
+        request: Request<Body>,
+        asked: Asked,
+        trap: Option<Trap>,
+        namespace: Option<&str>,
+    ) -> Request<Body> {
+        let Some(from) = asked.version else { return request };
+        let known = self.truth.lock();
+        let history = &known.history;
+        match trap {
+            Some(Trap::Duplicate(count)) if from > 0 && from <= history.version => {
+                let earlier = history.rewind(from, count, namespace);
+                drop(known);
+                at_version(request, earlier, false)
+            }
+            Some(Trap::Stale(by)) if !asked.watch && from < history.version => {
+                let earlier = history.version.saturating_sub(by).max(from).max(history.floor);
+                drop(known);
+                self.log.strike(Fault::StaleList);
+                at_version(request, earlier, true)
+            }
+            _ => request,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(uri: &str) -> Request<Body> {
+        Request::get(uri).body(Vec::new().into()).unwrap()
+    }
+
+    #[test]
+    fn a_request_says_what_it_asks_for() {
+        let list = asked(&get("/api/v1/configmaps?limit=2&resourceVersion=0"));
+        assert!(!list.watch && !list.continued && !list.write);
+        assert_eq!(list.version, Some(0));
+        assert!(asked(&get("/api/v1/configmaps?continue=abc&limit=2")).continued);
+        let watch = asked(&get("/api/v1/configmaps?resourceVersion=&sendInitialEvents=true&watch=true"));
+        assert!(watch.watch && watch.streaming);
+        assert_eq!(watch.version, None);
+    }
+
+    #[test]
+    fn only_the_version_is_rewritten() {
+        let exact =
+            at_version(get("/things?limit=2&resourceVersion=9&resourceVersionMatch=NotOlderThan"), 7, true);
+        assert_eq!(exact.uri(), "/things?limit=2&resourceVersion=7&resourceVersionMatch=Exact");
+        let watch = at_version(get("/things?resourceVersion=9&watch=true"), 7, false);
+        assert_eq!(watch.uri(), "/things?watch=true&resourceVersion=7");
+    }
+}

@@ -1,0 +1,141 @@
+//! What is true in a world, whoever answers for it: the history of the collection, and how much of it each
+//! client was told.
+
+use crate::{history::History, log::Log};
+use kube_informer::{Kind, Origin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Names a client of a server: one namespace of one informer.
+pub(crate) type ClientId = usize;
+
+/// What everything that can be seen is compared with.
+pub(crate) struct Truth {
+    known: Mutex<Known>,
+    pub(crate) log: Arc<Log>,
+    origin: Arc<Origin>,
+    /// Origins that informers made for themselves.
+    lent: Mutex<Vec<Weak<Origin>>>,
+}
+
+/// The collection and those who look at it.
+pub(crate) struct Known {
+    pub(crate) history: History,
+    clients: Vec<Client>,
+}
+
+#[derive(Default)]
+struct Client {
+    /// How far it has been told, at most: an epoch and a version.
+    told: Option<(u32, u64)>,
+    /// What a list that is on its way shows.
+    listing: Option<(u32, u64)>,
+    gone: bool,
+    blur: Blur,
+}
+
+/// Whether a client can know the collection exactly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Blur {
+    #[default]
+    None,
+    /// It got something garbled, first at this version.
+    Open(u64),
+    /// It got a list since, of this epoch and version.
+    Until(u32, u64),
+}
+
+impl Truth {
+    /// A collection that begins empty, at a version.
+    pub(crate) fn new(kind: Kind, version: u64, log: &Arc<Log>) -> Arc<Self> {
+        let known = Known { history: History::new(version), clients: Vec::new() };
+        let origin = Arc::new(Origin::new(kind));
+        Arc::new(Self { known: Mutex::new(known), log: Arc::clone(log), origin, lent: Mutex::default() })
+    }
+
+    pub(crate) fn origin(&self) -> &Arc<Origin> {
+        &self.origin
+    }
+
+    /// Held for one look or one change, never while a server is asked for anything.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An informer has an origin of its own.
+    pub(crate) fn lend(&self, origin: &Arc<Origin>) {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(origin));
+    }
+
+    /// How many hold on to what objects come from: every object does, and everything that makes some.
+    pub(crate) fn holders(&self) -> usize {
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::strong_count(&self.origin) - 1 + lent.iter().map(Weak::strong_count).sum::<usize>()
+    }
+}
+
+impl Known {
+    /// Somebody who knows nothing yet.
+    pub(crate) fn new_client(&mut self) -> ClientId {
+        self.clients.push(Client::default());
+        self.clients.len() - 1
+    }
+
+    /// Whether `by` more versions would hide from a client that the history it knows is no longer the server's.
+    /// Nobody could find out then: versions would go on as if nothing had happened.
+    pub(crate) fn must_wait(&self, by: u64) -> bool {
+        let epoch = self.history.epoch();
+        let present = self.clients.iter().filter(|client| !client.gone);
+        let knows = present.flat_map(|client| [client.told, client.listing]).flatten();
+        knows.into_iter().any(|(known, version)| {
+            let parted = (known + 1..=epoch).any(|later| self.history.beginning(later) < version);
+            parted && self.history.version + by >= version
+        })
+    }
+
+    /// The informer behind a client is no more.
+    pub(crate) fn forget(&mut self, client: ClientId) {
+        self.clients[client].gone = true;
+    }
+
+    /// A client got a garbled change.
+    pub(crate) fn blurred(&mut self, client: ClientId, version: u64) {
+        let blur = &mut self.clients[client].blur;
+        if !matches!(blur, Blur::Open(_)) {
+            *blur = Blur::Open(version);
+        }
+    }
+
+    pub(crate) fn blur(&self, client: ClientId) -> Blur {
+        self.clients[client].blur
+    }
+
+    /// A client shows the list that it got after something garbled.
+    pub(crate) fn focus(&mut self, client: ClientId) {
+        self.clients[client].blur = Blur::None;
+    }
+
+    /// A list is on its way to a client, or no longer.
+    pub(crate) fn listing(&mut self, client: ClientId, shown: Option<(u32, u64)>) {
+        self.clients[client].listing = shown;
+    }
+
+    /// What the list that is on its way to a client shows.
+    pub(crate) fn on_its_way(&self, client: ClientId) -> Option<(u32, u64)> {
+        self.clients[client].listing
+    }
+
+    /// A client got a whole list.
+    pub(crate) fn listed(&mut self, client: ClientId, epoch: u32, version: u64) {
+        self.told(client, epoch, version);
+        let client = &mut self.clients[client];
+        client.listing = None;
+        if client.blur != Blur::None {
+            client.blur = Blur::Until(epoch, version);
+        }
+    }
+
+    /// A client got everything up to a version.
+    pub(crate) fn told(&mut self, client: ClientId, epoch: u32, version: u64) {
+        self.clients[client].told = Some((epoch, version));
+    }
+}
