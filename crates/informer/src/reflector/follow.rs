@@ -1,6 +1,8 @@
 //! Reading an open watch.
 
-use super::{OpenStream, Reflector, SETTLED, machine::Failure, machine::Input, machine::SHORT_WATCH};
+use super::{
+    OpenStream, Reflector, SETTLED, machine::Doubt, machine::Failure, machine::Input, machine::SHORT_WATCH,
+};
 use crate::{
     delta_fifo::{Change, Offered, Position},
     telemetry::{InformerError, RelistReason},
@@ -175,7 +177,7 @@ impl Reflector {
         // The state that is known is a repetition for certain. An older one may be; but it is also how a server
         // looks whose history was replaced.
         let repeated = self.queue.judge(change, &*self.indexer) == Offered::Known;
-        if !repeated && self.machine.doubt(None) && self.doubts.raise() {
+        if !repeated && self.machine.doubt(Doubt::Rewound, None) && self.doubts.raise() {
             return Some(self.doubtful());
         }
         self.telemetry.duplicate();
@@ -189,7 +191,7 @@ impl Reflector {
 
     fn take_unreadable(&mut self, unreadable: Unreadable, stream: &mut OpenStream) -> Option<Input> {
         let at = unreadable.resource_version.clone();
-        if self.machine.doubt(at.clone()) && self.doubts.raise() {
+        if self.machine.doubt(Doubt::Unreadable, at.clone()) && self.doubts.raise() {
             self.telemetry.failed(&InformerError::Unreadable(unreadable));
             return Some(self.doubtful());
         }

@@ -177,9 +177,25 @@ pub(crate) struct Machine {
     watch_failures: u32,
     backoff: Backoff,
     compare: Compare,
-    /// The position that doubt arose at last: it is settled once, not for ever.
-    settled: Option<Option<ResourceVersion>>,
+    /// The positions that doubts arose at last: each is settled once, not for ever.
+    settled: Settled,
     rng: fastrand::Rng,
+}
+
+/// What a stream leaves open. A list that settled one of these at a position says nothing about another: what cannot
+/// be read may have come since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// Older than what was shown before.
+    Rewound,
+    Unreadable,
+}
+
+/// Where doubts arose last.
+#[derive(Debug, Default)]
+struct Settled {
+    rewound: Option<Option<ResourceVersion>>,
+    unreadable: Option<Option<ResourceVersion>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -224,7 +240,7 @@ impl Machine {
             watch_failures: 0,
             backoff: settings.backoff.clone(),
             compare: Compare::Version,
-            settled: None,
+            settled: Settled::default(),
             settings,
             rng,
         }
@@ -258,9 +274,13 @@ impl Machine {
 
     /// Something in the stream cannot be trusted or read. True: list again and see. False: that has been done
     /// at this position, go on without it.
-    pub(crate) fn doubt(&mut self, at: Option<ResourceVersion>) -> bool {
+    pub(crate) fn doubt(&mut self, about: Doubt, at: Option<ResourceVersion>) -> bool {
         let at = at.or_else(|| self.position.clone());
-        self.settled.replace(at.clone()) != Some(at)
+        let settled = match about {
+            Doubt::Rewound => &mut self.settled.rewound,
+            Doubt::Unreadable => &mut self.settled.unreadable,
+        };
+        settled.replace(at.clone()) != Some(at)
     }
 
     /// What to do next.
@@ -372,7 +392,7 @@ impl Machine {
             // as known may not be, so the list is taken once more.
             self.compare = Compare::Content;
             self.unavailable = true;
-            self.settled = None;
+            self.settled = Settled::default();
             return self.fill();
         }
         self.phase = Phase::Committing { version: version.clone(), stream };

@@ -335,14 +335,16 @@ fn versions_that_are_no_numbers_are_never_older() {
 #[test]
 fn doubt_lists_the_newest_state_once_for_each_position() {
     let mut machine = watching();
-    assert!(machine.doubt(Some(12.into())));
+    assert!(machine.doubt(Doubt::Unreadable, Some(12.into())));
     assert_eq!(run(&mut machine, [Input::Doubtful, Input::Waited]), ["wait", "list()"]);
     run(&mut machine, [page(12, None), Input::Committed]);
-    assert!(!machine.doubt(Some(12.into())), "that has been looked into");
-    assert!(machine.doubt(Some(13.into())));
+    assert!(!machine.doubt(Doubt::Unreadable, Some(12.into())), "that has been looked into");
+    assert!(machine.doubt(Doubt::Unreadable, Some(13.into())));
     machine.progress(Some(14.into()));
-    assert!(machine.doubt(None), "the position stands for what has no version");
-    assert!(!machine.doubt(None));
+    assert!(machine.doubt(Doubt::Unreadable, None), "the position stands for what has no version");
+    assert!(!machine.doubt(Doubt::Unreadable, None));
+    assert!(machine.doubt(Doubt::Rewound, None), "another doubt, which that list did not settle");
+    assert!(!machine.doubt(Doubt::Rewound, None) && !machine.doubt(Doubt::Unreadable, None));
 }
 
 #[test]
