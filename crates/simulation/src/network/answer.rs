@@ -251,7 +251,10 @@ impl Answer {
                 if head.is_none() {
                     let said = Head {
                         version: version_in(&frame).unwrap_or(0),
-                        last: !*probe && !contains(&frame, b"\"continue\":\""),
+                        // Lists of custom kinds end with an empty token, others with none.
+                        last: !*probe
+                            && (contains(&frame, b"\"continue\":\"\"")
+                                || !contains(&frame, b"\"continue\":\"")),
                     };
                     *head = Some(said);
                     if !*continued && !*probe {

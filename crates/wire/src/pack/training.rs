@@ -6,7 +6,7 @@ const SAMPLES: usize = 256;
 const SAMPLE_BYTES: usize = 1 << 20;
 /// Bytes that all objects together have before a dictionary is worth its price: making one takes several megabytes for
 /// a moment, which allocators may keep for long.
-const WORTH: u64 = 4 << 20;
+const WORTH: u64 = 2 << 20;
 /// Objects over which the ratio is looked at.
 const WINDOW: u64 = 2000;
 /// A ratio this much worse than right after the training calls for a new one.
