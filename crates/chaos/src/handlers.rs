@@ -87,6 +87,7 @@ impl Handler {
                 Seat::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
                     told.take(event);
                     if rng.u8(0..20) == 0 {
+                        // As users do who should not: the thread is held, not the task.
                         std::thread::sleep(Duration::from_millis(rng.u64(1..10)));
                     }
                 })))

@@ -1,5 +1,5 @@
 //! Runs what is asked for, with a line for each step and one of totals.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 use anyhow::Context;
 use chaos::{

@@ -1,5 +1,5 @@
 //! Runs many seeds, or one.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
 use simulation::{Failure, Outcome, Tally, run, shrink};
 use std::{

@@ -104,6 +104,8 @@ impl Place {
     pub(crate) fn lay(&self, trap: Trap) {
         match self {
             Self::Model(source) => source.change(|server| server.trouble().lay(trap)),
+            // What a server makes of its objects can be read.
+            Self::Cluster(_) if matches!(trap, Trap::UnreadableItem { .. }) => {}
             Self::Cluster(cluster) => cluster.network().trouble(|trouble| trouble.lay(trap)),
         }
     }

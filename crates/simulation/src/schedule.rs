@@ -122,7 +122,7 @@ fn write(rng: &mut fastrand::Rng) -> Step {
 
 /// Something goes wrong.
 fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
-    let action = match rng.u8(0..50) {
+    let action = match rng.u8(0..52) {
         0 => Action::Strike(Blow::Cut),
         1 => Action::Strike(Blow::Truncate),
         2 | 3 => Action::Strike(Blow::Break),
@@ -154,6 +154,10 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         40 | 41 => return episode(Condition::PagesExpire, rng),
         42..44 => return episode(Condition::Lagging, rng),
         44..49 => return episode(Condition::Absent, rng),
+        49 | 50 => {
+            let (at, named) = (rng.usize(..), rng.bool());
+            return list_trouble(Trap::UnreadableItem { at, named }, rng);
+        }
         _ => {
             let conditions = [Condition::Unauthorized, Condition::Forbidden, Condition::ExpiredOverHttp];
             return episode(rng.choice(conditions).unwrap_or(Condition::Forbidden), rng);

@@ -18,7 +18,8 @@ use std::{
 /// 2. An update starts from the state it was told last, and stays with one uid.
 /// 3. For each object, what it is told never goes back, unless the collection itself did.
 /// 4. When it is told, the store already shows that state or a later one; and no longer the uid that is gone.
-/// 5. After its end it is told nothing.
+/// 5. It is told of the end of an object only if the object has ended.
+/// 6. After its end it is told nothing.
 #[derive(Clone)]
 pub(crate) struct Tape {
     shared: Arc<Shared>,
@@ -166,6 +167,10 @@ impl Tape {
             }
             if !deleted.is_final_state_unknown() && !last.gone && self.shared.accept == Accept::All {
                 return Err(format!("{}: n={} is not a deletion", last.key, last.n));
+            }
+            let unfounded = history.epoch() == 0 && !history.was_deleted_after(&last.key, told.n);
+            if unfounded && self.shared.accept == Accept::All {
+                return Err(format!("{}: it was not deleted after n={}", last.key, told.n));
             }
             *told = Told { n: last.n, present: false, epoch };
             self.out_of_store(history, last)?;

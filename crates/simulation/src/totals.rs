@@ -54,6 +54,7 @@ faults! {
     NoEndBookmark = "no-end-bookmark", "A streaming list never said that it was complete.";
     NoStreaming = "422", "A streaming list was refused.";
     Unreadable = "unreadable", "An event arrived garbled.";
+    UnreadableItem = "unreadable-item", "An item of a list could not be read.";
     Odd = "odd", "An object with labels that are none was written.";
     Recreated = "recreated", "An object was replaced by another one of its name while nobody was watching.";
     Restored = "restored", "The collection went back to an older state.";

@@ -45,6 +45,11 @@ pub(crate) enum Trap {
     Duplicate(usize),
     Stale(u64),
     CompactAfterList,
+    /// One item cannot be read, but for its name at best.
+    UnreadableItem {
+        at: usize,
+        named: bool,
+    },
 }
 
 /// Something that lasts until it is over.
@@ -163,7 +168,8 @@ impl Trouble {
             | Trap::Trickle
             | Trap::Duplicate(_)
             | Trap::Stale(_)
-            | Trap::CompactAfterList => {
+            | Trap::CompactAfterList
+            | Trap::UnreadableItem { .. } => {
                 return Ok(Some(trap));
             }
         };
@@ -183,6 +189,7 @@ impl Asked {
             | Trap::Stale(_)
             | Trap::Expired
             | Trap::CompactAfterList
+            | Trap::UnreadableItem { .. }
                 if self.write =>
             {
                 false
@@ -190,7 +197,9 @@ impl Asked {
             Trap::Duplicate(_) => self.watch && !self.streaming && self.version.is_some(),
             Trap::Expired => self.watch && self.version.is_some(),
             Trap::Stale(_) => self.streaming || first_page,
-            Trap::Malformed(_) | Trap::CompactAfterList => !self.watch && !self.probe,
+            Trap::Malformed(_) | Trap::CompactAfterList | Trap::UnreadableItem { .. } => {
+                !self.watch && !self.probe
+            }
             _ => true,
         }
     }

@@ -2,7 +2,7 @@
 //! client was told.
 
 use crate::{history::History, log::Log};
-use kube_informer::{Kind, Origin};
+use kube_informer::{Kind, ObjectKey, Origin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Names a client of a server: one namespace of one informer.
@@ -31,6 +31,35 @@ struct Client {
     listing: Option<(u32, u64)>,
     gone: bool,
     blur: Blur,
+    /// What could not be read in a list that is on its way.
+    missing: Vec<Gap>,
+    veil: Option<Veil>,
+}
+
+/// Keys one of which an unreadable item has: those between two others, or one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gap {
+    One(ObjectKey),
+    Between(Option<ObjectKey>, Option<ObjectKey>),
+}
+
+/// What a client could not read in its lists. It keeps what it had of it, until it is told something else.
+struct Veil {
+    /// Epoch and version of the last of these lists.
+    since: (u32, u64),
+    gaps: Vec<Gap>,
+}
+
+impl Gap {
+    fn holds(&self, key: &ObjectKey) -> bool {
+        match self {
+            Self::One(one) => one == key,
+            Self::Between(after, before) => {
+                after.as_ref().is_none_or(|after| after < key)
+                    && before.as_ref().is_none_or(|before| key < before)
+            }
+        }
+    }
 }
 
 /// Whether a client can know the collection exactly.
@@ -114,6 +143,30 @@ impl Known {
         self.clients[client].blur = Blur::None;
     }
 
+    /// A client cannot read an item of the list that is on its way.
+    pub(crate) fn cannot_read(&mut self, client: ClientId, gap: Gap) {
+        self.clients[client].missing.push(gap);
+    }
+
+    /// A client begins to list.
+    pub(crate) fn begins_to_list(&mut self, client: ClientId) {
+        self.clients[client].missing.clear();
+    }
+
+    /// Whether a client could not read what lists said about an object.
+    pub(crate) fn is_veiled(&self, client: ClientId, key: &ObjectKey) -> bool {
+        let veil = self.clients[client].veil.as_ref();
+        veil.is_some_and(|veil| veil.gaps.iter().any(|gap| gap.holds(key)))
+    }
+
+    /// A client shows a state exactly.
+    pub(crate) fn shows(&mut self, client: ClientId, state: (u32, u64)) {
+        let veil = &mut self.clients[client].veil;
+        if veil.as_ref().is_some_and(|veil| state >= veil.since) {
+            *veil = None;
+        }
+    }
+
     /// A list is on its way to a client, or no longer.
     pub(crate) fn listing(&mut self, client: ClientId, shown: Option<(u32, u64)>) {
         self.clients[client].listing = shown;
@@ -129,6 +182,11 @@ impl Known {
         self.told(client, epoch, version);
         let client = &mut self.clients[client];
         client.listing = None;
+        if !client.missing.is_empty() {
+            let mut gaps = client.veil.take().map_or_else(Vec::new, |veil| veil.gaps);
+            gaps.append(&mut client.missing);
+            client.veil = Some(Veil { since: (epoch, version), gaps });
+        }
         if client.blur != Blur::None {
             client.blur = Blur::Until(epoch, version);
         }

@@ -3,7 +3,7 @@
 //! must have what a LIST shows.
 //!
 //!     in-step [CLIENT_GO_PROGRAM] [WRITES] [SEED]
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod followers;
 mod workload;

@@ -5,7 +5,7 @@
 //!
 //! Only the transcripts whose names contain one of the words; `--write` writes down what is printed instead, to be
 //! read through before it is believed.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod pattern;
 mod server;

@@ -2,7 +2,7 @@
 //! in Rust on kube-rs' `Controller`. Neither knows anything of us; each runs as its authors would run it.
 //!
 //!     operators [CONTROLLER_RUNTIME_PROGRAM]
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod kube_rs;
 mod site;

@@ -2,12 +2,13 @@
 
 use super::{Server, Source, URL, broken, refusal, version_asked};
 use crate::{
+    history::Written,
     totals::Fault,
     trouble::{Asked, Condition, PROBE, Trap},
-    truth::ClientId,
+    truth::{ClientId, Gap},
 };
 use futures_util::{StreamExt, stream};
-use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, ObjectKey};
+use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, ObjectKey, Unreadable};
 use std::{collections::VecDeque, sync::Arc};
 
 /// A page on its way: it shows one state, even if the server has moved on.
@@ -81,6 +82,15 @@ impl Server {
             .iter()
             .map(|write| write.as_listed(origin).map_or_else(ListPart::Unreadable, ListPart::Item));
         let mut parts: VecDeque<ListPart> = items.collect();
+        if options.continue_token.is_none() && options.limit != Some(PROBE) {
+            self.truth.lock().begins_to_list(client);
+        }
+        if let Some(Trap::UnreadableItem { at, named }) = trap
+            && !objects.is_empty()
+        {
+            let at = at % objects.len();
+            parts[at] = ListPart::Unreadable(self.unreadable(client, &objects, at, named));
+        }
         let place = self.rng.usize(0..=parts.len());
         parts.insert(place, ListPart::Meta(meta));
         let break_after = match trap {
@@ -102,6 +112,28 @@ impl Server {
             compact_after,
             failed,
         })
+    }
+
+    /// An item that nobody can read, but for its name at best.
+    fn unreadable(
+        &self,
+        client: ClientId,
+        page: &[Arc<Written>],
+        at: usize,
+        named: bool,
+    ) -> Unreadable {
+        self.log.strike(Fault::UnreadableItem);
+        let key = |at: usize| page.get(at).map(|write| write.key.clone());
+        let mut item = Unreadable::new("garbled");
+        let gap = if named {
+            item.key = key(at);
+            Gap::One(page[at].key.clone())
+        } else {
+            // Where a page ends, the next item to be read may be anywhere.
+            Gap::Between(at.checked_sub(1).and_then(key), key(at + 1))
+        };
+        self.truth.lock().cannot_read(client, gap);
+        item
     }
 
     /// Where a page starts: the state its list shows, and the key before it.

@@ -4,7 +4,7 @@ use super::settings::{Settings, TransformKind};
 use crate::{
     history::{Collection, History, Written, is_in, shows},
     tape::show,
-    truth::{Blur, ClientId, Truth},
+    truth::{Blur, ClientId, Known, Truth},
 };
 use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
 use serde_json::Value;
@@ -19,7 +19,8 @@ use std::{
 
 /// Compares a cache with the model.
 ///
-/// 1. Each partition is the collection at the version it shows: all of it, nothing else.
+/// 1. Each partition is the collection at the version it shows: all of it, nothing else. Of what could not be read in a
+///    list it may show an older state.
 /// 2. That version never goes back, unless the collection itself did.
 /// 3. Before its first list a partition is empty.
 pub(crate) struct CacheCheck {
@@ -81,7 +82,12 @@ impl CacheCheck {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.truth.log.count(|totals| totals.checks += 1);
         for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
-            let checked = self.check_partition(*partition, last, &snapshot, &known.history);
+            let checked = self.check_partition(*partition, client, last, &snapshot, &known);
+            if let (Ok(()), Some(shown)) = (&checked, *last)
+                && self.is_exact(*partition, shown, &snapshot, &known.history)
+            {
+                known.shows(client, shown);
+            }
             let claims =
                 |from: u64| version(*partition, &snapshot) >= Some(from) && known.history.epoch() == 0;
             match (known.blur(client), checked) {
@@ -111,13 +117,34 @@ impl CacheCheck {
         shown.find_map(|(_, last)| *last).map_or(0, |(epoch, _)| epoch)
     }
 
+    /// Whether this key is among those that could not be read.
+    pub(super) fn is_veiled(&self, key: &ObjectKey, known: &Known) -> bool {
+        let mut clients = self.partitions.iter().zip(&self.clients);
+        clients.any(|(partition, &client)| is_in(key, *partition) && known.is_veiled(client, key))
+    }
+
+    /// Whether a partition is what it was, no key left out.
+    fn is_exact(
+        &self,
+        partition: Option<&'static str>,
+        (epoch, version): (u32, u64),
+        snapshot: &CacheSnapshot<Value>,
+        history: &History,
+    ) -> bool {
+        let state = history.at(epoch, version);
+        state.is_some_and(|state| differs(snapshot, state, history, |key| is_in(key, partition)).is_none())
+    }
+
     fn check_partition(
         &self,
         partition: Option<&'static str>,
+        client: ClientId,
         last: &mut Option<(u32, u64)>,
         snapshot: &CacheSnapshot<Value>,
-        history: &History,
+        known: &Known,
     ) -> Result<(), String> {
+        let history = &known.history;
+        let readable = |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key);
         let Some(version) = version(partition, snapshot) else {
             let empty = !snapshot.iter().any(|object| is_in(object.key(), partition));
             return if empty { Ok(()) } else { Err("objects before the first list".into()) };
@@ -127,7 +154,7 @@ impl CacheCheck {
         let states = epochs.filter_map(|epoch| Some((epoch, history.at(epoch, version)?)));
         let mut difference = None;
         for (epoch, state) in states {
-            match differs(snapshot, state, partition, history) {
+            match differs(snapshot, state, history, readable) {
                 None => {
                     *last = Some((epoch, version));
                     return Ok(());
@@ -146,8 +173,9 @@ impl CacheCheck {
         let snapshot = self.lister.snapshot();
         let known = self.truth.lock();
         let history = &known.history;
-        for &partition in &self.partitions {
-            if let Some(difference) = differs(&snapshot, history.current(), partition, history) {
+        for (&partition, &client) in self.partitions.iter().zip(&self.clients) {
+            let readable = |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key);
+            if let Some(difference) = differs(&snapshot, history.current(), history, readable) {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }
             for object in snapshot.iter().filter(|object| is_in(object.key(), partition)) {
@@ -185,15 +213,15 @@ fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u
     version.and_then(|version| version.number())
 }
 
-/// How a cache differs from a state, if it does.
+/// How a cache differs from a state, if it does, in these keys.
 fn differs(
     snapshot: &CacheSnapshot<Value>,
     state: &Collection,
-    partition: Option<&str>,
     history: &History,
+    among: impl Fn(&ObjectKey) -> bool,
 ) -> Option<String> {
-    let cached = || snapshot.iter().filter(|object| is_in(object.key(), partition));
-    let expected = || state.values().filter(|write| is_in(&write.key, partition));
+    let cached = || snapshot.iter().filter(|object| among(object.key()));
+    let expected = || state.values().filter(|write| among(&write.key));
     // Versions repeat only in another epoch.
     let unique = history.epoch() == 0;
     let same = |object: &Object<Value>, write: &Arc<Written>| {

@@ -110,6 +110,9 @@ impl Waiter {
             return;
         }
         let Written { key, n, .. } = &*self.write;
+        if self.cache.is_veiled(key, &known) {
+            return;
+        }
         let shown =
             self.informer.lister().get(key).and_then(|object| history.find(&object).map(|write| write.n));
         let truth = match shown {
