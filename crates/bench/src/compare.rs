@@ -77,9 +77,14 @@ fn measure_corpus(
         say(format!("measuring {} on {} pods", peer.label(), corpus.name()));
         let mut measuring =
             Measuring { options, url: &url, program, words, peer, driver: &mut driver, figures };
-        match corpus {
-            Corpus::Realistic => measuring.everything(&kinds)?,
-            Corpus::Stubborn => measuring.sync_only("stubborn_")?,
+        let measured = match corpus {
+            Corpus::Realistic => measuring.everything(&kinds),
+            Corpus::Stubborn => measuring.sync_only("stubborn_"),
+        };
+        // What the others can do is still worth knowing.
+        if let Err(error) = measured {
+            say(format!("{} gave up: {error:#}", peer.label()));
+            figures.missing(&["the rest"], &format!("{error:#}"));
         }
     }
     Ok(())

@@ -26,6 +26,8 @@ pub(crate) struct Driver {
     pods: Vec<(String, String)>,
     /// Makes every change another one.
     changes: u64,
+    /// Whether the small objects are there that change fast.
+    churns: bool,
 }
 
 /// Drives a server by the commands that come in.
@@ -50,7 +52,7 @@ impl Driver {
                 (Some(server), client, url)
             }
         };
-        Ok(Self { embedded, client, url, seed: options.seed, pods: Vec::new(), changes: 0 })
+        Ok(Self { embedded, client, url, seed: options.seed, pods: Vec::new(), changes: 0, churns: false })
     }
 
     async fn obey(&mut self, words: &[String]) -> anyhow::Result<Value> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields::{Fields, Step};
 use super::{Kind, Model};
@@ -58,6 +58,7 @@ pub(super) fn compare(old: Option<&Value>, new: Option<&Value>, model: Model<'_>
 }
 
 fn compare_both(old: &Value, new: &Value, model: Model<'_>, found: &mut Difference) {
+    let (old, new) = (&*as_empty(old, new), &*as_empty(new, old));
     let kind = Kind::of(model, new);
     match (kind, old, new) {
         (Kind::Fields(model), Value::Object(old), Value::Object(new)) => {
@@ -86,6 +87,15 @@ fn compare_both(old: &Value, new: &Value, model: Model<'_>, found: &mut Differen
                 .for_each(|v| found.removed.put(Step::value(&v), Fields::only_here()));
         }
         _ => found.set.here = true,
+    }
+}
+
+/// A null beside a list or an object is an empty one: what a typed server has where nothing was said.
+fn as_empty<'v>(value: &'v Value, beside: &Value) -> Cow<'v, Value> {
+    match (value, beside) {
+        (Value::Null, Value::Array(_)) => Cow::Owned(Value::Array(Vec::new())),
+        (Value::Null, Value::Object(_)) => Cow::Owned(Value::Object(Map::new())),
+        _ => Cow::Borrowed(value),
     }
 }
 

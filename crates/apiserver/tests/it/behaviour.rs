@@ -207,6 +207,24 @@ async fn applied_status_and_spec_have_owners_of_their_own() {
     );
 }
 
+#[tokio::test]
+async fn containers_are_owned_one_by_one_whoever_created_them() {
+    let c = Cluster::new().await;
+    let (code, object) = c.post(&format!("{DEPLOYMENTS}?fieldManager=maker"), deployment("d")).await;
+    assert_eq!(code, 201, "{object}");
+    let owned = &object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:template"]["f:spec"];
+    let containers = owned["f:containers"].as_object().unwrap();
+    let keys: Vec<&String> = containers.keys().collect();
+    assert_eq!(keys, [r#"k:{"name":"c"}"#], "each, and not the list as a whole");
+    assert_eq!(containers[keys[0]]["f:image"], json!({}));
+    // Somebody else owns a container of his own beside it, without a conflict.
+    let sidecar = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "s"}]}}}});
+    let (code, object) = c.patch(&format!("{DEPLOYMENTS}/d?fieldManager=injector"), APPLY, sidecar).await;
+    assert_eq!(code, 200, "{object}");
+    assert_eq!(object["spec"]["template"]["spec"]["containers"].as_array().unwrap().len(), 2, "{object}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn reads_of_the_future_wait_and_give_up() {
     let c = Cluster::new().await;

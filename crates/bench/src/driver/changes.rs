@@ -88,12 +88,13 @@ impl Driver {
         for number in 0..count.max(CHURNED) {
             let i = number % CHURNED;
             let json = body(i, number).to_string().into_bytes();
-            let request = match number < CHURNED {
+            let request = match number < CHURNED && !self.churns {
                 true => Request::post(path),
                 false => Request::put(format!("{path}/churn-{i:04}")),
             };
             newest = version(&self.send(request, json).await?)?;
         }
+        self.churns = true;
         Ok(json!({"changed": count, "version": newest, "wall_s": start.elapsed().as_secs_f64()}))
     }
 }

@@ -115,13 +115,7 @@ impl Server {
     }
 
     /// An item that nobody can read, but for its name at best.
-    fn unreadable(
-        &self,
-        client: ClientId,
-        page: &[Arc<Written>],
-        at: usize,
-        named: bool,
-    ) -> Unreadable {
+    fn unreadable(&self, client: ClientId, page: &[Arc<Written>], at: usize, named: bool) -> Unreadable {
         self.log.strike(Fault::UnreadableItem);
         let key = |at: usize| page.get(at).map(|write| write.key.clone());
         let mut item = Unreadable::new("garbled");
