@@ -8,6 +8,7 @@ mod waiting;
 pub(crate) use index::IndexKind;
 pub(crate) use settings::NAMESPACES;
 pub(crate) use settings::Settings;
+pub(crate) use settings::TransformKind;
 
 use crate::{
     handlers::{Handler, Surroundings, Temper, accept},
@@ -130,7 +131,7 @@ impl Subject {
         let resync = self.settings.handler_resync(seed);
         let may_repeat = !self.settings.resync.is_zero();
         let (truth, lister) = (Arc::clone(&self.truth), self.informer.lister());
-        let tape = Tape::new(name, truth, lister, accept(temper), may_repeat);
+        let tape = Tape::new(name, truth, lister, accept(temper), may_repeat, self.settings.transform);
         let around = Surroundings { informer: &self.informer, work, log: &self.log, seed, resync };
         self.handlers.push(Handler::add(temper, tape, &around));
     }

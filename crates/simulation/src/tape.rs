@@ -2,6 +2,7 @@
 
 use crate::{
     history::{History, Written},
+    subject::TransformKind,
     truth::Truth,
 };
 use kube_informer::{Deleted, Event, EventHandler, Lister, Object, ObjectKey};
@@ -34,6 +35,7 @@ struct Shared {
     accept: Accept,
     /// Whether the handler may be told of a state once more.
     resync: bool,
+    transform: TransformKind,
     state: Mutex<State>,
 }
 
@@ -82,10 +84,11 @@ impl Tape {
         lister: Lister<Value>,
         accept: Accept,
         resync: bool,
+        transform: TransformKind,
     ) -> Self {
         let state = Mutex::new(State::default());
         let number = name.bytes().fold(0, |number: u64, byte| number.wrapping_mul(257) + u64::from(byte));
-        Self { shared: Arc::new(Shared { name, number, truth, lister, accept, resync, state }) }
+        Self { shared: Arc::new(Shared { name, number, truth, lister, accept, resync, transform, state }) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -242,12 +245,14 @@ impl Tape {
         Err(format!("{} adds up to {} but the cache is {}", self.shared.name, show(&told), show(&expected)))
     }
 
-    /// Whether two writes of different epochs cannot be told apart.
+    /// Whether two writes of different epochs cannot be told apart, because of what they say or because what they said
+    /// is lost.
     fn is_twin(&self, n: u64, other: &Written) -> bool {
         let known = self.shared.truth.lock();
         let write = known.history.write(n);
         write.is_some_and(|write| {
-            (write.uid, write.version, write.stamp) == (other.uid, other.version, other.stamp)
+            (write.uid, write.version) == (other.uid, other.version)
+                && (write.stamp == other.stamp || self.shared.transform.loses(other.stamp))
         })
     }
 
