@@ -194,8 +194,16 @@ pub(crate) enum Doubt {
 /// Where doubts arose last.
 #[derive(Debug, Default)]
 struct Settled {
-    rewound: Option<Option<ResourceVersion>>,
-    unreadable: Option<Option<ResourceVersion>>,
+    rewound: Option<Place>,
+    unreadable: Option<Place>,
+}
+
+/// Where in a stream something stands. What comes after a version is not what has that version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    At(ResourceVersion),
+    /// It says no version of its own; the last one before it, if there was one.
+    After(Option<ResourceVersion>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -275,12 +283,12 @@ impl Machine {
     /// Something in the stream cannot be trusted or read. True: list again and see. False: that has been done
     /// at this position, go on without it.
     pub(crate) fn doubt(&mut self, about: Doubt, at: Option<ResourceVersion>) -> bool {
-        let at = at.or_else(|| self.position.clone());
+        let place = at.map_or_else(|| Place::After(self.position.clone()), Place::At);
         let settled = match about {
             Doubt::Rewound => &mut self.settled.rewound,
             Doubt::Unreadable => &mut self.settled.unreadable,
         };
-        settled.replace(at.clone()) != Some(at)
+        settled.replace(place.clone()) != Some(place)
     }
 
     /// What to do next.

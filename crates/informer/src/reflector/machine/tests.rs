@@ -339,9 +339,11 @@ fn doubt_lists_the_newest_state_once_for_each_position() {
     assert_eq!(run(&mut machine, [Input::Doubtful, Input::Waited]), ["wait", "list()"]);
     run(&mut machine, [page(12, None), Input::Committed]);
     assert!(!machine.doubt(Doubt::Unreadable, Some(12.into())), "that has been looked into");
+    assert!(machine.doubt(Doubt::Unreadable, None), "the list at 12 says nothing about what comes after it");
+    assert!(!machine.doubt(Doubt::Unreadable, None));
     assert!(machine.doubt(Doubt::Unreadable, Some(13.into())));
     machine.progress(Some(14.into()));
-    assert!(machine.doubt(Doubt::Unreadable, None), "the position stands for what has no version");
+    assert!(machine.doubt(Doubt::Unreadable, None), "another position");
     assert!(!machine.doubt(Doubt::Unreadable, None));
     assert!(machine.doubt(Doubt::Rewound, None), "another doubt, which that list did not settle");
     assert!(!machine.doubt(Doubt::Rewound, None) && !machine.doubt(Doubt::Unreadable, None));
