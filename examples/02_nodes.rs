@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("synced: {}", nodes.informer().status());
     // From here on reading costs no request.
-    for node in lister.list() {
+    for node in &lister.list() {
         println!("{} in zone {}", node.name(), node.labels().get("zone").unwrap_or("?"));
     }
     factory.shutdown().await;

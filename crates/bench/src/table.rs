@@ -50,7 +50,7 @@ const ROWS: &[Row] = &[
     row("get", "read_get_ns", Unit::Nanos),
     row("get and read a label", "read_get_labels_ns", Unit::Nanos),
     row("get, decoded, cold", "read_get_decoded_cold_us", Unit::Micros),
-    row("list everything", "read_list_us", Unit::Micros),
+    row("list everything, look at each", "read_list_us", Unit::Micros),
     row("by index", "read_by_index_us", Unit::Micros),
     row("by selector", "read_by_selector_us", Unit::Micros),
     row("left after decoding everything, one by one", "decode_each_left_bytes", Unit::Megabytes),

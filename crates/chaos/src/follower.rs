@@ -183,7 +183,7 @@ impl Follower {
     ) -> Result<(), String> {
         let mut expected: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
         for object in snapshot.iter() {
-            if let Some(value) = value(&object) {
+            if let Some(value) = value(object) {
                 expected.entry(value).or_default().push(object.key().clone());
             }
         }

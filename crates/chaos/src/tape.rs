@@ -198,9 +198,9 @@ impl Tape {
         for object in cache.iter().filter(|object| self.shared.view.accepts(object)) {
             expected += 1;
             let told = state.told.get(object.key()).filter(|told| told.present);
-            if told.is_none_or(|told| (told.uid, told.version) != (object.uid(), number(&object))) {
+            if told.is_none_or(|told| (told.uid, told.version) != (object.uid(), number(object))) {
                 let told = told.map(|told| told.version);
-                let (key, version) = (object.key(), number(&object));
+                let (key, version) = (object.key(), number(object));
                 return Err(format!("{} was told {told:?} of {key}@{version}", self.name()));
             }
         }

@@ -5,7 +5,7 @@ mod snapshot;
 
 pub use index::Index;
 pub(crate) use index::{AnyIndex, Extract, Indexed, TypedIndex};
-pub(crate) use snapshot::Snapshot;
+pub(crate) use snapshot::{Objects, Snapshot};
 
 use crate::{
     delta::AnyObject,

@@ -108,6 +108,7 @@ pub use handler::filter;
 pub use indexer::Index;
 pub use kind::kind_of;
 pub use kind::kind_of_discovered;
+pub use lister::CacheIter;
 pub use lister::CacheSnapshot;
 pub use lister::Lister;
 pub use predicate::UpdatesWhen;

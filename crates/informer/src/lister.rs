@@ -1,6 +1,6 @@
 //! Reading the cache.
 
-use crate::indexer::{Index, Indexer, Snapshot};
+use crate::indexer::{Index, Indexer, Objects, Snapshot};
 use kube_informer_wire::{LabelSelector, Labels, Object, ObjectKey, ResourceVersion};
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -28,9 +28,18 @@ impl<T> Lister<T> {
         self.indexer.look(|snapshot| snapshot.get(key).map(Object::cast))
     }
 
-    /// All objects.
-    pub fn list(&self) -> Vec<Object<T>> {
-        self.indexer.snapshot().objects().map(Object::cast).collect()
+    /// All objects: the [`snapshot`](Self::snapshot), by the name one looks for. Nothing is copied, however many there are.
+    ///
+    /// ```
+    /// # use kube_informer::Lister;
+    /// # fn example(lister: Lister<serde_json::Value>) {
+    /// for pod in &lister.list() {
+    ///     println!("{}", pod.name());
+    /// }
+    /// # }
+    /// ```
+    pub fn list(&self) -> CacheSnapshot<T> {
+        self.snapshot()
     }
 
     /// The objects of a namespace.
@@ -102,9 +111,9 @@ impl<T> CacheSnapshot<T> {
         self.snapshot.get(key).map(Object::cast)
     }
 
-    /// All objects in the server's order.
-    pub fn iter(&self) -> impl Iterator<Item = Object<T>> {
-        self.snapshot.objects().map(Object::cast)
+    /// All objects in the server's order, borrowed: clone those that are to be kept.
+    pub fn iter(&self) -> CacheIter<'_, T> {
+        CacheIter { objects: self.snapshot.objects(), of: PhantomData }
     }
 
     /// The objects of a namespace.
@@ -168,6 +177,41 @@ impl<T> CacheSnapshot<T> {
         self.snapshot.position(partition).cloned()
     }
 }
+
+impl<'a, T: 'a> IntoIterator for &'a CacheSnapshot<T> {
+    type Item = &'a Object<T>;
+    type IntoIter = CacheIter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// The objects of a [`CacheSnapshot`], in the server's order.
+pub struct CacheIter<'a, T> {
+    objects: Objects<'a>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<'a, T: 'a> Iterator for CacheIter<'a, T> {
+    type Item = &'a Object<T>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.objects.next().map(Object::cast_ref)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.objects.size_hint()
+    }
+}
+
+impl<'a, T: 'a> DoubleEndedIterator for CacheIter<'a, T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.objects.next_back().map(Object::cast_ref)
+    }
+}
+
+impl<'a, T: 'a> ExactSizeIterator for CacheIter<'a, T> {}
 
 fn by<T, V: Ord + Clone + Send + Sync + 'static>(
     snapshot: &Snapshot,

@@ -185,7 +185,7 @@ impl Subject {
     fn shown(&self, snapshot: &CacheSnapshot<Value>) -> Vec<Arc<Written>> {
         let known = self.truth.lock();
         let mut shown: Vec<_> =
-            snapshot.iter().filter_map(|object| known.history.find(&object).cloned()).collect();
+            snapshot.iter().filter_map(|object| known.history.find(object).cloned()).collect();
         shown.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         shown
     }

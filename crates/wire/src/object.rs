@@ -9,6 +9,7 @@ use crate::{
     recent::AnyValue,
 };
 use bytes::Bytes;
+use ref_cast::{RefCastCustom, ref_cast_custom};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
@@ -27,6 +28,8 @@ use std::{
 /// 5. `Debug` prints the identity and never the content, which may be a secret.
 ///
 /// `T` is only how the content is read: [`cast`](Self::cast) to another type costs nothing.
+#[derive(RefCastCustom)]
+#[repr(transparent)]
 pub struct Object<T> {
     record: Arc<Record>,
     as_type: PhantomData<fn() -> T>,
@@ -104,9 +107,17 @@ impl<T> Object<T> {
         Self { record: Arc::new(record), as_type: PhantomData }
     }
 
+    #[ref_cast_custom]
+    fn of(record: &Arc<Record>) -> &Self;
+
     /// The same object, read as another type.
     pub fn cast<U>(&self) -> Object<U> {
         Object { record: Arc::clone(&self.record), as_type: PhantomData }
+    }
+
+    /// [`cast`](Self::cast), borrowed: not even a reference count changes.
+    pub fn cast_ref<U>(&self) -> &Object<U> {
+        Object::of(&self.record)
     }
 
     /// The kind of the object.

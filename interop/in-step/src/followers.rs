@@ -101,10 +101,10 @@ impl Ours {
     }
 
     fn store(&self) -> Contents {
-        let entry = |object: kube_informer::Object<ConfigMap>| {
+        let entry = |object: &kube_informer::Object<ConfigMap>| {
             (object.key().to_string(), object.resource_version().to_string())
         };
-        self.informer.lister().list().into_iter().map(entry).collect()
+        self.informer.lister().list().iter().map(entry).collect()
     }
 }
 

@@ -124,7 +124,8 @@ impl ClusterLife {
 
     /// Any ready node, always the same one for the same pod.
     fn node_for(&self, pod: &Object<Pod>) -> Option<String> {
-        let ready: Vec<_> = self.nodes.lister().list().into_iter().filter(is_ready).collect();
+        let nodes = self.nodes.lister().list();
+        let ready: Vec<_> = nodes.iter().filter(|node| is_ready(node)).collect();
         let choice =
             pod.name().bytes().fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         ready.get(choice % ready.len().max(1)).map(|node| node.name().to_owned())
@@ -163,7 +164,7 @@ impl ClusterLife {
 
     async fn delete_pod(&self, rng: &mut fastrand::Rng) -> Result<(), kube::Error> {
         let pods = self.pods.lister().list();
-        let Some(pod) = pods.get(rng.usize(..pods.len().max(1))) else { return Ok(()) };
+        let Some(pod) = pods.iter().nth(rng.usize(..pods.len().max(1))) else { return Ok(()) };
         self.api::<Pod>().delete(pod.name(), &DeleteParams::default()).await.map(drop)
     }
 
@@ -173,7 +174,7 @@ impl ClusterLife {
         let failed = nodes.iter().find(|node| !is_ready(node));
         let (node, ready) = match failed {
             Some(node) => (node, "True"),
-            None => match nodes.get(rng.usize(..nodes.len().max(1))) {
+            None => match nodes.iter().nth(rng.usize(..nodes.len().max(1))) {
                 Some(node) => (node, "False"),
                 None => return Ok(()),
             },

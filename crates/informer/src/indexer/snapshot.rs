@@ -6,7 +6,7 @@ use crate::{
     scope::{Partition, Partitions},
 };
 use hashbrown::DefaultHashBuilder;
-use imbl::{GenericHashMap, OrdMap, shared_ptr::DefaultSharedPtr};
+use imbl::{GenericHashMap, OrdMap, ordmap::Values, shared_ptr::DefaultSharedPtr};
 use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
 use std::{
     borrow::Cow,
@@ -14,6 +14,9 @@ use std::{
     ops::Bound,
     sync::Arc,
 };
+
+/// All objects of a snapshot, in the server's order.
+pub(crate) type Objects<'a> = Values<'a, ObjectKey, AnyObject, DefaultSharedPtr>;
 
 /// One consistent state of the store. Cloning shares all nodes of the trees.
 #[derive(Clone)]
@@ -65,7 +68,7 @@ impl Snapshot {
     }
 
     /// All objects in the server's order.
-    pub(crate) fn objects(&self) -> impl Iterator<Item = &AnyObject> {
+    pub(crate) fn objects(&self) -> Objects<'_> {
         self.objects.values()
     }
 

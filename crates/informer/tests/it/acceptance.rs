@@ -30,7 +30,7 @@ async fn a_controller_keeps_as_many_pods_as_asked_for() -> Result<()> {
     let controller = controller(kube::Config::new(server.url().parse()?), pods_api.clone());
     let checks = async {
         converged(&seen, 3).await?;
-        let name = seen.lister().list()[0].name().to_owned();
+        let name = seen.lister().list().iter().next().unwrap().name().to_owned();
         pods_api.delete(&name, &DeleteParams::default().grace_period(0)).await?;
         seen.wait_until(&ObjectKey::namespaced("default", &name), PATIENCE, |pod| pod.is_none()).await?;
         converged(&seen, 3).await

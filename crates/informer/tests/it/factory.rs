@@ -130,7 +130,7 @@ async fn defaults_are_for_everything_that_can_have_them() {
     factory.synced(secs(5)).await.unwrap();
     settle().await;
     assert_eq!((pods.lister().len(), nodes.lister().len()), (1, 1), "a node is in no namespace");
-    let content: Value = pods.lister().list()[0].view().unwrap();
+    let content: Value = pods.lister().list().iter().next().unwrap().view().unwrap();
     assert!(content["metadata"].get("managedFields").is_none());
     recorder.take();
     pass(11).await;

@@ -138,7 +138,7 @@ async fn listers_answer_in_the_servers_order_from_one_state() {
     let (informer, _) = watched(&source, |builder| builder).await;
     let lister = informer.lister();
     let keys = |objects: Vec<Object<Value>>| objects.iter().map(|o| o.key().to_string()).collect::<Vec<_>>();
-    assert_eq!(keys(lister.list()), ["a-b/x", "a/w", "a/x", "ab/x"]);
+    assert_eq!(keys(lister.list().iter().cloned().collect()), ["a-b/x", "a/w", "a/x", "ab/x"]);
     assert_eq!(keys(lister.in_namespace("a")), ["a/w", "a/x"]);
     assert!(lister.in_namespace("none").is_empty() && lister.in_namespace("").is_empty());
     assert_eq!(keys(lister.matching(&"ns in (a, ab)".parse().unwrap())), ["a/w", "a/x", "ab/x"]);

@@ -70,8 +70,8 @@ async fn story(shown: &mut Vec<String>) {
     source.delete("ns/b");
     source.expire_history().cut();
     pass(200).await;
-    for object in informer.lister().list() {
-        show(shown, &object);
+    for object in &informer.lister().list() {
+        show(shown, object);
         show(shown, object.view::<Mistaken>().unwrap_err());
         shown.push(object.view::<Mistaken>().unwrap_err().to_string());
         show(shown, object.cast::<Mistaken>().decode().unwrap_err());

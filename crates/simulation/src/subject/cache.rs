@@ -179,7 +179,7 @@ impl CacheCheck {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }
             for object in snapshot.iter().filter(|object| is_in(object.key(), partition)) {
-                self.check_content(&object, history)?;
+                self.check_content(object, history)?;
             }
         }
         Ok(())
@@ -231,12 +231,12 @@ fn differs(
     loop {
         match (is.next(), was.next()) {
             (None, None) => return None,
-            (Some(object), Some(write)) if same(&object, write) => {}
+            (Some(object), Some(write)) if same(object, write) => {}
             _ => break,
         }
     }
     let n = |object: &Object<Value>| history.find(object).map_or(0, |write| write.n);
-    let is: BTreeMap<String, u64> = cached().map(|object| (object.key().to_string(), n(&object))).collect();
+    let is: BTreeMap<String, u64> = cached().map(|object| (object.key().to_string(), n(object))).collect();
     let was: BTreeMap<String, u64> = expected().map(|write| (write.key.to_string(), write.n)).collect();
     Some(format!("it is {} and was {}", show(&is), show(&was)))
 }

@@ -79,7 +79,7 @@ impl Indexed {
         let mut expected: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         let mut unreadable = 0;
         for object in snapshot.iter() {
-            let write = history.find(&object).ok_or("a state that never was")?;
+            let write = history.find(object).ok_or("a state that never was")?;
             match self.values(write, transform) {
                 Some(values) => {
                     values.into_iter().for_each(|value| expected.entry(value).or_default().push(write.n))
