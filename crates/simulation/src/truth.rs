@@ -126,11 +126,13 @@ impl Known {
         self.clients[client].gone = true;
     }
 
-    /// A client got a garbled change.
+    /// A client got a garbled change. If that was a repetition it cannot know so: whatever comes next may be hidden.
     pub(crate) fn blurred(&mut self, client: ClientId, version: u64) {
-        let blur = &mut self.clients[client].blur;
+        let epoch = self.history.epoch();
+        let Client { blur, told, .. } = &mut self.clients[client];
+        let next = told.filter(|told| told.0 == epoch).map_or(0, |told| told.1 + 1);
         if !matches!(blur, Blur::Open(_)) {
-            *blur = Blur::Open(version);
+            *blur = Blur::Open(version.max(next));
         }
     }
 
@@ -192,8 +194,9 @@ impl Known {
         }
     }
 
-    /// A client got everything up to a version.
+    /// A client got everything up to a version. A repetition takes nothing back.
     pub(crate) fn told(&mut self, client: ClientId, epoch: u32, version: u64) {
-        self.clients[client].told = Some((epoch, version));
+        let told = &mut self.clients[client].told;
+        *told = (*told).max(Some((epoch, version)));
     }
 }
