@@ -139,6 +139,12 @@ async fn listers_answer_in_the_servers_order_from_one_state() {
     let lister = informer.lister();
     let keys = |objects: Vec<Object<Value>>| objects.iter().map(|o| o.key().to_string()).collect::<Vec<_>>();
     assert_eq!(keys(lister.list().iter().cloned().collect()), ["a-b/x", "a/w", "a/x", "ab/x"]);
+    let list = lister.list();
+    let backwards: Vec<_> = list.iter().rev().map(|object| object.key().to_string()).collect();
+    assert_eq!(
+        (list.iter().len(), backwards),
+        (4, ["ab/x", "a/x", "a/w", "a-b/x"].map(String::from).to_vec())
+    );
     assert_eq!(keys(lister.in_namespace("a")), ["a/w", "a/x"]);
     assert!(lister.in_namespace("none").is_empty() && lister.in_namespace("").is_empty());
     assert_eq!(keys(lister.matching(&"ns in (a, ab)".parse().unwrap())), ["a/w", "a/x", "ab/x"]);
