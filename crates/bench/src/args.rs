@@ -32,8 +32,9 @@ pub(crate) struct CompareOptions {
     /// Where results.json and the plots go.
     #[arg(long)]
     pub(crate) out: PathBuf,
-    /// Another server than the embedded one, such as a real kube-apiserver. It is seeded through its API. What needs
-    /// a server that can be told to misbehave (relists, bursts) is then left out.
+    /// Another server than the embedded one, such as a real kube-apiserver behind `kubectl proxy`. It is seeded through
+    /// its API, in namespaces of its own that are left there. What needs a server that can be told to misbehave (relists,
+    /// bursts) is then left out.
     #[arg(long)]
     pub(crate) server: Option<String>,
     /// Only these contenders, such as `kube-informer/packed,client-go`.
@@ -48,9 +49,9 @@ pub(crate) struct CompareOptions {
     /// Events in the burst.
     #[arg(long, default_value_t = 20_000)]
     pub(crate) burst: usize,
-    /// Events past a stalled handler.
-    #[arg(long, default_value_t = 1_000_000)]
-    pub(crate) stall_events: usize,
+    /// Events past a stalled handler: a million, or 50,000 with another server, which takes its time for them.
+    #[arg(long)]
+    pub(crate) stall_events: Option<usize>,
     /// Seed of the generators.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -129,6 +130,10 @@ pub(crate) struct ContenderOptions {
 impl CompareOptions {
     pub(crate) fn wants(&self, stage: Stage) -> bool {
         self.stages.is_empty() || self.stages.contains(&stage)
+    }
+
+    pub(crate) fn stall_events(&self) -> usize {
+        self.stall_events.unwrap_or(if self.server.is_some() { 50_000 } else { 1_000_000 })
     }
 
     pub(crate) fn corpora(&self) -> Vec<Corpus> {

@@ -3,6 +3,7 @@
 mod heard;
 mod readers;
 mod reads;
+mod trim;
 
 use crate::{
     args::ContenderOptions,
@@ -84,6 +85,10 @@ impl Contender {
             Some("reads") => reads::measure(&self.informer, &self.by_node),
             Some("decode-each") => reads::decode_each(&self.informer),
             Some("decode-all") => reads::decode_all(&self.informer),
+            Some("trim") => {
+                trim::trim();
+                Ok(json!({}))
+            }
             Some("other") => self.start_other().await,
             Some("readers") => {
                 let of_other = words.get(1).is_some_and(|which| which == "other");

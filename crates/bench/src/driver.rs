@@ -1,6 +1,7 @@
 //! The server, and what happens on it.
 
 mod changes;
+mod ground;
 mod seeding;
 
 use crate::{

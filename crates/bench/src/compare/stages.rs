@@ -204,21 +204,26 @@ impl Measuring<'_> {
     }
 
     /// Decodes everything once, one by one and then all at once, drops it, and sees whether the memory comes back.
+    /// What is left when everything was decoded and dropped: one by one, all at once, and all at once after the
+    /// allocator was asked for what it keeps.
     fn decode(&mut self, process: &mut Process) -> anyhow::Result<()> {
         for how in ["each", "all"] {
-            let before = process.rss()?;
-            let names = [format!("decode_{how}_s"), format!("decode_{how}_left_bytes")];
-            match process.ask(&format!("decode-{how}")) {
-                Ok(decoded) => {
-                    sleep(REST);
-                    let left = process.rss()? as f64 - before as f64;
-                    self.figures.put(&names[0], number(&decoded, "wall_s")?);
-                    self.figures.put(&names[1], left);
-                }
+            let before = process.rss()? as f64;
+            let [wall, left, trimmed] =
+                ["s", "left_bytes", "trimmed_left_bytes"].map(|figure| format!("decode_{how}_{figure}"));
+            let decoded = match process.ask(&format!("decode-{how}")) {
+                Ok(decoded) => decoded,
                 Err(_) => {
-                    let names = names.each_ref().map(String::as_str);
-                    self.figures.missing(&names, "everything is kept decoded");
+                    self.figures.missing(&[&wall, &left], "everything is kept decoded");
+                    continue;
                 }
+            };
+            sleep(REST);
+            self.figures.put(&wall, number(&decoded, "wall_s")?);
+            self.figures.put(&left, process.rss()? as f64 - before);
+            if how == "all" {
+                process.ask("trim")?;
+                self.figures.put(&trimmed, process.rss()? as f64 - before);
             }
         }
         Ok(())
@@ -256,12 +261,12 @@ impl Measuring<'_> {
         sleep(Duration::from_secs(1));
         process.ask("settle")?;
         let before = process.rss()?;
-        let churned = self.driver.ask(&format!("churn {}", self.options.stall_events))?;
+        let churned = self.driver.ask(&format!("churn {}", self.options.stall_events()))?;
         process.ask(&format!("await {}", churned["version"]))?;
         sleep(Duration::from_secs(1));
         process.ask("settle")?;
         self.figures.put(names[0], process.rss()? as f64 - before as f64);
-        self.figures.put(names[1], self.options.stall_events);
+        self.figures.put(names[1], self.options.stall_events());
         Ok(())
     }
 }

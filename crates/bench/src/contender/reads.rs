@@ -13,7 +13,7 @@ use std::{
 /// the others say more about those.
 const ROUNDS: usize = 10;
 const ROUND: Duration = Duration::from_millis(70);
-/// Objects that are decoded once each.
+/// Objects that are decoded once each, at most, in a round.
 const DECODED: usize = 2000;
 
 /// Nanoseconds a call.
@@ -45,12 +45,13 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
         first.labels().get("app.kubernetes.io/name").unwrap_or_default()
     )
     .parse()?;
-    let cold = cold_decodes(&lister, &keys)?;
+    let (decoded_cold, drop_decoded) = cold_decodes(&lister, &keys)?;
     let objects = lister.len();
     Ok(json!({
         "get_ns": per_call(|i| { black_box(lister.get(key(i))); }),
         "get_labels_ns": per_call(|i| { black_box(lister.get(key(i)).map(|pod| pod.labels().get("team").map(str::len))); }),
-        "get_decoded_cold_us": cold,
+        "get_decoded_cold_us": decoded_cold,
+        "drop_decoded_us": drop_decoded,
         "get_decoded_again_us": per_call(|_| { black_box(lister.get(key(0)).map(|pod| pod.decode().is_ok())); }) / 1e3,
         "list_us": per_call(|_| { black_box(look_at_each(&lister)); }) / 1e3,
         "by_index_us": per_call(|i| { black_box(lister.by(by_node, node(i)).len()); }) / 1e3,
@@ -65,16 +66,28 @@ pub(super) fn look_at_each(lister: &Lister<Pod>) -> u64 {
     lister.list().iter().map(version).fold(0, u64::wrapping_add)
 }
 
-/// Microseconds to get and decode objects that nobody has decoded before, each once: the median.
-fn cold_decodes(lister: &Lister<Pod>, keys: &[ObjectKey]) -> anyhow::Result<f64> {
-    let mut times = Vec::new();
-    for key in keys.iter().take(DECODED) {
-        let start = Instant::now();
-        black_box(lister.get(key).context("a pod is gone")?.decode()?);
-        times.push(start.elapsed().as_nanos() as f64 / 1e3);
+/// Microseconds to get and decode an object that nobody has decoded before, until it is there; and to drop it, which
+/// its reader pays for later. Each object is decoded once. Medians of the round that went best.
+fn cold_decodes(lister: &Lister<Pod>, keys: &[ObjectKey]) -> anyhow::Result<(f64, f64)> {
+    let mut best = (f64::INFINITY, f64::INFINITY);
+    for keys in keys.chunks((keys.len() / ROUNDS).clamp(1, DECODED)).take(ROUNDS) {
+        let (mut decodes, mut drops) = (Vec::new(), Vec::new());
+        for key in keys {
+            let start = Instant::now();
+            let pod = black_box(lister.get(key).context("a pod is gone")?.decode()?);
+            let there = Instant::now();
+            drop(pod);
+            decodes.push((there - start).as_nanos() as f64 / 1e3);
+            drops.push(there.elapsed().as_nanos() as f64 / 1e3);
+        }
+        best = (best.0.min(median(decodes)), best.1.min(median(drops)));
     }
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+    Ok(best)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// Decodes every object once, and drops each before the next.

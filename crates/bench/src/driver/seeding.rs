@@ -4,7 +4,7 @@ use super::{Driver, send, together};
 use anyhow::bail;
 use fastrand::Rng;
 use http::Request;
-use kube_informer_workload::{App, Pods, StubbornPods, config_map, event, secret, widget, widget_definition};
+use kube_informer_workload::{Pods, StubbornPods, config_map, event, secret, widget};
 use serde_json::{Value, json};
 
 /// Pods on one node, about.
@@ -15,10 +15,7 @@ const SAMPLE: usize = 500;
 impl Driver {
     pub(super) async fn seed_pods(&mut self, corpus: &str, count: usize) -> anyhow::Result<Value> {
         let start = std::time::Instant::now();
-        for namespace in App::namespaces().iter().chain(&["bench-empty", "bench-churn"]) {
-            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-            self.create("/api/v1/namespaces", &body, "bench").await?;
-        }
+        self.clear_namespaces().await?;
         let nodes = count.div_ceil(PODS_PER_NODE);
         let pods: Box<dyn Iterator<Item = Value> + Send> = match corpus {
             "realistic" => Box::new(Pods::new(self.seed, nodes)),
@@ -40,8 +37,7 @@ impl Driver {
             other => bail!("there is no generator of {other:?}"),
         };
         if kind == "widgets" {
-            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            self.create(path, &widget_definition(), "bench").await?;
+            self.define_widgets().await?;
         }
         let mut rng = Rng::with_seed(self.seed);
         for number in 0..count {

@@ -4,4 +4,4 @@
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod canned;
-mod memory;
+mod measured;

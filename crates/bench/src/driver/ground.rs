@@ -1,0 +1,104 @@
+//! Room for what is seeded, also on a server that was measured before.
+
+use super::Driver;
+use anyhow::{Context, bail};
+use http::Request;
+use kube_informer_workload::{App, widget_definition};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The label of the namespaces that were made here, and that may be emptied.
+const OWN: &str = "kube-informer/bench";
+/// The namespace that stays empty, and the one of the small objects that change fast.
+const EXTRA: [&str; 2] = ["bench-empty", "bench-churn"];
+/// What is removed from them.
+const KINDS: [(&str, &str); 5] = [
+    ("/api/v1", "pods"),
+    ("/api/v1", "configmaps"),
+    ("/api/v1", "secrets"),
+    ("/api/v1", "events"),
+    ("/apis/example.com/v1", "widgets"),
+];
+/// How long a server may take to empty a namespace, or to serve a new kind.
+const PATIENCE: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Driver {
+    /// Namespaces with nothing in them of an earlier run. Those of somebody else are left alone.
+    pub(super) async fn clear_namespaces(&self) -> anyhow::Result<()> {
+        for namespace in App::namespaces().iter().chain(&EXTRA) {
+            let body = json!({"apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": namespace, "labels": {OWN: "true"}}});
+            match self.create("/api/v1/namespaces", &body, "bench").await {
+                Err(error) if code(&error) == Some(409) => self.clear(namespace).await?,
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    async fn clear(&self, namespace: &str) -> anyhow::Result<()> {
+        let found = self.get(&format!("/api/v1/namespaces/{namespace}")).await?;
+        if found["metadata"]["labels"][OWN] != "true" {
+            bail!(
+                "the server has a namespace {namespace} that was not made by this benchmark; measure against a server of \
+                 its own, or give up what is in it with `kubectl label namespace {namespace} {OWN}=true`"
+            );
+        }
+        for (base, kind) in KINDS {
+            self.remove_all(&format!("{base}/namespaces/{namespace}/{kind}")).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes everything under a path; a kind that is not there has nothing.
+    async fn remove_all(&self, path: &str) -> anyhow::Result<()> {
+        let start = Instant::now();
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        loop {
+            let left = match self.get(&format!("{path}?limit=1")).await {
+                Err(error) if code(&error) == Some(404) => return Ok(()),
+                other => other?,
+            };
+            if left["items"].as_array().is_none_or(Vec::is_empty) {
+                return Ok(());
+            }
+            // A server that has no time for all of it at once goes on when asked again.
+            let removed = self.send(Request::delete(path), options.to_string().into_bytes()).await;
+            if start.elapsed() > PATIENCE {
+                removed.with_context(|| format!("cannot remove what is under {path}"))?;
+                bail!("what is under {path} does not go away");
+            }
+        }
+    }
+
+    /// The kind of the widgets, when it is served.
+    pub(super) async fn define_widgets(&self) -> anyhow::Result<()> {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        match self.create(path, &widget_definition(), "bench").await {
+            Err(error) if code(&error) == Some(409) => {}
+            other => drop(other?),
+        }
+        let start = Instant::now();
+        while let Err(error) = self.get("/apis/example.com/v1/widgets?limit=1").await {
+            if start.elapsed() > PATIENCE {
+                return Err(error.context("the server does not serve the widgets"));
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.send(Request::get(path), Vec::new()).await
+    }
+}
+
+/// The status that a server answered with.
+fn code(error: &anyhow::Error) -> Option<u16> {
+    match error.downcast_ref()? {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
