@@ -8,6 +8,7 @@ use crate::{
     progress::say,
     results::Figures,
 };
+use serde_json::Value;
 use std::{path::Path, thread::sleep, time::Duration};
 
 /// How long a contender gets to come to rest.
@@ -141,13 +142,11 @@ impl Measuring<'_> {
                     continue;
                 }
             };
-            let heard = process.ask(&format!("await {}", changed["version"]))?;
+            let heard = until_quiet(process, &changed["version"])?;
             let (peak, wall) = (process.peak()?, number(&heard, "last")? - number(&changed, "released_at")?);
-            sleep(REST);
             let cpu = process.cpu()? - before;
             process.ask("settle")?;
-            let calls = process.ask(&format!("await {}", changed["version"]))?;
-            let values = [cpu, wall / 1e9, peak as f64, process.rss()? as f64, number(&calls, "calls")?];
+            let values = [cpu, wall / 1e9, peak as f64, process.rss()? as f64, number(&heard, "calls")?];
             names.iter().zip(values).for_each(|(name, value)| self.figures.put(name, value));
         }
         Ok(())
@@ -268,6 +267,20 @@ impl Measuring<'_> {
         self.figures.put(names[0], process.rss()? as f64 - before as f64);
         self.figures.put(names[1], self.options.stall_events());
         Ok(())
+    }
+}
+
+/// Waits for a version, and then until nothing more is heard: whoever tells of a list while it comes in may tell of
+/// that version before the end.
+fn until_quiet(process: &mut Process, version: &Value) -> anyhow::Result<Value> {
+    let mut heard = process.ask(&format!("await {version}"))?;
+    loop {
+        sleep(REST);
+        let now = process.ask(&format!("await {version}"))?;
+        if now["calls"] == heard["calls"] {
+            return Ok(now);
+        }
+        heard = now;
     }
 }
 
