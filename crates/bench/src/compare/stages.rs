@@ -17,8 +17,9 @@ const REST: Duration = Duration::from_secs(3);
 const RATE: (u64, u64) = (200, 8);
 /// Lists a second, in all, of the readers beside the writer.
 const READS: u32 = 50;
-/// How often the writer is measured with readers of its own informer and of another one.
-const ROUNDS: usize = 3;
+/// How often, and for how many seconds, the writer is measured with readers of its own informer and of another one: many
+/// short rounds by turns, so that what else the machine does meets both alike.
+const ROUNDS: (usize, u64) = (11, 2);
 
 pub(super) struct Measuring<'a> {
     pub(super) options: &'a CompareOptions,
@@ -232,10 +233,10 @@ impl Measuring<'_> {
     fn readers(&mut self, process: &mut Process) -> anyhow::Result<()> {
         process.ask("other")?;
         let (mut own, mut other) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
+        for _ in 0..ROUNDS.0 {
             for (which, found) in [("same", &mut own), ("other", &mut other)] {
                 process.ask(&format!("readers {which} {READS}"))?;
-                found.push(self.delays(process, RATE.0, RATE.1 / 2)?.1);
+                found.push(self.delays(process, RATE.0, ROUNDS.1)?.1);
                 process.ask("rest")?;
             }
         }
