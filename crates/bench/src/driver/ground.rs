@@ -70,6 +70,7 @@ impl Driver {
                 removed.with_context(|| format!("cannot remove what is under {path}"))?;
                 bail!("what is under {path} does not go away");
             }
+            sleep(PAUSE).await;
         }
     }
 
