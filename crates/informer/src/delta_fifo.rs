@@ -8,8 +8,9 @@ use crate::{
     delta::{AnyObject, Deleted, Delta},
     scope::{Partition, Partitions},
 };
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use kube_informer_wire::{ObjectKey, ResourceVersion};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What is already known of objects when something new arrives: the store, read-only.
@@ -41,17 +42,23 @@ pub(crate) struct DeltaFifo {
     items: HashMap<ObjectKey, VecDeque<Sequenced>>,
     /// What comes next. Invariant: a key is here exactly once if and only if it is in `items`.
     queue: BTreeMap<u64, Filed>,
-    /// Newest state of each object in the batch that has been popped and not yet committed.
-    in_flight: HashMap<ObjectKey, Delta>,
+    /// Newest delta of each object in the batch that has been popped and not yet committed.
+    in_flight: HashMap<ObjectKey, Sequenced>,
     /// First and last sequence number of each queued Replace, in order.
     replaces: VecDeque<(u64, u64)>,
+    /// First sequence number of the newest Replace of each partition, queued or already popped. A delete before
+    /// it says nothing about an event after it: the list has decided, perhaps in another history of the server.
+    last_replace: Vec<u64>,
+    /// Objects that the newest Replace kept without showing their state, because an item was malformed. Their
+    /// versions may belong to an earlier history of the server. An entry is removed when the object changes.
+    unconfirmed: HashSet<ObjectKey>,
     next_sequence: u64,
     /// Deltas in `items`.
     len: usize,
     closed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Sequenced {
     sequence: u64,
     delta: Delta,
@@ -133,11 +140,13 @@ impl Batch {
 impl DeltaFifo {
     pub(crate) fn new(partitions: Partitions) -> Self {
         Self {
+            last_replace: vec![0; partitions.len()],
             partitions,
             items: HashMap::new(),
             queue: BTreeMap::new(),
             in_flight: HashMap::new(),
             replaces: VecDeque::new(),
+            unconfirmed: HashSet::new(),
             next_sequence: 0,
             len: 0,
             closed: false,
@@ -176,7 +185,10 @@ impl DeltaFifo {
         let newest = self.newest(change.object().key(), known);
         let (delta, offered) = judge(change, newest);
         match delta {
-            Some(delta) => self.append(delta, position),
+            Some(delta) => {
+                self.unconfirmed.remove(delta.object().key());
+                self.append(delta, position);
+            }
             None => self.mark(position),
         }
         offered
@@ -200,8 +212,9 @@ impl DeltaFifo {
         match self.newest(object.key(), known) {
             Newest::Present(old) => match compare {
                 Compare::Version if !old.resource_version().is_unset() => old.is_same_version(object),
-                _ => old.is_same(object) && old.is_same_content(object),
+                _ => is_equal(&old, object),
             },
+            Newest::Unconfirmed(old) => is_equal(&old, object),
             Newest::Gone(_) | Newest::Unknown => false,
         }
     }
@@ -213,12 +226,20 @@ impl DeltaFifo {
         }
         let first = self.next_sequence;
         for key in self.known_keys(position.partition, known) {
-            if staged.lacks(&key)
-                && let Newest::Present(last_known) = self.newest(&key, known)
+            if staged.shows(&key) {
+                self.unconfirmed.remove(&key);
+            } else if let Newest::Present(last_known) | Newest::Unconfirmed(last_known) =
+                self.newest(&key, known)
             {
-                self.append(Delta::Deleted(Deleted::unknown(last_known)), None);
+                if staged.lacks(&key) {
+                    self.unconfirmed.remove(&key);
+                    self.append(Delta::Deleted(Deleted::unknown(last_known)), None);
+                } else {
+                    self.unconfirmed.insert(key);
+                }
             }
         }
+        self.last_replace[position.partition] = first;
         for object in staged.into_changed() {
             self.append(Delta::Replaced(object), None);
         }
@@ -238,7 +259,7 @@ impl DeltaFifo {
                 if self.items.contains_key(&key) {
                     continue;
                 }
-                if let Newest::Present(object) = self.newest(&key, known) {
+                if let Newest::Present(object) | Newest::Unconfirmed(object) = self.newest(&key, known) {
                     due.push(object);
                 }
             }
@@ -280,6 +301,9 @@ impl DeltaFifo {
     /// The batch in flight is in the store and its notifications are queued.
     pub(crate) fn commit(&mut self) {
         self.in_flight.clear();
+        // A list of the whole collection passes through here once; its capacity is not kept.
+        shrink(&mut self.in_flight);
+        shrink(&mut self.items);
     }
 
     fn take_oldest(&mut self, key: ObjectKey, batch: &mut Batch) {
@@ -294,11 +318,11 @@ impl DeltaFifo {
                 self.items.remove(&key);
             }
         }
-        if let Some(position) = oldest.position {
+        if let Some(position) = oldest.position.clone() {
             batch.reach(position);
         }
-        self.in_flight.insert(key, oldest.delta.clone());
-        batch.deltas.push(oldest.delta);
+        batch.deltas.push(oldest.delta.clone());
+        self.in_flight.insert(key, oldest);
     }
 
     fn append(&mut self, delta: Delta, position: Option<Position>) {
@@ -332,14 +356,32 @@ impl DeltaFifo {
 
     /// What is newest about an object: queued, in flight, or stored.
     fn newest(&self, key: &ObjectKey, known: &dyn Known) -> Newest {
-        let queued = self.items.get(key).and_then(|deltas| deltas.back()).map(|sequenced| &sequenced.delta);
-        match queued.or_else(|| self.in_flight.get(key)) {
-            Some(Delta::Deleted(Deleted::Seen(object))) => Newest::Gone(object.resource_version().clone()),
-            // When it ended nobody knows. The version of its last state is no answer: it may belong to another
-            // history of the server, in which all versions are higher than those that follow now.
-            Some(Delta::Deleted(Deleted::FinalStateUnknown { .. })) => Newest::Gone(ResourceVersion::unset()),
-            Some(delta) => Newest::Present(delta.object().clone()),
-            None => known.get(key).map_or(Newest::Unknown, Newest::Present),
+        let queued = self.items.get(key).and_then(|deltas| deltas.back());
+        let object = match queued.or_else(|| self.in_flight.get(key)) {
+            Some(Sequenced { delta: Delta::Deleted(deleted), sequence, .. }) => {
+                return Newest::Gone(self.deleted_at(deleted, *sequence));
+            }
+            Some(Sequenced { delta, .. }) => Some(delta.object().clone()),
+            None => known.get(key),
+        };
+        match object {
+            Some(object) if self.unconfirmed.contains(key) => Newest::Unconfirmed(object),
+            Some(object) => Newest::Present(object),
+            None => Newest::Unknown,
+        }
+    }
+
+    /// The version of a delete if later events can be compared with it, otherwise unset.
+    fn deleted_at(&self, deleted: &Deleted<Value>, sequence: u64) -> ResourceVersion {
+        let namespace = deleted.key().namespace();
+        let replaced = self.partitions.of_namespace(namespace).map(|partition| self.last_replace[partition]);
+        match deleted {
+            Deleted::Seen(object) if replaced.is_none_or(|replaced| sequence >= replaced) => {
+                object.resource_version().clone()
+            }
+            // A Replace came after the delete, or is it. The version of the delete or of the last known state may
+            // belong to another history of the server, in which every version is higher than those that follow.
+            Deleted::Seen(_) | Deleted::FinalStateUnknown { .. } => ResourceVersion::unset(),
         }
     }
 
@@ -360,6 +402,8 @@ impl DeltaFifo {
 /// The newest state of an object, wherever it is.
 enum Newest {
     Present(AnyObject),
+    /// Present, in a state that the newest list did not show: its version cannot be compared with later ones.
+    Unconfirmed(AnyObject),
     /// Deleted, at this version if it is known.
     Gone(ResourceVersion),
     Unknown,
@@ -372,7 +416,7 @@ fn judge(change: Change, newest: Newest) -> (Option<Delta>, Offered) {
     let late = match &newest {
         Newest::Present(old) => version.is_older_than(old.resource_version()),
         Newest::Gone(at) => version.is_older_than(at),
-        Newest::Unknown => false,
+        Newest::Unconfirmed(_) | Newest::Unknown => false,
     };
     if late {
         return (None, Offered::Stale);
@@ -383,14 +427,36 @@ fn judge(change: Change, newest: Newest) -> (Option<Delta>, Offered) {
         {
             (None, Offered::Known)
         }
+        (Change::Added(object) | Change::Modified(object), Newest::Unconfirmed(old))
+            if is_equal(&old, &object) =>
+        {
+            (None, Offered::Known)
+        }
         (Change::Added(object), _) => queued(Delta::Added(object)),
         (Change::Modified(object), _) => queued(Delta::Updated(object)),
         // Another object of that name: ours must have gone before it, unseen.
-        (Change::Deleted(object), Newest::Present(old)) if !old.is_same(&object) => {
+        (Change::Deleted(object), Newest::Present(old) | Newest::Unconfirmed(old))
+            if !old.is_same(&object) =>
+        {
             queued(Delta::Deleted(Deleted::unknown(old)))
         }
-        (Change::Deleted(object), Newest::Present(_)) => queued(Delta::Deleted(Deleted::Seen(object))),
+        (Change::Deleted(object), Newest::Present(_) | Newest::Unconfirmed(_)) => {
+            queued(Delta::Deleted(Deleted::Seen(object)))
+        }
         (Change::Deleted(_), Newest::Gone(_) | Newest::Unknown) => (None, Offered::Known),
+    }
+}
+
+/// Whether two states are equal in identity and content, whatever history of the server they come from.
+fn is_equal(old: &AnyObject, new: &AnyObject) -> bool {
+    old.is_same(new) && old.resource_version() == new.resource_version() && old.is_same_content(new)
+}
+
+/// Gives capacity back that is far more than what a map holds.
+fn shrink<V>(map: &mut HashMap<ObjectKey, V>) {
+    const SMALL: usize = 1024;
+    if map.capacity() > SMALL && map.len() < map.capacity() / 8 {
+        map.shrink_to(SMALL.max(map.len() * 2));
     }
 }
 

@@ -16,6 +16,8 @@ type Gap = (Option<ObjectKey>, Option<ObjectKey>);
 #[derive(Debug)]
 pub(crate) struct Staged {
     present: HashSet<ObjectKey>,
+    /// Objects of `present` whose newest item is malformed except for its name. Invariant: a subset of `present`.
+    malformed: HashSet<ObjectKey>,
     changed: Vec<AnyObject>,
     /// Where in `changed` an object is, so that a later item of the same key replaces an earlier one.
     at: HashMap<ObjectKey, usize>,
@@ -33,6 +35,7 @@ impl Default for Staged {
     fn default() -> Self {
         Self {
             present: HashSet::new(),
+            malformed: HashSet::new(),
             changed: Vec::new(),
             at: HashMap::new(),
             last: None,
@@ -54,6 +57,7 @@ impl Staged {
         // An earlier item of the same key was news; the later one counts, and there is nothing new about it.
         self.at.remove(object.key());
         self.follow(object.key());
+        self.malformed.remove(object.key());
         self.present.insert(object.key().clone());
     }
 
@@ -61,6 +65,7 @@ impl Staged {
     pub(crate) fn insert(&mut self, object: AnyObject) {
         let key = object.key().clone();
         self.follow(&key);
+        self.malformed.remove(&key);
         self.present.insert(key.clone());
         match self.at.get(&key) {
             Some(&at) => self.changed[at] = object,
@@ -84,6 +89,7 @@ impl Staged {
     /// The object was deleted while the list was still streaming in.
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
         self.present.remove(key);
+        self.malformed.remove(key);
         // Its entry in `changed` stays, so that the other positions hold; without a place in `at` it is skipped.
         self.at.remove(key);
     }
@@ -93,9 +99,15 @@ impl Staged {
         if let Some(key) = key {
             self.follow(key);
             self.present.insert(key.clone());
+            self.malformed.insert(key.clone());
         } else if !std::mem::replace(&mut self.gap_open, true) {
             self.gaps.push((self.last.clone(), None));
         }
+    }
+
+    /// Whether the list shows the state of an object.
+    pub(super) fn shows(&self, key: &ObjectKey) -> bool {
+        self.present.contains(key) && !self.malformed.contains(key)
     }
 
     /// Whether the list shows that an object is gone.

@@ -412,3 +412,41 @@ fn closed_nothing_comes_in_and_the_rest_goes_out() {
     fifo.commit();
     assert!(fifo.pop(100).is_none());
 }
+
+/// A delete of the old history is still queued, or in flight, when the server goes back.
+#[test]
+fn a_list_after_a_delete_decides_not_the_delete() {
+    for in_flight in [false, true] {
+        let (mut fifo, store) = (fifo(), Stored::of([object("ns/b", 152)]));
+        delete(&mut fifo, "ns/b", 154, &store);
+        if in_flight {
+            fifo.pop(1);
+        }
+        replace(&mut fifo, vec![], 101, &store);
+        assert_eq!(add(&mut fifo, "ns/b", 102, &store), Offered::Queued);
+        assert_eq!(fifo.list().iter().map(short).collect::<Vec<_>>(), ["b@102"]);
+    }
+}
+
+#[test]
+fn an_object_kept_by_a_malformed_item_does_not_outlive_its_history() {
+    let (mut fifo, mut store) = (fifo(), Stored::of([object("ns/a", 900)]));
+    let mut staged = Staged::default();
+    staged.unreadable(Some(&"ns/a".parse().unwrap()));
+    fifo.replace(staged, at(101), &store);
+    assert_eq!(apply(&mut fifo, 1, &mut store), [""; 0]);
+    assert_eq!(fifo.judge(&Change::Modified(object("ns/a", 900)), &store), Offered::Known);
+    assert_eq!(update(&mut fifo, "ns/a", 102, &store), Offered::Queued);
+    assert_eq!(apply(&mut fifo, 1, &mut store), ["~a@102"]);
+    // Versions are compared again from here on.
+    assert_eq!(update(&mut fifo, "ns/a", 101, &store), Offered::Stale);
+}
+
+#[test]
+fn capacity_of_a_large_list_is_given_back() {
+    let (mut fifo, mut store) = (fifo(), Stored::default());
+    let objects = (0..20_000).map(|i| object(&format!("ns/{i}"), i + 1)).collect();
+    replace(&mut fifo, objects, 20_000, &store);
+    apply(&mut fifo, 1, &mut store);
+    assert!(fifo.items.capacity() < 4096 && fifo.in_flight.capacity() < 4096);
+}

@@ -15,6 +15,13 @@ enum Op {
     Unseen(usize, bool),
     Bookmark,
     Relist,
+    /// A list in which the item of this key has a name and nothing else that can be read.
+    RelistMalformed(usize),
+    /// The server is backed up.
+    Backup,
+    /// The server goes back to its last backup, and to the version of that backup, and is listed again; the
+    /// item of this key is malformed.
+    Restore(Option<usize>),
     Resync,
     Pop(usize),
     /// Popped, but stored and committed only later.
@@ -30,18 +37,29 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (key, any::<bool>()).prop_map(|(key, delete)| Op::Unseen(key, delete)),
         1 => Just(Op::Bookmark),
         1 => Just(Op::Relist),
+        1 => (0..KEYS.len()).prop_map(Op::RelistMalformed),
+        1 => Just(Op::Backup),
+        2 => proptest::option::of(0..KEYS.len()).prop_map(Op::Restore),
         1 => Just(Op::Resync),
         2 => (1..4usize).prop_map(Op::Pop),
         2 => (1..4usize).prop_map(Op::PopHalf),
     ]
 }
 
+fn key_at(place: usize) -> ObjectKey {
+    KEYS[place].parse().unwrap()
+}
+
 /// A server, the queue, and a store fed from it.
 struct World {
     fifo: DeltaFifo,
     server: Stored,
+    /// The server and its version when it was last backed up.
+    backup: (Stored, u64),
     store: Stored,
     version: u64,
+    /// Keys whose state on the server was never shown since it changed.
+    hidden: BTreeSet<ObjectKey>,
     uids: u64,
     half: Option<Batch>,
     /// Sequence numbers do not show; versions do. What was popped last of each key, and of all.
@@ -55,8 +73,10 @@ impl World {
         Self {
             fifo: fifo(),
             server: Stored::default(),
+            backup: (Stored::default(), 0),
             store: Stored::default(),
             version: 0,
+            hidden: BTreeSet::new(),
             uids: 0,
             half: None,
             reached: None,
@@ -92,6 +112,7 @@ impl World {
     }
 
     fn offer(&mut self, change: Change) {
+        self.hidden.remove(change.object().key());
         let before = self.fifo.len();
         let offered = self.fifo.offer(change, Some(at(self.version)), &self.store);
         self.waiting += usize::from(offered == Offered::Queued);
@@ -135,7 +156,12 @@ impl World {
             assert!(first_news.zip(tombstones).is_none_or(|(news, tombstone)| tombstone < news), "{batch:?}");
         }
         if let Some(version) = batch.positions.get(&0) {
-            assert!(version.number() >= self.reached, "{version} after {:?}", self.reached);
+            // Only a list of a restored server goes back.
+            assert!(
+                batch.replaced.is_some() || version.number() >= self.reached,
+                "{version} after {:?}",
+                self.reached
+            );
             self.reached = version.number();
         }
     }
@@ -156,17 +182,21 @@ impl World {
                     self.offer(Change::Deleted(object));
                 }
             }
-            Op::Unseen(key, true) => {
-                self.delete(KEYS[key]);
-            }
-            Op::Unseen(key, false) => {
-                self.write(KEYS[key], false);
+            Op::Unseen(key, delete) => {
+                self.hidden.insert(key_at(key));
+                match delete {
+                    true => drop(self.delete(KEYS[key])),
+                    false => drop(self.write(KEYS[key], false)),
+                }
             }
             Op::Bookmark => self.fifo.bookmark(at(self.version)),
-            Op::Relist => {
-                let before = self.fifo.len();
-                replace(&mut self.fifo, self.server.0.values().cloned().collect(), self.version, &self.store);
-                self.waiting += self.fifo.len() - before;
+            Op::Relist => self.relist(Compare::Version, None),
+            Op::RelistMalformed(key) => self.relist(Compare::Version, Some(key_at(key))),
+            Op::Backup => self.backup = (Stored(self.server.0.clone()), self.version),
+            Op::Restore(malformed) => {
+                self.server = Stored(self.backup.0.0.clone());
+                self.version = self.backup.1;
+                self.relist(Compare::Content, malformed.map(key_at));
             }
             Op::Resync => {
                 let before = self.fifo.len();
@@ -182,6 +212,20 @@ impl World {
             }
         }
         self.check_books();
+    }
+
+    fn relist(&mut self, compare: Compare, malformed: Option<ObjectKey>) {
+        let before = self.fifo.len();
+        let mut staged = Staged::default();
+        for object in self.server.0.values() {
+            match malformed.as_ref() == Some(object.key()) {
+                true => staged.unreadable(malformed.as_ref()),
+                false => self.fifo.stage(&mut staged, object.clone(), compare, &self.store),
+            }
+        }
+        self.fifo.replace(staged, at(self.version), &self.store);
+        self.hidden = malformed.into_iter().filter(|key| self.server.0.contains_key(key)).collect();
+        self.waiting += self.fifo.len() - before;
     }
 
     fn check_books(&self) {
@@ -200,13 +244,20 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Order, bookkeeping, and the end: after one more list the store is the server.
+    /// Order, bookkeeping, and the end: the store has every state that was shown, and after one more list it is
+    /// the server.
     #[test]
     fn whatever_happens_the_store_ends_up_as_the_server(ops in proptest::collection::vec(op(), 0..60)) {
         let mut world = World::new();
         ops.into_iter().for_each(|op| world.step(op));
+        while world.pop(3) {}
+        world.finish();
+        for key in (0..KEYS.len()).map(key_at).filter(|key| !world.hidden.contains(key)) {
+            let (stored, served) = (world.store.0.get(&key), world.server.0.get(&key));
+            prop_assert_eq!(stored.map(short), served.map(short));
+        }
         world.step(Op::Relist);
         while world.pop(3) {}
         world.finish();
