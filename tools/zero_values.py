@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Marks in src/schema/types.txt what becomes of the zero value of each field.
+"""Marks in a table of types how JSON treats the zero value of each field. Called by tools/regenerate.
 
-    tools/zero_values.py API APIMACHINERY APIEXTENSIONS
+    tools/zero_values.py TYPES_TXT API APIMACHINERY APIEXTENSIONS
 
-The arguments are checkouts of the Go modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver of the
-release that types.txt was made for. What is taken from them are facts: whether a field is a pointer, and whether JSON
-leaves its zero value out. The marks are explained at the top of types.txt.
+The directories are those of the Go modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver, of the same
+release as the table. Only facts are taken from them: whether a field is a pointer, and whether JSON omits its zero value.
+The marks are explained at the top of the table.
 """
 
 import pathlib
@@ -40,8 +40,7 @@ def mark(shape, go_type, options):
 
 
 def main():
-    api, machinery, extensions = map(pathlib.Path, sys.argv[1:])
-    table = pathlib.Path(__file__).parent.parent / "src/schema/types.txt"
+    table, api, machinery, extensions = map(pathlib.Path, sys.argv[1:])
     cache = {}
 
     def package(group, version):
@@ -67,7 +66,7 @@ def main():
             if field in known:
                 shape += mark(shape, *known[field])
             elif field not in ("apiVersion", "kind"):
-                print(f"nothing known of {group}.{version}.{name}.{field}", file=sys.stderr)
+                print(f"no Go field for {group}.{version}.{name}.{field}", file=sys.stderr)
             line = f" {field} {shape}"
         lines.append(line)
     table.write_text("\n".join(lines) + "\n")

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Turn OpenAPI v3 documents of a kube-apiserver into src/schema/types.txt, the table that the server compiles in.
+"""Prints the table of types that the server compiles in, from OpenAPI v3 documents. Called by tools/regenerate.
 
-    python3 tools/schema_table.py DIR_WITH_GROUP_VERSION_JSON > src/schema/types.txt
+    tools/schema_table.py DIRECTORY_OF_GROUP_VERSION_JSON GO_FILE_OF_OPENAPI_DEFINITIONS
 
-The marks for zero values are then put in by tools/zero_values.py. One line per type, indented lines for its fields. The notation is explained at the top of the output and read by
-src/schema/table.rs.
+The Go file has the allowed values of fields (tools/enums.py). One line per type, indented lines for its fields. The notation is explained at the top of the output and parsed by
+crates/apiserver/src/schema/table.rs. tools/zero_values.py adds the marks for zero values.
 """
 import json, pathlib, sys
 
+import enums
+
 HEAD = """# Types of the built-in kinds at Kubernetes 1.36: field names, JSON types, merge rules. Facts only, no descriptions.
-# Made by tools/schema_table.py; read by src/schema/table.rs.
+# Made by tools/regenerate; read by src/schema/table.rs.
 #
 # TYPE [atomic] [kind=GROUP/VERSION/KIND]
 #  FIELD SHAPE[!][?|+]       ! = required
-# after that, what becomes of a zero value:  ? it is told from absence  + it is always written  (nothing) it is left out
+# then how JSON treats a zero value:  ? absent and zero differ  + it is always written  (nothing) it is omitted
 #
 # SHAPE  s string  s(A|B) one of  i int32  l int64  n number  b bool  y base64 bytes  t time  u time with microseconds
 #        q quantity  x int or string  * anything  @TYPE that type  ?TYPE that type if it is an object, else anything
@@ -68,10 +70,17 @@ def shape(schema):
     return SCALARS.get((schema.get("type"), schema.get("format")), "*")
 
 
+def innermost(schema):
+    """The schema of the values in lists and maps of any depth."""
+    inner = schema.get("items", schema.get("additionalProperties"))
+    return innermost(inner) if isinstance(inner, dict) else schema
+
+
 def main():
     types = {}
     for path in sorted(pathlib.Path(sys.argv[1]).glob("*_*.json")):
         types.update(json.loads(path.read_text())["components"]["schemas"])
+    allowed = enums.read(pathlib.Path(sys.argv[2]))
     print(HEAD, end="")
     for name, schema in sorted((short(n), s) for n, s in types.items()):
         if name in SPECIAL or name.endswith("List") and "items" in schema.get("properties", {}):
@@ -81,6 +90,8 @@ def main():
         words += ["kind=%(group)s/%(version)s/%(kind)s" % kinds[0]] if len(kinds) == 1 else []
         print(*words)
         for field, inner in sorted(schema.get("properties", {}).items()):
+            if (name, field) in allowed:
+                innermost(inner)["enum"] = allowed[name, field]
             print(" %s %s%s" % (field, shape(inner), "!" if field in schema.get("required", ()) else ""))
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes src/protobuf/numbers.txt: the protobuf numbers of the fields in src/schema/types.txt.
+"""Prints the protobuf numbers of the fields in a table of types. Called by tools/regenerate.
 
-    tools/protobuf_numbers.py API APIMACHINERY > src/protobuf/numbers.txt
+    tools/protobuf_numbers.py TYPES_TXT API APIMACHINERY
 
-API and APIMACHINERY are checkouts of the Go modules k8s.io/api and k8s.io/apimachinery of the release that types.txt
-was made for. What is taken from them are facts: the name a field has in JSON, its number, and whether its absence can
-be told from its zero value.
+API and APIMACHINERY are the directories of the Go modules k8s.io/api and k8s.io/apimachinery, of the same release as the
+table of types. Only facts are taken from them: the JSON name of a field, its number, and whether an absent field differs
+from a zero value.
 """
 
 import pathlib
@@ -14,11 +14,11 @@ import sys
 
 HEADER = """\
 # Protobuf numbers of the fields of the built-in kinds at Kubernetes 1.36. Facts only.
-# Made by tools/protobuf_numbers.py; read by src/protobuf/messages.rs.
+# Made by tools/regenerate; read by src/protobuf/messages.rs.
 #
 # TYPE                       as in src/schema/types.txt
-#  FIELD NUMBER[.NUMBER...]  several numbers: the field lies in a message of its own that JSON does not show
-# after the numbers:  ? presence is told  - a zero value is left out of JSON  (nothing) a zero value is shown"""
+#  FIELD NUMBER[.NUMBER...]  several numbers: JSON omits the messages around the field
+# after the numbers:  ? absent and zero differ  - JSON omits a zero value  (nothing) JSON writes a zero value"""
 
 FIELD = re.compile(r"^\t(?:(\w+)\s+)?(\S.*?)\s+`(.*)`\s*(?://.*)?$")
 
@@ -65,11 +65,10 @@ def fields(types, package, name):
 
 
 def main():
-    api, machinery = map(pathlib.Path, sys.argv[1:])
-    here = pathlib.Path(__file__).parent.parent / "src/schema/types.txt"
+    table, api, machinery = map(pathlib.Path, sys.argv[1:])
     print(HEADER)
     current, known, cache = None, {}, {}
-    for line in here.read_text().splitlines():
+    for line in table.read_text().splitlines():
         if line.startswith("#") or not line:
             continue
         if not line.startswith(" "):
