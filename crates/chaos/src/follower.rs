@@ -8,9 +8,9 @@ pub(crate) use plan::Plan;
 
 use crate::{
     cluster::{Listed, NAMESPACES, canary, content_field},
+    handler_log::HandlerLog,
     handlers::{Handler, Temper},
     ledger::{Fault, Ledger},
-    tape::Tape,
     work::Work,
 };
 use kube_informer::{CacheSnapshot, Index, Object, ObjectKey, SharedInformer, Stop};
@@ -65,9 +65,9 @@ impl Follower {
         self.count += 1;
         let name = format!("{}, handler {} ({temper:?})", self.plan.name, self.count);
         let view = temper.view(self.plan.color.is_some());
-        let tape = Tape::new(name, Arc::clone(&self.ledger), self.informer.lister(), view);
+        let log = HandlerLog::new(name, Arc::clone(&self.ledger), self.informer.lister(), view);
         let Self { informer, work, ledger, rng, .. } = self;
-        self.handlers.push(Handler::add(temper, tape, informer, work, ledger, rng.fork()));
+        self.handlers.push(Handler::add(temper, log, informer, work, ledger, rng.fork()));
     }
 
     /// Removes a handler and adds another one, which gets everything from the start.

@@ -1,14 +1,12 @@
 //! Handlers of several tempers.
 
 use crate::{
+    handler_log::{HandlerLog, View},
     ledger::{Fault, Ledger},
-    tape::{Tape, View},
     work::Work,
 };
 use futures_util::StreamExt;
-use kube_informer::{
-    CacheSnapshot, Deleted, Event, EventHandler, Object, Registration, SharedInformer, filter, on_event,
-};
+use kube_informer::{CacheSnapshot, Event, Object, Registration, SharedInformer, filter, on_event};
 use serde_json::Value;
 use std::{panic::resume_unwind, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
@@ -38,13 +36,13 @@ impl Temper {
     }
 }
 
-/// A handler and what it was told.
+/// A handler and what it was recorder.
 pub(crate) struct Handler {
-    tape: Tape,
-    seat: Seat,
+    log: HandlerLog,
+    subscription: Subscription,
 }
 
-enum Seat {
+enum Subscription {
     Registered(Registration),
     Stream(JoinHandle<()>),
 }
@@ -52,40 +50,43 @@ enum Seat {
 impl Handler {
     pub(crate) fn add(
         temper: Temper,
-        tape: Tape,
+        log: HandlerLog,
         informer: &SharedInformer<Value>,
         work: &Work,
         ledger: &Arc<Ledger>,
         mut rng: fastrand::Rng,
     ) -> Self {
-        let told = tape.clone();
-        let seat = match temper {
-            Temper::Plain => Seat::Registered(informer.add_handler(told)),
+        let recorder = log.clone();
+        let subscription = match temper {
+            Temper::Plain => Subscription::Registered(informer.add_handler(recorder.handler())),
             Temper::Panicking => {
                 let ledger = Arc::clone(ledger);
                 let mut calls = 0;
-                Seat::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
-                    told.take(event);
+                Subscription::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
+                    recorder.record(event);
                     calls += 1;
                     if calls % 7 == 0 {
                         ledger.strike(Fault::HandlerPanic);
                         // Unwinds as a panic does, without the message on the terminal.
-                        resume_unwind(Box::new("made up"));
+                        resume_unwind(Box::new("injected panic"));
                     }
                 })))
             }
             Temper::Filtering => {
                 let view = temper.view(false);
                 let wanted = move |object: &Object<Value>| view.accepts(object);
-                Seat::Registered(informer.add_handler(filter(wanted, told)))
+                Subscription::Registered(informer.add_handler(filter(wanted, recorder.handler())))
             }
             Temper::Feeding => {
-                let handler = Feeding { tape: told, work: work.clone() };
-                Seat::Registered(informer.add_handler(handler))
+                let work = work.clone();
+                Subscription::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
+                    recorder.record(event);
+                    work.add(event.object().key());
+                })))
             }
             Temper::Blocking => {
-                Seat::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
-                    told.take(event);
+                Subscription::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
+                    recorder.record(event);
                     if rng.u8(0..20) == 0 {
                         // As users do who should not: the thread is held, not the task.
                         std::thread::sleep(Duration::from_millis(rng.u64(1..10)));
@@ -94,9 +95,9 @@ impl Handler {
             }
             Temper::Slow => {
                 let mut events = informer.events();
-                Seat::Stream(tokio::spawn(async move {
+                Subscription::Stream(tokio::spawn(async move {
                     while let Some(event) = events.next().await {
-                        told.take(&event);
+                        recorder.record(&event);
                         drop(event);
                         if rng.u8(0..3) == 0 {
                             tokio::time::sleep(Duration::from_millis(rng.u64(1..15))).await;
@@ -105,54 +106,31 @@ impl Handler {
                 }))
             }
         };
-        Self { tape, seat }
+        Self { log, subscription }
     }
 
     pub(crate) fn compare(&self, cache: &CacheSnapshot<Value>) -> Result<(), String> {
-        self.tape.compare(cache)
+        self.log.compare(cache)
     }
 
-    /// Removes it; afterwards it is told nothing.
+    /// Removes it; afterwards it is recorder nothing.
     pub(crate) async fn remove(self) {
-        match self.seat {
-            Seat::Registered(registration) => registration.remove().await,
-            Seat::Stream(reader) => {
+        match self.subscription {
+            Subscription::Registered(registration) => registration.remove().await,
+            Subscription::Stream(reader) => {
                 reader.abort();
                 let _ = reader.await;
             }
         }
-        self.tape.end();
+        self.log.end();
     }
 
     /// Its informer has stopped: nothing more may come, except what a stream still holds.
     pub(crate) async fn stopped(self) {
-        if let Seat::Stream(reader) = self.seat {
+        if let Subscription::Stream(reader) = self.subscription {
             // It ends by itself.
             let _ = reader.await;
         }
-        self.tape.end();
-    }
-}
-
-/// Puts keys on a work queue.
-struct Feeding {
-    tape: Tape,
-    work: Work,
-}
-
-impl EventHandler<Value> for Feeding {
-    fn on_add(&mut self, object: &Object<Value>, initial: bool) {
-        self.tape.on_add(object, initial);
-        self.work.add(object.key());
-    }
-
-    fn on_update(&mut self, old: &Object<Value>, new: &Object<Value>) {
-        self.tape.on_update(old, new);
-        self.work.add(new.key());
-    }
-
-    fn on_delete(&mut self, deleted: &Deleted<Value>) {
-        self.tape.on_delete(deleted);
-        self.work.add(deleted.key());
+        self.log.end();
     }
 }

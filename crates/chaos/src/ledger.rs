@@ -10,29 +10,7 @@ use std::{
     },
 };
 
-macro_rules! faults {
-    ($($variant:ident = $name:literal, $doc:literal;)*) => {
-        /// A way in which things break.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Fault {
-            $(#[doc = $doc] $variant,)*
-        }
-
-        impl Fault {
-            /// All of them.
-            pub const ALL: &'static [Fault] = &[$(Fault::$variant,)*];
-
-            /// A word for it.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-        }
-    };
-}
-
-faults! {
+harness::faults! {
     Killed = "killed", "The server was killed and came back without anything it knew.";
     Replaced = "replaced", "The server was ended and another store state served on its port.";
     Paused = "paused", "The server was stopped for longer than clients tolerate, and went on.";

@@ -6,11 +6,9 @@
 
 mod cluster;
 mod door;
-#[path = "../../apiserver/tests/it/etcd/process.rs"]
-#[expect(dead_code, reason = "the tests of the store do more to it")]
-mod etcd;
 mod etcd_client;
 mod follower;
+mod handler_log;
 mod handlers;
 mod ledger;
 mod load;
@@ -19,7 +17,6 @@ mod proxy;
 mod resources;
 mod served;
 mod sockets;
-mod tape;
 mod until;
 mod work;
 mod writers;

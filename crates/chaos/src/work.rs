@@ -1,10 +1,10 @@
 //! A work queue, its workers, and the ledger they are checked against.
 
 use crate::ledger::{Fault, Ledger, lock};
+use harness::WorkLog;
 use kube_informer::ObjectKey;
 use kube_workqueue::WorkQueue;
 use std::{
-    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -24,20 +24,14 @@ pub(crate) struct Work {
     ledger: Arc<Ledger>,
 }
 
-/// What happened to each key, in order.
 struct Runs {
-    tick: u64,
-    added: HashMap<ObjectKey, u64>,
-    /// When the last run began that succeeded.
-    done: HashMap<ObjectKey, u64>,
-    running: HashSet<ObjectKey>,
+    log: WorkLog<ObjectKey>,
     rng: fastrand::Rng,
 }
 
 impl Work {
     pub(crate) fn new(name: String, rng: fastrand::Rng, ledger: Arc<Ledger>) -> Self {
-        let (added, done, running) = (HashMap::new(), HashMap::new(), HashSet::new());
-        let runs = Arc::new(Mutex::new(Runs { tick: 0, added, done, running, rng }));
+        let runs = Arc::new(Mutex::new(Runs { log: WorkLog::default(), rng }));
         let clumsy = Arc::new(AtomicBool::new(true));
         Self { name, queue: WorkQueue::builder().build(), runs, clumsy, ledger }
     }
@@ -53,33 +47,29 @@ impl Work {
     }
 
     pub(crate) fn add(&self, key: &ObjectKey) {
-        let mut runs = lock(&self.runs);
-        runs.tick += 1;
-        let tick = runs.tick;
-        runs.added.insert(key.clone(), tick);
-        drop(runs);
+        lock(&self.runs).log.added(key);
         self.queue.add(key.clone());
     }
 
     async fn run(&self, key: ObjectKey) -> Result<(), kube_workqueue::HandlerError> {
-        let (began, pause) = {
+        let (started, pause) = {
             let mut runs = lock(&self.runs);
-            if !runs.running.insert(key.clone()) {
-                self.ledger.fail(format_args!("{}: two workers hold {key}", self.name));
-            }
-            runs.tick += 1;
-            (runs.tick, runs.rng.u64(0..20))
+            (runs.log.started(&key), runs.rng.u64(0..20))
         };
+        let started = started.unwrap_or_else(|why| {
+            self.ledger.fail(format_args!("{}: {why}", self.name));
+            0
+        });
         if pause > 15 {
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
         let mut runs = lock(&self.runs);
-        runs.running.remove(&key);
         if self.clumsy.load(Ordering::Relaxed) && runs.rng.u8(0..8) == 0 {
+            runs.log.failed(&key);
             self.ledger.strike(Fault::WorkFailed);
-            return Err("made up".into());
+            return Err("injected failure".into());
         }
-        runs.done.insert(key, began);
+        runs.log.succeeded(&key, started);
         Ok(())
     }
 
@@ -90,10 +80,7 @@ impl Work {
 
     /// Every key was processed after it was added last.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let runs = lock(&self.runs);
-        let late =
-            runs.added.iter().find(|(key, added)| runs.done.get(*key).is_none_or(|done| done < *added));
-        late.map_or(Ok(()), |(key, _)| Err(format!("{}: {key} was added and not processed since", self.name)))
+        lock(&self.runs).log.check().map_err(|why| format!("{}: {why}", self.name))
     }
 
     pub(crate) fn shutdown(&self) {

@@ -57,9 +57,6 @@
 //! two of these with `handler`). Install the recorder before making informers.
 
 mod backlog;
-#[cfg(test)]
-#[path = "../tests/support/captured_log.rs"]
-mod captured_log;
 mod controller;
 mod delta;
 mod delta_fifo;

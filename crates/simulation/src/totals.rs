@@ -2,29 +2,7 @@
 
 use std::fmt;
 
-macro_rules! faults {
-    ($($variant:ident = $name:literal, $doc:literal;)*) => {
-        /// A way in which the world can be unkind.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Fault {
-            $(#[doc = $doc] $variant,)*
-        }
-
-        impl Fault {
-            /// All of them.
-            pub const ALL: &'static [Fault] = &[$(Fault::$variant,)*];
-
-            /// A word for it.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-        }
-    };
-}
-
-faults! {
+harness::faults! {
     Cut = "cut", "A watch ended cleanly before its time.";
     Truncated = "truncated", "An answer ended as if it were complete, in the middle of a word.";
     Broken = "broken", "A connection broke in the middle of an answer.";

@@ -1,10 +1,10 @@
 //! A work queue, its workers, and the ledger they are checked against.
 
 use crate::{log::Log, operator::Operator, totals::Fault};
+use harness::WorkLog;
 use kube_informer::ObjectKey;
 use kube_workqueue::WorkQueue;
 use std::{
-    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -14,19 +14,14 @@ use tokio::task::JoinHandle;
 #[derive(Clone)]
 pub(crate) struct Work {
     queue: WorkQueue<ObjectKey>,
-    ledger: Arc<Mutex<Ledger>>,
+    runs: Arc<Mutex<Runs>>,
     /// Who does something about a key; otherwise it is enough to have looked at it.
     operator: Option<Operator>,
     log: Arc<Log>,
 }
 
-/// What happened to each key, in order.
-struct Ledger {
-    tick: u64,
-    added: BTreeMap<ObjectKey, u64>,
-    /// When the last run began that succeeded.
-    done: BTreeMap<ObjectKey, u64>,
-    running: BTreeSet<ObjectKey>,
+struct Runs {
+    log: WorkLog<ObjectKey>,
     /// Whether workers fail now and then.
     clumsy: bool,
     rng: fastrand::Rng,
@@ -34,15 +29,8 @@ struct Ledger {
 
 impl Work {
     pub(crate) fn new(rng: fastrand::Rng, operator: Option<Operator>, log: Arc<Log>) -> Self {
-        let ledger = Ledger {
-            tick: 0,
-            added: BTreeMap::new(),
-            done: BTreeMap::new(),
-            running: BTreeSet::new(),
-            clumsy: true,
-            rng,
-        };
-        Self { queue: WorkQueue::builder().build(), ledger: Arc::new(Mutex::new(ledger)), operator, log }
+        let runs = Arc::new(Mutex::new(Runs { log: WorkLog::default(), clumsy: true, rng }));
+        Self { queue: WorkQueue::builder().build(), runs, operator, log }
     }
 
     /// Lets workers loose on the queue until it is shut down.
@@ -56,23 +44,19 @@ impl Work {
     }
 
     pub(crate) fn add(&self, key: &ObjectKey) {
-        let mut ledger = self.lock();
-        ledger.tick += 1;
-        let tick = ledger.tick;
-        ledger.added.insert(key.clone(), tick);
-        drop(ledger);
+        self.lock().log.added(key);
         self.queue.add(key.clone());
     }
 
     async fn run(&self, key: ObjectKey) -> Result<(), kube_workqueue::HandlerError> {
-        let (began, pause) = {
-            let mut ledger = self.lock();
-            if !ledger.running.insert(key.clone()) {
-                self.log.fail(format_args!("two workers hold {key}"));
-            }
-            ledger.tick += 1;
-            (ledger.tick, ledger.rng.u64(0..40))
+        let (started, pause) = {
+            let mut runs = self.lock();
+            (runs.log.started(&key), runs.rng.u64(0..40))
         };
+        let started = started.unwrap_or_else(|why| {
+            self.log.fail(format_args!("{why}"));
+            0
+        });
         if pause > 20 {
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
@@ -80,15 +64,18 @@ impl Work {
             Some(operator) => operator.reconcile(&key).await,
             None => Ok(()),
         };
-        let mut ledger = self.lock();
-        ledger.running.remove(&key);
-        done?;
-        if ledger.clumsy && ledger.rng.u8(0..5) == 0 {
+        let mut runs = self.lock();
+        if let Err(error) = done {
+            runs.log.failed(&key);
+            return Err(error.into());
+        }
+        if runs.clumsy && runs.rng.u8(0..5) == 0 {
+            runs.log.failed(&key);
             self.log.strike(Fault::WorkFailed);
-            return Err("simulated".into());
+            return Err("injected failure".into());
         }
         self.log.note(format_args!("work done on {key}"));
-        ledger.done.insert(key, began);
+        runs.log.succeeded(&key, started);
         Ok(())
     }
 
@@ -103,13 +90,7 @@ impl Work {
 
     /// Every key was processed after it was added last.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let ledger = self.lock();
-        for (key, added) in &ledger.added {
-            if ledger.done.get(key).is_none_or(|done| done < added) {
-                return Err(format!("{key} was added and not processed since"));
-            }
-        }
-        drop(ledger);
+        self.lock().log.check()?;
         self.operator.as_ref().map_or(Ok(()), Operator::check)
     }
 
@@ -117,7 +98,7 @@ impl Work {
         self.queue.shutdown();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

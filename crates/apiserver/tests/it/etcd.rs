@@ -1,7 +1,6 @@
 //! An etcd of our own for the tests, and what only the backend on it promises.
 
 mod faults;
-mod process;
 mod server;
 
 use std::sync::OnceLock;
@@ -9,7 +8,7 @@ use std::sync::OnceLock;
 use kube_embedded_apiserver::{EtcdOptions, EtcdStorage};
 use tokio::sync::{Mutex, MutexGuard};
 
-pub(crate) use process::{Etcd, PATIENCE};
+pub(crate) use harness::{ETCD_TIMEOUT, Etcd};
 
 /// Compaction is everybody's and revisions are counted, so tests on the shared etcd take turns.
 static TURN: Mutex<u32> = Mutex::const_new(0);

@@ -3,10 +3,10 @@
 use super::{mb, server::Server, truth};
 use crate::{
     cluster::{Direct, config_maps, informer_client},
+    handler_log::HandlerLog,
     handlers::Temper,
     ledger::Ledger,
     resources::{Held, rss},
-    tape::Tape,
     until::until,
 };
 use kube_informer::{InformerFactory, Registration, SharedInformer, Stop};
@@ -42,10 +42,10 @@ pub async fn many_handlers(load: HandlerLoad, say: &dyn Fn(&str)) -> anyhow::Res
     let factory = InformerFactory::new(informer_client(server.address)?);
     let informer: SharedInformer<Value> = factory.of_kind(config_maps(), |options| options);
     let empty = rss()?;
-    let seats: Vec<_> = (0..handlers).map(|number| seat(number, &informer, &ledger)).collect();
+    let subscriptions: Vec<_> = (0..handlers).map(|number| subscribe(number, &informer, &ledger)).collect();
     let began = Instant::now();
     factory.start();
-    for (registration, _) in &seats {
+    for (registration, _) in &subscriptions {
         registration.synced().await?;
     }
     let synced = began.elapsed().as_secs_f64();
@@ -57,16 +57,16 @@ pub async fn many_handlers(load: HandlerLoad, say: &dyn Fn(&str)) -> anyhow::Res
     let equal = async || Ok(truth::compare(&direct, &informer).await.is_ok());
     until(PATIENCE, "the cache is what the server has", equal).await?;
     let snapshot = informer.lister().snapshot();
-    for (_, tape) in &seats {
-        until(PATIENCE, "handlers catch up", async || Ok(tape.compare(&snapshot).is_ok())).await?;
+    for (_, log) in &subscriptions {
+        until(PATIENCE, "handlers catch up", async || Ok(log.compare(&snapshot).is_ok())).await?;
     }
     let seconds = began.elapsed().as_secs_f64();
-    let coalesced: u64 = seats.iter().map(|(registration, _)| registration.load().coalesced).sum();
+    let coalesced: u64 = subscriptions.iter().map(|(registration, _)| registration.load().coalesced).sum();
     let calls = ledger.delivered.load(Ordering::Relaxed);
     let full = rss()?;
     drop(snapshot);
     factory.shutdown_with(Stop::Drop).await;
-    seats.into_iter().for_each(|(_, tape)| tape.end());
+    subscriptions.into_iter().for_each(|(_, log)| log.end());
     drop((factory, informer, direct, server));
     until(PATIENCE, "tasks and files are given back", async || Ok(Held::now()?.is_within(before))).await?;
     let failures = ledger.failures();
@@ -81,8 +81,12 @@ pub async fn many_handlers(load: HandlerLoad, say: &dyn Fn(&str)) -> anyhow::Res
     ))
 }
 
-fn seat(number: usize, informer: &SharedInformer<Value>, ledger: &Arc<Ledger>) -> (Registration, Tape) {
+fn subscribe(
+    number: usize,
+    informer: &SharedInformer<Value>,
+    ledger: &Arc<Ledger>,
+) -> (Registration, HandlerLog) {
     let view = Temper::Plain.view(false);
-    let tape = Tape::new(format!("handler {number}"), Arc::clone(ledger), informer.lister(), view);
-    (informer.add_handler(tape.clone()), tape)
+    let log = HandlerLog::new(format!("handler {number}"), Arc::clone(ledger), informer.lister(), view);
+    (informer.add_handler(log.handler()), log)
 }

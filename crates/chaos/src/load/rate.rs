@@ -3,10 +3,10 @@
 use super::{mb, server::Server, truth};
 use crate::{
     cluster::{Direct, config_maps, informer_client},
+    handler_log::HandlerLog,
     handlers::{Handler, Temper},
     ledger::Ledger,
     resources::{Held, cpu, rss},
-    tape::Tape,
     until::until,
     work::Work,
 };
@@ -170,8 +170,8 @@ impl Audience {
 
 fn handler(temper: Temper, informer: &SharedInformer<Value>, work: &Work, ledger: &Arc<Ledger>) -> Handler {
     let view = temper.view(false);
-    let tape = Tape::new(format!("{temper:?}"), Arc::clone(ledger), informer.lister(), view);
-    Handler::add(temper, tape, informer, work, ledger, fastrand::Rng::with_seed(2))
+    let log = HandlerLog::new(format!("{temper:?}"), Arc::clone(ledger), informer.lister(), view);
+    Handler::add(temper, log, informer, work, ledger, fastrand::Rng::with_seed(2))
 }
 
 fn counter(informer: &SharedInformer<Value>, events: &Arc<AtomicU64>) -> Registration {

@@ -6,7 +6,6 @@ use super::{SocketOptions, Sort, steps::Step};
 use crate::{
     cluster::{Direct, NAMESPACES, config_maps, informer_client, pods, widgets},
     door::Identity,
-    etcd::Etcd,
     follower::{Follower, Plan},
     handlers::Temper,
     ledger::{Ledger, lock},
@@ -18,6 +17,7 @@ use crate::{
     writers::{Desk, Writer},
 };
 use anyhow::Context;
+use harness::Etcd;
 use kube_informer::{ObjectKey, ResourceVersion, Stop};
 use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::Instant};

@@ -1,8 +1,8 @@
 //! Servers as processes over one etcd, one of them killed and started again.
 
 use crate::process::{Running, program};
-use etcd_process::{Etcd, PATIENCE};
 use futures_util::{StreamExt, TryStreamExt};
+use harness::{ETCD_TIMEOUT, Etcd};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, ResourceExt,
@@ -18,10 +18,6 @@ use std::{
     },
     time::Duration,
 };
-
-#[path = "../../../apiserver/tests/it/etcd/process.rs"]
-#[expect(dead_code, reason = "the tests of the store do more to it")]
-mod etcd_process;
 
 /// Names and versions.
 type State = BTreeMap<String, u64>;
@@ -141,7 +137,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(ETCD_TIMEOUT, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,8 +2,6 @@
 
 mod acceptance;
 mod bad_input;
-#[path = "../support/captured_log.rs"]
-mod captured_log;
 mod delivery;
 mod factory;
 mod handlers;

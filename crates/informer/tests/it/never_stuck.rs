@@ -1,9 +1,7 @@
 //! Whatever fails is seen, and heals by itself (design §5.13, 5.15, 5.16).
 
-use crate::{
-    captured_log::CapturedLog,
-    support::{Errors, cached, object, pass, secs, settle, source, started, watched},
-};
+use crate::support::{Errors, cached, object, pass, secs, settle, source, started, watched};
+use harness::CapturedLog;
 use kube_informer::{
     InformerStatus, ListOptions, ListStream, ListWatch, ListWatchError, Status, WatchEvent, WatchOptions,
     WatchStream,

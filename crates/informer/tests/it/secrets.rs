@@ -1,10 +1,8 @@
 //! A secret never shows where it does not belong.
 
-use crate::{
-    captured_log::CapturedLog,
-    support::{Errors, Recorder, pass, settle, started},
-};
+use crate::support::{Errors, Recorder, pass, settle, started};
 use futures_util::{FutureExt, StreamExt};
+use harness::CapturedLog;
 use kube_informer::{EventHandler, Kind, Object, SharedInformer, Stop, Transform, testing::FakeSource};
 use metrics_util::debugging::DebuggingRecorder;
 use serde::Deserialize;

@@ -8,7 +8,7 @@ use kube_embedded_apiserver::{
     WatchRequest,
 };
 
-use super::{Etcd, PATIENCE, turn};
+use super::{ETCD_TIMEOUT, Etcd, turn};
 use crate::contract::world::{Reader, World, at, key, kind, paths, text, v};
 
 async fn world(storage: EtcdStorage) -> World {
@@ -27,7 +27,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(ETCD_TIMEOUT, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_restart_of_etcd_is_noticed_by_nobody_who_reads() {
         !matches!(world.storage.create(&key, document).await, Err(StorageError::Internal(_)))
     })
     .await;
-    let event = tokio::time::timeout(PATIENCE, watch.text()).await.expect("the watch goes on");
+    let event = tokio::time::timeout(ETCD_TIMEOUT, watch.text()).await.expect("the watch goes on");
     assert!(event.starts_with("ADDED a/y @"), "{event}");
     assert_eq!(paths(&world.list(ListRequest::default()).await), ["a/x", "a/y"]);
 }
@@ -67,7 +67,7 @@ async fn what_is_compacted_while_we_are_cut_off_is_read_anew() {
     let last = far.create(&key("a/y"), v(2).document("a/y")).await.unwrap().revision;
     far.compact(last).await.unwrap();
     line.mend();
-    let end = tokio::time::timeout(PATIENCE, watch.text()).await.expect("the watch ends");
+    let end = tokio::time::timeout(ETCD_TIMEOUT, watch.text()).await.expect("the watch ends");
     assert_eq!(end, "EOF", "its past is gone");
     until("the cache is back", async || near.cache.is_ready() && near.cache.revision() >= last).await;
     assert_eq!(paths(&near.list(ListRequest::default()).await), ["a/y"]);
@@ -86,7 +86,7 @@ async fn an_etcd_that_comes_back_empty_is_an_empty_store() {
     let mut watch =
         world.watch(WatchRequest { revision: at(world.current().await), ..WatchRequest::default() }).await;
     etcd.restart_empty();
-    let end = tokio::time::timeout(PATIENCE, watch.text()).await.expect("the watch ends");
+    let end = tokio::time::timeout(ETCD_TIMEOUT, watch.text()).await.expect("the watch ends");
     assert_eq!(end, "EOF");
     until("the cache is empty", async || {
         world.cache.is_ready()

@@ -9,7 +9,7 @@ use kube_embedded_apiserver::{ApiServer, EtcdOptions, EtcdStorage};
 
 use crate::golden::exchange::{read, send};
 
-use super::{Etcd, PATIENCE, Turn, turn};
+use super::{ETCD_TIMEOUT, Etcd, Turn, turn};
 
 async fn server(turn: &Turn) -> ApiServer {
     ApiServer::builder().storage(Arc::new(turn.store().await)).start().await.expect("the server starts")
@@ -70,7 +70,7 @@ async fn a_server_goes_on_after_etcd_has_lost_everything() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, works).await.expect("it takes writes again");
+    tokio::time::timeout(ETCD_TIMEOUT, works).await.expect("it takes writes again");
     let seen = async {
         loop {
             let list = maps.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
@@ -81,5 +81,5 @@ async fn a_server_goes_on_after_etcd_has_lost_everything() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, seen).await.expect("what was lost is gone, what is new is there");
+    tokio::time::timeout(ETCD_TIMEOUT, seen).await.expect("what was lost is gone, what is new is there");
 }

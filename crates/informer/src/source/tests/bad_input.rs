@@ -2,9 +2,9 @@
 //! error, a log line or debug output.
 
 use super::*;
-use crate::captured_log::CapturedLog;
 use fake::streamed;
 use futures_util::stream;
+use harness::CapturedLog;
 use std::io;
 
 /// A secret that stands in every body and header below.

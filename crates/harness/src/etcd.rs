@@ -1,4 +1,4 @@
-//! An etcd of our own, for tests.
+//! An etcd process for tests.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -6,30 +6,35 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Longer than anything with it may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Limit for starting etcd, and for each operation of a test that waits for it.
+pub const ETCD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An etcd that ends with this process, however that ends: a shell waits for the end of a pipe and then kills it.
-pub(crate) struct Etcd {
-    pub(crate) url: String,
+/// An etcd process that never outlives this one: a shell waits for the end of a pipe to us and then kills it.
+#[derive(Debug)]
+pub struct Etcd {
+    /// The URL for clients.
+    pub url: String,
     folder: tempfile::TempDir,
     ports: (u16, u16),
-    /// What else it is told on its command line.
+    /// Additional flags of the command line.
     flags: String,
     shell: Child,
 }
 
 impl Etcd {
-    /// An etcd of its own.
-    pub(crate) fn start() -> Option<Self> {
+    /// Starts etcd. Returns `None`, and says so on standard error, if it is not installed.
+    ///
+    /// # Panics
+    /// If it is not installed and the environment variable `REQUIRE_ETCD` is set.
+    pub fn start() -> Option<Self> {
         Self::start_with("http", "")
     }
 
-    /// One that clients talk to by this scheme, with more flags.
-    pub(crate) fn start_with(scheme: &str, flags: &str) -> Option<Self> {
+    /// Starts etcd with another URL scheme for clients, and additional flags.
+    pub fn start_with(scheme: &str, flags: &str) -> Option<Self> {
         if !is_installed() {
             assert!(std::env::var_os("REQUIRE_ETCD").is_none(), "etcd is required and not installed");
-            // Past the capture of the test harness: whoever reads the result should know what it does not cover.
+            // Not through the captured output of the test: the reader of the result must see what was skipped.
             let text = "SKIPPED: there is no etcd on the PATH (Debian: apt-get install etcd-server)";
             let _ = writeln!(std::io::stderr(), "{text}");
             return None;
@@ -43,30 +48,30 @@ impl Etcd {
         Some(etcd)
     }
 
-    /// Stops it as a power failure would. What it was told is on its disk.
-    pub(crate) fn kill(&mut self) {
+    /// Kills it. Acknowledged writes are on its disk.
+    pub fn kill(&mut self) {
         drop(self.shell.stdin.take());
         self.shell.wait().expect("the shell ends");
     }
 
-    /// Starts it again, where it was.
-    pub(crate) fn restart(&mut self) {
+    /// Restarts it with its data, on the same ports.
+    pub fn restart(&mut self) {
         self.kill();
         self.shell = launch(self.folder.path(), &self.url, self.ports.1, &self.flags);
         self.wait();
     }
 
-    /// Starts it again without anything it knew.
-    pub(crate) fn restart_empty(&mut self) {
+    /// Restarts it without its data, on the same ports.
+    pub fn restart_empty(&mut self) {
         self.kill();
         self.folder = folder();
         self.restart();
     }
 
     fn wait(&self) {
-        let deadline = std::time::Instant::now() + PATIENCE;
+        let deadline = std::time::Instant::now() + ETCD_TIMEOUT;
         while std::net::TcpStream::connect(("127.0.0.1", self.ports.0)).is_err() {
-            assert!(std::time::Instant::now() < deadline, "etcd does not come up");
+            assert!(std::time::Instant::now() < deadline, "etcd does not start");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -78,7 +83,7 @@ impl Drop for Etcd {
     }
 }
 
-/// In memory where that is possible: nobody needs this data after a power failure.
+/// A directory in memory if possible: the data need not survive a power failure.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
 }

@@ -1,7 +1,7 @@
 //! What one handler was told, checked call by call.
 
 use crate::ledger::{Ledger, lock};
-use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey, Uid};
+use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey, Uid, on_event};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use std::{
 /// 4. When it is told, the store already shows that state or a later one; and no longer what is gone.
 /// 5. After its end it is told nothing.
 #[derive(Clone)]
-pub(crate) struct Tape {
+pub(crate) struct HandlerLog {
     shared: Arc<Shared>,
 }
 
@@ -75,7 +75,7 @@ fn number(object: &Object<Value>) -> u64 {
     object.resource_version().number().unwrap_or_default()
 }
 
-impl Tape {
+impl HandlerLog {
     pub(crate) fn new(name: String, ledger: Arc<Ledger>, lister: Lister<Value>, view: View) -> Self {
         Self { shared: Arc::new(Shared { name, ledger, lister, view, state: Mutex::default() }) }
     }
@@ -89,7 +89,13 @@ impl Tape {
         lock(&self.shared.state).ended = true;
     }
 
-    pub(crate) fn take(&self, event: &Event<Value>) {
+    /// A handler that records each call.
+    pub(crate) fn handler(&self) -> impl EventHandler<Value> + use<> {
+        let log = self.clone();
+        on_event(move |event| log.record(event))
+    }
+
+    pub(crate) fn record(&self, event: &Event<Value>) {
         match event {
             Event::Added { object, .. } => self.added(object),
             Event::Updated { old, new } => self.updated(old, new),
@@ -216,19 +222,5 @@ impl State {
     fn present(&self, key: &ObjectKey) -> Result<Told, String> {
         let told = self.told.get(key).filter(|told| told.present);
         told.copied().ok_or_else(|| "the handler does not have it".to_owned())
-    }
-}
-
-impl EventHandler<Value> for Tape {
-    fn on_add(&mut self, object: &Object<Value>, _initial: bool) {
-        self.added(object);
-    }
-
-    fn on_update(&mut self, old: &Object<Value>, new: &Object<Value>) {
-        self.updated(old, new);
-    }
-
-    fn on_delete(&mut self, deleted: &Deleted<Value>) {
-        self.deleted(deleted);
     }
 }

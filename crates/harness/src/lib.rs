@@ -1,0 +1,13 @@
+//! Test fixtures that several packages share.
+//!
+//! Nothing here depends on the crates under test, so that their own tests can use it.
+
+mod captured_log;
+mod etcd;
+mod faults;
+mod work_log;
+
+pub use captured_log::CapturedLog;
+pub use etcd::ETCD_TIMEOUT;
+pub use etcd::Etcd;
+pub use work_log::WorkLog;
