@@ -147,14 +147,22 @@ impl Network {
         request: Request<Body>,
     ) -> Result<Response<Arriving>, BoxError> {
         let asked = request::asked(&request);
-        let trap = match self.arrive(asked).await {
+        let arrived = self.arrive(asked).await;
+        let lost = asked.write && arrived == Err(Refusal::Lost);
+        let trap = match arrived {
             Ok(trap) => trap,
-            Err(Refusal::Lost) if asked.write => {
-                let _ = self.forward(request).await;
-                return Err(reset());
-            }
+            Err(_) if lost => None,
             Err(refusal) => return refuse(refusal),
         };
+        // Held until the server has responded.
+        let permit = if asked.write { self.truth.permit(1) } else { None };
+        if asked.write && permit.is_none() {
+            return refuse(Refusal::Status { code: 503, reason: "ServiceUnavailable", retry_after: 1 });
+        }
+        if lost {
+            let _ = self.forward(request).await;
+            return Err(reset());
+        }
         if asked.continued && self.trouble(|trouble| trouble.has(Condition::PagesExpire)) {
             let upstream = self.lock().upstream.clone();
             if let Some(upstream) = upstream {
@@ -190,17 +198,11 @@ impl Network {
         if delay > 0 {
             tokio::time::sleep(Duration::from_millis(delay)).await;
         }
-        if asked.write && self.truth.lock().must_wait(1) {
-            return Err(Refusal::Status { code: 503, reason: "ServiceUnavailable", retry_after: 1 });
-        }
         let trap = self.lock().trouble.receive(asked, &self.log)?;
         match trap {
             Some(Trap::Unanswered) => std::future::pending().await,
             Some(Trap::Late(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
-                if asked.write && self.truth.lock().must_wait(1) {
-                    return Err(Refusal::Status { code: 503, reason: "ServiceUnavailable", retry_after: 1 });
-                }
                 Ok(None)
             }
             trap => Ok(trap),

@@ -21,6 +21,20 @@ pub(crate) struct Truth {
 pub(crate) struct Known {
     pub(crate) history: History,
     clients: Vec<Client>,
+    /// Versions that writes in flight may still take.
+    reserved: u64,
+}
+
+/// Permission to write some versions. Until it is dropped, every other writer counts them as written.
+pub(crate) struct WritePermit {
+    truth: Arc<Truth>,
+    versions: u64,
+}
+
+impl Drop for WritePermit {
+    fn drop(&mut self) {
+        self.truth.lock().reserved -= self.versions;
+    }
 }
 
 #[derive(Default)]
@@ -76,7 +90,7 @@ pub(crate) enum Blur {
 impl Truth {
     /// A collection that begins empty, at a version.
     pub(crate) fn new(kind: Kind, version: u64, log: &Arc<Log>) -> Arc<Self> {
-        let known = Known { history: History::new(version), clients: Vec::new() };
+        let known = Known { history: History::new(version), clients: Vec::new(), reserved: 0 };
         let origin = Arc::new(Origin::new(kind));
         Arc::new(Self { known: Mutex::new(known), log: Arc::clone(log), origin, lent: Mutex::default() })
     }
@@ -88,6 +102,19 @@ impl Truth {
     /// Held for one look or one change, never while a server is asked for anything.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Permits a write of `versions` versions, unless [`Known::must_wait`] forbids it.
+    ///
+    /// A server takes its time between a request and its commit, and several clients write at once. Without a
+    /// permit that is held until the commit, two writers could both pass the check for the last allowed version.
+    pub(crate) fn permit(self: &Arc<Self>, versions: u64) -> Option<WritePermit> {
+        let mut known = self.lock();
+        if known.must_wait(versions) {
+            return None;
+        }
+        known.reserved += versions;
+        Some(WritePermit { truth: Arc::clone(self), versions })
     }
 
     /// An informer has an origin of its own.
@@ -109,16 +136,13 @@ impl Known {
         self.clients.len() - 1
     }
 
-    /// Whether `by` more versions would hide from a client that the history it knows is no longer the server's.
+    /// Whether `by` more versions, after those of writes in flight, would hide from a client that the history it knows is no longer the server's.
     /// Nobody could find out then: versions would go on as if nothing had happened.
     pub(crate) fn must_wait(&self, by: u64) -> bool {
-        let epoch = self.history.epoch();
         let present = self.clients.iter().filter(|client| !client.gone);
         let knows = present.flat_map(|client| [client.told, client.listing]).flatten();
-        knows.into_iter().any(|(known, version)| {
-            let parted = (known + 1..=epoch).any(|later| self.history.beginning(later) < version);
-            parted && self.history.version + by >= version
-        })
+        let reached = self.history.version + self.reserved + by;
+        knows.into_iter().any(|known| self.has_parted(known) && reached >= known.1)
     }
 
     /// The informer behind a client is no more.
@@ -181,7 +205,7 @@ impl Known {
 
     /// A client got a whole list.
     pub(crate) fn listed(&mut self, client: ClientId, epoch: u32, version: u64) {
-        self.told(client, epoch, version);
+        self.learns(client, epoch, version);
         let client = &mut self.clients[client];
         client.listing = None;
         if !client.missing.is_empty() {
@@ -194,9 +218,64 @@ impl Known {
         }
     }
 
-    /// A client got everything up to a version. A repetition takes nothing back.
+    /// A watch of a client got everything up to a version.
+    ///
+    /// A repetition takes nothing back. After a restore, a version before the one that the client knows looks like a
+    /// repetition: it does not tell the client that the history is another one. Only a list does.
     pub(crate) fn told(&mut self, client: ClientId, epoch: u32, version: u64) {
+        let told = self.clients[client].told;
+        let repetition = told.is_some_and(|told| version < told.1 && self.has_parted(told));
+        if !repetition {
+            self.learns(client, epoch, version);
+        }
+    }
+
+    fn learns(&mut self, client: ClientId, epoch: u32, version: u64) {
         let told = &mut self.clients[client].told;
         *told = (*told).max(Some((epoch, version)));
+    }
+
+    /// Whether the server went back behind a version since an epoch.
+    fn has_parted(&self, (epoch, version): (u32, u64)) -> bool {
+        (epoch + 1..=self.history.epoch()).any(|later| self.history.beginning(later) < version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client knows version 103; the collection is restored to 101, so that version 102 is the last that may be
+    /// written before the client looks again.
+    fn restored() -> (Arc<Truth>, ClientId) {
+        let truth = Truth::new(Kind::namespaced("", "v1", "Thing", "things"), 100, &Arc::new(Log::new(None)));
+        let mut known = truth.lock();
+        known.history.reach(103);
+        let client = known.new_client();
+        known.told(client, 0, 103);
+        assert!(known.history.restore(101));
+        drop(known);
+        (truth, client)
+    }
+
+    #[tokio::test]
+    async fn writes_in_flight_count_as_written() {
+        let (truth, _) = restored();
+        let first = truth.permit(1);
+        assert!(first.is_some());
+        assert!(truth.permit(1).is_none(), "both together would reach what the client knows");
+        drop(first);
+        assert!(truth.permit(1).is_some(), "the first one was refused and wrote nothing");
+        truth.lock().history.reach(102);
+        assert!(truth.permit(1).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_watch_of_an_older_version_tells_no_other_history() {
+        let (truth, client) = restored();
+        truth.lock().told(client, 1, 101);
+        assert!(truth.permit(2).is_none(), "the client may take it for a repetition");
+        truth.lock().listed(client, 1, 101);
+        assert!(truth.permit(2).is_some());
     }
 }

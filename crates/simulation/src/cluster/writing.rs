@@ -39,13 +39,8 @@ impl Cluster {
         if odd {
             return self.put_odd(key, color).await;
         }
-        let known = {
-            let known = self.truth.lock();
-            if known.must_wait(1) {
-                return None;
-            }
-            known.history.current().get(key).cloned()
-        };
+        let _permit = self.truth.permit(1)?;
+        let known = self.truth.lock().history.current().get(key).cloned();
         let way = self.lock().rng.u8(0..8);
         let mut object = self.object(key, self.next_stamp(), color);
         let request = match (&known, way) {
@@ -66,11 +61,9 @@ impl Cluster {
     }
 
     pub(crate) async fn delete(&self, key: &ObjectKey) -> Option<Arc<Written>> {
-        {
-            let known = self.truth.lock();
-            if known.must_wait(1) || !known.history.current().contains_key(key) {
-                return None;
-            }
+        let _permit = self.truth.permit(1)?;
+        if !self.truth.lock().history.current().contains_key(key) {
+            return None;
         }
         self.write(send(Method::DELETE, &self.path(key), JSON, &json!({}))).await?;
         let known = self.truth.lock();
@@ -88,9 +81,7 @@ impl Cluster {
             Some(known) => known,
             None => Box::pin(self.put(key, color, false)).await?,
         };
-        if self.truth.lock().must_wait(1) {
-            return None;
-        }
+        let _permit = self.truth.permit(1)?;
         let mut object: Value = serde_json::from_slice(&known.json).ok()?;
         let stamp = self.next_stamp();
         object["metadata"]["labels"] = json!("none");
@@ -107,9 +98,7 @@ impl Cluster {
 
     /// Something else is written, so often.
     pub(crate) async fn advance(&self, by: u64) {
-        if self.truth.lock().must_wait(by) {
-            return;
-        }
+        let Some(_permit) = self.truth.permit(by) else { return };
         for _ in 0..by {
             self.write(noise(self.next_stamp())).await;
         }

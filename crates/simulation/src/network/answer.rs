@@ -232,9 +232,7 @@ impl Answer {
         }
         let upstream = self.network.lock().upstream.clone();
         let Some(upstream) = upstream.filter(|_| self.compact_after) else { return };
-        if self.network.truth.lock().must_wait(1) {
-            return;
-        }
+        let Some(_permit) = self.network.truth.permit(1) else { return };
         // Something else is written, so that the list is of the past.
         let number = self.network.lock().rng.u64(..);
         let _ = upstream.client.send(noise(number)).await;
