@@ -1,5 +1,6 @@
 //! The model: every state a collection ever had.
 
+use crate::subject::is_too_much;
 use bytes::Bytes;
 use imbl::OrdMap;
 use kube_informer::{Limits, Object, ObjectKey, Origin, Uid, Unreadable};
@@ -154,10 +155,13 @@ impl History {
         let by_label = object.labels().get("n").and_then(|n| n.parse().ok());
         let by_content = || object.view::<Content>().ok().and_then(|content| content.data.n.parse().ok());
         let stamp: Option<u64> = if numbers.len() > 1 { by_label.or_else(by_content) } else { by_label };
+        // A transform that panicked leaves the identity only: then it can only be a write that it panics on.
+        let fits = move |write: &Arc<Written>| match stamp {
+            Some(stamp) => stamp == write.stamp,
+            None => numbers.len() == 1 || is_too_much(write.stamp),
+        };
         let writes = numbers.iter().filter_map(|&n| self.write(n));
-        // A transform that panicked leaves the identity only.
-        writes
-            .filter(move |write| write.key == *object.key() && stamp.is_none_or(|stamp| stamp == write.stamp))
+        writes.filter(move |write| write.key == *object.key() && fits(write))
     }
 
     /// The write that an object shows; the newest if there are several.
@@ -347,6 +351,33 @@ mod tests {
         assert_eq!((d.version, history.may_follow(c, d.n, 0)), (102, Some(1)));
         assert_eq!(history.at(0, 102).unwrap().get(&key()).unwrap().n, b);
         assert_eq!(history.at(1, 102).unwrap().get(&key()).unwrap().n, d.n);
+    }
+
+    #[test]
+    fn an_object_without_content_is_a_write_that_lost_it() {
+        let mut history = History::new(100);
+        history.put(&key(), 1, false);
+        // Two epochs write the same version; the transform panics on the first of these writes only.
+        while !is_too_much(history.writes.len() as u64 + 1) {
+            history.reach(history.version + 1);
+            history.put(&key(), 1, false);
+        }
+        let at = history.version;
+        let lost = history.put(&key(), 1, false);
+        assert!(history.restore(at));
+        let kept = history.put(&key(), 1, false);
+        assert_eq!((lost.uid, lost.version), (kept.uid, kept.version));
+        let origin = Arc::new(Origin::new(kube_informer::Kind::namespaced("", "v1", "Thing", "things")));
+        let identity = json!({"metadata": {
+            "name": "x", "namespace": "a", "uid": lost.uid.to_string(), "resourceVersion": lost.version.to_string(),
+        }});
+        let object = |json: Bytes| Object::parse(&origin, json, &Limits::default()).unwrap();
+        let without = object(identity.to_string().into());
+        let found =
+            |object: &Object<Value>| history.candidates(object).map(|write| write.n).collect::<Vec<_>>();
+        assert_eq!(found(&without), [lost.n]);
+        assert_eq!(found(&object(lost.json.clone())), [lost.n]);
+        assert_eq!(found(&object(kept.json.clone())), [kept.n]);
     }
 
     #[test]

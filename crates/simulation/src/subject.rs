@@ -9,6 +9,7 @@ pub(crate) use index::IndexKind;
 pub(crate) use settings::NAMESPACES;
 pub(crate) use settings::Settings;
 pub(crate) use settings::TransformKind;
+pub(crate) use settings::is_too_much;
 
 use crate::{
     handlers::{Handler, Surroundings, Temper, accept},

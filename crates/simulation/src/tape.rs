@@ -248,11 +248,13 @@ impl Tape {
     /// Whether two writes of different epochs cannot be told apart, because of what they say or because what they said
     /// is lost.
     fn is_twin(&self, n: u64, other: &Written) -> bool {
+        let transform = self.shared.transform;
         let known = self.shared.truth.lock();
-        let write = known.history.write(n);
+        let write = known.history.write(n).map(Arc::as_ref);
         write.is_some_and(|write| {
             (write.uid, write.version) == (other.uid, other.version)
-                && (write.stamp == other.stamp || self.shared.transform.loses(other.stamp))
+                && (write.stamp == other.stamp
+                    || [write, other].iter().all(|write| transform.loses(write.stamp)))
         })
     }
 
