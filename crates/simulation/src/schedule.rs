@@ -122,7 +122,7 @@ fn write(rng: &mut fastrand::Rng) -> Step {
 
 /// Something goes wrong.
 fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
-    let action = match rng.u8(0..52) {
+    let action = match rng.u8(0..54) {
         0 => Action::Strike(Blow::Cut),
         1 => Action::Strike(Blow::Truncate),
         2 | 3 => Action::Strike(Blow::Break),
@@ -158,6 +158,8 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
             let (at, named) = (rng.usize(..), rng.bool());
             return list_trouble(Trap::UnreadableItem { at, named }, rng);
         }
+        51 => return repeated_delete(rng),
+        52 => return repeated_versions(rng),
         _ => {
             let conditions = [Condition::Unauthorized, Condition::Forbidden, Condition::ExpiredOverHttp];
             return episode(rng.choice(conditions).unwrap_or(Condition::Forbidden), rng);
@@ -174,6 +176,45 @@ fn request_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
 /// Something lies in wait for a list, and somebody has to list.
 fn list_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
     vec![at_once(Action::Lay(trap), rng), step(Action::Strike(Blow::Expire), rng)]
+}
+
+/// An object is deleted, the collection is restored to a state without it, and the object is created again at a
+/// version below that of the delete, perhaps while the delete is still in flight.
+fn repeated_delete(rng: &mut fastrand::Rng) -> Vec<Step> {
+    let pick = rng.u64(..);
+    let before = [Action::Delete, Action::Put, Action::Delete];
+    let after = [Action::Restore(2), Action::Put, Action::Put, Action::Put];
+    let mut steps: Vec<Step> =
+        before.iter().map(|&action| Step { action, pause: Pause::Turns(rng.u8(1..12)), pick }).collect();
+    steps.extend(after.iter().map(|&action| Step { action, pause: until_listed(rng), pick }));
+    steps
+}
+
+/// The collection is restored, it is listed with malformed items, and the same objects are written again at versions
+/// below those that they had.
+fn repeated_versions(rng: &mut fastrand::Rng) -> Vec<Step> {
+    // The objects of a burst depend on this part of the pick only.
+    let objects = rng.u64(0..4);
+    let burst = |rng: &mut fastrand::Rng| at_once(Action::Burst(rng.u8(6..14)), rng);
+    let mut steps = vec![burst(rng)];
+    for _ in 0..3 {
+        let trap = Trap::UnreadableItem { at: rng.usize(..), named: rng.bool() };
+        steps.push(at_once(Action::Lay(trap), rng));
+    }
+    steps.push(at_once(Action::Restore(rng.u64(4..14)), rng));
+    steps.extend([burst(rng), burst(rng), burst(rng)]);
+    for step in &mut steps {
+        step.pick = step.pick / 4 * 4 + objects;
+        if matches!(step.action, Action::Restore(_) | Action::Burst(_)) {
+            step.pause = until_listed(rng);
+        }
+    }
+    steps
+}
+
+/// Time in which clients that lost their watch list again, or most of them.
+fn until_listed(rng: &mut fastrand::Rng) -> Pause {
+    Pause::Time(Duration::from_millis(rng.u64(10..600)))
 }
 
 /// Something that lasts for a while, and perhaps much longer. Somebody has to list meanwhile.

@@ -3,7 +3,10 @@
 
 use crate::{history::History, log::Log};
 use kube_informer::{Kind, ObjectKey, Origin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
 
 /// Names a client of a server: one namespace of one informer.
 pub(crate) type ClientId = usize;
@@ -62,6 +65,8 @@ struct Veil {
     /// Epoch and version of the last of these lists.
     since: (u32, u64),
     gaps: Vec<Gap>,
+    /// Objects of these gaps that a watch has shown since, and the epoch and version of that.
+    watched: BTreeMap<ObjectKey, (u32, u64)>,
 }
 
 impl Gap {
@@ -179,10 +184,21 @@ impl Known {
         self.clients[client].missing.clear();
     }
 
-    /// Whether a client could not read what lists said about an object.
-    pub(crate) fn is_veiled(&self, client: ClientId, key: &ObjectKey) -> bool {
+    /// Whether a cache that shows `state` may have another state of an object, because the client could not read
+    /// what lists said about it, and no watch has shown the object since.
+    pub(crate) fn is_veiled(&self, client: ClientId, key: &ObjectKey, state: (u32, u64)) -> bool {
         let veil = self.clients[client].veil.as_ref();
-        veil.is_some_and(|veil| veil.gaps.iter().any(|gap| gap.holds(key)))
+        veil.is_some_and(|veil| {
+            veil.gaps.iter().any(|gap| gap.holds(key))
+                && veil.watched.get(key).is_none_or(|watched| state < *watched)
+        })
+    }
+
+    /// A watch shows a change of an object to a client.
+    pub(crate) fn watched(&mut self, client: ClientId, key: &ObjectKey, state: (u32, u64)) {
+        if let Some(veil) = &mut self.clients[client].veil {
+            veil.watched.insert(key.clone(), state);
+        }
     }
 
     /// A client shows a state exactly.
@@ -209,9 +225,11 @@ impl Known {
         let client = &mut self.clients[client];
         client.listing = None;
         if !client.missing.is_empty() {
-            let mut gaps = client.veil.take().map_or_else(Vec::new, |veil| veil.gaps);
-            gaps.append(&mut client.missing);
-            client.veil = Some(Veil { since: (epoch, version), gaps });
+            let empty = || Veil { since: (epoch, version), gaps: Vec::new(), watched: BTreeMap::new() };
+            let veil = client.veil.get_or_insert_with(empty);
+            veil.since = (epoch, version);
+            veil.watched.retain(|key, _| !client.missing.iter().any(|gap| gap.holds(key)));
+            veil.gaps.append(&mut client.missing);
         }
         if client.blur != Blur::None {
             client.blur = Blur::Until(epoch, version);

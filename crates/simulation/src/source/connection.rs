@@ -181,6 +181,7 @@ impl Server {
         if connection.complete.is_none() {
             let epoch = connection.epoch;
             known.told(client, epoch, write.version);
+            known.watched(client, &write.key, (epoch, write.version));
         }
         self.log.note(format_args!("client {client} gets n={}", write.n));
         let variant = match (write.gone, added) {

@@ -20,7 +20,7 @@ use std::{
 /// Compares a cache with the model.
 ///
 /// 1. Each partition is the collection at the version it shows: all of it, nothing else. Of what could not be read in a
-///    list it may show an older state.
+///    list it may show an older state, until a watch shows that object.
 /// 2. That version never goes back, unless the collection itself did.
 /// 3. Before its first list a partition is empty.
 pub(crate) struct CacheCheck {
@@ -117,10 +117,10 @@ impl CacheCheck {
         shown.find_map(|(_, last)| *last).map_or(0, |(epoch, _)| epoch)
     }
 
-    /// Whether this key is among those that could not be read.
-    pub(super) fn is_veiled(&self, key: &ObjectKey, known: &Known) -> bool {
+    /// Whether this key is among those that could not be read, in a cache that shows a state.
+    pub(super) fn is_veiled(&self, key: &ObjectKey, state: (u32, u64), known: &Known) -> bool {
         let mut clients = self.partitions.iter().zip(&self.clients);
-        clients.any(|(partition, &client)| is_in(key, *partition) && known.is_veiled(client, key))
+        clients.any(|(partition, &client)| is_in(key, *partition) && known.is_veiled(client, key, state))
     }
 
     /// Whether a partition is what it was, no key left out.
@@ -144,7 +144,6 @@ impl CacheCheck {
         known: &Known,
     ) -> Result<(), String> {
         let history = &known.history;
-        let readable = |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key);
         let Some(version) = version(partition, snapshot) else {
             let empty = !snapshot.iter().any(|object| is_in(object.key(), partition));
             return if empty { Ok(()) } else { Err("objects before the first list".into()) };
@@ -154,6 +153,8 @@ impl CacheCheck {
         let states = epochs.filter_map(|epoch| Some((epoch, history.at(epoch, version)?)));
         let mut difference = None;
         for (epoch, state) in states {
+            let readable =
+                |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key, (epoch, version));
             match differs(snapshot, state, history, readable) {
                 None => {
                     *last = Some((epoch, version));
@@ -174,7 +175,8 @@ impl CacheCheck {
         let known = self.truth.lock();
         let history = &known.history;
         for (&partition, &client) in self.partitions.iter().zip(&self.clients) {
-            let readable = |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key);
+            let now = (history.epoch(), history.version);
+            let readable = |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key, now);
             if let Some(difference) = differs(&snapshot, history.current(), history, readable) {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }

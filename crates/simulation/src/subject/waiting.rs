@@ -109,8 +109,8 @@ impl Waiter {
         if history.epoch() != self.write.epoch || self.cache.epoch(&self.write.key) != self.write.epoch {
             return;
         }
-        let Written { key, n, .. } = &*self.write;
-        if self.cache.is_veiled(key, &known) {
+        let Written { key, n, epoch, version, .. } = &*self.write;
+        if self.cache.is_veiled(key, (*epoch, *version), &known) {
             return;
         }
         let shown =
