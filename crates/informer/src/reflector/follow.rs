@@ -5,6 +5,7 @@ use super::{
 };
 use crate::{
     delta_fifo::{Change, Offered, Position},
+    fail_point::FailPoint,
     telemetry::{InformerError, RelistReason},
 };
 use futures_util::StreamExt;
@@ -92,6 +93,7 @@ impl Reflector {
                 }
                 Ok(Some(Ok(event))) => {
                     self.telemetry.event(&event);
+                    self.fail_points.at(FailPoint::ReflectorEvent);
                     if let Some(end) = self.take(event, stream) {
                         return end;
                     }

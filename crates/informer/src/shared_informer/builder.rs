@@ -4,9 +4,10 @@ use super::{Core, SharedInformer, tasks::Tasks};
 use crate::{
     controller::Controller,
     delta_queue::DeltaQueue,
+    fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
     processor::Processor,
-    reflector::{Backoff, Reflector, Settings, Wiring},
+    reflector::{Reflector, Settings, Wiring},
     scope::{Partitions, Scope},
     status::InformerStatus,
     telemetry::{ErrorHook, InformerError, Telemetry},
@@ -34,6 +35,7 @@ pub struct InformerBuilder {
     hook: Option<ErrorHook>,
     seed: Option<u64>,
     linger: bool,
+    fail_points: FailPoints,
 }
 
 impl InformerBuilder {
@@ -52,6 +54,7 @@ impl InformerBuilder {
             hook: None,
             seed: None,
             linger: false,
+            fail_points: FailPoints::default(),
         }
     }
 
@@ -126,7 +129,14 @@ impl InformerBuilder {
 
     /// The first and the longest wait after failures; 0.8 s and 30 s by default, each with up to as much again.
     pub fn backoff(mut self, start: Duration, cap: Duration) -> Self {
-        self.settings.backoff = Backoff::new(start, cap);
+        self.settings.backoff = self.settings.backoff.waits(start, cap);
+        self
+    }
+
+    /// The longest `Retry-After` of a server that is honoured, with up to a tenth on top; ten minutes by default. A
+    /// longer one counts as this. `Duration::MAX` honours any, even one that never ends.
+    pub fn max_retry_after(mut self, limit: Duration) -> Self {
+        self.settings.backoff = self.settings.backoff.max_retry_after(limit);
         self
     }
 
@@ -147,6 +157,13 @@ impl InformerBuilder {
     #[doc(hidden)]
     pub fn linger(mut self, linger: bool) -> Self {
         self.linger = linger;
+        self
+    }
+
+    /// For tests: called at places in the tasks of the informer, which it makes panic by panicking.
+    #[doc(hidden)]
+    pub fn fail_points(mut self, hook: impl Fn(FailPoint) + Send + Sync + 'static) -> Self {
+        self.fail_points = FailPoints::new(hook);
         self
     }
 
@@ -176,6 +193,7 @@ impl InformerBuilder {
                 packer: Arc::clone(&packer),
                 telemetry: Arc::clone(&telemetry),
                 status,
+                fail_points: self.fail_points.clone(),
             };
             reflectors.push(Reflector::new(wiring, self.settings.clone(), rng.fork()));
             statuses.push(seen);

@@ -150,10 +150,12 @@ impl<T: 'static> SharedInformer<T> {
         }
     }
 
-    /// For health endpoints: whether the cache is filled and has not been failing for longer than `patience`.
+    /// For health endpoints: whether the cache is filled and has not been failing for longer than `patience`. A
+    /// task that panicked or was aborted is an error at once.
     pub fn ready(&self, patience: Duration) -> Result<(), NotReady> {
         let status = self.status();
-        let failing = status.failing_since().is_some_and(|since| since.elapsed() > patience);
+        let failing =
+            status.is_failed() || status.failing_since().is_some_and(|since| since.elapsed() > patience);
         if self.is_synced() && !failing && !self.is_stopped() {
             return Ok(());
         }

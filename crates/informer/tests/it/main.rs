@@ -16,6 +16,7 @@ mod resync;
 mod secrets;
 mod seen_from_outside;
 mod stop;
+mod supervision;
 mod support;
 mod transforms;
 mod waiting;

@@ -1,0 +1,36 @@
+//! Places at which a test can make a task of the informer panic.
+
+use std::{fmt, sync::Arc};
+
+/// A place in a task of the informer.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailPoint {
+    /// The reflector decides what to do next.
+    ReflectorStep,
+    /// The reflector has read an event of the watch and has not queued it yet.
+    ReflectorEvent,
+}
+
+/// Called at each [`FailPoint`]; may panic.
+#[derive(Clone, Default)]
+pub(crate) struct FailPoints(Option<Arc<dyn Fn(FailPoint) + Send + Sync>>);
+
+impl FailPoints {
+    pub(crate) fn new(hook: impl Fn(FailPoint) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hook)))
+    }
+
+    pub(crate) fn at(&self, point: FailPoint) {
+        if let Some(hook) = &self.0 {
+            hook(point);
+        }
+    }
+}
+
+impl fmt::Debug for FailPoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FailPoints({})", if self.0.is_some() { "set" } else { "none" })
+    }
+}
