@@ -11,6 +11,20 @@ pub enum FailPoint {
     ReflectorStep,
     /// The reflector has read an event of the watch and has not queued it yet.
     ReflectorEvent,
+    /// The controller has taken a batch from the queue.
+    BatchTaken,
+    /// The controller has applied a batch to a store that is not published yet.
+    BatchApplied,
+    /// The store shows a batch, of which no handler has been notified.
+    BatchPublished,
+    /// One more handler has been given a batch.
+    BatchQueued,
+    /// All handlers have been given a batch, which is not committed yet.
+    BatchDelivered,
+    /// The task of a handler has taken an event and has not called the handler yet.
+    HandlerCall,
+    /// The handler has returned.
+    HandlerReturned,
 }
 
 /// Called at each [`FailPoint`]; may panic.

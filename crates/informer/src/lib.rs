@@ -56,6 +56,9 @@
 //! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
 //! two of these with `handler`), `informer_task_failures_total` (`task`). Install the recorder before making informers.
 
+// Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
+
 mod backlog;
 mod controller;
 mod delta;

@@ -94,7 +94,7 @@ struct OpenStream {
 
 impl OpenStream {
     fn new(events: WatchStream, options: &WatchOptions) -> Self {
-        let dead_after = options.timeout.unwrap_or(Duration::from_secs(600)) + GRACE;
+        let dead_after = options.timeout.unwrap_or(Duration::from_secs(600)).saturating_add(GRACE);
         let positioned = options.resource_version.as_deref().is_some_and(|version| version != "0")
             && options.send_initial_events.is_none();
         let proven = !positioned;
@@ -220,7 +220,7 @@ impl Reflector {
     }
 
     async fn open(&mut self, options: WatchOptions) -> Result<OpenStream, ListWatchError> {
-        match tokio::time::timeout(HEADERS, self.source.watch(options.clone())).await {
+        match time::timeout(HEADERS, self.source.watch(options.clone())).await {
             Ok(Ok(events)) => Ok(OpenStream::new(events, &options)),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(self.silent("answer", HEADERS)),

@@ -69,12 +69,18 @@ pub enum InformerError {
 pub enum Task {
     /// Lists and watches one namespace, or all of them.
     Reflector,
+    /// Writes changes to the cache and notifies the handlers.
+    Controller,
+    /// Calls one handler.
+    Handler,
 }
 
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Reflector => "reflector",
+            Self::Controller => "controller",
+            Self::Handler => "handler",
         })
     }
 }

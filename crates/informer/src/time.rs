@@ -5,7 +5,7 @@
 //! conversions that panic.
 
 use std::{future::Future, time::Duration};
-use tokio::time::Instant;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// A deadline passed before the future was ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub(crate) async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
+/// Resolves after `duration`.
+pub(crate) async fn sleep(duration: Duration) {
+    sleep_until(after(Instant::now(), duration)).await;
+}
+
 /// The output of a future, unless the deadline passes first.
 pub(crate) async fn timeout_at<F: Future>(
     deadline: Option<Instant>,
@@ -45,6 +50,16 @@ pub(crate) async fn timeout_at<F: Future>(
 /// The output of a future, unless it takes longer than `within`.
 pub(crate) async fn timeout<F: Future>(within: Duration, future: F) -> Result<F::Output, Elapsed> {
     timeout_at(after(Instant::now(), within), future).await
+}
+
+/// Ticks of a period, the first one a period from now; `None` if the period is zero or never ends. Ticks that nobody
+/// waited for are skipped.
+#[allow(clippy::disallowed_methods, reason = "the period is checked here")]
+pub(crate) fn ticks(period: Duration) -> Option<Interval> {
+    let first = after(Instant::now(), period).filter(|_| !period.is_zero())?;
+    let mut ticks = tokio::time::interval_at(first, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    Some(ticks)
 }
 
 #[cfg(test)]
@@ -68,6 +83,14 @@ mod tests {
         assert_eq!(scale(second, f64::INFINITY), Duration::MAX);
         assert_eq!(scale(second, f64::NAN), Duration::ZERO);
         assert_eq!(scale(second, -1.0), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_period_of_zero_or_for_ever_does_not_tick() {
+        assert!(ticks(Duration::ZERO).is_none() && ticks(Duration::MAX).is_none());
+        let start = Instant::now();
+        let first = ticks(Duration::from_secs(3)).unwrap().tick().await;
+        assert_eq!(first - start, Duration::from_secs(3));
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use crate::{
     reflector::{Reflector, Settings, Wiring},
     scope::{Partitions, Scope},
     status::InformerStatus,
+    supervision::Supervision,
     telemetry::{ErrorHook, InformerError, Telemetry},
     transform::Transform,
 };
@@ -83,7 +84,7 @@ impl InformerBuilder {
     }
 
     /// How often handlers are told of every object although nothing changed, unless they ask for another
-    /// period; zero, the default, is never.
+    /// period; zero, the default, and `Duration::MAX` are never.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = period;
         self
@@ -113,15 +114,15 @@ impl InformerBuilder {
         self
     }
 
-    /// Watches are asked to last between this and twice this; five minutes by default, and at least.
+    /// Watches are asked to last between this and twice this; five minutes by default and at least, a day at most.
     pub fn min_watch_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.min_watch = timeout.max(Duration::from_secs(300));
+        self.settings.min_watch = timeout.clamp(Duration::from_secs(300), Duration::from_secs(86_400));
         self
     }
 
     /// How long watches may say nothing, from when the first of them was opened, before the server is asked whether
     /// it has come as far as they presume: one that was restored from a backup has not, and would say nothing until
-    /// it has. 90 s by default.
+    /// it has. 90 s by default; `Duration::MAX` is never.
     pub fn probe_after(mut self, silence: Duration) -> Self {
         self.settings.probe_after = silence;
         self
@@ -199,7 +200,8 @@ impl InformerBuilder {
             statuses.push(seen);
         }
         let processor = Processor::new(self.resync);
-        let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry));
+        let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry))
+            .fail_points(self.fail_points.clone());
         if self.linger {
             controller = controller.lingering(rng.fork());
         }
@@ -213,7 +215,7 @@ impl InformerBuilder {
             statuses,
             handler_bound: self.handler_bound,
             resync: self.resync,
-            tasks: Tasks::new(reflectors, telemetry),
+            tasks: Tasks::new(reflectors, Arc::new(Supervision::new(telemetry)), self.fail_points),
         }))
     }
 }

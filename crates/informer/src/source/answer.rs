@@ -1,5 +1,6 @@
 //! What comes before a body: the HTTP status, the headers, and the failures that show there.
 
+use crate::time::timeout;
 use bytes::Bytes;
 use http::{
     HeaderMap, Request, StatusCode,
@@ -9,7 +10,6 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use kube_informer_wire::{ListWatchError, Status};
 use std::{error::Error, io, sync::Arc, time::Duration};
-use tokio::time::timeout;
 
 /// An answer that promises to be JSON; its body is still to be read.
 pub(super) struct Answer {

@@ -3,6 +3,7 @@
 mod acceptance;
 mod bad_input;
 mod delivery;
+mod durations;
 mod factory;
 mod handlers;
 mod indexes;
