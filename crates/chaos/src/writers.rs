@@ -220,6 +220,7 @@ impl Writer {
             Ok(Err(WaitError::Stopped { .. })) if !watched.informer.is_stopped() => {
                 Some("says it has stopped".to_owned())
             }
+            Ok(Err(WaitError::Failed { why, .. })) => Some(why),
             Ok(Err(WaitError::OutOfScope { .. })) => Some("says it does not cover it".to_owned()),
             Ok(_) => None,
         };

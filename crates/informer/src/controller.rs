@@ -4,16 +4,22 @@ use crate::{
     delta::{AnyObject, Deleted, Delta},
     delta_fifo::Batch,
     delta_queue::DeltaQueue,
+    fail_point::{FailPoint, FailPoints},
     handler::Event,
-    indexer::{Indexer, Transaction},
-    processor::{Notification, Processor},
-    telemetry::Telemetry,
+    indexer::{Indexer, Snapshot, Transaction},
+    processor::{FanOut, Notification, Processor},
+    scope::Partition,
+    supervision::{Restarts, Supervision, TaskId},
+    telemetry::{Task, Telemetry},
+    time,
 };
+use futures_util::FutureExt;
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Deltas taken at once. A list is taken whole.
@@ -25,14 +31,35 @@ const BATCH: usize = 1000;
 ///    batch is committed.
 /// 2. Whoever holds the processor sees store and listeners in step; everything that must happen between two
 ///    batches takes it.
+/// 3. A panic loses and doubles nothing: the batch in flight is kept with the stage it has reached, and the task
+///    that is restarted goes on from there.
 pub(crate) struct Controller {
     pub(crate) queue: Arc<DeltaQueue>,
     pub(crate) indexer: Arc<Indexer>,
     /// Held from the store write to the end of its fan-out, and never over an `.await`.
     processor: Mutex<Processor>,
+    /// The batch that has been popped and not yet committed. Used by the task alone.
+    in_flight: Mutex<Option<InFlight>>,
     telemetry: Arc<Telemetry>,
     /// Decides how long batches stay in flight, in simulations.
     linger: Option<Mutex<fastrand::Rng>>,
+    fail_points: FailPoints,
+}
+
+/// A batch on its way from the queue to the listeners.
+enum InFlight {
+    /// The store does not show it.
+    Taken(Batch),
+    Published(Published),
+}
+
+/// A batch that the store shows.
+struct Published {
+    snapshot: Arc<Snapshot>,
+    /// The partition whose first list the batch is.
+    first_fill: Option<Partition>,
+    notifications: Vec<Notification>,
+    fan_out: FanOut,
 }
 
 impl Controller {
@@ -42,7 +69,9 @@ impl Controller {
         processor: Processor,
         telemetry: Arc<Telemetry>,
     ) -> Self {
-        Self { queue, indexer, processor: Mutex::new(processor), telemetry, linger: None }
+        let (processor, in_flight) = (Mutex::new(processor), Mutex::new(None));
+        let fail_points = FailPoints::default();
+        Self { queue, indexer, processor, in_flight, telemetry, linger: None, fail_points }
     }
 
     /// Lets batches stay in flight for random times, as they do where threads are slow.
@@ -51,15 +80,36 @@ impl Controller {
         self
     }
 
+    pub(crate) fn fail_points(mut self, fail_points: FailPoints) -> Self {
+        self.fail_points = fail_points;
+        self
+    }
+
     /// Holds up the pipeline between two batches.
     pub(crate) fn between_batches(&self) -> MutexGuard<'_, Processor> {
         self.processor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs until the queue is closed and empty, or until `stop`.
-    pub(crate) async fn run(&self, stop: CancellationToken) {
+    /// Runs until the queue is closed and empty, or until `stop`. After a panic it goes on where it was, unless the
+    /// informer is stopping.
+    pub(crate) async fn run(&self, stop: CancellationToken, supervision: &Supervision) {
+        let mut restarts = Restarts::new(0);
+        loop {
+            restarts.started();
+            let drive = AssertUnwindSafe(self.drive(&stop, supervision));
+            let Err(panic) = drive.catch_unwind().await else { return };
+            let Some(restart) = supervision.panicked(&TaskId::Controller, panic, &mut restarts) else {
+                return;
+            };
+            supervision.wait(restart).await;
+        }
+    }
+
+    async fn drive(&self, stop: &CancellationToken, supervision: &Supervision) {
+        self.finish_batch();
+        supervision.recovered(&TaskId::Controller);
         let check = self.between_batches().check_period();
-        let mut ticks = check.map(ticks);
+        let mut ticks = check.and_then(time::ticks);
         loop {
             tokio::select! {
                 biased;
@@ -69,8 +119,9 @@ impl Controller {
                 }
                 batch = self.queue.pop(BATCH) => match batch {
                     Some(batch) => {
+                        self.take_in(batch);
                         self.linger().await;
-                        self.process(batch);
+                        self.finish_batch();
                     }
                     None => return,
                 },
@@ -82,7 +133,7 @@ impl Controller {
     /// on one thread as on many, so that a simulation, which has only one, meets every order of things that
     /// threads could bring about.
     async fn linger(&self) {
-        let time = self.linger.as_ref().map_or(0, |rng| {
+        let millis = self.linger.as_ref().map_or(0, |rng| {
             let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
             match rng.u8(0..8) {
                 0..4 => 0,
@@ -90,9 +141,9 @@ impl Controller {
                 _ => rng.u64(50..1500),
             }
         });
-        match time {
+        match millis {
             0 => tokio::task::yield_now().await,
-            millis => tokio::time::sleep(Duration::from_millis(millis)).await,
+            millis => time::sleep(Duration::from_millis(millis)).await,
         }
     }
 
@@ -106,37 +157,76 @@ impl Controller {
     }
 
     /// Applies one batch.
+    #[cfg(test)]
     pub(crate) fn process(&self, batch: Batch) {
+        self.take_in(batch);
+        self.finish_batch();
+    }
+
+    fn take_in(&self, batch: Batch) {
+        *self.lock_in_flight() = Some(InFlight::Taken(batch));
+        self.fail_points.at(FailPoint::BatchTaken);
+    }
+
+    /// Does with the batch in flight what has still to be done.
+    fn finish_batch(&self) {
         let start = Instant::now();
+        let mut slot = self.lock_in_flight();
+        let Some(in_flight) = &mut *slot else { return };
         let mut processor = self.between_batches();
+        self.publish(in_flight, processor.fan_out());
+        let InFlight::Published(Published { snapshot, first_fill, notifications, fan_out }) = in_flight
+        else {
+            return;
+        };
+        // What wakes up here may be code of the user, and may panic.
+        self.indexer.announce();
+        self.fail_points.at(FailPoint::BatchPublished);
+        let queued = || self.fail_points.at(FailPoint::BatchQueued);
+        match *first_fill {
+            // Every object of the partition is news to everybody: one walk says it all.
+            Some(partition) => processor.fill(partition, snapshot, fan_out, queued),
+            None => processor.distribute(notifications, fan_out, queued),
+        }
+        drop(processor);
+        self.fail_points.at(FailPoint::BatchDelivered);
+        self.queue.commit();
+        let (snapshot, interrupted) = (Arc::clone(snapshot), std::mem::take(&mut fan_out.interrupted));
+        *slot = None;
+        drop(slot);
+        for listener in interrupted {
+            listener.close(false);
+            let why = format!("{}: removed, because a panic interrupted its notification", listener.name());
+            self.telemetry.task_failed(Task::Handler, why);
+        }
+        self.telemetry.processed(start.elapsed(), self.queue.len(), &snapshot);
+    }
+
+    /// Writes a batch to the store, unless that has been done. From the moment at which the store shows it,
+    /// `in_flight` says so.
+    fn publish(&self, in_flight: &mut InFlight, fan_out: FanOut) {
+        let InFlight::Taken(batch) = in_flight else { return };
         let mut store = self.indexer.begin();
         let mut notifications = Vec::with_capacity(batch.deltas.len());
-        for delta in batch.deltas {
-            apply(&mut store, delta, &mut notifications);
+        for delta in &batch.deltas {
+            apply(&mut store, delta.clone(), &mut notifications);
         }
-        store.reach(batch.positions);
+        store.reach(batch.positions.clone());
         let first_fill =
             batch.replaced.filter(|&partition| !self.indexer.snapshot().is_partition_filled(partition));
         if let Some(partition) = first_fill {
             store.fill(partition);
         }
-        let snapshot = store.publish();
-        match first_fill {
-            // Every object of the partition is news to everybody: one walk says it all.
-            Some(partition) => processor.fill(partition, &snapshot),
-            None => processor.distribute(&notifications),
-        }
-        drop(processor);
-        self.queue.commit();
-        self.telemetry.processed(start.elapsed(), self.queue.len(), &snapshot);
+        self.fail_points.at(FailPoint::BatchApplied);
+        let (snapshot, before) = store.swap();
+        *in_flight = InFlight::Published(Published { snapshot, first_fill, notifications, fan_out });
+        // The values of indexes are dropped with it: code of the user, which may panic.
+        drop(before);
     }
-}
 
-/// Ticks of a period. Those that nobody was there for are left out, not made up for.
-fn ticks(period: Duration) -> Interval {
-    let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    ticks
+    fn lock_in_flight(&self) -> MutexGuard<'_, Option<InFlight>> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Applies one delta to the store and notes what the handlers must hear.

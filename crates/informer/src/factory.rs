@@ -9,6 +9,7 @@ use crate::{
     shared_informer::Core,
     source::{ClientError, informer_client},
     telemetry::ErrorHook,
+    time,
 };
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube_informer_wire::{Kind, ListWatch, Origin};
@@ -216,13 +217,13 @@ impl InformerFactory {
         let cores = self.cores();
         let all = async {
             for core in &cores {
-                if !core.until(|snapshot| snapshot.is_filled()).await {
+                if core.until(|snapshot| snapshot.is_filled()).await.is_err() {
                     return false;
                 }
             }
             true
         };
-        match tokio::time::timeout(within, all).await {
+        match time::timeout(within, all).await {
             Ok(true) => Ok(()),
             _ => Err(SyncError { laggards: cores.iter().flat_map(|core| core.laggards()).collect() }),
         }

@@ -48,6 +48,11 @@ impl Indexer {
         self.published.notified()
     }
 
+    /// Wakes those that wait for a publication.
+    pub(crate) fn announce(&self) {
+        self.published.notify_waiters();
+    }
+
     /// Begins a change. The caller makes sure that there is only one at a time.
     pub(crate) fn begin(&self) -> Transaction<'_> {
         Transaction { indexer: self, next: Snapshot::clone(&self.current.load()) }
@@ -102,10 +107,18 @@ impl Transaction<'_> {
 
     /// Makes the change visible.
     pub(crate) fn publish(self) -> Arc<Snapshot> {
-        let next = Arc::new(self.next);
-        self.indexer.current.store(Arc::clone(&next));
-        self.indexer.published.notify_waiters();
+        let indexer = self.indexer;
+        let (next, _) = self.swap();
+        indexer.announce();
         next
+    }
+
+    /// Makes the change visible to those that look. Returns it, and what the store held before: nothing is dropped
+    /// or woken here, so that no code of the user runs and nothing can panic.
+    pub(crate) fn swap(self) -> (Arc<Snapshot>, Arc<Snapshot>) {
+        let next = Arc::new(self.next);
+        let before = self.indexer.current.swap(Arc::clone(&next));
+        (next, before)
     }
 }
 

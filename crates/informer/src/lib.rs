@@ -54,7 +54,10 @@
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
 //! `informer_cached_objects`, `informer_cached_bytes`, `informer_coalesced_total`,
 //! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
-//! two of these with `handler`). Install the recorder before making informers.
+//! two of these with `handler`), `informer_task_failures_total` (`task`). Install the recorder before making informers.
+
+// Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
 
 mod backlog;
 mod controller;
@@ -63,6 +66,7 @@ mod delta_fifo;
 mod delta_queue;
 mod enqueue;
 mod factory;
+mod fail_point;
 #[cfg(test)]
 mod fixtures;
 mod handler;
@@ -80,7 +84,9 @@ mod scope;
 mod shared_informer;
 mod source;
 mod status;
+mod supervision;
 mod telemetry;
+mod time;
 mod transform;
 
 pub mod testing;
@@ -97,6 +103,8 @@ pub use factory::InformerFactory;
 pub use factory::InformerFor;
 pub use factory::InformerOptions;
 pub use factory::builtin;
+#[doc(hidden)]
+pub use fail_point::FailPoint;
 pub use handler::Event;
 pub use handler::EventHandler;
 pub use handler::FilteringHandler;
@@ -136,6 +144,7 @@ pub use source::KubeSource;
 pub use source::informer_client;
 pub use status::InformerStatus;
 pub use telemetry::InformerError;
+pub use telemetry::Task;
 pub use transform::Transform;
 
 pub use kube_informer_wire::*;

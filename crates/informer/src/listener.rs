@@ -3,11 +3,14 @@
 use crate::{
     backlog::Backlog,
     delta::AnyObject,
+    fail_point::{FailPoint, FailPoints},
     handler::{Deliver, Event},
     indexer::Snapshot,
     scope::Partition,
+    supervision::{Restarts, Supervision, TaskId},
     telemetry::{ListenerMeters, Telemetry},
 };
+use futures_util::FutureExt;
 use serde_json::Value;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -113,17 +116,22 @@ impl Listener {
         self.lock().pulled = true;
     }
 
-    /// Queues events, each with the state before it.
-    pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) {
+    /// Queues events, each with the state before it. Returns how many were coalesced, to
+    /// [`announce`](Self::announce).
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) -> u64 {
         let mut state = self.lock();
+        let before = state.backlog.coalesced();
         if state.end == End::Open {
-            let coalesced = state.backlog.coalesced();
             events.into_iter().for_each(|(event, seen)| state.backlog.push(event, seen));
-            self.meters.coalesced.increment(state.backlog.coalesced() - coalesced);
             state.behind_since.get_or_insert_with(Instant::now);
         }
-        drop(state);
+        state.backlog.coalesced() - before
+    }
+
+    /// Events have been queued. What wakes up here, and the metrics, may be code of the user.
+    pub(crate) fn announce(&self, coalesced: u64) {
         self.wake.notify_one();
+        self.meters.coalesced.increment(coalesced);
     }
 
     /// Queues everything in a snapshot, or in one partition of it.
@@ -144,23 +152,37 @@ impl Listener {
 
     /// The next event. Asking for it says that the one before has been dealt with.
     pub(crate) fn next(&self) -> Next {
+        let (next, behind) = self.take_next();
+        self.meters.lag.set(behind.as_secs_f64());
+        next
+    }
+
+    /// The next event, and how long the handler has been behind.
+    fn take_next(&self) -> (Next, Duration) {
         let mut state = self.lock();
         if state.end == End::Closed {
-            return Next::End;
+            return (Next::End, Duration::ZERO);
         }
         let next = state.backlog.next();
         if state.upstream_synced && state.backlog.is_walked() {
             self.settle(Sync::Done);
         }
-        let behind = state.behind_since.map_or(Duration::ZERO, |since| since.elapsed());
         if next.is_none() {
             state.behind_since = None;
         }
-        self.meters.lag.set(if next.is_none() { 0.0 } else { behind.as_secs_f64() });
-        match next {
+        let behind = state.behind_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let next = match next {
             Some(event) => Next::Event(event),
             None if state.end == End::Draining => Next::End,
             None => Next::Wait,
+        };
+        (next, behind)
+    }
+
+    /// Resolves when nothing more is delivered.
+    async fn closed(&self) {
+        while self.lock().end != End::Closed {
+            self.wait().await;
         }
     }
 
@@ -254,29 +276,74 @@ impl Drop for Ended {
 /// Calls a handler for every event until its listener ends.
 pub(crate) fn run(
     listener: Arc<Listener>,
-    mut deliver: Deliver,
-    telemetry: Arc<Telemetry>,
+    deliver: Deliver,
+    supervision: Arc<Supervision>,
+    fail_points: FailPoints,
 ) -> impl Future<Output = ()> + Send {
     // Made before the future is: a task that is aborted before it ever ran has ended too.
     let ended = Ended(Arc::clone(&listener));
+    let id = TaskId::Handler(Arc::clone(listener.name()), Arc::as_ptr(&listener).addr());
+    let telemetry = Arc::clone(supervision.telemetry());
+    let mut calls = Calls { listener, deliver, telemetry, fail_points, in_hand: None };
     async move {
-        let mut calls = 0_usize;
+        let mut restarts = Restarts::new(0);
         loop {
-            match listener.next() {
-                Next::End => break,
-                Next::Wait => listener.wait().await,
-                Next::Event(event) => {
-                    call(&listener, &mut deliver, event, &telemetry);
-                    calls += 1;
-                    if calls.is_multiple_of(CALLS_A_TURN) {
-                        tokio::task::yield_now().await;
-                    }
-                }
+            restarts.started();
+            let Err(panic) = AssertUnwindSafe(calls.drive(&supervision, &id)).catch_unwind().await else {
+                break;
+            };
+            let Some(restart) = supervision.panicked(&id, panic, &mut restarts) else { break };
+            tokio::select! {
+                biased;
+                () = calls.listener.closed() => break,
+                () = supervision.wait(restart) => {}
             }
         }
+        supervision.recovered(&id);
         // The handler goes before its end is announced: whoever waits for that may rely on it.
-        drop(deliver);
+        drop(calls);
         drop(ended);
+    }
+}
+
+/// The calls of one handler. What it holds outlives a panic.
+struct Calls {
+    listener: Arc<Listener>,
+    deliver: Deliver,
+    telemetry: Arc<Telemetry>,
+    fail_points: FailPoints,
+    /// The event that has been taken and not yet delivered.
+    in_hand: Option<Event<Value>>,
+}
+
+impl Calls {
+    async fn drive(&mut self, supervision: &Supervision, id: &TaskId) {
+        let mut calls = 0_usize;
+        loop {
+            if self.in_hand.is_none() {
+                let (next, behind) = self.listener.take_next();
+                match next {
+                    Next::End => return,
+                    Next::Wait => {
+                        supervision.recovered(id);
+                        self.listener.meters.lag.set(0.0);
+                        self.listener.wait().await;
+                        continue;
+                    }
+                    Next::Event(event) => self.in_hand = Some(event),
+                }
+                self.listener.meters.lag.set(behind.as_secs_f64());
+            }
+            self.fail_points.at(FailPoint::HandlerCall);
+            if let Some(event) = self.in_hand.take() {
+                call(&self.listener, &mut self.deliver, event, &self.telemetry);
+            }
+            self.fail_points.at(FailPoint::HandlerReturned);
+            calls += 1;
+            if calls.is_multiple_of(CALLS_A_TURN) {
+                tokio::task::yield_now().await;
+            }
+        }
     }
 }
 

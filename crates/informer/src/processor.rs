@@ -99,29 +99,95 @@ impl Processor {
         self.listeners.iter().any(|entry| entry.syncing)
     }
 
-    /// Hands out the changes of one batch.
-    pub(crate) fn distribute(&self, notifications: &[Notification]) {
+    /// Begins to hand out a batch to those that are there now.
+    pub(crate) fn fan_out(&self) -> FanOut {
+        FanOut { next: 0, end: self.next_id, current: None, interrupted: Vec::new() }
+    }
+
+    /// Hands out the changes of one batch to those that have not got them, and calls `queued` after each.
+    pub(crate) fn distribute(
+        &mut self,
+        notifications: &[Notification],
+        fan_out: &mut FanOut,
+        queued: impl Fn(),
+    ) {
         if notifications.is_empty() {
             return;
         }
+        self.leave_interrupted(fan_out);
         for entry in &self.listeners {
-            entry.listener.push(notifications.iter().filter_map(|notification| match notification {
-                Notification::Change(event, seen) => Some((event.clone(), seen.clone())),
-                Notification::Sync(object) => entry.syncing.then(|| {
-                    (Event::Updated { old: object.clone(), new: object.clone() }, Some(object.clone()))
-                }),
-            }));
+            if !fan_out.begin(entry.id) {
+                continue;
+            }
+            let coalesced =
+                entry.listener.push(notifications.iter().filter_map(|notification| match notification {
+                    Notification::Change(event, seen) => Some((event.clone(), seen.clone())),
+                    Notification::Sync(object) => entry.syncing.then(|| {
+                        (Event::Updated { old: object.clone(), new: object.clone() }, Some(object.clone()))
+                    }),
+                }));
+            fan_out.done(entry.id);
+            entry.listener.announce(coalesced);
+            queued();
         }
     }
 
-    /// A partition has its first list: everybody gets it.
-    pub(crate) fn fill(&mut self, partition: Partition, snapshot: &Arc<Snapshot>) {
+    /// A partition has its first list: everybody gets it who has not.
+    pub(crate) fn fill(
+        &mut self,
+        partition: Partition,
+        snapshot: &Arc<Snapshot>,
+        fan_out: &mut FanOut,
+        queued: impl Fn(),
+    ) {
         self.filled = snapshot.is_filled();
+        self.leave_interrupted(fan_out);
         for entry in &self.listeners {
+            if !fan_out.begin(entry.id) {
+                continue;
+            }
             entry.listener.walk(Arc::clone(snapshot), Some(partition));
             if self.filled {
                 entry.listener.upstream_synced();
             }
+            fan_out.done(entry.id);
+            queued();
         }
+    }
+
+    /// A listener whose turn ended with a panic may have got a part of the batch: neither the whole of it nor nothing
+    /// is right for it, so it leaves.
+    fn leave_interrupted(&mut self, fan_out: &mut FanOut) {
+        if let Some(id) = fan_out.current {
+            fan_out.done(id);
+            fan_out.interrupted.extend(self.leave(id));
+        }
+    }
+}
+
+/// How far a batch has been handed out. It outlives a panic.
+pub(crate) struct FanOut {
+    /// Those before this one have the batch.
+    next: ListenerId,
+    /// Those from this one on joined later and found it in the store.
+    end: ListenerId,
+    /// Whose turn it is.
+    current: Option<ListenerId>,
+    /// Those that left because a panic ended their turn.
+    pub(crate) interrupted: Vec<Arc<Listener>>,
+}
+
+impl FanOut {
+    /// Begins the turn of a listener; false if it needs none.
+    fn begin(&mut self, id: ListenerId) -> bool {
+        let lacks = (self.next..self.end).contains(&id);
+        if lacks {
+            self.current = Some(id);
+        }
+        lacks
+    }
+
+    fn done(&mut self, id: ListenerId) {
+        (self.next, self.current) = (id + 1, None);
     }
 }

@@ -13,10 +13,13 @@ use crate::{
     delta::AnyObject,
     delta_fifo::{Position, Staged},
     delta_queue::DeltaQueue,
+    fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
     scope::Partition,
     status::InformerStatus,
-    telemetry::{InformerError, RelistReason, Telemetry},
+    supervision::{Restarts, panic_message},
+    telemetry::{InformerError, RelistReason, Task, Telemetry},
+    time,
     transform::Transform,
 };
 use follow::Doubts;
@@ -25,8 +28,14 @@ use health::Health;
 use kube_informer_wire::{
     ListOptions, ListWatch, ListWatchError, ObjectKey, Packer, ResourceVersion, WatchOptions, WatchStream,
 };
-use machine::{Command, Failure, Input, Machine};
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use machine::{Class, Command, Failure, Input, Machine};
+use std::{
+    any::Any,
+    convert::Infallible,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{sync::watch, time::Instant};
 
 /// How long a server may take to answer a request with its headers.
@@ -39,7 +48,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 
 /// Keeps one partition of the queue fed.
 ///
-/// 1. It never ends by itself: every failure is reported and followed by another try.
+/// 1. It never ends by itself: every failure, a panic included, is reported and followed by another try.
 /// 2. It reads from the server only while the queue has room.
 /// 3. Dropping the future of [`run`](Self::run) at any point loses nothing but an unfinished list.
 ///
@@ -65,6 +74,8 @@ pub(crate) struct Reflector {
     quiet: Duration,
     /// How long that may be before the server is asked.
     probe_after: Duration,
+    restarts: Restarts,
+    fail_points: FailPoints,
 }
 
 /// A watch that is being read.
@@ -83,7 +94,7 @@ struct OpenStream {
 
 impl OpenStream {
     fn new(events: WatchStream, options: &WatchOptions) -> Self {
-        let dead_after = options.timeout.unwrap_or(Duration::from_secs(600)) + GRACE;
+        let dead_after = options.timeout.unwrap_or(Duration::from_secs(600)).saturating_add(GRACE);
         let positioned = options.resource_version.as_deref().is_some_and(|version| version != "0")
             && options.send_initial_events.is_none();
         let proven = !positioned;
@@ -102,14 +113,16 @@ pub(crate) struct Wiring {
     pub(crate) packer: Arc<Packer>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: watch::Sender<InformerStatus>,
+    pub(crate) fail_points: FailPoints,
 }
 
 impl Reflector {
     pub(crate) fn new(wiring: Wiring, mut settings: Settings, rng: fastrand::Rng) -> Self {
-        let Wiring { source, partition, namespace, queue, indexer, transform, packer, telemetry, status } =
-            wiring;
+        let Wiring { source, partition, namespace, queue, indexer, .. } = wiring;
+        let Wiring { transform, packer, telemetry, status, fail_points, .. } = wiring;
         settings.streaming &= source.supports_streaming_list();
         let (probe_after, quiet) = (settings.probe_after, Duration::ZERO);
+        let restarts = Restarts::new(rng.clone().u64(..));
         let machine = Machine::new(settings, rng);
         let (staged, stream) = (Staged::default(), None);
         let (health, doubts) = (Health::default(), Doubts::default());
@@ -131,23 +144,40 @@ impl Reflector {
             doubts,
             quiet,
             probe_after,
+            restarts,
+            fail_points,
         }
     }
 
     /// Runs until dropped.
     pub(crate) async fn run(mut self) {
-        let mut command = self.machine.step(Input::Begin);
+        let mut input = Input::Begin;
         loop {
-            let obeyed = AssertUnwindSafe(self.obey(command)).catch_unwind().await;
-            let input = obeyed.unwrap_or_else(|_| self.panicked());
-            command = self.machine.step(input);
+            self.restarts.started();
+            let Err(panic) = AssertUnwindSafe(self.drive(input)).catch_unwind().await;
+            let next = self.restarts.next();
+            // The log, the metrics and the stream that is dropped may panic in turn.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.panicked(&*panic, next)));
+            time::sleep_until(next).await;
+            input = Input::Failed(Failure { class: Class::Panicked, retry_after: None });
         }
     }
 
-    /// The source is not ours: if it panics, that is one more way for a request to fail.
-    fn panicked(&mut self) -> Input {
-        let url = self.telemetry.kind().to_string().into();
-        self.watch_failed(ListWatchError::Malformed { message: "the source panicked".into(), url })
+    async fn drive(&mut self, mut input: Input) -> Infallible {
+        loop {
+            self.fail_points.at(FailPoint::ReflectorStep);
+            let command = self.machine.step(input);
+            input = self.obey(command).await;
+        }
+    }
+
+    /// Reports a panic. Nothing of the server is kept: what was read and not queued is read again.
+    fn panicked(&mut self, panic: &(dyn Any + Send), next: Option<Instant>) {
+        let why = panic_message(panic);
+        self.note_panic(&why, next);
+        self.telemetry.task_failed(Task::Reflector, why);
+        self.staged = Staged::default();
+        self.stream = None;
     }
 
     async fn obey(&mut self, command: Command) -> Input {
@@ -190,7 +220,7 @@ impl Reflector {
     }
 
     async fn open(&mut self, options: WatchOptions) -> Result<OpenStream, ListWatchError> {
-        match tokio::time::timeout(HEADERS, self.source.watch(options.clone())).await {
+        match time::timeout(HEADERS, self.source.watch(options.clone())).await {
             Ok(Ok(events)) => Ok(OpenStream::new(events, &options)),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(self.silent("answer", HEADERS)),
@@ -213,9 +243,9 @@ impl Reflector {
         // Nothing of the server is held while waiting: no connection, no half a list.
         self.stream = None;
         self.staged = Staged::default();
-        let next = Instant::now() + delay;
+        let next = time::after(Instant::now(), delay);
         self.failing(next);
-        tokio::time::sleep_until(next).await;
+        time::sleep_until(next).await;
         Input::Waited
     }
 

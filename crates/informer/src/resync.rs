@@ -1,5 +1,6 @@
 //! When which handler gets everything once more.
 
+use crate::time;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -58,13 +59,14 @@ impl CheckPeriod {
 #[derive(Debug, Clone)]
 pub(crate) struct Due {
     asked: Duration,
-    next: Instant,
+    /// `None` is never.
+    next: Option<Instant>,
 }
 
 impl Due {
     pub(crate) fn new(asked: Duration, check: &CheckPeriod, now: Instant) -> Self {
-        let mut due = Self { asked, next: now };
-        due.next = now + due.period(check);
+        let mut due = Self { asked, next: None };
+        due.next = time::after(now, due.period(check));
         due
     }
 
@@ -78,11 +80,11 @@ impl Due {
     /// Whether the handler is due now; if so, its next time is set.
     pub(crate) fn take(&mut self, check: &CheckPeriod, now: Instant) -> bool {
         let period = self.period(check);
-        if period.is_zero() || now < self.next {
-            return false;
+        let due = !period.is_zero() && self.next.is_some_and(|next| next <= now);
+        if due {
+            self.next = time::after(now, period);
         }
-        self.next = now + period;
-        true
+        due
     }
 }
 
@@ -119,6 +121,19 @@ mod tests {
         let asked = check.request(secs(3));
         assert!(!Due::new(asked, &check, now).take(&check, now + secs(1000)));
         assert_eq!(check.get(), None);
+    }
+
+    #[test]
+    fn a_period_without_end_is_never_due() {
+        let now = Instant::now();
+        for (informer, handler) in
+            [(secs(60), Duration::MAX), (Duration::MAX, secs(60)), (Duration::MAX, Duration::MAX)]
+        {
+            let mut check = CheckPeriod::new(informer);
+            check.start();
+            let mut due = Due::new(check.request(handler), &check, now);
+            assert!(!due.take(&check, now + secs(1 << 40)), "{informer:?} {handler:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -78,7 +78,7 @@ pub struct HandlerOptions {
     /// A name for logs and metrics.
     pub name: Option<String>,
     /// How often to be told of every object although nothing changed; `None` is the informer's default, zero
-    /// is never. As in client-go, an informer made without a period never resyncs, and one that runs already
+    /// and `Duration::MAX` are never. As in client-go, an informer made without a period never resyncs, and one that runs already
     /// does not look more often than it did.
     pub resync: Option<Duration>,
 }
@@ -171,7 +171,7 @@ impl Core {
         resync: Duration,
         begin: impl FnOnce(Arc<Listener>, &Self) -> R,
     ) -> (Registration, R) {
-        let meters = self.tasks.telemetry().listener(&name);
+        let meters = self.tasks.supervision().telemetry().listener(&name);
         let listener = Arc::new(Listener::new(name.into(), self.handler_bound, meters));
         let id = {
             let mut processor = self.controller.between_batches();
@@ -179,6 +179,10 @@ impl Core {
             processor.join(Arc::clone(&listener), resync, &snapshot, Instant::now())
         };
         let begun = begin(Arc::clone(&listener), self);
+        if *listener.has_ended().borrow() {
+            // The informer has stopped, or its runtime is gone: nobody would ever remove it.
+            self.controller.between_batches().leave(id);
+        }
         (Registration { controller: Arc::clone(&self.controller), listener, id }, begun)
     }
 
@@ -204,7 +208,8 @@ impl Core {
         if self.tasks.is_stopped() {
             return InformerStatus::Stopped;
         }
-        self.statuses.get(partition).map_or(InformerStatus::Starting, |status| status.borrow().clone())
+        let own = self.statuses.get(partition).map(|status| status.borrow().clone());
+        self.tasks.supervision().status().or(own).unwrap_or(InformerStatus::Starting)
     }
 }
 

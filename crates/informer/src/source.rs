@@ -97,7 +97,8 @@ impl KubeSource {
         self
     }
 
-    /// How long to wait for the headers of an answer, and for the next part of a list; 30 s unless set. A watch that
+    /// How long to wait for the headers of an answer, and for the next part of a list; 30 s unless set. `Duration::MAX`
+    /// is without limit. A watch that
     /// outlives its timeout is given as long, but never more than 15 s.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {

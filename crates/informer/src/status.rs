@@ -29,8 +29,8 @@ pub enum InformerStatus {
         since: Instant,
         /// What failed.
         why: String,
-        /// When it is tried next.
-        next: Instant,
+        /// When it is tried next; `None` is never.
+        next: Option<Instant>,
     },
     /// The server refuses the caller (401, 403); tried again calmly.
     Denied {
@@ -38,8 +38,8 @@ pub enum InformerStatus {
         since: Instant,
         /// What the server said.
         why: String,
-        /// When it is tried next.
-        next: Instant,
+        /// When it is tried next; `None` is never.
+        next: Option<Instant>,
     },
     /// The server does not know the kind (404); tried again calmly.
     Absent {
@@ -47,8 +47,17 @@ pub enum InformerStatus {
         since: Instant,
         /// What the server said.
         why: String,
-        /// When it is tried next.
-        next: Instant,
+        /// When it is tried next; `None` is never.
+        next: Option<Instant>,
+    },
+    /// A task of the informer panicked or was aborted. A cache that was live still shows what it had.
+    Failed {
+        /// Since when.
+        since: Instant,
+        /// Which task, and how it failed.
+        why: String,
+        /// When the task is restarted; `None` if it is not, because the runtime it ran on was shut down.
+        next: Option<Instant>,
     },
     /// Stopped for good.
     Stopped,
@@ -58,6 +67,11 @@ impl InformerStatus {
     /// Whether the cache follows the server.
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Live { .. })
+    }
+
+    /// Whether a task of the informer panicked or was aborted, and has not recovered.
+    pub fn is_failed(&self) -> bool {
+        matches!(self, Self::Failed { .. })
     }
 
     /// How long ago the server was heard of, while live.
@@ -71,9 +85,10 @@ impl InformerStatus {
     /// Since when it has been failing.
     pub fn failing_since(&self) -> Option<Instant> {
         match self {
-            Self::Retrying { since, .. } | Self::Denied { since, .. } | Self::Absent { since, .. } => {
-                Some(*since)
-            }
+            Self::Retrying { since, .. }
+            | Self::Denied { since, .. }
+            | Self::Absent { since, .. }
+            | Self::Failed { since, .. } => Some(*since),
             _ => None,
         }
     }
@@ -87,6 +102,7 @@ impl InformerStatus {
             Self::Retrying { .. } => "retrying",
             Self::Denied { .. } => "denied",
             Self::Absent { .. } => "absent",
+            Self::Failed { .. } => "failed",
             Self::Stopped => "stopped",
         }
     }
@@ -110,16 +126,20 @@ impl InformerStatus {
             Self::Retrying { .. } => 3,
             Self::Absent { .. } => 4,
             Self::Denied { .. } => 5,
-            Self::Stopped => 6,
+            Self::Failed { .. } => 6,
+            Self::Stopped => 7,
         }
     }
 }
 
 impl fmt::Display for InformerStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let failing = |f: &mut fmt::Formatter<'_>, since: &Instant, why: &str, next: &Instant| {
-            let next = next.saturating_duration_since(Instant::now());
-            write!(f, "{} for {:.0?}, next try in {next:.0?}: {why}", self.word(), since.elapsed())
+        let failing = |f: &mut fmt::Formatter<'_>, since: &Instant, why: &str, next: &Option<Instant>| {
+            write!(f, "{} for {:.0?}, ", self.word(), since.elapsed())?;
+            match next.map(|next| next.saturating_duration_since(Instant::now())) {
+                Some(next) => write!(f, "next try in {next:.0?}: {why}"),
+                None => write!(f, "no further try: {why}"),
+            }
         };
         match self {
             Self::Starting | Self::Stopped => f.write_str(self.word()),
@@ -131,7 +151,8 @@ impl fmt::Display for InformerStatus {
             Self::Live { version: None, heard } => write!(f, "live, heard {:.0?} ago", heard.elapsed()),
             Self::Retrying { since, why, next }
             | Self::Denied { since, why, next }
-            | Self::Absent { since, why, next } => failing(f, since, why, next),
+            | Self::Absent { since, why, next }
+            | Self::Failed { since, why, next } => failing(f, since, why, next),
         }
     }
 }

@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-/// A failure inside an informer. Nothing is lost by it: the informer goes on by itself.
+/// A failure inside an informer. Nothing is lost by it: the informer goes on by itself, unless
+/// [`TaskFailed`](Self::TaskFailed) says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum InformerError {
     /// The collection could not be listed.
@@ -42,6 +43,14 @@ pub enum InformerError {
         /// The object it was told about.
         key: ObjectKey,
     },
+    /// A task of the informer panicked or was aborted. [`InformerStatus::Failed`] says whether it is restarted.
+    #[error("{task}: {why}")]
+    TaskFailed {
+        /// The task.
+        task: Task,
+        /// How it failed.
+        why: String,
+    },
     /// A handler blocked for long.
     #[error("handler {handler} took {:.1}s for {key}; put keys on a work queue instead of blocking", took.as_secs_f64())]
     HandlerSlow {
@@ -52,6 +61,28 @@ pub enum InformerError {
         /// How long.
         took: Duration,
     },
+}
+
+/// A task of an informer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Task {
+    /// Lists and watches one namespace, or all of them.
+    Reflector,
+    /// Writes changes to the cache and notifies the handlers.
+    Controller,
+    /// Calls one handler.
+    Handler,
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reflector => "reflector",
+            Self::Controller => "controller",
+            Self::Handler => "handler",
+        })
+    }
 }
 
 /// Called for every failure.
@@ -201,6 +232,14 @@ impl Telemetry {
         self.tell(&InformerError::HandlerPanicked { handler: Arc::clone(handler), key: key.clone() });
     }
 
+    pub(crate) fn task_failed(&self, task: Task, why: String) {
+        let mut labels = self.labels.clone();
+        labels.push(Label::new("task", task.to_string()));
+        metrics::counter!("informer_task_failures_total", labels).increment(1);
+        tracing::error!(kind = %self.kind, %task, why, "a task of the informer failed");
+        self.tell(&InformerError::TaskFailed { task, why });
+    }
+
     pub(crate) fn handler_slow(&self, handler: &Arc<str>, key: &ObjectKey, took: Duration) {
         self.slow.increment(1);
         tracing::warn!(kind = %self.kind, %handler, %key, ?took, "a handler blocks; put keys on a work queue instead");
@@ -213,6 +252,7 @@ impl Telemetry {
         match status {
             InformerStatus::Denied { .. }
             | InformerStatus::Absent { .. }
+            | InformerStatus::Failed { .. }
             | InformerStatus::Retrying { .. } => {
                 tracing::warn!(%kind, namespace, "informer is {status}");
             }

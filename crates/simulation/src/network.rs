@@ -7,7 +7,7 @@ mod request;
 use crate::{
     log::Log,
     totals::Fault,
-    trouble::{Blow, Condition, Refusal, Trap, Trouble},
+    trouble::{Blow, Condition, ENDLESS, Refusal, Trap, Trouble},
     truth::{ClientId, Truth},
 };
 use answer::Answer;
@@ -268,7 +268,8 @@ fn refuse(refusal: Refusal) -> Result<Response<Arriving>, BoxError> {
     let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::builder().status(code).header("content-type", media_type);
     if retry_after > 0 {
-        response = response.header("retry-after", retry_after);
+        let seconds = if retry_after == ENDLESS { u64::MAX } else { retry_after.into() };
+        response = response.header("retry-after", seconds);
     }
     Ok(response.body(body)?)
 }

@@ -4,7 +4,7 @@
 use crate::{
     handlers::Temper,
     subject::{Ending, IndexKind},
-    trouble::{Blow, Condition, Trap},
+    trouble::{Blow, Condition, ENDLESS, Trap},
 };
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         19 => return request_trouble(Trap::Refused, rng),
         20 => return request_trouble(Trap::AnswerLost, rng),
         21 => return request_trouble(Trap::Expired, rng),
-        22 => return request_trouble(Trap::Busy { retry_after: rng.u32(1..20) }, rng),
+        22 => return request_trouble(Trap::Busy { retry_after: retry_after(rng) }, rng),
         23 => return request_trouble(Trap::Busy { retry_after: 0 }, rng),
         24 => return request_trouble(Trap::Internal, rng),
         25 => return request_trouble(Trap::NotJson, rng),
@@ -166,6 +166,15 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         }
     };
     vec![step(action, rng)]
+}
+
+/// Mostly seconds, sometimes a day or more than a clock can count.
+fn retry_after(rng: &mut fastrand::Rng) -> u32 {
+    match rng.u8(0..8) {
+        0 => 86_400,
+        1 => ENDLESS,
+        _ => rng.u32(1..20),
+    }
 }
 
 /// Something lies in wait for a request, and some connections end so that one comes.

@@ -212,14 +212,16 @@ impl Subject {
 
     /// Statuses say no more than is true.
     pub(crate) fn check_status(&self) {
-        if matches!(self.informer.status(), InformerStatus::Stopped) {
-            self.log.fail(format_args!("{} says it has stopped", self.name));
+        let status = self.informer.status();
+        if matches!(status, InformerStatus::Stopped | InformerStatus::Failed { next: None, .. }) {
+            self.log.fail(format_args!("{} says it is {status}", self.name));
         }
     }
 
     /// Ends the informer; then nothing may be told any more, and after a drain everything must have been.
     pub(crate) async fn stop(mut self, how: Ending) {
         self.log.note(format_args!("{} ends, {how:?}", self.name));
+        self.settings.calm();
         self.waits.shutdown().await;
         let started = self.is_started();
         for &client in &self.clients {

@@ -45,6 +45,7 @@ harness::faults! {
     Coalesced = "coalesced", "A handler that was removed or checked had got net effects.";
     HandlerPanic = "handler-panic", "A handler panicked.";
     TransformPanic = "transform-panic", "A transform panicked.";
+    TaskPanic = "task-panic", "A task of an informer panicked.";
     WorkFailed = "work-failed", "A worker failed on a key.";
     HandlerRemoved = "handler-removed", "A handler was removed while everything ran.";
     Conflict = "409", "A controller wrote over a state that was no longer the newest.";

@@ -98,6 +98,9 @@ pub(crate) enum Refusal {
     NotJson,
 }
 
+/// A `Retry-After` that stands for more seconds than a clock can count, where a header can hold them.
+pub(crate) const ENDLESS: u32 = u32::MAX;
+
 /// Most traps that lie at once.
 const MOST_TRAPS: usize = 6;
 

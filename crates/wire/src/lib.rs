@@ -7,6 +7,9 @@
 //! The central type is [`Object`]: one version of one object, its identity in the open and its content as the
 //! bytes the server sent.
 
+// Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
+
 mod body_error;
 mod error;
 mod field_path;

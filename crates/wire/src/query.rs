@@ -3,6 +3,9 @@
 use crate::{Kind, ListOptions, WatchOptions};
 use std::fmt::Write;
 
+/// The longest timeout that can be asked for: servers count it in nanoseconds, in 64 bits with a sign.
+const MAX_TIMEOUT_SECONDS: u64 = i64::MAX as u64 / 1_000_000_000;
+
 /// A collection as a URL: path of the resource, and selectors that every request carries.
 ///
 /// Parameters come in the order in which client-go sends them (sorted by name), so that recorded
@@ -80,7 +83,10 @@ impl Collection {
         url.text("resourceVersion", options.resource_version.as_deref());
         url.text("resourceVersionMatch", options.version_match.map(|version| version.as_str()));
         url.flag("sendInitialEvents", options.send_initial_events);
-        url.number("timeoutSeconds", options.timeout.map(|timeout| timeout.as_secs()));
+        url.number(
+            "timeoutSeconds",
+            options.timeout.map(|timeout| timeout.as_secs().min(MAX_TIMEOUT_SECONDS)),
+        );
         url.flag("watch", Some(true));
         url.text
     }
@@ -221,6 +227,14 @@ mod tests {
             "/api/v1/pods?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true\
              &timeoutSeconds=300&watch=true"
         );
+    }
+
+    #[test]
+    fn a_timeout_is_never_longer_than_a_server_can_count() {
+        for timeout in [Duration::MAX, Duration::from_secs(1 << 40)] {
+            let endless = WatchOptions { timeout: Some(timeout), ..WatchOptions::default() };
+            assert_eq!(pods(None).watch(&endless), "/api/v1/pods?timeoutSeconds=9223372036&watch=true");
+        }
     }
 
     #[test]

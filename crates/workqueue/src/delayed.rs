@@ -6,6 +6,9 @@ use crate::index::Index;
 use crate::priority::Priority;
 use heap::{Heap, Node, Slots};
 
+/// The due time of a key that never becomes due.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// Keys with a due time, each at most once, taken in exact order of due time and, for equal times, of
 /// arrival.
 ///
@@ -74,9 +77,9 @@ impl<K: Eq> DelayedKeys<K> {
         self.len() == 0
     }
 
-    /// When the first key is due.
+    /// When the first key is due; `None` if none ever is.
     pub(crate) fn first_due(&self) -> Option<u64> {
-        self.heap.first().map(|node| node.due)
+        self.heap.first().map(|node| node.due).filter(|due| *due != NEVER)
     }
 
     /// When `key` is due, if it waits.

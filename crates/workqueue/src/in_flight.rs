@@ -98,6 +98,18 @@ impl<K: Eq> InFlight<K> {
         self.keys
             .iter()
             .map(|flight| now.saturating_sub(flight.started))
-            .fold((0, 0), |(sum, max), age| (sum + age, max.max(age)))
+            .fold((0, 0), |(sum, max), age| (sum.saturating_add(age), max.max(age)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_ages_saturates() {
+        let mut in_flight = InFlight::new();
+        (0..3).for_each(|key| in_flight.start(key, key, 0));
+        assert_eq!(in_flight.ages(u64::MAX / 2), (u64::MAX, u64::MAX / 2));
     }
 }

@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
 
 mod add;
 mod builder;

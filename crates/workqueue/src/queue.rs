@@ -72,8 +72,8 @@ impl<K> Deref for Handle<K> {
 pub struct DelayedKey<K> {
     /// The key.
     pub key: K,
-    /// When it will be added.
-    pub due: Instant,
+    /// When it will be added; `None` is never.
+    pub due: Option<Instant>,
     /// The priority it will be added with.
     pub priority: Priority,
 }
@@ -99,7 +99,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         self.add_now(key, Priority::default());
     }
 
-    /// `key` needs work after `delay`. If it is delayed already, the earlier time wins.
+    /// `key` needs work after `delay`. If it is delayed already, the earlier time wins. After `Duration::MAX` is never:
+    /// the key stays delayed until it is added with an earlier time or cancelled.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.add_delayed(key, delay, Priority::default());
     }
@@ -187,11 +188,11 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         self.shared.with_due(|state| state.delayed().len())
     }
 
-    /// When `key` will be added, if it is delayed.
+    /// When `key` will be added; `None` if it is not delayed, or for ever.
     pub fn due(&self, key: &K) -> Option<Instant> {
         let hash = self.shared.hash(key);
         let due = self.shared.with_due(|state| state.delayed().due(hash, key))?;
-        Some(self.shared.instant(due))
+        self.shared.instant(due)
     }
 
     /// Forgets that `key` is delayed; says whether it was. Queued and running work is not touched.

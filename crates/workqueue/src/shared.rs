@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::delayed::NEVER;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::ready::{Hasher, hash_of};
@@ -88,12 +89,13 @@ impl<K: Clone + Eq + Hash> Shared<K> {
         if self.metrics.is_some() { self.now() } else { 0 }
     }
 
-    pub(crate) fn instant(&self, at: u64) -> Instant {
-        self.epoch + Duration::from_nanos(at)
+    /// A time of the queue as an instant; `None` is never.
+    pub(crate) fn instant(&self, at: u64) -> Option<Instant> {
+        (at != NEVER).then(|| time::after(self.epoch, Duration::from_nanos(at))).flatten()
     }
 }
 
-/// A time beyond what the queue's clock can tell is the end of time.
+/// A duration in nanoseconds; one beyond what the queue's clock can represent ends never.
 pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }

@@ -3,12 +3,18 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
 /// The current time, virtual when tokio's clock is paused.
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// The instant `duration` after `start`; `None` if the clock cannot represent it, which stands for never.
+pub(crate) fn after(start: Instant, duration: Duration) -> Option<Instant> {
+    start.checked_add(duration)
 }
 
 /// A timer that can be pointed at another deadline; it allocates on first use only, because most waits for
@@ -19,8 +25,12 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// Ready once `deadline` has passed; otherwise wakes `cx` when it does.
-    pub(crate) fn poll_until(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready once `deadline` has passed; otherwise wakes `cx` when it does. `None` is never.
+    pub(crate) fn poll_until(&mut self, deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = deadline else {
+            self.disarm();
+            return Poll::Pending;
+        };
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if sleep.deadline() != deadline {
             sleep.as_mut().reset(deadline);

@@ -32,6 +32,10 @@ pub(crate) async fn tell(watched: &[Watched]) {
 /// What is worth a line, given what was told before.
 fn news(told: &mut Told, status: &InformerStatus) -> Option<String> {
     match (&told, status) {
+        (Told::Well, InformerStatus::Failed { since, why, .. }) => {
+            *told = Told::Lost { since: *since };
+            Some(format!("the informer failed ({why}); what is known stays"))
+        }
         (
             Told::Well,
             InformerStatus::Retrying { since, why, .. }
@@ -57,7 +61,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_outage_is_told_once_and_so_is_its_end() {
         let now = Instant::now();
-        let retrying = |why: &str| InformerStatus::Retrying { since: now, why: why.to_owned(), next: now };
+        let retrying =
+            |why: &str| InformerStatus::Retrying { since: now, why: why.to_owned(), next: Some(now) };
         let live = InformerStatus::Live { version: None, heard: now };
         let mut told = Told::Well;
         assert_eq!(news(&mut told, &live), None);

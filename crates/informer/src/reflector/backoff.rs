@@ -1,31 +1,50 @@
 //! How long to wait before asking again.
 
+use crate::time;
 use std::time::Duration;
+
+/// How long a server may postpone the next request unless the caller sets another limit.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
 /// Waiting times that double from failure to failure and are never the same for two clients.
 ///
 /// 1. The n-th wait in a row is uniform in `[d, 2d)` with `d = min(start * 2^n, cap)`.
-/// 2. A server that asks for more gets more: its wish is a lower bound, with up to a tenth on top so that the
-///    clients it turned away do not come back together.
+/// 2. `Retry-After` is a lower bound of the wait, up to `max_retry_after`, with up to a tenth on top so that the
+///    clients which a server rejected do not all return at once. A longer one counts as `max_retry_after`.
 /// 3. Success rewinds.
+/// 4. No duration makes it panic or wrap: a wait that cannot be represented is `Duration::MAX`.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     start: Duration,
     cap: Duration,
+    max_retry_after: Duration,
     /// Failures since the last success.
     failures: u32,
 }
 
 impl Backoff {
     pub(crate) fn new(start: Duration, cap: Duration) -> Self {
-        Self { start, cap, failures: 0 }
+        Self { start, cap, max_retry_after: MAX_RETRY_AFTER, failures: 0 }
     }
 
-    pub(crate) fn next(&mut self, asked: Option<Duration>, rng: &mut fastrand::Rng) -> Duration {
+    /// Sets the first wait and the longest one.
+    pub(crate) fn waits(self, start: Duration, cap: Duration) -> Self {
+        Self { start, cap, ..self }
+    }
+
+    /// Limits the `Retry-After` that is honoured.
+    pub(crate) fn max_retry_after(self, max_retry_after: Duration) -> Self {
+        Self { max_retry_after, ..self }
+    }
+
+    /// The next wait. `retry_after` is what the server asked for.
+    pub(crate) fn next(&mut self, retry_after: Option<Duration>, rng: &mut fastrand::Rng) -> Duration {
         let doubled = self.start.saturating_mul(1u32.checked_shl(self.failures).unwrap_or(u32::MAX));
-        self.failures = (self.failures + 1).min(31);
-        let own = doubled.min(self.cap).mul_f64(1.0 + rng.f64());
-        asked.map_or(own, |asked| own.max(asked.mul_f64(1.0 + rng.f64() / 10.0)))
+        self.failures = self.failures.saturating_add(1).min(31);
+        let own = time::scale(doubled.min(self.cap), 1.0 + rng.f64());
+        retry_after.map_or(own, |asked| {
+            own.max(time::scale(asked.min(self.max_retry_after), 1.0 + rng.f64() / 10.0))
+        })
     }
 
     pub(crate) fn rewind(&mut self) {
@@ -57,6 +76,34 @@ mod tests {
         }
         backoff.rewind();
         assert!(backoff.next(None, &mut rng) < Duration::from_millis(1600));
+    }
+
+    #[test]
+    fn a_long_retry_after_counts_as_the_limit() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for asked in [Duration::from_secs(86_400), Duration::from_secs(u64::MAX), Duration::MAX] {
+            let wait = Backoff::default().next(Some(asked), &mut rng);
+            assert!((MAX_RETRY_AFTER..=Duration::from_secs(660)).contains(&wait), "{asked:?}: {wait:?}");
+            let short =
+                Backoff::default().max_retry_after(Duration::from_secs(60)).next(Some(asked), &mut rng);
+            assert!((60.0..66.0).contains(&short.as_secs_f64()), "{asked:?}: {short:?}");
+        }
+    }
+
+    #[test]
+    fn no_duration_makes_it_panic() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let all = [0, 1, 1 << 40, u64::MAX / 2, u64::MAX].map(Duration::from_secs);
+        for start in all {
+            for cap in all {
+                for asked in all {
+                    let mut backoff = Backoff::new(start, cap).max_retry_after(Duration::MAX);
+                    for _ in 0..40 {
+                        assert!(backoff.next(Some(asked), &mut rng) >= asked.max(start.min(cap)));
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::{
     delta_fifo::{Compare, Staged},
     reflector::machine::Failure,
     status::InformerStatus,
+    time::timeout,
 };
 use futures_util::StreamExt;
 use kube_informer_wire::{
@@ -12,12 +13,14 @@ use kube_informer_wire::{
 };
 use serde_json::Value;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// A streaming list that says nothing for this long will not say anything.
 const SILENCE: Duration = Duration::from_secs(15);
 /// A streaming list may take longer than this only while it is still gaining objects.
 const LONGEST: Duration = Duration::from_secs(60);
+/// How long the next part of a list may take.
+const PART: Duration = LONGEST.saturating_add(GRACE);
 /// Objects between two reports of how far a fill is.
 const REPORT_EVERY: usize = 256;
 
@@ -107,8 +110,8 @@ impl Reflector {
         let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
         let mut whole = ListMeta::default();
         loop {
-            let part = timeout(LONGEST + GRACE, parts.next()).await;
-            match part.map_err(|_| self.silent("part of the list", LONGEST + GRACE))? {
+            let part = timeout(PART, parts.next()).await;
+            match part.map_err(|_| self.silent("part of the list", PART))? {
                 None => return Ok(whole),
                 Some(part) => match part? {
                     ListPart::Item(object) => {

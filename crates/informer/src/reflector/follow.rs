@@ -5,7 +5,9 @@ use super::{
 };
 use crate::{
     delta_fifo::{Change, Offered, Position},
+    fail_point::FailPoint,
     telemetry::{InformerError, RelistReason},
+    time,
 };
 use futures_util::StreamExt;
 use kube_informer_wire::{Bookmark, ListWatchError, ResourceVersion, Unreadable, WatchEvent};
@@ -30,8 +32,7 @@ impl Doubts {
     /// Something is open. Returns whether to list now; otherwise it will be due later.
     fn raise(&mut self) -> bool {
         let now = Instant::now();
-        let due = self.last_repair.map_or(now, |last| last + BETWEEN_REPAIRS);
-        self.due = Some(due);
+        self.due = self.last_repair.map_or(Some(now), |last| time::after(last, BETWEEN_REPAIRS));
         self.take_due()
     }
 
@@ -57,7 +58,8 @@ impl Reflector {
         let input = self.read(&mut stream).await;
         // What ends streams early, such as a proxy that thinks a minute of silence is enough, must not keep the
         // silence from being looked into.
-        self.quiet = if stream.proven { Duration::ZERO } else { self.quiet + stream.opened.elapsed() };
+        let quiet = self.quiet.saturating_add(stream.opened.elapsed());
+        self.quiet = if stream.proven { Duration::ZERO } else { quiet };
         if matches!(input, Input::Quiet) {
             self.stream = Some(stream);
         }
@@ -70,7 +72,7 @@ impl Reflector {
             if self.doubts.take_due() {
                 return self.doubtful();
             }
-            let event = tokio::time::timeout_at(self.patience(stream), stream.events.next()).await;
+            let event = time::timeout_at(self.patience(stream), stream.events.next()).await;
             let lived = stream.opened.elapsed();
             match event {
                 Err(_) if self.health.is_failing() && lived >= SETTLED => {
@@ -80,7 +82,7 @@ impl Reflector {
                     self.machine.lasted(lived);
                     return self.watch_failed(self.silent("end of the watch", stream.dead_after));
                 }
-                Err(_) if !stream.proven && self.quiet + lived >= self.probe_after => {
+                Err(_) if !stream.proven && self.quiet.saturating_add(lived) >= self.probe_after => {
                     stream.proven = true;
                     return Input::Quiet;
                 }
@@ -92,6 +94,7 @@ impl Reflector {
                 }
                 Ok(Some(Ok(event))) => {
                     self.telemetry.event(&event);
+                    self.fail_points.at(FailPoint::ReflectorEvent);
                     if let Some(end) = self.take(event, stream) {
                         return end;
                     }
@@ -100,12 +103,13 @@ impl Reflector {
         }
     }
 
-    /// Until when there is nothing to do if nothing comes.
-    fn patience(&self, stream: &OpenStream) -> Instant {
-        let dead = stream.opened + stream.dead_after;
-        let quiet = (!stream.proven).then(|| stream.opened + self.probe_after.saturating_sub(self.quiet));
-        let settled = self.health.is_failing().then(|| stream.opened + SETTLED);
-        [quiet, settled, self.doubts.due].into_iter().flatten().fold(dead, Instant::min)
+    /// The deadline of the next timer, in case no event comes before.
+    fn patience(&self, stream: &OpenStream) -> Option<Instant> {
+        let after = |silence| time::after(stream.opened, silence);
+        let probe = || after(self.probe_after.saturating_sub(self.quiet));
+        let probe = (!stream.proven).then(probe).flatten();
+        let settled = self.health.is_failing().then(|| after(SETTLED)).flatten();
+        [after(stream.dead_after), probe, settled, self.doubts.due].into_iter().flatten().min()
     }
 
     fn ended(&mut self, stream: &OpenStream) -> Input {

@@ -33,11 +33,11 @@ impl Health {
         self.failure.as_ref().is_some_and(|failing| failing.watch)
     }
 
-    fn note(&mut self, class: Class, error: &ListWatchError, watch: bool) {
+    fn note(&mut self, class: Class, why: String, watch: bool) {
         let before = self.failure.as_ref();
         let since = before.map_or_else(Instant::now, |failing| failing.since);
         let watch = watch || before.is_some_and(|failing| failing.watch);
-        self.failure = Some(Failing { class, why: error.to_string(), since, watch });
+        self.failure = Some(Failing { class, why, since, watch });
     }
 }
 
@@ -70,10 +70,16 @@ impl Reflector {
 
     /// Something failed that the machine learns of in another way.
     pub(super) fn note_failure(&mut self, class: Class, error: &ListWatchError, watch: bool) {
-        self.health.note(class, error, watch);
+        self.health.note(class, error.to_string(), watch);
         if class == Class::Expired {
             self.reason = Some(RelistReason::Expired);
         }
+    }
+
+    /// The task panicked and restarts at `next`. A list does not heal that: the watch may have caused it.
+    pub(super) fn note_panic(&mut self, message: &str, next: Option<Instant>) {
+        self.health.note(Class::Panicked, format!("the reflector panicked: {message}"), true);
+        self.failing(next);
     }
 
     /// Everything works, and the server was heard of just now.
@@ -83,12 +89,13 @@ impl Reflector {
     }
 
     /// What failed is tried again at `next`.
-    pub(super) fn failing(&mut self, next: Instant) {
+    pub(super) fn failing(&mut self, next: Option<Instant>) {
         let Some(Failing { class, why, since, .. }) = &self.health.failure else { return };
         let (since, why) = (*since, why.clone());
         self.set_status(match class {
             Class::Denied => InformerStatus::Denied { since, why, next },
             Class::Absent => InformerStatus::Absent { since, why, next },
+            Class::Panicked => InformerStatus::Failed { since, why, next },
             _ => InformerStatus::Retrying { since, why, next },
         });
     }

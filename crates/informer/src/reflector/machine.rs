@@ -122,6 +122,8 @@ pub(crate) enum Class {
     InStream,
     /// What came is not what the protocol asks for.
     Protocol,
+    /// The reflector, or the source it reads from, panicked.
+    Panicked,
 }
 
 impl Failure {
@@ -423,7 +425,7 @@ impl Machine {
 
     fn watch_options(&mut self) -> WatchOptions {
         let min = self.settings.min_watch.as_secs();
-        let timeout = Duration::from_secs(self.rng.u64(min..=2 * min));
+        let timeout = Duration::from_secs(self.rng.u64(min..=min.saturating_mul(2)));
         WatchOptions { allow_bookmarks: true, timeout: Some(timeout), ..WatchOptions::default() }
     }
 

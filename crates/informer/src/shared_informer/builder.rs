@@ -4,11 +4,13 @@ use super::{Core, SharedInformer, tasks::Tasks};
 use crate::{
     controller::Controller,
     delta_queue::DeltaQueue,
+    fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
     processor::Processor,
-    reflector::{Backoff, Reflector, Settings, Wiring},
+    reflector::{Reflector, Settings, Wiring},
     scope::{Partitions, Scope},
     status::InformerStatus,
+    supervision::Supervision,
     telemetry::{ErrorHook, InformerError, Telemetry},
     transform::Transform,
 };
@@ -34,6 +36,7 @@ pub struct InformerBuilder {
     hook: Option<ErrorHook>,
     seed: Option<u64>,
     linger: bool,
+    fail_points: FailPoints,
 }
 
 impl InformerBuilder {
@@ -52,6 +55,7 @@ impl InformerBuilder {
             hook: None,
             seed: None,
             linger: false,
+            fail_points: FailPoints::default(),
         }
     }
 
@@ -80,7 +84,7 @@ impl InformerBuilder {
     }
 
     /// How often handlers are told of every object although nothing changed, unless they ask for another
-    /// period; zero, the default, is never.
+    /// period; zero, the default, and `Duration::MAX` are never.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = period;
         self
@@ -110,15 +114,15 @@ impl InformerBuilder {
         self
     }
 
-    /// Watches are asked to last between this and twice this; five minutes by default, and at least.
+    /// Watches are asked to last between this and twice this; five minutes by default and at least, a day at most.
     pub fn min_watch_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.min_watch = timeout.max(Duration::from_secs(300));
+        self.settings.min_watch = timeout.clamp(Duration::from_secs(300), Duration::from_secs(86_400));
         self
     }
 
     /// How long watches may say nothing, from when the first of them was opened, before the server is asked whether
     /// it has come as far as they presume: one that was restored from a backup has not, and would say nothing until
-    /// it has. 90 s by default.
+    /// it has. 90 s by default; `Duration::MAX` is never.
     pub fn probe_after(mut self, silence: Duration) -> Self {
         self.settings.probe_after = silence;
         self
@@ -126,7 +130,14 @@ impl InformerBuilder {
 
     /// The first and the longest wait after failures; 0.8 s and 30 s by default, each with up to as much again.
     pub fn backoff(mut self, start: Duration, cap: Duration) -> Self {
-        self.settings.backoff = Backoff::new(start, cap);
+        self.settings.backoff = self.settings.backoff.waits(start, cap);
+        self
+    }
+
+    /// The longest `Retry-After` of a server that is honoured, with up to a tenth on top; ten minutes by default. A
+    /// longer one counts as this. `Duration::MAX` honours any, even one that never ends.
+    pub fn max_retry_after(mut self, limit: Duration) -> Self {
+        self.settings.backoff = self.settings.backoff.max_retry_after(limit);
         self
     }
 
@@ -147,6 +158,13 @@ impl InformerBuilder {
     #[doc(hidden)]
     pub fn linger(mut self, linger: bool) -> Self {
         self.linger = linger;
+        self
+    }
+
+    /// For tests: called at places in the tasks of the informer, which it makes panic by panicking.
+    #[doc(hidden)]
+    pub fn fail_points(mut self, hook: impl Fn(FailPoint) + Send + Sync + 'static) -> Self {
+        self.fail_points = FailPoints::new(hook);
         self
     }
 
@@ -176,12 +194,14 @@ impl InformerBuilder {
                 packer: Arc::clone(&packer),
                 telemetry: Arc::clone(&telemetry),
                 status,
+                fail_points: self.fail_points.clone(),
             };
             reflectors.push(Reflector::new(wiring, self.settings.clone(), rng.fork()));
             statuses.push(seen);
         }
         let processor = Processor::new(self.resync);
-        let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry));
+        let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry))
+            .fail_points(self.fail_points.clone());
         if self.linger {
             controller = controller.lingering(rng.fork());
         }
@@ -195,7 +215,7 @@ impl InformerBuilder {
             statuses,
             handler_bound: self.handler_bound,
             resync: self.resync,
-            tasks: Tasks::new(reflectors, telemetry),
+            tasks: Tasks::new(reflectors, Arc::new(Supervision::new(telemetry)), self.fail_points),
         }))
     }
 }

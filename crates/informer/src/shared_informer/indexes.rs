@@ -96,7 +96,7 @@ impl<T: 'static> SharedInformer<T> {
         &self,
         values: impl Fn(&Object<Value>) -> Result<Vec<V>, DecodeError> + Send + Sync + 'static,
     ) -> Extract<V> {
-        let telemetry = Arc::clone(self.core.tasks.telemetry());
+        let telemetry = Arc::clone(self.core.tasks.supervision().telemetry());
         Extract::Object(Arc::new(move |object| {
             let values = catch_unwind(AssertUnwindSafe(|| values(object)));
             if values.is_err() {

@@ -1,7 +1,7 @@
 //! What an informer is doing, now and as it changes.
 
 use super::SharedInformer;
-use crate::status::InformerStatus;
+use crate::{status::InformerStatus, supervision::Board};
 use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt, future::select_all, stream};
 use tokio::sync::watch;
@@ -42,7 +42,9 @@ impl<T: 'static> SharedInformer<T> {
     /// # }
     /// ```
     pub fn status_changes(&self) -> impl Stream<Item = InformerStatus> + Send + Unpin + use<T> {
-        let changes = Changes { partitions: self.core.statuses.clone(), told: None };
+        let (board, partitions) = (self.core.tasks.supervision().board(), self.core.statuses.clone());
+        let open = vec![true; partitions.len()];
+        let changes = Changes { board, partitions, open, told: None };
         let changes =
             stream::unfold(changes, async |mut changes| changes.next().await.map(|status| (status, changes)));
         Box::pin(changes.fuse())
@@ -50,8 +52,10 @@ impl<T: 'static> SharedInformer<T> {
 }
 
 struct Changes {
-    /// Those of the partitions that still run.
+    board: watch::Receiver<Board>,
     partitions: Vec<watch::Receiver<InformerStatus>>,
+    /// Which partitions can still change.
+    open: Vec<bool>,
     told: Option<InformerStatus>,
 }
 
@@ -61,19 +65,33 @@ impl Changes {
             if self.told == Some(InformerStatus::Stopped) {
                 return None;
             }
-            // Seen before it is read, so that no change falls between the two.
-            let status =
-                InformerStatus::of_all(self.partitions.iter_mut().map(|one| one.borrow_and_update().clone()));
-            let status = status.unwrap_or(InformerStatus::Stopped);
+            let status = self.look();
             if !self.told.as_ref().is_some_and(|told| told.is_like(&status)) {
                 self.told = Some(status.clone());
                 return Some(status);
             }
-            let (changed, at, _) =
-                select_all(self.partitions.iter_mut().map(|one| one.changed().boxed())).await;
-            if changed.is_err() {
-                self.partitions.remove(at);
-            }
+            self.changed().await;
         }
+    }
+
+    /// What is true now. It counts as seen before it is read, so that no change falls between the two.
+    fn look(&mut self) -> InformerStatus {
+        let board = self.board.borrow_and_update().status();
+        let own =
+            InformerStatus::of_all(self.partitions.iter_mut().map(|one| one.borrow_and_update().clone()));
+        board.or(own).unwrap_or(InformerStatus::Stopped)
+    }
+
+    /// Resolves when something may have changed.
+    async fn changed(&mut self) {
+        let open = self.partitions.iter_mut().zip(&mut self.open).filter(|(_, open)| **open);
+        let partitions = open.map(|(one, open)| async { *open = one.changed().await.is_ok() }.boxed());
+        // The board says that the informer has stopped before it goes.
+        let board = async {
+            while self.board.changed().await.is_err() {
+                std::future::pending().await
+            }
+        };
+        select_all(partitions.chain([board.boxed()])).await;
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::{
     controller::Controller,
+    fail_point::FailPoints,
     handler::Deliver,
     listener::{self, Listener},
     reflector::Reflector,
-    telemetry::Telemetry,
+    supervision::Supervision,
+    telemetry::Task,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::{runtime::Handle, task::JoinSet};
@@ -24,9 +26,8 @@ pub enum Stop {
 pub(super) struct Tasks {
     /// Held while tasks are started or taken out, never over an `.await`.
     state: Mutex<State>,
-    telemetry: Arc<Telemetry>,
-    /// Cancelled when the informer begins to stop.
-    stopped: CancellationToken,
+    supervision: Arc<Supervision>,
+    fail_points: FailPoints,
     /// Cancelled when what is on its way is to be dropped.
     dropping: CancellationToken,
     /// Cancelled when nothing runs any more.
@@ -41,33 +42,34 @@ enum State {
 
 struct Running {
     runtime: Handle,
+    supervision: Arc<Supervision>,
+    fail_points: FailPoints,
     reflectors: JoinSet<()>,
     controller: JoinSet<()>,
     listeners: JoinSet<()>,
 }
 
 impl Tasks {
-    pub(super) fn new(reflectors: Vec<Reflector>, telemetry: Arc<Telemetry>) -> Self {
+    pub(super) fn new(
+        reflectors: Vec<Reflector>,
+        supervision: Arc<Supervision>,
+        fail_points: FailPoints,
+    ) -> Self {
         Self {
             state: Mutex::new(State::New { reflectors, pending: Vec::new() }),
-            telemetry,
-            stopped: CancellationToken::new(),
+            supervision,
+            fail_points,
             dropping: CancellationToken::new(),
             finished: CancellationToken::new(),
         }
     }
 
-    pub(super) fn telemetry(&self) -> &Arc<Telemetry> {
-        &self.telemetry
+    pub(super) fn supervision(&self) -> &Supervision {
+        &self.supervision
     }
 
     pub(super) fn is_stopped(&self) -> bool {
         matches!(*self.lock(), State::Stopped)
-    }
-
-    /// Resolves when the informer begins to stop.
-    pub(super) async fn stopped(&self) {
-        self.stopped.cancelled().await;
     }
 
     /// Starts what has not been started.
@@ -79,17 +81,20 @@ impl Tasks {
         let (reflectors, pending) = (std::mem::take(reflectors), std::mem::take(pending));
         let mut running = Running {
             runtime,
+            supervision: Arc::clone(&self.supervision),
+            fail_points: self.fail_points.clone(),
             reflectors: JoinSet::new(),
             controller: JoinSet::new(),
             listeners: JoinSet::new(),
         };
         for listener in pending {
-            running.listen(listener, &self.telemetry);
+            running.listen(listener);
         }
-        let (controller, stop) = (Arc::clone(controller), self.dropping.clone());
-        running.controller.spawn(async move { controller.run(stop).await });
+        let run =
+            run_controller(Arc::clone(controller), self.dropping.clone(), Arc::clone(&self.supervision));
+        running.controller.spawn(self.supervision.guard(Task::Controller, run));
         for reflector in reflectors {
-            running.reflectors.spawn(reflector.run());
+            running.reflectors.spawn(self.supervision.guard(Task::Reflector, reflector.run()));
         }
         *state = State::Running(running);
     }
@@ -103,7 +108,7 @@ impl Tasks {
                 pending.retain(|listener| !*listener.has_ended().borrow());
                 pending.push(listener);
             }
-            State::Running(running) => running.listen(listener, &self.telemetry),
+            State::Running(running) => running.listen(listener),
             State::Stopped => listener.ended(),
         }
     }
@@ -112,7 +117,7 @@ impl Tasks {
     /// has asked for it before.
     pub(super) async fn stop(&self, stop: Stop, controller: &Arc<Controller>) {
         let state = std::mem::replace(&mut *self.lock(), State::Stopped);
-        self.stopped.cancel();
+        self.supervision.stop();
         if stop == Stop::Drop {
             self.dropping.cancel();
             close_listeners(controller, Stop::Drop);
@@ -139,7 +144,7 @@ impl Tasks {
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        self.stopped.cancel();
+        self.supervision.stop();
         if let State::New { pending, .. } = &*self.lock() {
             pending.iter().for_each(|listener| listener.ended());
         }
@@ -147,13 +152,36 @@ impl Drop for Tasks {
 }
 
 impl Running {
-    fn listen(&mut self, listener: Arc<Listener>, telemetry: &Arc<Telemetry>) {
+    fn listen(&mut self, listener: Arc<Listener>) {
         // Those that ended are forgotten here, so that coming and going handlers leave nothing behind.
         while self.listeners.try_join_next().is_some() {}
         if let Some(handler) = listener.take_handler() {
-            let calls = listener::run(listener, handler, Arc::clone(telemetry));
-            self.listeners.spawn_on(calls, &self.runtime);
+            let calls =
+                listener::run(listener, handler, Arc::clone(&self.supervision), self.fail_points.clone());
+            self.listeners.spawn_on(self.supervision.guard(Task::Handler, calls), &self.runtime);
         }
+    }
+}
+
+/// The future of the controller. If it is dropped, streams end after what they have still to take.
+fn run_controller(
+    controller: Arc<Controller>,
+    stop: CancellationToken,
+    supervision: Arc<Supervision>,
+) -> impl Future<Output = ()> + Send {
+    let end = EndListeners(Arc::clone(&controller));
+    async move {
+        controller.run(stop, &supervision).await;
+        drop(end);
+    }
+}
+
+/// Nothing comes any more once the task of the controller is gone.
+struct EndListeners(Arc<Controller>);
+
+impl Drop for EndListeners {
+    fn drop(&mut self) {
+        close_listeners(&self.0, Stop::Drain);
     }
 }
 

@@ -1,10 +1,13 @@
 //! Waiting for the cache: until it is synced, until it shows a write, until an object is as wanted.
 
 use super::{Core, SharedInformer};
-use crate::{indexer::Snapshot, status::InformerStatus};
+use crate::{
+    indexer::Snapshot,
+    status::InformerStatus,
+    time::{Elapsed, timeout},
+};
 use kube_informer_wire::{Object, ObjectKey, ResourceVersion};
-use std::{fmt, future::Future, time::Duration};
-use tokio::time::{error::Elapsed, timeout};
+use std::{fmt, time::Duration};
 
 /// How long [`SharedInformer::reached`] waits.
 const REACH: Duration = Duration::from_secs(30);
@@ -59,6 +62,14 @@ pub enum WaitError {
         /// What was waited for.
         what: String,
     },
+    /// A task of the informer is gone and is not restarted.
+    #[error("the informer failed while waiting for {what}: {why}")]
+    Failed {
+        /// What was waited for.
+        what: String,
+        /// How it failed.
+        why: String,
+    },
     /// The informer does not cover the namespace.
     #[error("{what} cannot happen: the informer does not cover its namespace")]
     OutOfScope {
@@ -77,12 +88,21 @@ pub struct NotReady {
     pub status: InformerStatus,
 }
 
+/// Why the cache does not change any more.
+pub(crate) enum Ended {
+    Stopped,
+    /// A task is gone and is not restarted.
+    Failed(String),
+}
+
 impl<T: 'static> SharedInformer<T> {
-    /// Resolves when the first list of everything it covers is in the cache.
+    /// Resolves when the first list of everything it covers is in the cache. `Duration::MAX` waits without limit, here
+    /// and below. A task that panicked is waited for, because it restarts; tasks whose runtime was shut down do not, which
+    /// is an error at once.
     pub async fn synced(&self, within: Duration) -> Result<(), SyncError> {
         let synced = self.core.until(|snapshot| snapshot.is_filled());
         match timeout(within, synced).await {
-            Ok(true) => Ok(()),
+            Ok(Ok(())) => Ok(()),
             _ => Err(SyncError { laggards: self.core.laggards() }),
         }
     }
@@ -139,21 +159,24 @@ impl<T: 'static> SharedInformer<T> {
 
     fn outcome(
         &self,
-        result: Result<bool, Elapsed>,
+        result: Result<Result<(), Ended>, Elapsed>,
         after: Duration,
         what: impl FnOnce() -> String,
     ) -> Result<(), WaitError> {
         match result {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(WaitError::Stopped { what: what() }),
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Ended::Stopped)) => Err(WaitError::Stopped { what: what() }),
+            Ok(Err(Ended::Failed(why))) => Err(WaitError::Failed { what: what(), why }),
             Err(_) => Err(WaitError::Timeout { what: what(), after, status: self.status().to_string() }),
         }
     }
 
-    /// For health endpoints: whether the cache is filled and has not been failing for longer than `patience`.
+    /// For health endpoints: whether the cache is filled and has not been failing for longer than `patience`. A
+    /// task that panicked or was aborted is an error at once.
     pub fn ready(&self, patience: Duration) -> Result<(), NotReady> {
         let status = self.status();
-        let failing = status.failing_since().is_some_and(|since| since.elapsed() > patience);
+        let failing =
+            status.is_failed() || status.failing_since().is_some_and(|since| since.elapsed() > patience);
         if self.is_synced() && !failing && !self.is_stopped() {
             return Ok(());
         }
@@ -162,9 +185,9 @@ impl<T: 'static> SharedInformer<T> {
 }
 
 impl Core {
-    /// Resolves with true when the condition holds of the cache, with false when the informer stops first.
-    pub(crate) async fn until(&self, mut condition: impl FnMut(&Snapshot) -> bool) -> bool {
-        let stopped = self.tasks.stopped();
+    /// Resolves when the condition holds of the cache, or with an error when it never will.
+    pub(crate) async fn until(&self, mut condition: impl FnMut(&Snapshot) -> bool) -> Result<(), Ended> {
+        let supervision = self.tasks.supervision();
         let holds = async {
             loop {
                 let mut published = std::pin::pin!(self.controller.indexer.published());
@@ -176,7 +199,12 @@ impl Core {
                 published.await;
             }
         };
-        first(holds, stopped).await
+        tokio::select! {
+            biased;
+            () = holds => Ok(()),
+            () = supervision.stopping() => Err(Ended::Stopped),
+            why = supervision.lost() => Err(Ended::Failed(why)),
+        }
     }
 
     /// Which partitions are not filled, and why.
@@ -190,13 +218,5 @@ impl Core {
                 status: self.partition_status(partition),
             })
             .collect()
-    }
-}
-
-async fn first(holds: impl Future<Output = ()>, stopped: impl Future<Output = ()>) -> bool {
-    tokio::select! {
-        biased;
-        () = holds => true,
-        () = stopped => false,
     }
 }

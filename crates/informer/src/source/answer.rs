@@ -1,5 +1,6 @@
 //! What comes before a body: the HTTP status, the headers, and the failures that show there.
 
+use crate::time::timeout;
 use bytes::Bytes;
 use http::{
     HeaderMap, Request, StatusCode,
@@ -9,7 +10,6 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use kube_informer_wire::{ListWatchError, Status};
 use std::{error::Error, io, sync::Arc, time::Duration};
-use tokio::time::timeout;
 
 /// An answer that promises to be JSON; its body is still to be read.
 pub(super) struct Answer {
@@ -80,10 +80,11 @@ async fn refusal(status: StatusCode, headers: &HeaderMap, body: Body, url: Arc<s
     ListWatchError::Api { status: Box::new(status), retry_after: retry_after(headers), url }
 }
 
-/// `Retry-After` in seconds; servers of this API never send a date.
+/// `Retry-After` in seconds; servers of this API never send a date. Seconds beyond 64 bits are as many as fit.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    number.then(|| Duration::from_secs(text.parse().unwrap_or(u64::MAX)))
 }
 
 /// No answer at all.

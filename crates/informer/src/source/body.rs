@@ -1,6 +1,7 @@
 //! Bodies as streams of parts and events.
 
 use super::answer::{Answer, describe};
+use crate::time::{self, timeout_at};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::stream;
@@ -10,7 +11,7 @@ use kube_informer_wire::{
     BodyError, ListPart, ListSplitter, ListStream, ListWatchError, WatchEvent, WatchSplitter, WatchStream,
 };
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 /// How long a watch without a timeout of its own may last: the most an API server allows unless told otherwise.
 pub(super) const LONGEST_WATCH: Duration = Duration::from_secs(3600);
@@ -31,7 +32,8 @@ pub(super) fn watch(
     patience: Duration,
 ) -> WatchStream {
     let started = Instant::now();
-    let silence = Silence::Until { end: started + timeout, grace: patience.min(GRACE), started };
+    let end = time::after(started, timeout);
+    let silence = Silence::Until { end, grace: patience.min(GRACE), started };
     Box::pin(parts(answer, splitter, silence))
 }
 
@@ -41,14 +43,14 @@ enum Silence {
     /// The next bytes of a list must come within this time.
     Within(Duration),
     /// A watch ends by itself at this time; after it, bytes must keep coming.
-    Until { end: Instant, grace: Duration, started: Instant },
+    Until { end: Option<Instant>, grace: Duration, started: Instant },
 }
 
 impl Silence {
-    fn deadline(&self) -> Instant {
+    fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::Within(patience) => Instant::now() + *patience,
-            Self::Until { end, grace, .. } => Instant::now().max(*end) + *grace,
+            Self::Within(patience) => time::after(Instant::now(), *patience),
+            Self::Until { end, grace, .. } => time::after(Instant::now().max((*end)?), *grace),
         }
     }
 

@@ -126,6 +126,25 @@ async fn a_refusal_says_what_the_server_said() {
 }
 
 #[tokio::test]
+async fn a_retry_after_beyond_every_number_is_the_longest() {
+    let header = |text: &'static str| async move {
+        let fake = Fake::answering(move |_| {
+            let mut response = answer(503, JSON, "");
+            response.headers_mut().insert("retry-after", http::HeaderValue::from_static(text));
+            response
+        });
+        source(&fake).list(ListOptions::default()).await.err().unwrap().retry_after()
+    };
+    let longest = Some(Duration::from_secs(u64::MAX));
+    assert_eq!(header("18446744073709551615").await, longest);
+    assert_eq!(header("99999999999999999999999999").await, longest);
+    assert_eq!(header(" 0 ").await, Some(Duration::ZERO));
+    for invalid in ["", "-1", "+1", "1.5", "Fri, 31 Dec 1999 23:59:59 GMT"] {
+        assert_eq!(header(invalid).await, None, "{invalid}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_without_words_is_told_by_its_code() {
     let endless = "x".repeat(1 << 20);
     for (code, content_type, body, reason) in [

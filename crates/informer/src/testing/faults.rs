@@ -254,7 +254,7 @@ impl FakeSource {
             }
             Some(Fault::Silence) => std::future::pending().await,
             Some(Fault::Delay(delay)) => {
-                tokio::time::sleep(delay).await;
+                crate::time::sleep(delay).await;
                 Ok(())
             }
             Some(Fault::BreakAfter(parts)) => {

@@ -3,6 +3,7 @@
 mod acceptance;
 mod bad_input;
 mod delivery;
+mod durations;
 mod factory;
 mod handlers;
 mod indexes;
@@ -16,6 +17,7 @@ mod resync;
 mod secrets;
 mod seen_from_outside;
 mod stop;
+mod supervision;
 mod support;
 mod transforms;
 mod waiting;

@@ -1,9 +1,17 @@
 //! How informers differ.
 
 use crate::{log::Log, totals::Fault};
-use kube_informer::{InformerBuilder, InformerOptions, Packing, Scope, Transform};
+use kube_informer::{FailPoint, InformerBuilder, InformerOptions, Packing, Scope, Transform};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, panic::resume_unwind, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    panic::resume_unwind,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 /// The namespaces of a world; one sorts before another that is its prefix.
 pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "b", "c"];
@@ -27,6 +35,8 @@ pub(crate) struct Settings {
     packing: Packing,
     /// Whether a factory makes it, as in a program.
     pub(crate) by_factory: bool,
+    /// How often its tasks may still panic.
+    panics: Arc<AtomicU32>,
     seed: u64,
 }
 
@@ -83,6 +93,7 @@ impl Settings {
             linger: rng.u8(0..3) == 0,
             packing: rng.choice(PACKING).unwrap_or_default(),
             by_factory: rng.u8(0..3) == 0,
+            panics: panics(rng.choice([0, 0, 0, 3, 12]).unwrap_or(0)),
             seed: rng.u64(..),
         }
     }
@@ -98,7 +109,13 @@ impl Settings {
     /// The same for another informer.
     pub(crate) fn again(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self.panics = panics(self.panics.load(Relaxed));
         self
+    }
+
+    /// From here on its tasks do not panic: a drain delivers only what can be delivered.
+    pub(crate) fn calm(&self) {
+        self.panics.store(0, Relaxed);
     }
 
     /// The parts that are listed and watched on their own.
@@ -138,10 +155,30 @@ impl Settings {
         if let Some(size) = self.page_size {
             builder = builder.page_size(size);
         }
+        if self.panics.load(Relaxed) > 0 {
+            builder = builder.fail_points(panicking(Arc::clone(&self.panics), self.seed, Arc::clone(log)));
+        }
         if self.quick {
             builder = builder.backoff(Duration::from_millis(20), Duration::from_secs(1));
         }
         builder
+    }
+}
+
+fn panics(times: u32) -> Arc<AtomicU32> {
+    Arc::new(AtomicU32::new(times))
+}
+
+/// Makes tasks panic now and then.
+fn panicking(left: Arc<AtomicU32>, seed: u64, log: Arc<Log>) -> impl Fn(FailPoint) + Send + Sync {
+    let rng = Mutex::new(fastrand::Rng::with_seed(seed));
+    move |point| {
+        let chosen = rng.lock().unwrap_or_else(PoisonError::into_inner).u8(0..40) == 0;
+        if chosen && left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            log.note(format_args!("a task panics at {point:?}"));
+            log.strike(Fault::TaskPanic);
+            resume_unwind(Box::new("simulated"));
+        }
     }
 }
 

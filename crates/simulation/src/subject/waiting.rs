@@ -131,6 +131,7 @@ impl Waiter {
         match error {
             WaitError::Timeout { .. } if waited + TOLERANCE < self.within => self.wrong("gave up early"),
             WaitError::Timeout { .. } if waited > self.within + TOLERANCE => self.wrong("waited too long"),
+            WaitError::Failed { why, .. } => self.wrong(why),
             WaitError::Stopped { .. } if !self.informer.is_stopped() => self.wrong("says it stopped"),
             _ => {}
         }

@@ -24,7 +24,7 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for JitterLimiter<L> {
     fn when(&self, key: &K) -> Duration {
         let wait = self.inner.when(key);
         let part = lock(&self.random).f64() * self.factor;
-        let extra = Duration::try_from_secs_f64(wait.as_secs_f64() * part).unwrap_or_default();
+        let extra = Duration::try_from_secs_f64(wait.as_secs_f64() * part).unwrap_or(Duration::MAX);
         wait.saturating_add(extra)
     }
 

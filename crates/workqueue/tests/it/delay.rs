@@ -184,7 +184,8 @@ async fn delayed_keys_can_be_seen_and_cancelled() {
     queue.add_after("b", 20 * MS);
     queue.add_with("a", AddOptions::new().after(10 * MS).priority(Priority(1)));
     queue.add_after("c", 30 * MS);
-    let seen: Vec<_> = queue.delayed().into_iter().map(|d| (d.key, d.due - start, d.priority.0)).collect();
+    let seen: Vec<_> =
+        queue.delayed().into_iter().map(|d| (d.key, d.due.unwrap() - start, d.priority.0)).collect();
     assert_eq!(seen, [("a", 10 * MS, 1), ("b", 20 * MS, 0), ("c", 30 * MS, 0)]);
     assert_eq!(queue.due(&"b"), Some(start + 20 * MS));
     assert!(queue.cancel(&"b"));
@@ -212,12 +213,12 @@ async fn cancelling_the_first_leaves_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_beyond_the_clock_is_just_very_long() {
+async fn a_delay_beyond_the_clock_holds_up_no_other() {
     let queue = queue();
     queue.add_after("never", Duration::MAX);
     queue.add_after("soon", MS);
     assert_eq!(*queue.get().await.unwrap(), "soon");
-    assert!(queue.due(&"never").is_some());
+    assert_eq!(queue.delayed_len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,4 +236,38 @@ async fn a_hundred_thousand_delayed_keys_come_in_exact_order() {
         assert_eq!((*item, start.elapsed()), (key, Duration::from_millis(delay)));
         item.done();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_without_end_is_never() {
+    let start = Instant::now();
+    for delay in [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_secs(u64::MAX / 2)] {
+        let queue = WorkQueue::builder().build();
+        queue.add_after("a", delay);
+        assert_eq!((queue.due(&"a"), queue.delayed_len()), (None, 1));
+        assert_eq!(queue.delayed()[0].due, None);
+        let waited = tokio::time::timeout(Duration::from_secs(3600), queue.get()).await;
+        assert!(waited.is_err(), "{delay:?}");
+        // A key that is due wakes the one who waits beside it, and an earlier time wins.
+        queue.add_after("b", Duration::from_secs(1));
+        queue.get().await.unwrap().forget();
+        queue.add_after("a", Duration::from_secs(1));
+        let item = queue.get().await.unwrap();
+        item.retry_after(delay);
+        assert!(queue.cancel(&"a") && queue.delayed().is_empty());
+    }
+    assert_eq!(start.elapsed(), Duration::from_secs(3 * 3602), "no timer made the clock jump");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_on_keys_that_are_never_due_arms_no_timer() {
+    let queue = WorkQueue::builder().build();
+    queue.add_after("a", Duration::MAX);
+    let other = queue.clone();
+    let waiter = tokio::spawn(async move { other.get().await.map(|item| *item) });
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+    queue.add("b");
+    assert_eq!(waiter.await.unwrap(), Some("b"));
 }

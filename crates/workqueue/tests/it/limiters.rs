@@ -196,3 +196,31 @@ async fn one_limiter_can_serve_two_queues() {
     second.add_rate_limited("b");
     assert_eq!((first.len(), second.len()), (1, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_duration_makes_a_limiter_panic() {
+    let all = [0, 1, 1 << 40, u64::MAX / 2, u64::MAX].map(Duration::from_secs);
+    for base in all {
+        for max in all.into_iter().chain([Duration::MAX]) {
+            let exponential = || ExponentialLimiter::new(base, max).remember(max);
+            let limiters: [Box<dyn RateLimiter<u8>>; 4] = [
+                Box::new(exponential()),
+                Box::new(FastSlowLimiter::new(base, max, 3)),
+                Box::new(JitterLimiter::new(exponential(), f64::MAX, 1)),
+                Box::new(MaxWaitLimiter::new(BucketLimiter::new(f64::MIN_POSITIVE, 0), max)),
+            ];
+            for limiter in limiters {
+                assert!((0..70).all(|_| limiter.when(&1) <= Duration::MAX));
+                limiter.forget(&1);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_jittered_wait_saturates() {
+    let endless = ExponentialLimiter::new(Duration::MAX, Duration::MAX);
+    assert_eq!(JitterLimiter::new(endless, 1.0, 1).when(&"key"), Duration::MAX);
+    let long = ExponentialLimiter::new(Duration::from_secs(1), Duration::from_secs(1));
+    assert_eq!(JitterLimiter::new(long, f64::MAX, 1).when(&"key"), Duration::MAX);
+}

@@ -193,7 +193,9 @@ impl<'a> Pair<'a> {
             .queue
             .delayed()
             .into_iter()
-            .map(|delayed| ((delayed.due - self.start).as_millis() as u64, delayed.key, delayed.priority.0))
+            .map(|delayed| {
+                ((delayed.due.unwrap() - self.start).as_millis() as u64, delayed.key, delayed.priority.0)
+            })
             .collect();
         assert_eq!(delayed, self.model.delayed());
         assert_eq!(self.queue.is_shutting_down(), self.model.closed);

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -14,6 +15,10 @@ thread_local! {
 
 pub(crate) fn now() -> Instant {
     CLOCK.get()
+}
+
+pub(crate) fn after(start: Instant, duration: Duration) -> Option<Instant> {
+    start.checked_add(duration)
 }
 
 #[derive(Default)]
@@ -28,7 +33,11 @@ struct Armed {
 }
 
 impl Timer {
-    pub(crate) fn poll_until(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_until(&mut self, deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = deadline else {
+            self.disarm();
+            return Poll::Pending;
+        };
         if now() >= deadline {
             return Poll::Ready(());
         }

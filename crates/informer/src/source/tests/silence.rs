@@ -111,3 +111,21 @@ async fn a_broken_connection_is_an_error_of_its_own() {
     let Some(ListWatchError::Broken { message, .. }) = error else { panic!("{error:?}") };
     assert_eq!(message, "connection reset by peer");
 }
+
+#[tokio::test(start_paused = true)]
+async fn patience_may_be_without_end() {
+    let fake = Fake::answering(|asked| {
+        let watch = asked.uri.query().is_some_and(|query| query.contains("watch=true"));
+        let late = stream::once(async move {
+            tokio::time::sleep(Duration::from_secs(86_400)).await;
+            Ok(if watch { event(1) } else { r#"{"items":[{"metadata":{"name":"a"}}]}"#.to_owned() })
+        });
+        streamed(200, JSON, late)
+    });
+    let patient = source(&fake).patience(Duration::MAX);
+    let (parts, error) = drain(patient.list(ListOptions::default()).await).await;
+    assert_eq!((parts.len(), error.is_none()), (1, true));
+    let endless = WatchOptions { timeout: Some(Duration::MAX), ..WatchOptions::default() };
+    let (events, error) = drain(patient.watch(endless).await).await;
+    assert_eq!((events.len(), error.is_none()), (1, true));
+}

@@ -1,0 +1,132 @@
+//! Durations that no clock can represent: they neither panic nor wrap, and `Duration::MAX` is never.
+
+use crate::support::{Recorder, cached, encoded, object, pass, secs, settle, source, started, watched};
+use kube_informer::{
+    HandlerOptions, InformerFactory, InformerStatus, WatchOptions,
+    testing::{Fault, Request},
+};
+use serde_json::Value;
+use std::time::Duration;
+
+/// `Duration::MAX`, and others that are too long for a clock or nearly so.
+const ENDLESS: [Duration; 4] = [
+    Duration::MAX,
+    Duration::from_secs(u64::MAX),
+    Duration::from_secs(u64::MAX / 2),
+    Duration::from_secs(u64::MAX / 4),
+];
+
+#[tokio::test(start_paused = true)]
+async fn a_server_is_never_probed_after_an_endless_silence() {
+    for silence in ENDLESS {
+        let source = source();
+        source.put(object("a", 1));
+        let (informer, recorder) = watched(&source, |builder| builder.probe_after(silence)).await;
+        source.cut();
+        pass(900).await;
+        let watches = source.requests().len();
+        assert!(watches < 6, "{silence:?}: {:?}", source.requests());
+        source.put(object("b", 1));
+        settle().await;
+        assert_eq!(recorder.take(), ["+b@102"], "{silence:?}");
+        assert!(informer.status().is_live(), "{silence:?}: {}", informer.status());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_resync_period_never_resyncs() {
+    for period in ENDLESS {
+        let source = source();
+        source.put(object("a", 1));
+        let (informer, recorder) = watched(&source, |builder| builder.resync(period)).await;
+        pass(86_400).await;
+        assert_eq!(recorder.take(), [""; 0], "{period:?}");
+        source.put(object("a", 2));
+        settle().await;
+        assert_eq!(recorder.take(), ["~a@101>102"], "{period:?}");
+        assert!(informer.status().is_live());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_with_an_endless_period_never_resyncs() {
+    for period in ENDLESS {
+        let source = source();
+        source.put(object("a", 1));
+        let informer = source.informer::<Value>(|builder| builder.resync(secs(60)));
+        let (still, regular) = (Recorder::default(), Recorder::default());
+        let options = HandlerOptions { resync: Some(period), ..HandlerOptions::default() };
+        informer.add_handler_with(still.clone(), options);
+        informer.add_handler(regular.clone());
+        started(&informer).await;
+        pass(200).await;
+        assert_eq!((still.calls().len(), regular.calls().len()), (1, 4), "{period:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_asked_to_last_a_finite_time() {
+    for timeout in ENDLESS {
+        let source = source();
+        let (informer, recorder) = watched(&source, |builder| builder.min_watch_timeout(timeout)).await;
+        let asked = |request| match request {
+            Request::Watch(WatchOptions { timeout, .. }) => timeout,
+            Request::List(_) => None,
+        };
+        let asked: Vec<_> = source.requests().into_iter().filter_map(asked).collect();
+        assert!(asked.iter().all(|asked| *asked <= secs(2 * 86_400)) && !asked.is_empty(), "{asked:?}");
+        source.put(object("a", 1));
+        settle().await;
+        assert_eq!(recorder.take(), ["+a@101"], "{timeout:?}");
+        assert!(informer.status().is_live());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_backoff_never_tries_again() {
+    for wait in [Duration::MAX, secs(u64::MAX)] {
+        let source = source();
+        let (informer, _) = watched(&source, |builder| builder.backoff(wait, wait)).await;
+        source.break_connections();
+        let before = source.requests().len();
+        pass(86_400).await;
+        assert_eq!(source.requests().len(), before);
+        let status = informer.status();
+        assert!(matches!(status, InformerStatus::Retrying { next: None, .. }), "{status}");
+        assert!(status.to_string().contains("no further try"), "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_may_wait_without_end() {
+    for within in ENDLESS {
+        let source = source();
+        let written = encoded(&source, &object("a", 1)).key().clone();
+        source.fail_watch(Fault::Delay(within));
+        let informer = source.informer::<Value>(|builder| builder);
+        informer.start();
+        let later = async {
+            pass(60).await;
+            source.put(object("a", 1));
+        };
+        let version = 101.into();
+        let reached = informer.reached_version(&written, &version, within);
+        let there = informer.wait_until(&written, within, |object| object.is_some());
+        let (synced, reached, there, ()) = tokio::join!(informer.synced(within), reached, there, later);
+        assert!(synced.is_ok() && reached.is_ok() && there.is_ok(), "{within:?}");
+        assert!(informer.ready(within).is_ok());
+        assert_eq!(cached(&informer), ["a@101"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_factory_may_wait_without_end() {
+    let source = source();
+    let fake = source.clone();
+    let factory = InformerFactory::from_sources(move |_, _, namespace| fake.source(namespace))
+        .resync(Duration::MAX)
+        .build();
+    factory.of::<k8s_openapi::api::core::v1::ConfigMap>();
+    factory.start();
+    factory.synced(Duration::MAX).await.unwrap();
+}
