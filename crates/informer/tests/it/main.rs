@@ -3,6 +3,7 @@
 mod acceptance;
 mod bad_input;
 mod delivery;
+mod edits;
 mod factory;
 mod handlers;
 mod indexes;
