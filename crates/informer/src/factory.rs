@@ -12,7 +12,7 @@ use crate::{
     time,
 };
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube_informer_wire::{Kind, ListWatch, Origin};
+use kube_informer_wire::{Kind, ListWatch, Omissions, Origin};
 use std::{
     fmt,
     marker::PhantomData,
@@ -280,6 +280,9 @@ impl InformerFactory {
     ) -> Arc<dyn ListWatch> {
         let client = match &self.shared.connect {
             Connect::Client(client) => client.clone(),
+            Connect::Sources(source) if options.metadata_only => {
+                return source(&origin.omitting(&Omissions::outside_metadata()), options, namespace);
+            }
             Connect::Sources(source) => return source(origin, options, namespace),
         };
         let mut source = KubeSource::new(client, Arc::clone(origin), namespace);

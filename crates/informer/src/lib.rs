@@ -52,7 +52,7 @@
 //! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
 //! client-go, and `informer_lists_total` (`mode`), `informer_watches_total`, `informer_relists_total` (`reason`),
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
-//! `informer_cached_objects`, `informer_cached_bytes`, `informer_coalesced_total`,
+//! `informer_transform_failures_total`, `informer_cached_objects`, `informer_cached_bytes`, `informer_coalesced_total`,
 //! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
 //! two of these with `handler`), `informer_task_failures_total` (`task`). Install the recorder before making informers.
 

@@ -12,7 +12,7 @@ pub use client::informer_client;
 use answer::Answer;
 use kube_informer_wire::{
     BoxFuture, Collection, Kind, Limits, ListOptions, ListSplitter, ListStream, ListWatch, ListWatchError,
-    Origin, WatchOptions, WatchSplitter, WatchStream,
+    Omissions, Origin, WatchOptions, WatchSplitter, WatchStream,
 };
 use request::Accept;
 use std::{fmt, sync::Arc, time::Duration};
@@ -90,10 +90,12 @@ impl KubeSource {
         self
     }
 
-    /// Asks for the metadata of the objects only. A server that cannot do that sends whole objects.
+    /// Asks for the metadata of the objects only. A server that cannot do that sends whole objects. Either way
+    /// [`Object::edit`](kube_informer_wire::Object::edit) writes to nothing but metadata.
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
+        self.origin = self.origin.omitting(&Omissions::outside_metadata());
         self
     }
 

@@ -23,8 +23,9 @@ pub enum InformerError {
     /// Something came that has no readable identity. It is looked for by one list, then left out.
     #[error("an object or event was left out, {0}")]
     Unreadable(Unreadable),
-    /// A transform panicked, or left no object; the object is kept with its identity and without its content.
-    #[error("the transform failed on {key}; its content is left out")]
+    /// A transform panicked, left no object, or could not read the object's JSON; the object is kept with its identity
+    /// and without its content.
+    #[error("the transform failed on {key}; its content is left out of the cache")]
     Transform {
         /// The object.
         key: ObjectKey,
@@ -125,6 +126,7 @@ pub(crate) struct Telemetry {
     bookmarks: Counter,
     duplicates: Counter,
     quarantined: Counter,
+    transform_failures: Counter,
     panics: Counter,
     slow: Counter,
 }
@@ -175,6 +177,7 @@ impl Telemetry {
             bookmarks: event("bookmark"),
             duplicates: metrics::counter!("informer_duplicate_events_total", labels.clone()),
             quarantined: metrics::counter!("informer_quarantined_total", labels.clone()),
+            transform_failures: metrics::counter!("informer_transform_failures_total", labels.clone()),
             panics: metrics::counter!("informer_handler_panics_total", labels.clone()),
             slow: metrics::counter!("informer_handler_slow_calls_total", labels.clone()),
             labels,
@@ -217,6 +220,7 @@ impl Telemetry {
     }
 
     pub(crate) fn transform_failed(&self, key: &ObjectKey) {
+        self.transform_failures.increment(1);
         tracing::error!(kind = %self.kind, %key, "the transform failed; the content is left out");
         self.tell(&InformerError::Transform { key: key.clone() });
     }

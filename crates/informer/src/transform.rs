@@ -1,9 +1,8 @@
 //! Making objects smaller before they are kept.
 
 use crate::{delta::AnyObject, telemetry::Telemetry};
-use bytes::Bytes;
-use kube_informer_wire::{FieldPath, FieldPathError, Limits, Prune, Unreadable};
-use serde_json::{Value, json};
+use kube_informer_wire::{FieldPath, FieldPathError, Limits, Omissions, Prune};
+use serde_json::Value;
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,7 +17,14 @@ type Function = Arc<dyn Fn(&mut Value) + Send + Sync>;
 /// 2. Key, uid and version come from the wire and cannot be changed; labels are read after the transform.
 /// 3. Dropping fields works on the bytes and decodes nothing. A function gets the object as a
 ///    [`serde_json::Value`], which costs a decode and an encode for each object that arrives.
-/// 4. A function that panics costs that object its content, not its place in the cache.
+/// 4. An object on which the transform fails (a function panics or leaves no object, or serde refuses the JSON) keeps its
+///    identity and its place in the cache. Its content is withheld, because the transform may be there to keep a secret
+///    out of the cache: reading it is a `DecodeError`, [`Object::is_content_withheld`](crate::Object::is_content_withheld)
+///    tells, and the failure is reported as [`InformerError::Transform`](crate::InformerError::Transform).
+/// 5. [`Object::edit`](crate::Object::edit) refuses to write to what the transform dropped. Of a function it is recorded
+///    which fields it changed: fields of the object, and the fields inside `metadata`, `spec` and `status`. A change
+///    further inside counts for the whole of such a field, so that a function that filters `spec.containers` makes all
+///    of `spec.containers` read-only. Dropping by path is exact and cheaper.
 ///
 /// ```
 /// use kube_informer::Transform;
@@ -33,6 +39,8 @@ pub struct Transform {
     dropped: Vec<FieldPath>,
     /// `dropped`, compiled.
     prune: Prune,
+    /// `dropped`, as objects carry it.
+    omissions: Arc<Omissions>,
     functions: Vec<Function>,
 }
 
@@ -55,6 +63,7 @@ impl Transform {
     fn drop_path(mut self, path: FieldPath) -> Self {
         self.dropped.push(path);
         self.prune = Prune::new(self.dropped.iter().cloned());
+        self.omissions = Arc::new(Omissions::fields(self.dropped.iter().cloned()));
         self
     }
 
@@ -86,32 +95,36 @@ impl Transform {
         if self.is_empty() {
             return object;
         }
-        let changed = catch_unwind(AssertUnwindSafe(|| self.changed(&object)));
-        match changed {
-            Ok(Some(Ok(changed))) => changed,
-            // Not even JSON all through: whoever decodes it will be told.
-            Ok(None) => object,
-            Ok(Some(Err(_))) | Err(_) => {
+        match catch_unwind(AssertUnwindSafe(|| self.changed(&object))) {
+            Ok(Some(changed)) => changed,
+            // It may be here to keep secrets out of the cache: content that it did not pass must not get in.
+            Ok(None) | Err(_) => {
                 telemetry.transform_failed(object.key());
-                identity_only(&object)
+                object.without_content()
             }
         }
     }
 
-    fn changed(&self, object: &AnyObject) -> Option<Result<AnyObject, Unreadable>> {
-        let json = self.prune.apply(&object.json().ok()?).ok()?;
-        let json = if self.functions.is_empty() { json } else { self.call_functions(&json)? };
-        Some(object.with_content(json, &Limits::default()))
+    /// `None` if the content is not JSON, before or after.
+    fn changed(&self, object: &AnyObject) -> Option<AnyObject> {
+        let mut json = self.prune.apply(&object.json().ok()?).ok()?;
+        let mut omissions = Arc::clone(&self.omissions);
+        if !self.functions.is_empty() {
+            let before: Value = serde_json::from_slice(&json).ok()?;
+            let after = self.call_functions(&before);
+            omissions = Arc::new(Omissions::between(&before, &after).and(&omissions));
+            json = after.to_string().into();
+        }
+        object.with_content(json, &omissions, &Limits::default()).ok()
     }
 
-    fn call_functions(&self, json: &[u8]) -> Option<Bytes> {
-        let before: Value = serde_json::from_slice(json).ok()?;
+    fn call_functions(&self, before: &Value) -> Value {
         let mut value = before.clone();
         for function in &self.functions {
             function(&mut value);
         }
-        keep_identity(&before, &mut value);
-        Some(value.to_string().into())
+        keep_identity(before, &mut value);
+        value
     }
 }
 
@@ -133,18 +146,4 @@ fn keep_identity(before: &Value, after: &mut Value) {
             _ => {}
         }
     }
-}
-
-/// The object with nothing but its identity.
-fn identity_only(object: &AnyObject) -> AnyObject {
-    let labels: serde_json::Map<String, Value> =
-        object.labels().iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
-    let mut meta = json!({"name": object.name(), "resourceVersion": object.resource_version().to_string()});
-    meta["labels"] = labels.into();
-    meta["uid"] = object.uid().to_string().into();
-    if let Some(namespace) = object.namespace() {
-        meta["namespace"] = namespace.into();
-    }
-    let bare = json!({ "metadata": meta }).to_string();
-    object.with_content(Bytes::from(bare), &Limits::default()).unwrap_or_else(|_| object.clone())
 }

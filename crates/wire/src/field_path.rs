@@ -48,6 +48,10 @@ impl FieldPath {
         Self { steps: names.into_iter().map(|name| FieldStep::Name(name.to_owned())).collect() }
     }
 
+    pub(crate) fn of_steps(steps: Vec<FieldStep>) -> Self {
+        Self { steps }
+    }
+
     /// The steps from the object to the field; at least one.
     pub fn steps(&self) -> &[FieldStep] {
         &self.steps

@@ -1,7 +1,10 @@
 //! What kind of objects a collection holds.
 
-use crate::{object::Record, recent::Recent};
-use std::fmt;
+use crate::{Omissions, object::Record, recent::Recent};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
 
 /// A kind of object and the resource it is served under.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +58,9 @@ impl fmt::Display for Kind {
 }
 
 /// What all objects of one collection have in common, shared by them.
+///
+/// Objects that a transform made smaller, all in the same way, share an origin of their own, which says what they omit:
+/// so an object needs no room for that.
 #[derive(Debug)]
 pub struct Origin {
     kind: Kind,
@@ -63,7 +69,18 @@ pub struct Origin {
     type_meta: String,
     /// The values of these objects that were decoded last; always empty for secrets.
     recent: Recent<Record>,
+    /// The parts of the server's objects that these objects do not hold.
+    omissions: Omissions,
+    /// The origin that this one was made from, which has the decoded values of both.
+    base: Option<Arc<Origin>>,
+    /// Origins of objects that omit more, by what more they omit. Each lives as long as such an object.
+    /// Held for one look or one insertion.
+    smaller: Mutex<Vec<(Arc<Omissions>, Weak<Origin>)>>,
 }
+
+/// How many ways of making objects smaller an origin tells apart exactly, then only by top-level fields. Beyond twice
+/// as many, objects count as omitting everything. One transform makes a handful.
+const WAYS: usize = 64;
 
 impl Origin {
     /// The origin of objects of `kind`.
@@ -71,7 +88,14 @@ impl Origin {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let type_meta =
             format!(r#""kind":{},"apiVersion":{}"#, quoted(&kind.kind), quoted(&kind.api_version()));
-        Self { kind, type_meta, recent: Recent::default() }
+        Self {
+            kind,
+            type_meta,
+            recent: Recent::default(),
+            omissions: Omissions::default(),
+            base: None,
+            smaller: Mutex::default(),
+        }
     }
 
     /// The kind of these objects.
@@ -79,11 +103,51 @@ impl Origin {
         &self.kind
     }
 
+    /// The parts of the server's objects that objects of this origin do not hold.
+    pub fn omissions(&self) -> &Omissions {
+        &self.omissions
+    }
+
+    /// The origin of objects of the same collection that omit `more` besides. It may name more than that: an object
+    /// never claims to hold a part that it omits.
+    pub fn omitting(self: &Arc<Self>, more: &Arc<Omissions>) -> Arc<Self> {
+        let mut smaller = self.smaller.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(known, _): &&(Arc<Omissions>, _)| Arc::ptr_eq(known, more) || known == more;
+        if let Some(origin) = smaller.iter().find(same).and_then(|(_, origin)| origin.upgrade()) {
+            return origin;
+        }
+        let omissions = self.omissions.clone().and(more);
+        if omissions == self.omissions {
+            return Arc::clone(self);
+        }
+        smaller.retain(|(_, origin)| origin.strong_count() > 0);
+        if let Some(coarser) = coarser(more, smaller.len()) {
+            drop(smaller);
+            return self.omitting(&Arc::new(coarser));
+        }
+        let origin = Arc::new(Self {
+            omissions,
+            base: Some(Arc::clone(self.base.as_ref().unwrap_or(self))),
+            ..Self::new(self.kind.clone())
+        });
+        smaller.push((Arc::clone(more), Arc::downgrade(&origin)));
+        origin
+    }
+
     pub(crate) fn recent(&self) -> &Recent<Record> {
-        &self.recent
+        &self.base.as_deref().unwrap_or(self).recent
     }
 
     pub(crate) fn type_meta(&self) -> &str {
         &self.type_meta
+    }
+}
+
+/// What to record instead of `more` where `ways` sets are told apart already; `None` if it can be recorded as it is.
+fn coarser(more: &Omissions, ways: usize) -> Option<Omissions> {
+    match more.is_open() || ways < WAYS || more.is_top_level() && ways < 2 * WAYS {
+        true => None,
+        false if ways < 2 * WAYS => Some(more.top_level()),
+        false => Some(Omissions::everything()),
     }
 }

@@ -1,8 +1,16 @@
 //! One version of one object.
 
+mod apply;
+mod decode_error;
+mod edit;
+
+pub use apply::Apply;
+pub use decode_error::DecodeError;
+pub use edit::EditError;
+
 use crate::{
-    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Origin, Owner, Prune, ResourceVersion,
-    Uid, Unreadable,
+    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Omissions, Origin, Owner, Prune,
+    ResourceVersion, Uid, Unreadable,
     fields::Found,
     identity::{Identity, Said, Scan},
     pack::{Content, Packer},
@@ -14,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
     fmt,
+    hash::{DefaultHasher, Hash, Hasher},
     marker::PhantomData,
     sync::{Arc, LazyLock, OnceLock},
 };
@@ -26,6 +35,8 @@ use std::{
 ///    wants. The few values that were decoded last are shared, except those of secrets. A failure concerns the caller who decodes and nobody else.
 /// 4. The content always has `apiVersion` and `kind`, whether the object came from a list or a watch.
 /// 5. `Debug` prints the identity and never the content, which may be a secret.
+/// 6. A cached object knows which parts of the server's object it does not hold: [`edit`](Self::edit) refuses to write
+///    to them, so that writing back never erases anything.
 ///
 /// `T` is only how the content is read: [`cast`](Self::cast) to another type costs nothing.
 #[derive(RefCastCustom)]
@@ -89,6 +100,13 @@ fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
     }
     full.extend_from_slice(rest);
     full.into()
+}
+
+/// A number that differs for different content, as far as that is possible.
+fn fingerprint(json: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    json.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Bookmark {
@@ -201,8 +219,22 @@ impl<T> Object<T> {
         Arc::ptr_eq(&self.record, &other.record)
     }
 
+    /// Whether the content was left out because a transform failed on this object. Its identity is complete; reading
+    /// the content is an error.
+    pub fn is_content_withheld(&self) -> bool {
+        self.omissions().is_content_withheld()
+    }
+
+    /// The parts of the server's object that this one does not hold.
+    pub fn omissions(&self) -> &Omissions {
+        self.record.origin.omissions()
+    }
+
     /// The object as JSON, with `apiVersion` and `kind`.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
+        if self.is_content_withheld() {
+            return Err(DecodeError::withheld(self));
+        }
         self.record.content.read().ok_or_else(|| DecodeError::unpackable(self))
     }
 
@@ -227,7 +259,7 @@ impl<T> Object<T> {
     /// not unpack it.
     pub fn pack_with(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
         let Some(record) = Arc::get_mut(&mut self.record) else { return self };
-        if !fields.is_empty() {
+        if !fields.is_empty() && !record.origin.omissions().is_content_withheld() {
             record.fields = record.content.read().and_then(|json| fields.read(&json).ok()).map(Arc::new);
         }
         packer.share(&mut record.identity, &mut record.fields);
@@ -242,15 +274,32 @@ impl<T> Object<T> {
         self.record.fields.as_deref().map(Vec::as_slice)
     }
 
-    /// The object with other content. Key, uid and version stay; labels, generation, deletion and controller
-    /// are read anew. The content need not say who the object is.
-    pub fn with_content(&self, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
-        let (own, origin) = (&self.record.identity, &self.record.origin);
+    /// The object with other content, made from its own by leaving out or changing what `omissions` names. Key, uid
+    /// and version stay; labels, generation, deletion and controller are read again. The content need not name the
+    /// object.
+    pub fn with_content(
+        &self,
+        json: Bytes,
+        omissions: &Arc<Omissions>,
+        limits: &Limits,
+    ) -> Result<Self, Unreadable> {
+        let own = &self.record.identity;
+        let origin = self.record.origin.omitting(omissions);
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
-        let content = Content::Raw(complete(origin, json, type_meta)?);
-        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
+        let content = Content::Raw(complete(&origin, json, type_meta)?);
+        Ok(Self::from_record(Record { origin, identity, fields: None, content }))
+    }
+
+    /// The object with its identity and without its content.
+    pub fn without_content(&self) -> Self {
+        let identity = self.record.identity.clone();
+        let origin = self.record.origin.omitting(&Omissions::content());
+        // Never read, but compared: after a restore, two states may have one version.
+        let content = self.record.content.read().map(|json| fingerprint(&json)).unwrap_or_default();
+        let content = Content::Raw(Bytes::copy_from_slice(&content.to_be_bytes()));
+        Self::from_record(Record { origin, identity, fields: None, content })
     }
 
     /// Bytes of the encoded content.
@@ -267,21 +316,6 @@ impl<T> Object<T> {
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
             + self.record.content.heap_len()
-    }
-
-    /// A JSON patch from this object to what `change` makes of it, guarded by the resource version: the server
-    /// answers 409 if the object has moved on. Fields that nobody here knows stay as they are.
-    pub fn edit(&self, change: impl FnOnce(&mut Value)) -> Result<json_patch::Patch, DecodeError> {
-        let before: Value = self.view()?;
-        let mut after = before.clone();
-        change(&mut after);
-        let mut patch = json_patch::diff(&before, &after);
-        if let Some(version) = before.pointer("/metadata/resourceVersion") {
-            let path = json_patch::jsonptr::PointerBuf::from_tokens(["metadata", "resourceVersion"]);
-            let test = json_patch::TestOperation { path, value: version.clone() };
-            patch.0.insert(0, json_patch::PatchOperation::Test(test));
-        }
-        Ok(patch)
     }
 }
 
@@ -315,58 +349,6 @@ impl<T> Clone for Object<T> {
 impl<T> fmt::Debug for Object<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}@{}", self.kind().kind, self.key(), self.resource_version())
-    }
-}
-
-/// The content of an object is not what the reader expects. Names where and what, never a value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} {key} at version {version}: cannot read {path}: expected {expected}")]
-pub struct DecodeError {
-    /// Kind of the object.
-    pub kind: String,
-    /// Key of the object.
-    pub key: ObjectKey,
-    /// Version of the object.
-    pub version: ResourceVersion,
-    /// Path of the field that cannot be read; `.` is the whole object.
-    pub path: String,
-    /// What the reading type expects there.
-    pub expected: String,
-}
-
-impl DecodeError {
-    /// Memory was damaged, or there is a mistake in here: what was packed does not unpack.
-    fn unpackable<T>(object: &Object<T>) -> Self {
-        Self::at(object, ".".to_owned(), "content that unpacks".to_owned())
-    }
-
-    fn at<T>(object: &Object<T>, path: String, expected: String) -> Self {
-        let (kind, key) = (object.kind().kind.clone(), object.key().clone());
-        Self { kind, key, version: object.resource_version().clone(), path, expected }
-    }
-
-    /// Reads once more, slowly, to learn where it fails: only failures pay for the path.
-    fn locate<V: DeserializeOwned, T>(object: &Object<T>, content: &[u8]) -> Self {
-        let reader = &mut serde_json::Deserializer::from_slice(content);
-        let (path, expected) = match serde_path_to_error::deserialize::<_, V>(reader) {
-            Err(error) => (error.path().to_string(), expectation(&error.inner().to_string())),
-            Ok(_) => (".".to_owned(), "nothing after the object".to_owned()),
-        };
-        Self::at(object, path, expected)
-    }
-}
-
-/// What the reader expected, from the message of serde, which may quote the offending value before it.
-fn expectation(message: &str) -> String {
-    let message = message.rsplit_once(" at line ").map_or(message, |(text, _)| text);
-    if message.starts_with("missing field ") {
-        return format!("no {message}").replacen("no missing", "the", 1);
-    }
-    let by_serde =
-        ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
-    match message.rsplit_once(", expected ") {
-        Some((_, expected)) if by_serde.iter().any(|start| message.starts_with(start)) => expected.to_owned(),
-        _ => "a valid value".to_owned(),
     }
 }
 

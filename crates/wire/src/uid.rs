@@ -8,17 +8,26 @@ use std::{
 /// The uid of an object: tells apart two objects that had the same name at different times.
 ///
 /// Sixteen bytes, copied freely. A canonical UUID, which is what every API server hands out, is kept exactly.
-/// Any other text (some fakes use `uid-1`) is kept as a 128-bit digest: it can be compared, but not printed
-/// back. What goes back to a server is therefore always taken from the object's content.
+/// Any other text (some fakes use `uid-1`) is kept as a digest of 124 bits: it can be compared, but not printed
+/// back. [`text`](Self::text) gives what may go back to a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Uid([u8; 16]);
 
 /// Where the four hyphens of a canonical UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
+/// The version of a UUID that marks a digest: no UUID has it.
+const DIGEST: u8 = 0xf0;
+
 impl Uid {
     /// The uid of something that has none.
     pub const NONE: Uid = Uid([0; 16]);
+
+    /// The text as the server wrote it; `None` if there was none, or if only a digest of it was kept.
+    pub fn text(&self) -> Option<String> {
+        // Nobody hands out UUIDs of a version that does not exist; one that did would count as a digest.
+        (*self != Self::NONE && self.0[6] & DIGEST != DIGEST).then(|| self.to_string())
+    }
 
     fn canonical(text: &[u8]) -> Option<[u8; 16]> {
         if text.len() != 36 {
@@ -52,6 +61,7 @@ impl Uid {
         let mut digest = [0; 16];
         digest[..8].copy_from_slice(&half(1));
         digest[8..].copy_from_slice(&half(2));
+        digest[6] |= DIGEST;
         digest
     }
 }
@@ -91,7 +101,18 @@ mod tests {
     fn a_uuid_is_kept_exactly() {
         let uuid = "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1";
         assert_eq!(Uid::from(uuid).to_string(), uuid);
+        assert_eq!(Uid::from(uuid).text().as_deref(), Some(uuid));
         assert_eq!(size_of::<Uid>(), 16);
+    }
+
+    #[test]
+    fn a_digest_never_goes_back_to_a_server() {
+        let texts =
+            ["", "uid-1", "0B5CE5E2-36CE-4A0A-BD2F-9BE5CF7BD0A1", "0b5ce5e2-36ce-fa0a-bd2f-9be5cf7bd0a1"];
+        for text in texts {
+            assert_eq!(Uid::from(text).text(), None, "{text}");
+        }
+        assert!((0..1000).all(|n| Uid::from(format!("uid-{n}").as_str()).text().is_none()));
     }
 
     #[test]

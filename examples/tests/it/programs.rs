@@ -66,3 +66,15 @@ fn replica_sets() {
     let out = run(env!("CARGO_BIN_EXE_07_replica_sets"));
     told(&out, &["asked for 3, there are 3", "asked for 5, there are 5", "asked for 1, there are 1"]);
 }
+
+#[test]
+fn writing_back() {
+    told(
+        &run(env!("CARGO_BIN_EXE_08_writing_back")),
+        &[
+            "edited: replicas 3, note none",
+            "refused: Deployment default/web: cannot edit metadata.annotations",
+            "applied: replicas 3, note reviewed, owner still shop",
+        ],
+    );
+}

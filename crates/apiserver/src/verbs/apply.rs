@@ -34,6 +34,14 @@ pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, 
     .await;
     match written {
         Err(WriteError::NotFound) if part == Part::Main => {
+            // A configuration that names a uid is meant for that object: it must not create another one.
+            if !config.uid().is_empty() {
+                let uid = config.uid();
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(Status::conflict(resource, &request.name, &why));
+            }
             let blank = json!({"kind": resource.kind, "apiVersion": resource.api_version(), "metadata": {}});
             let blank = Object::new(blank).ok_or_else(|| Status::internal("a blank object has metadata"))?;
             let (mut object, managers) = settle(&blank)?;

@@ -207,6 +207,22 @@ async fn applied_status_and_spec_have_owners_of_their_own() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_applied_configuration_with_a_uid_is_for_that_object_only() {
+    let c = Cluster::new().await;
+    let uid = "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1";
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "u", "uid": uid}});
+    let path = format!("{MAPS}/u?fieldManager=me");
+    let (code, status) = c.patch(&path, APPLY, config.clone()).await;
+    let why = "uid mismatch: the provided object specified uid 0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1, \
+               and no existing object was found";
+    assert_eq!(code, 409);
+    assert!(status["message"].as_str().unwrap().contains(why), "{status}");
+    assert_eq!(c.get(&format!("{MAPS}/u")).await.0, 404);
+    c.post(MAPS, json!({"metadata": {"name": "u"}})).await;
+    assert_eq!(c.patch(&path, APPLY, config).await.0, 409);
+}
+
 #[tokio::test]
 async fn containers_are_owned_one_by_one_whoever_created_them() {
     let c = Cluster::new().await;

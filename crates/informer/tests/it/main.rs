@@ -4,6 +4,7 @@ mod acceptance;
 mod bad_input;
 mod delivery;
 mod durations;
+mod edits;
 mod factory;
 mod handlers;
 mod indexes;

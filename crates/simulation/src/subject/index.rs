@@ -61,7 +61,7 @@ impl Indexed {
             IndexKind::Label if write.odd => Some(Vec::new()),
             IndexKind::Label => Some(vec![color_name(write.color)]),
             IndexKind::Namespace => Some(write.key.namespace().map(str::to_owned).into_iter().collect()),
-            IndexKind::Field if lost => Some(Vec::new()),
+            IndexKind::Field if lost => None,
             IndexKind::Field if write.odd => Some(vec![write.color.to_string()]),
             IndexKind::Field => Some(vec![color_name(write.color)]),
             IndexKind::View if lost || write.odd => None,

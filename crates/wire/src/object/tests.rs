@@ -129,32 +129,37 @@ fn debug_shows_identity_only() {
 }
 
 #[test]
-fn an_edit_is_guarded_by_the_version() {
-    let object =
-        parse(r#"{"metadata":{"name":"a","resourceVersion":"5"},"spec":{"x":1,"unknown":2}}"#).unwrap();
-    let patch = object.edit(|value| value["spec"]["x"] = json!(9)).unwrap();
-    assert_eq!(
-        serde_json::to_value(&patch).unwrap(),
-        json!([
-            {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
-            {"op": "replace", "path": "/spec/x", "value": 9},
-        ])
-    );
-}
-
-#[test]
 fn new_content_cannot_change_who_the_object_is() {
     let object = parse(POD).unwrap();
     let changed = r#"{"metadata":{"name":"other","uid":"u","resourceVersion":"1","labels":{"app":"x"}}}"#;
-    let changed = object.with_content(Bytes::from_static(changed.as_bytes()), &Limits::default()).unwrap();
+    let with_content =
+        |json: &'static str| object.with_content(json.into(), &Arc::default(), &Limits::default());
+    let changed = with_content(changed).unwrap();
     assert!(changed.is_same_version(&object));
     assert_eq!(changed.labels().get("app"), Some("x"));
     for bare in ["{}", r#"{"metadata":{}}"#, r#"{"metadata":null}"#] {
-        let bare = object.with_content(Bytes::copy_from_slice(bare.as_bytes()), &Limits::default()).unwrap();
+        let bare = with_content(bare).unwrap();
         assert!(bare.is_same_version(&object) && bare.labels().is_empty());
         assert_eq!(bare.view::<Value>().unwrap()["kind"], "Pod");
     }
-    assert!(object.with_content(Bytes::from_static(b"[]"), &Limits::default()).is_err());
+    assert!(with_content("[]").is_err());
+}
+
+#[test]
+fn without_content_the_identity_stays_and_nothing_can_be_read() {
+    let pod = parse(POD).unwrap();
+    let bare = pod.without_content();
+    assert!(bare.is_same_version(&pod) && bare.is_content_withheld() && !pod.is_content_withheld());
+    assert_eq!(bare.labels(), pod.labels());
+    assert_eq!((bare.generation(), bare.is_deleting(), bare.controller()), (Some(3), true, pod.controller()));
+    let error = bare.view::<Value>().unwrap_err();
+    assert!(error.to_string().contains("transform failed"), "{error}");
+    assert!(bare.json().is_err() && bare.decode().is_err());
+    assert!(bare.is_same_content(&pod.without_content()), "the same state is no news");
+    let other = parse(&POD.replace("n1", "n2")).unwrap().without_content();
+    assert!(!bare.is_same_content(&other), "another state of the same version is");
+    let paths = crate::FieldPaths::new(["spec.nodeName".parse().unwrap()]);
+    assert!(bare.pack_with(&crate::Packer::new(crate::Packing::Packed), &paths).packed_fields().is_none());
 }
 
 #[test]
