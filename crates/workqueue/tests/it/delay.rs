@@ -236,3 +236,21 @@ async fn a_hundred_thousand_delayed_keys_come_in_exact_order() {
         item.done();
     }
 }
+
+/// A million keys that are due at once must not occupy a thread of the runtime, nor the lock of the queue.
+#[tokio::test(start_paused = true)]
+async fn moving_many_due_keys_yields_to_other_tasks() {
+    let queue = queue();
+    (0..10_000u32).for_each(|key| queue.add_after(key, MS));
+    advance(MS).await;
+    let mut yields = 0;
+    let mut get = std::pin::pin!(queue.get());
+    let item = loop {
+        match get.as_mut().now_or_never() {
+            Some(item) => break item.unwrap(),
+            None => yields += 1,
+        }
+    };
+    assert!(yields >= 5, "{yields} yields");
+    assert_eq!((*item, queue.len(), queue.delayed_len()), (0, 9_999, 0));
+}

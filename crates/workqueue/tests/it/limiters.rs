@@ -159,7 +159,7 @@ async fn a_queue_can_jitter() {
 /// Failures are remembered for as long as they may matter, and not for ever.
 #[tokio::test(start_paused = true)]
 async fn failures_that_nobody_touches_expire() {
-    let limiter = ExponentialLimiter::new(MS, SECOND).remember(100 * SECOND);
+    let limiter = ExponentialLimiter::new(MS, SECOND).expire_after(100 * SECOND);
     let key: Arc<str> = "gone".into();
     limiter.when(&key);
     advance(99 * SECOND).await;
@@ -180,11 +180,30 @@ async fn failures_that_nobody_touches_expire() {
 
 #[tokio::test(start_paused = true)]
 async fn the_memory_outlasts_the_longest_wait() {
-    let limiter = ExponentialLimiter::new(100 * SECOND, 100 * SECOND).remember(SECOND);
+    let limiter = ExponentialLimiter::new(100 * SECOND, 100 * SECOND).expire_after(SECOND);
     for failures in 0..10 {
         assert_eq!(limiter.num_requeues(&"key"), failures);
         limiter.when(&"key");
         advance(100 * SECOND).await;
+    }
+}
+
+/// As in client-go, where only `Forget` ends the count: "give up after 5 failures" must also work for slow handlers.
+#[tokio::test(start_paused = true)]
+async fn failures_of_a_slow_handler_are_counted() {
+    let queue = WorkQueue::builder().rate_limiter(ExponentialLimiter::new(5 * MS, 10 * SECOND)).build();
+    queue.add("key");
+    for failures in 1..=8 {
+        let item = queue.get().await.unwrap();
+        advance(3600 * SECOND).await;
+        item.retry();
+        assert_eq!(queue.num_requeues(&"key"), failures);
+    }
+    let limiter = FastSlowLimiter::new(MS, SECOND, 2);
+    for failures in 1..=3 {
+        limiter.when(&"key");
+        advance(3600 * SECOND).await;
+        assert_eq!(limiter.num_requeues(&"key"), failures);
     }
 }
 

@@ -11,6 +11,7 @@ mod library {
     pub(crate) mod add;
     pub(crate) mod builder;
     pub(crate) mod delayed;
+    pub(crate) mod discarded;
     pub(crate) mod drain;
     pub(crate) mod get;
     pub(crate) mod in_flight;
@@ -18,6 +19,7 @@ mod library {
     pub(crate) mod item;
     pub(crate) mod limiter;
     pub(crate) mod metrics;
+    pub(crate) mod panics;
     pub(crate) mod priority;
     pub(crate) mod queue;
     pub(crate) mod ready;
@@ -33,3 +35,6 @@ mod time;
 
 pub(crate) use library::*;
 pub(crate) use queue::WorkQueue;
+
+/// As in the library.
+pub(crate) const MAX_KEYS_PER_HASH: usize = kube_workqueue::MAX_KEYS_PER_HASH;
