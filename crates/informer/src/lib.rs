@@ -139,4 +139,4 @@ pub use telemetry::InformerError;
 pub use transform::Transform;
 
 pub use kube_informer_wire::*;
-pub use kube_workqueue::WorkQueue;
+pub use kube_workqueue::{AddOptions, Delayed, HandlerError, Priority, Verdict, WorkQueue};

@@ -45,7 +45,7 @@ fn assert_bounded<const TEST: usize>(operations: usize) {
     assert!(comparisons <= operations * MAX_KEYS_PER_HASH, "{comparisons} comparisons");
 }
 
-/// Takes all keys, each at least once and with nobody else holding it.
+/// Takes all keys, one at a time, and returns their names.
 fn take_all<const TEST: usize>(queue: &WorkQueue<Key<TEST>>) -> BTreeSet<usize> {
     let mut names = BTreeSet::new();
     while let Some(item) = queue.try_get() {

@@ -112,7 +112,7 @@ fn a_forgotten_key_is_dropped_without_the_lock_of_the_limiter() {
     });
 }
 
-/// Panics in every call as long as it is told to.
+/// A limiter whose calls panic while the flag is set.
 struct Panicking(Arc<AtomicBool>);
 
 impl Panicking {

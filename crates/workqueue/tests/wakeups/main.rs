@@ -1,8 +1,8 @@
-//! Model checks of the wake-up paths: the queue's own source, compiled on a lock and a clock whose every
-//! schedule shuttle controls. A lost wake-up is a deadlock, which shuttle finds and prints with its schedule.
+//! Model checks of the wake-up paths: the source of the queue, compiled with a lock and a clock that shuttle controls. A
+//! lost wake-up is a deadlock, which shuttle finds and prints with its schedule.
 //!
-//! The modules are those of the library but for `sync` and `time`, so nothing is checked that is not shipped,
-//! and the library carries no switch for it.
+//! All modules but `sync` and `time` are those of the library, so the checks run the published code, and the library needs
+//! no feature for them.
 
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 
