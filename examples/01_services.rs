@@ -1,4 +1,4 @@
-//! Where every introduction to informers begins: a factory that resyncs every minute, an informer of Services, three callbacks.
+//! The classic introduction to informers: a factory that resyncs every minute, an informer of Services, three callbacks.
 //!
 //! `cargo run -p kube-informer-examples --bin 01_services`
 
@@ -20,30 +20,30 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         HandlerFuncs::new()
             .on_add(|service, _| println!("added {}", service.key()))
             .on_update(|old, new| {
-                // Every minute each service is told again. The same version means that nothing happened.
+                // A resync calls this every minute for each service. The same version means that nothing changed.
                 if version_changed(old, new) {
                     println!("updated {}", new.key());
                 }
             })
-            .on_delete(|gone| println!("deleted {}", gone.key())),
+            .on_delete(|deleted| println!("deleted {}", deleted.key())),
     );
     factory.start();
     factory.synced(Duration::from_secs(30)).await?;
 
-    // So that there is something to see. Your program would wait for Ctrl-C here.
+    // Some changes to print. Your program would wait for Ctrl-C here.
     let api: Api<Service> = Api::default_namespaced(client);
     let cart =
         json!({"metadata": {"name": "cart"}, "spec": {"selector": {"app": "cart"}, "ports": [{"port": 80}]}});
-    let (key, patience) = (ObjectKey::namespaced("default", "cart"), Duration::from_secs(10));
+    let (key, timeout) = (ObjectKey::namespaced("default", "cart"), Duration::from_secs(10));
     let made = api.create(&PostParams::default(), &serde_json::from_value(cart)?).await?;
     services.reached(&made).await?;
     let label = json!({"metadata": {"labels": {"tier": "front"}}});
     let changed = api.patch("cart", &PatchParams::default(), &Patch::Merge(label)).await?;
     services.reached(&changed).await?;
     api.delete("cart", &DeleteParams::default()).await?;
-    services.wait_until(&key, patience, |service| service.is_none()).await?;
+    services.wait_until(&key, timeout, |service| service.is_none()).await?;
 
-    // Handlers run beside us: let them finish what they have been told.
+    // Handlers run in their own tasks: let them finish pending events.
     factory.shutdown_with(kube_informer::Stop::Drain).await;
     Ok(())
 }

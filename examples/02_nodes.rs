@@ -1,4 +1,4 @@
-//! An informer of Nodes, reached by the chain that client-go users know, started and waited for.
+//! An informer of Nodes from the chain that client-go users know; reading its cache.
 //!
 //! `cargo run -p kube-informer-examples --bin 02_nodes`
 
@@ -20,12 +20,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let factory = InformerFactory::from_config(cluster.config())?;
     let nodes = factory.core().v1().nodes();
-    let lister = nodes.lister(); // asking for it is what makes the factory start it
+    let lister = nodes.lister(); // the factory starts only informers that are used
     factory.start();
-    factory.synced(Duration::from_secs(30)).await?; // the error names the laggards, and why
+    factory.synced(Duration::from_secs(30)).await?; // the error names informers that are not synced, with the reason
 
     println!("synced: {}", nodes.informer().status());
-    // From here on reading costs no request.
+    // Reading the cache needs no request.
     for node in &lister.list() {
         println!("{} in zone {}", node.name(), node.labels().get("zone").unwrap_or("?"));
     }

@@ -1,5 +1,5 @@
-//! A handler may be added at any time. It hears of everything that is there, then of everything that happens: nothing is missed,
-//! nothing told twice. And it may leave again.
+//! A handler can be added at any time. It receives an add for every existing object, then every change, each once. It can
+//! also be removed.
 //!
 //! `cargo run -p kube-informer-examples --bin 03_late_handlers`
 
@@ -11,24 +11,24 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// A handler is any type with these methods; those left out do nothing.
+/// A handler is any type with these methods; the default ones do nothing.
 struct Printer {
     name: &'static str,
-    /// Told of each call.
-    heard: Arc<Notify>,
+    /// Notified of each call.
+    called: Arc<Notify>,
 }
 
 impl Printer {
     fn new(name: &'static str) -> (Self, Arc<Notify>) {
-        let heard = Arc::new(Notify::new());
-        (Self { name, heard: Arc::clone(&heard) }, heard)
+        let called = Arc::new(Notify::new());
+        (Self { name, called: Arc::clone(&called) }, called)
     }
 }
 
 impl EventHandler<ConfigMap> for Printer {
     fn on_add(&mut self, map: &Object<ConfigMap>, initial: bool) {
-        println!("{}: + {}{}", self.name, map.key(), if initial { " (was there)" } else { "" });
-        self.heard.notify_one();
+        println!("{}: + {}{}", self.name, map.key(), if initial { " (initial)" } else { "" });
+        self.called.notify_one();
     }
 }
 
@@ -39,17 +39,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let factory = InformerFactory::from_config(cluster.config())?;
     let maps = factory.of::<ConfigMap>();
 
-    let (printer, heard) = Printer::new("early");
+    let (printer, called) = Printer::new("early");
     let early = maps.add_handler(printer);
     factory.start();
     early.synced().await?;
     let made = api.create(&PostParams::default(), &config_map("a")?).await?;
-    maps.reached(&made).await?; // the cache has it; a handler hears of it in its own time
-    heard.notified().await;
+    maps.reached(&made).await?; // the cache has it; the handler may be called later
+    called.notified().await;
 
     let late = maps.add_handler(Printer::new("late").0);
-    late.synced().await?; // it has heard of all that was there, and returned from the last call
-    early.remove().await; // when this returns it is no longer running, nor will it be
+    late.synced().await?; // it has received all existing objects
+    early.remove().await; // it is not running any more, and will not be called again
     let made = api.create(&PostParams::default(), &config_map("b")?).await?;
     maps.reached(&made).await?;
 

@@ -1,4 +1,4 @@
-//! Finding objects by what is in them, and reading only what you need of them.
+//! Indexes, and reading only a few fields of an object.
 //!
 //! `cargo run -p kube-informer-examples --bin 04_indexes_and_views`
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 
-/// The fields of a pod that this program is interested in. Reading these from the cached bytes is much cheaper than the whole `Pod`.
+/// The fields of a pod that this program uses. Decoding them is much cheaper than decoding the whole `Pod`.
 #[derive(Deserialize)]
 struct Images {
     spec: Spec,
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let factory = InformerFactory::from_config(cluster.config())?;
-    // The kind is Pod; its objects are read as `Images`. A handle of the full type would share the same cache.
+    // The kind is Pod; its objects are decoded as `Images`. A handle of the full type would share the same cache.
     let pods = factory.of_as::<Pod, Images>();
     let by_node = pods.index_field("spec.nodeName")?;
     let by_image = pods
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     factory.start();
     factory.synced(Duration::from_secs(30)).await?;
 
-    // Questions that must fit together are asked of one snapshot.
+    // Use one snapshot for reads that must be consistent with each other.
     let now = pods.lister().snapshot();
     for node in now.values(&by_node) {
         println!("{node}: {} pods", now.by(&by_node, &node).len());

@@ -1,5 +1,5 @@
-//! Kinds that are known only at run time: a custom resource is defined, found by discovery, and read as JSON and as a
-//! struct that names only what it wants.
+//! Kinds that are known only at run time: a custom resource, found by discovery, decoded as JSON and as a struct with a few
+//! fields.
 //!
 //! `cargo run -p kube-informer-examples --bin 05_dynamic`
 
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Of all that a backup is, what this program looks at.
+/// The fields of a backup that this program uses.
 #[derive(Deserialize)]
 struct Backup {
     spec: BackupSpec,
@@ -34,13 +34,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     define_backups(&client).await?;
 
     let group = discovery::group(&client, "example.com").await?;
-    let (resource, capabilities) = group.recommended_kind("Backup").ok_or("nobody has defined backups")?;
+    let (resource, capabilities) = group.recommended_kind("Backup").ok_or("the server has no backups")?;
     let kind = kind_of_discovered(&resource, &capabilities);
     println!("watching {kind}");
 
     let factory = InformerFactory::from_config(cluster.config())?;
     let backups = factory.of_kind::<Backup>(kind, |options| options);
-    // A stream instead of a handler, for code that wants to `.await` between events.
+    // A stream instead of a handler, for async code.
     let mut events = backups.events();
     factory.start();
     factory.synced(Duration::from_secs(30)).await?;
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     if let Some(Event::Added { object, .. }) = events.next().await {
         println!("{} is of volume {}", object.key(), object.decode()?.spec.volume);
-        // The same bytes, read as something else.
+        // The same object, decoded as another type.
         let everything: Value = object.view()?;
         println!("{} is kept for {} days", object.key(), everything["spec"]["keep"]);
     }

@@ -1,4 +1,4 @@
-//! Several controllers, one factory: each kind is listed and watched once, however many ask for it, and as whatever type.
+//! Several controllers on one factory: each resource is listed and watched once, even if they decode it as different types.
 //!
 //! `cargo run -p kube-informer-examples --bin 06_shared_factory`
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// One controller of a larger program: gets the factory, asks for what it needs, works until told to stop.
+/// One controller of a larger program: takes informers from the factory, and runs until the receiver is closed.
 async fn names(factory: InformerFactory, seen: mpsc::Sender<String>) {
     let pods = factory.of::<Pod>();
     let queue = WorkQueue::named("names");
@@ -21,7 +21,7 @@ async fn names(factory: InformerFactory, seen: mpsc::Sender<String>) {
     work.until(stop.closed()).await;
 }
 
-/// Another one, which reads the same pods as a type of its own.
+/// Another one, which decodes the same pods as its own type.
 async fn nodes(factory: InformerFactory, seen: mpsc::Sender<String>) {
     #[derive(Deserialize)]
     struct Placed {
@@ -60,7 +60,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut lines = [seen.recv().await.unwrap_or_default(), seen.recv().await.unwrap_or_default()];
         lines.sort();
         println!("{}", lines.join("\n"));
-        drop(seen); // ends both
+        drop(seen); // stops both
         Ok::<_, Box<dyn std::error::Error>>(())
     };
     let (_, result) = tokio::join!(both, rest);

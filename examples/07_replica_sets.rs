@@ -1,4 +1,4 @@
-//! A full controller at work; it is in `src/replica_set_controller.rs`. Start there if you write your own.
+//! Runs the complete controller in `src/replica_set_controller.rs`. Start there if you write your own.
 //!
 //! `cargo run -p kube-informer-examples --bin 07_replica_sets`
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sets = factory.of::<ReplicaSet>();
     factory.start();
 
-    // Yours: controller.run(4, tokio::signal::ctrl_c())
+    // Your program: controller.run(4, tokio::signal::ctrl_c())
     let (stop, stopped) = oneshot::channel::<()>();
     let scaling = async {
         let (api, pods) = (
@@ -29,9 +29,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         api.create(&PostParams::default(), &replica_set()?).await?;
         for replicas in [3, 5, 1] {
             let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-            let asked = api.patch("web", &PatchParams::default(), &patch).await?;
+            let scaled = api.patch("web", &PatchParams::default(), &patch).await?;
             let done = |set: Option<&Object<ReplicaSet>>| {
-                set.is_some_and(|set| has_settled(set, replicas, asked.metadata.generation))
+                set.is_some_and(|set| has_settled(set, replicas, scaled.metadata.generation))
             };
             sets.wait_until(&ObjectKey::namespaced("default", "web"), Duration::from_secs(30), done).await?;
             println!(
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Whether the controller has seen what was asked for, and brought it about.
+/// Whether the controller has observed this generation and created all replicas.
 fn has_settled(set: &Object<ReplicaSet>, replicas: i32, generation: Option<i64>) -> bool {
     let status = set.decode().ok().and_then(|set| set.status.clone());
     status.is_some_and(|status| status.replicas == replicas && status.observed_generation >= generation)

@@ -1,6 +1,6 @@
-//! What the examples share: a cluster to run on, and a full controller.
+//! Code of the examples: a cluster to run on, and a complete controller.
 //!
-//! Read the programs beside this folder in the order of their numbers.
+//! Read the programs in the order of their numbers.
 
 mod cluster;
 pub mod replica_set_controller;

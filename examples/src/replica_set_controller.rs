@@ -1,16 +1,16 @@
-//! A full controller: keeps as many pods running as each ReplicaSet asks for.
+//! A complete controller: keeps as many pods running as each ReplicaSet asks for.
 //!
-//! It does what a production controller has to do:
+//! It does what a production controller must do:
 //!
-//! 1. It waits for its caches before it does anything.
-//! 2. Events only say *which* set needs a look; what to do is decided from the cache, so that it makes no difference how
-//!    many events there were or whether some were missed.
-//! 3. It never makes a pod too many, although its cache is always a little behind and answers of the server can get lost
-//!    (see `replica_set_controller/intents.rs`).
-//! 4. Failures are retried with growing delays, by the queue. Conflicts of status writes are retried at once.
-//! 5. When asked to stop it finishes what it has begun.
+//! 1. It waits until its caches are synced.
+//! 2. Events only decide *which* set to reconcile. The changes to make follow from the cache, so the number of events does
+//!    not matter.
+//! 3. It never creates too many pods, although its cache lags behind and responses can get lost (see
+//!    `replica_set_controller/intents.rs`).
+//! 4. The queue retries failures with growing delays. Conflicts of status writes are retried immediately.
+//! 5. When it is stopped, it finishes the sets in flight.
 //!
-//! Left out for brevity: adopting pods that nobody owns, and `minReadySeconds`.
+//! Left out for brevity: adoption of orphaned pods, and `minReadySeconds`.
 
 mod intents;
 mod pods;
@@ -28,17 +28,17 @@ use kube_workqueue::HandlerError;
 use recorder::Recorder;
 use std::{future::Future, time::Duration};
 
-/// Pods that are made or ended in one go; a larger difference takes several.
+/// Number of pods that are created or deleted in one run; a larger difference takes several runs.
 const BURST: usize = 50;
-/// How long a cache may take to show what was done.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for a cache to show a write.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Keeps as many pods as each ReplicaSet asks for.
 pub struct ReplicaSetController {
     client: kube::Client,
     sets: SharedInformer<ReplicaSet>,
     pods: SharedInformer<Pod>,
-    /// The pods of a set, found by its uid: a set that was deleted and made anew does not inherit them.
+    /// Pods by the uid of their set: a set that was deleted and recreated does not inherit them.
     by_owner: Index<Uid>,
     queue: WorkQueue<ObjectKey>,
     intents: Intents,
@@ -46,43 +46,43 @@ pub struct ReplicaSetController {
 }
 
 impl ReplicaSetController {
-    /// A controller that reads through a factory's informers, which it may share with others, and writes with a client. The seed
-    /// is that of the names it makes up.
+    /// A controller that reads through the informers of a factory, which it may share with others, and writes with a
+    /// client. The seed determines the names of pods.
     pub fn new(factory: &InformerFactory, client: kube::Client, seed: u64) -> Result<Self, IndexError> {
         let (sets, pods) = (factory.of::<ReplicaSet>(), factory.of::<Pod>());
         let by_owner = pods.index_controller()?;
         let queue = WorkQueue::named("replicasets");
-        // Sets are looked at again at every resync: should anything ever have gone wrong, that repairs it.
+        // Every resync reconciles all sets, which repairs anything that went wrong.
         let named = || HandlerOptions { name: Some("replicasets".to_owned()), ..HandlerOptions::default() };
         sets.add_handler_with(enqueue(&queue), named());
-        // For pods a resync brings nothing new, so it ends here: the version is the same.
+        // A resync of pods is ignored: their version is unchanged.
         pods.add_handler_with(updates_when(version_changed, enqueue_owner::<ReplicaSet>(&queue)), named());
         let (intents, recorder) = (Intents::new(seed), Recorder::new(client.clone(), "replica-set-example"));
         Ok(Self { client, sets, pods, by_owner, queue, intents, recorder })
     }
 
-    /// The queue of sets that need a look.
+    /// The queue of sets to reconcile.
     pub fn queue(&self) -> &WorkQueue<ObjectKey> {
         &self.queue
     }
 
-    /// Works until `stop` is ready; then finishes what is in hand.
+    /// Runs until `stop` resolves; then finishes the sets in flight.
     pub async fn run(&self, workers: usize, stop: impl Future) -> Result<(), SyncError> {
-        self.sets.synced(PATIENCE).await?;
-        self.pods.synced(PATIENCE).await?;
+        self.sets.synced(TIMEOUT).await?;
+        self.pods.synced(TIMEOUT).await?;
         self.queue.run_workers(workers, async |key: ObjectKey| self.reconcile(&key).await).until(stop).await;
         self.queue.shutdown();
         Ok(())
     }
 
-    /// Brings one set a step closer to what it asks for. The queue sees to it that no two workers have the same set.
+    /// Reconciles one set. The queue never gives a set to two workers.
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), HandlerError> {
         let Some(set) = self.sets.lister().get(key) else { return Ok(()) };
         if set.is_deleting() {
             return Ok(());
         }
         let scaled = self.scale(&set).await;
-        // Also after a failure: the status tells what is, not what should be.
+        // Also after a failure: the status describes the actual state.
         let pods = self.pods.lister().by(&self.by_owner, &set.uid());
         status::write(&self.client, &self.sets, &set, &pods).await?;
         scaled
@@ -90,7 +90,7 @@ impl ReplicaSetController {
 
     async fn scale(&self, set: &Object<ReplicaSet>) -> Result<(), HandlerError> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), set.namespace().unwrap_or("default"));
-        self.learn_of_lost_answers(set, &api).await?;
+        self.find_created_pods(set, &api).await?;
         let want = pods::wanted(&*set.decode()?);
         let active = pods::active(self.pods.lister().by(&self.by_owner, &set.uid()));
         if active.len() < want {
@@ -100,19 +100,15 @@ impl ReplicaSetController {
         } else {
             self.intents.drop_all(&set.uid());
             let surplus = active.len() - want;
-            for pod in pods::least_missed(active).into_iter().take(surplus.min(BURST)) {
+            for pod in pods::deletion_order(active).into_iter().take(surplus.min(BURST)) {
                 self.delete(set, &api, &pod).await?;
             }
         }
         Ok(())
     }
 
-    /// Looks for pods whose creation was asked for and not answered.
-    async fn learn_of_lost_answers(
-        &self,
-        set: &Object<ReplicaSet>,
-        api: &Api<Pod>,
-    ) -> Result<(), HandlerError> {
+    /// Looks for pods whose create request got no response.
+    async fn find_created_pods(&self, set: &Object<ReplicaSet>, api: &Api<Pod>) -> Result<(), HandlerError> {
         for name in self.intents.pending(&set.uid()) {
             if let Some(pod) = api.get_opt(&name).await? {
                 self.pods.reached(&pod).await?;
@@ -131,10 +127,10 @@ impl ReplicaSetController {
                 return Err(error.into());
             }
         };
-        // Read your own write: the next look at the cache must see this pod.
+        // Read your own write: the next run must see this pod in the cache.
         self.pods.reached(&made).await?;
         self.intents.settled(&set.uid(), name);
-        self.recorder.tell(set, "SuccessfulCreate", &format!("Created pod: {name}")).await;
+        self.recorder.normal(set, "SuccessfulCreate", &format!("Created pod: {name}")).await;
         Ok(())
     }
 
@@ -151,15 +147,15 @@ impl ReplicaSetController {
             .await
         {
             Ok(_) => {
-                self.recorder.tell(set, "SuccessfulDelete", &format!("Deleted pod: {}", pod.name())).await
+                self.recorder.normal(set, "SuccessfulDelete", &format!("Deleted pod: {}", pod.name())).await
             }
-            // Somebody else was quicker, and perhaps made another of the same name.
+            // It was deleted already, and perhaps recreated with a new uid.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => return Err(error.into()),
         }
-        // Only a cache that knows of this end can tell how many more have to go.
-        let ended =
+        // The cache must show the delete before the next run counts pods.
+        let deleted =
             |now: Option<&Object<Pod>>| now.is_none_or(|now| now.is_deleting() || now.uid() != pod.uid());
-        Ok(self.pods.wait_until(pod.key(), PATIENCE, ended).await?)
+        Ok(self.pods.wait_until(pod.key(), TIMEOUT, deleted).await?)
     }
 }

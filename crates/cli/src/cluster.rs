@@ -1,21 +1,21 @@
-//! Which cluster to talk to.
+//! The cluster that a command uses.
 
 use crate::{
-    exit::{Failure, told},
+    exit::{self, Failure},
     seeding::seed_pods,
 };
 use kube::config::KubeConfigOptions;
 use kube_embedded_apiserver::ApiServer;
 
-/// A cluster, and the server it lives in if it is an embedded one.
+/// A cluster, with its server if it is embedded.
 pub(crate) struct Cluster {
     pub(crate) config: kube::Config,
-    /// Ends with this value.
+    /// Stops when dropped.
     embedded: Option<ApiServer>,
 }
 
 impl Cluster {
-    /// A cluster in this process.
+    /// Starts a cluster in this process.
     pub(crate) async fn embedded(seeded_pods: usize) -> anyhow::Result<Self> {
         let server = ApiServer::start().await?;
         seed_pods(&server.local().client(), seeded_pods, 1).await?;
@@ -24,7 +24,7 @@ impl Cluster {
         Ok(Self { config, embedded: Some(server) })
     }
 
-    /// The cluster of the kubeconfig, or the one this process runs in.
+    /// The cluster of the kubeconfig, or the cluster in which this process runs.
     pub(crate) async fn configured(context: Option<String>) -> anyhow::Result<Self> {
         let config = match context {
             None => kube::Config::infer().await.map_err(anyhow::Error::new),
@@ -37,19 +37,19 @@ impl Cluster {
         Ok(Self { config, embedded: None })
     }
 
-    /// The server, if it is an embedded one.
+    /// The embedded server, if there is one.
     pub(crate) fn server(&self) -> Option<&ApiServer> {
         self.embedded.as_ref()
     }
 
-    /// Ends the server, if there is one, in good order.
+    /// Stops the embedded server, if there is one.
     pub(crate) async fn shutdown(self) {
         if let Some(server) = self.embedded {
             server.shutdown().await;
         }
     }
 
-    /// Where it is.
+    /// The URL of the server.
     pub(crate) fn url(&self) -> String {
         self.config.cluster_url.to_string().trim_end_matches('/').to_owned()
     }
@@ -58,34 +58,30 @@ impl Cluster {
 fn no_cluster(error: &anyhow::Error) -> anyhow::Error {
     let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
     let why = if causes.is_empty() { error.to_string() } else { causes.join(": ") };
-    told(
+    exit::error(
         Failure::Unreachable,
-        format!(
-            "no cluster to talk to: {why}\nSet KUBECONFIG or pass --context to name one, or try it without a cluster: --embedded --seed-pods 100"
-        ),
+        format!("no cluster is configured: {why}"),
+        "set KUBECONFIG or pass --context, or try it without a cluster: --embedded --seed-pods 100",
     )
 }
 
-/// What to tell about a request that failed before anything was watched.
+/// The error of a request that failed before the watch started.
 pub(crate) fn request_failed(error: kube::Error, url: &str) -> anyhow::Error {
     match &error {
-        kube::Error::Api(status) if matches!(status.code, 401 | 403) => told(
+        kube::Error::Api(status) if matches!(status.code, 401 | 403) => exit::error(
             Failure::Denied,
-            format!(
-                "the server at {url} refuses the caller: {} (check the user of the kubeconfig)",
-                status.message
-            ),
+            format!("the server at {url} rejects the credentials: {}", status.message),
+            "check the user of the kubeconfig",
         ),
         kube::Error::Api(_) => {
-            anyhow::Error::new(error).context(format!("the server at {url} did not say what it serves"))
+            anyhow::Error::new(error).context(format!("cannot list the resources of the server at {url}"))
         }
         _ => {
             let why = anyhow::Error::new(error);
-            told(
+            exit::error(
                 Failure::Unreachable,
-                format!(
-                    "cannot reach the server at {url}: {why:#}\nIs it running, and is this the right context? Without a cluster: --embedded"
-                ),
+                format!("cannot reach the server at {url}: {why:#}"),
+                "check that it is running and that the context is right, or try it without a cluster: --embedded",
             )
         }
     }

@@ -1,20 +1,20 @@
 //! The log.
 
-use std::io;
+use crate::terminal::{LogWriter, note};
 use tracing_subscriber::EnvFilter;
 
-/// By default only errors, since every command says itself what its user should know; and not those of requests, which are tried again
-/// or reported.
-const USUAL: &str = "error,kube_client::client=off";
+/// By default only errors, because every command reports what its user should know; without those of single requests, which
+/// are retried or reported.
+const DEFAULT_FILTER: &str = "error,kube_client::client=off";
 
-/// Logs to stderr what `--log` or `RUST_LOG` asks for.
-pub(crate) fn start(wanted: &Option<String>) {
+/// Logs to stderr, filtered by `--log` or `RUST_LOG`.
+pub(crate) fn start(filter: &Option<String>) {
     let from_environment = || std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
-    let text = wanted.clone().or_else(from_environment).unwrap_or_else(|| USUAL.to_owned());
+    let text = filter.clone().or_else(from_environment).unwrap_or_else(|| DEFAULT_FILTER.to_owned());
     let filter = EnvFilter::try_new(&text).unwrap_or_else(|error| {
-        eprintln!("warning: cannot read the log filter {text:?} ({error}); logging errors only");
-        EnvFilter::new(USUAL)
+        note(&format!("warning: invalid log filter {text:?} ({error}); only errors are logged"));
+        EnvFilter::new(DEFAULT_FILTER)
     });
-    // A second start, as in tests, keeps the first one's choice.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    // In tests a log may be started already; it stays.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| LogWriter).try_init();
 }

@@ -1,4 +1,4 @@
-//! `kube-informer`: watch a cluster, serve the embedded one, see the informer pipeline at work.
+//! The program `kube-informer`: watches a cluster, serves the embedded API server, demonstrates the informer pipeline.
 
 mod args;
 mod cluster;
@@ -8,6 +8,7 @@ mod logging;
 mod seeding;
 mod serve;
 mod signals;
+mod terminal;
 mod watch;
 
 use args::{Arguments, Command};
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         }
     };
     let result = runtime.block_on(run(arguments.command));
-    // A read of the terminal that will never return must not hold up the end.
+    // Does not wait for a blocked read of the terminal.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,

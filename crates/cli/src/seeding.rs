@@ -1,4 +1,4 @@
-//! Filling an embedded server with generated objects.
+//! Creates generated objects on an embedded server.
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -7,10 +7,10 @@ use kube::api::{Api, PostParams};
 use kube_informer_workload::{App, Pods, node};
 use serde_json::json;
 
-/// Pods on one node, about.
+/// Average number of pods on a node.
 const PODS_PER_NODE: usize = 50;
 
-/// Creates pods with the nodes and namespaces they need. Shows a progress bar where there is a terminal.
+/// Creates pods with their nodes and namespaces. Shows a progress bar on a terminal.
 pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) -> anyhow::Result<()> {
     if count == 0 {
         return Ok(());
@@ -19,7 +19,7 @@ pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) ->
     let namespaces: Api<Namespace> = Api::all(client.clone());
     for name in App::namespaces() {
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
-        new(namespaces.create(&create, &namespace).await)
+        unless_exists(namespaces.create(&create, &namespace).await)
             .with_context(|| format!("cannot create namespace {name}"))?;
     }
     let node_count = count.div_ceil(PODS_PER_NODE);
@@ -31,7 +31,7 @@ pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) ->
             Api::namespaced(client.clone(), pod.metadata.namespace.as_deref().unwrap_or("default"));
         bar.inc(1);
         let Some(mut made) =
-            new(pods.create(&create, &pod).await).context("cannot create a generated pod")?
+            unless_exists(pods.create(&create, &pod).await).context("cannot create a generated pod")?
         else {
             continue;
         };
@@ -51,7 +51,8 @@ pub(crate) async fn seed_nodes(client: &kube::Client, count: usize, seed: u64) -
     let mut rng = fastrand::Rng::with_seed(seed);
     for number in 0..count {
         let node: Node = serde_json::from_value(node(&mut rng, number))?;
-        let made = new(nodes.create(&create, &node).await).context("cannot create a generated node")?;
+        let made =
+            unless_exists(nodes.create(&create, &node).await).context("cannot create a generated node")?;
         let Some(mut made) = made else { continue };
         made.status = node.status;
         let name = made.metadata.name.clone().unwrap_or_default();
@@ -63,8 +64,8 @@ pub(crate) async fn seed_nodes(client: &kube::Client, count: usize, seed: u64) -
     Ok(())
 }
 
-/// `None` for what is there already, in a store that outlived its last server.
-fn new<T>(created: kube::Result<T>) -> kube::Result<Option<T>> {
+/// `None` if the object exists already, in storage that a server has used before.
+fn unless_exists<T>(created: kube::Result<T>) -> kube::Result<Option<T>> {
     match created {
         Ok(made) => Ok(Some(made)),
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(None),

@@ -4,7 +4,13 @@ mod kubeconfig;
 mod storage;
 
 use self::kubeconfig::Kubeconfig;
-use crate::{args::ServeOptions, seeding::seed_pods, signals};
+use crate::{
+    args::ServeOptions,
+    exit::{self, Failure},
+    seeding::seed_pods,
+    signals,
+    terminal::note,
+};
 use anyhow::Context;
 use kube_embedded_apiserver::{ApiServer, Builder, Limits, StartError, Tls, Tokens};
 use std::{
@@ -12,21 +18,21 @@ use std::{
     path::Path,
 };
 
-/// Serves until asked to end. The address is printed when the server answers and everything asked for is in it.
+/// Serves until a signal arrives. The address is printed when the server accepts requests and is seeded.
 pub(crate) async fn run(options: ServeOptions) -> anyhow::Result<()> {
-    // First the file: a name that is taken should not cost anybody a minute of seeding.
+    // First the file: if it exists already, the error should come before a long seeding.
     let kubeconfig = options.kubeconfig_out.clone().map(Kubeconfig::create).transpose()?;
-    let mut ended = std::pin::pin!(signals::listen());
+    let mut signal = std::pin::pin!(signals::listen());
     let server = tokio::select! {
         biased;
-        () = &mut ended => return Ok(()),
+        () = &mut signal => return Ok(()),
         server = start(&options) => server?,
     };
     if let Some(file) = &kubeconfig {
         file.write(&server.kubeconfig())?;
     }
     announce(&server, &options, kubeconfig.as_ref())?;
-    ended.await;
+    signal.await;
     server.shutdown().await;
     Ok(())
 }
@@ -81,28 +87,37 @@ fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A token is full access, so its file is nobody else's.
+/// Warns if other users can read the token file: a token gives full access.
 fn warn_if_shared(path: &Path) {
     #[cfg(unix)]
     if let Ok(metadata) = path.metadata()
         && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
     {
-        eprintln!("warning: others can read {}; a token is full access: chmod 600 {0}", path.display());
+        let path = path.display();
+        note(&format!(
+            "warning: other users can read {path}, and a token gives full access; run chmod 600 {path}"
+        ));
     }
     #[cfg(not(unix))]
     let _ = path;
 }
 
-/// What to do about it on this command line.
+/// Adds advice about the command line.
 fn advise(error: StartError, options: &ServeOptions) -> anyhow::Error {
     let port = options.listen.port();
     match &error {
-        StartError::Exposed { .. } => anyhow::anyhow!(
-            "{error}\nadd --tls-self-signed (or --tls-cert and --tls-key) and --token-file, or use --listen 127.0.0.1:{port}"
+        StartError::Exposed { .. } => exit::error(
+            Failure::Other,
+            error.to_string(),
+            format!(
+                "add --tls-self-signed (or --tls-cert and --tls-key) and --token-file, or use --listen 127.0.0.1:{port}"
+            ),
         ),
-        StartError::FaultsExposed { .. } => {
-            anyhow::anyhow!("{error}\nleave out --fault-endpoints, or use --listen 127.0.0.1:{port}")
-        }
+        StartError::FaultsExposed { .. } => exit::error(
+            Failure::Other,
+            error.to_string(),
+            format!("leave out --fault-endpoints, or use --listen 127.0.0.1:{port}"),
+        ),
         _ => error.into(),
     }
 }
@@ -110,9 +125,13 @@ fn advise(error: StartError, options: &ServeOptions) -> anyhow::Error {
 fn announce(server: &ApiServer, options: &ServeOptions, kubeconfig: Option<&Kubeconfig>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let place = if options.storage == "memory" { "memory" } else { "etcd" };
-    let reach = if server.address().ip().is_loopback() { "this machine only" } else { "other machines too" };
+    let reach = if server.address().ip().is_loopback() {
+        "this machine only"
+    } else {
+        "reachable from other machines"
+    };
     let access = match &options.token_file {
-        Some(_) => "every token is full access",
+        Some(_) => "every token gives full access",
         None => "no authentication",
     };
     writeln!(out, "serving at {} (objects in {place}, {reach}, {access})", server.url())?;
@@ -122,7 +141,7 @@ fn announce(server: &ApiServer, options: &ServeOptions, kubeconfig: Option<&Kube
     match kubeconfig {
         Some(file) => writeln!(out, "{}", file.export())?,
         None if options.token_file.is_some() => {
-            writeln!(out, "give clients a token of the file, or use --kubeconfig-out FILE")?;
+            writeln!(out, "clients need a token from the file, or a kubeconfig from --kubeconfig-out FILE")?;
         }
         None => writeln!(out, "kubectl --server={} get namespaces", server.url())?,
     }

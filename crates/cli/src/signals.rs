@@ -1,11 +1,12 @@
-//! Being asked to end.
+//! Signals that end the program.
 
-/// Resolves at Ctrl-C, or when the process is asked to terminate.
-pub(crate) async fn ended() {
+/// Resolves at SIGINT (Ctrl-C) or SIGTERM.
+pub(crate) async fn received() {
     listen().await;
 }
 
-/// The same, but what is asked between this call and the first look at the future is not missed, and does not end the process by itself.
+/// Like [`received`], but listens from the call on: a signal before the first poll is not missed and does not kill the
+/// process.
 pub(crate) fn listen() -> impl Future<Output = ()> {
     #[cfg(unix)]
     let (mut interrupt, mut terminate) = {
@@ -15,9 +16,9 @@ pub(crate) fn listen() -> impl Future<Output = ()> {
     async move {
         #[cfg(unix)]
         tokio::select! {
-            // Without a handler the system ends the process by itself.
-            () = heard(&mut interrupt) => {}
-            () = heard(&mut terminate) => {}
+            // Without a handler the signal kills the process.
+            () = next(&mut interrupt) => {}
+            () = next(&mut terminate) => {}
         }
         #[cfg(not(unix))]
         if tokio::signal::ctrl_c().await.is_err() {
@@ -27,7 +28,7 @@ pub(crate) fn listen() -> impl Future<Output = ()> {
 }
 
 #[cfg(unix)]
-async fn heard(signal: &mut Option<tokio::signal::unix::Signal>) {
+async fn next(signal: &mut Option<tokio::signal::unix::Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),
         None => std::future::pending().await,

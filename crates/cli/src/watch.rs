@@ -1,4 +1,4 @@
-//! `kube-informer watch`: informers of any kinds, and what they see.
+//! `kube-informer watch`: prints the changes of any kinds of objects.
 
 mod changes;
 mod health;
@@ -6,6 +6,7 @@ mod kinds;
 mod masking;
 mod printer;
 mod progress;
+mod skipped;
 mod summary;
 
 pub(crate) use summary::bytes;
@@ -14,6 +15,7 @@ use crate::{
     args::{Output, WatchOptions},
     cluster::{Cluster, request_failed},
     signals,
+    terminal::note,
 };
 use anyhow::bail;
 use futures_util::{StreamExt, stream};
@@ -25,17 +27,18 @@ use kube_informer::{
 use masking::Masking;
 use printer::Printer;
 use serde_json::Value;
+use skipped::Skipped;
 use std::{io, time::Instant};
 
-/// One kind that is watched.
+/// A kind that is watched.
 pub(crate) struct Watched {
     pub(crate) kind: Kind,
     pub(crate) informer: SharedInformer<Value>,
-    /// The fields asked for by `--index`, with their indexes.
+    /// The fields of `--index`, with their indexes.
     pub(crate) indexes: Vec<(String, Index<String>)>,
 }
 
-/// Syncs, then shows every change until asked to end.
+/// Syncs, then prints every change until a signal arrives.
 pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<()> {
     let cluster = match options.embedded {
         true => Cluster::embedded(options.seed_pods).await?,
@@ -45,19 +48,21 @@ pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<()> {
     let client = informer_client(cluster.config.clone())?;
     let catalogue = Catalogue::discover(&client).await.map_err(|error| request_failed(error, &url))?;
     let kinds: Vec<Kind> = options.kinds.iter().map(|name| catalogue.find(name)).collect::<Result<_, _>>()?;
-    let factory = factory(client, &options);
+    let skipped = Skipped::default();
+    let factory = factory(client, &options, &skipped);
     let scope = scope(&options, &cluster);
     let watched: Vec<Watched> =
         kinds.into_iter().map(|kind| watched(&factory, kind, &scope, &options)).collect::<Result<_, _>>()?;
     let started = Instant::now();
     let result = tokio::select! {
-        result = follow(&factory, &watched, &options, started, &url) => result,
-        () = signals::ended() => Ok(()),
+        result = follow(&factory, &watched, &options, &skipped, started, &url) => result,
+        () = signals::received() => Ok(()),
     };
     factory.shutdown().await;
     cluster.shutdown().await;
+    skipped.report_now().iter().for_each(|line| note(line));
     if result.is_ok() && !options.once && !options.index.is_empty() {
-        quiet_if_closed(summary::print_indexes(&watched))?;
+        ignore_if_closed(summary::print_indexes(&watched))?;
     }
     match result {
         Err(error) if error.downcast_ref::<io::Error>().is_some_and(is_closed) => Ok(()),
@@ -65,8 +70,9 @@ pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<()> {
     }
 }
 
-fn factory(client: kube::Client, options: &WatchOptions) -> InformerFactory {
-    let builder = InformerFactory::builder(client);
+fn factory(client: kube::Client, options: &WatchOptions, skipped: &Skipped) -> InformerFactory {
+    let skipped = skipped.clone();
+    let builder = InformerFactory::builder(client).on_error(move |error| skipped.record_error(error));
     match options.resync {
         Some(period) => builder.resync(period).build(),
         None => builder.build(),
@@ -75,7 +81,7 @@ fn factory(client: kube::Client, options: &WatchOptions) -> InformerFactory {
 
 fn scope(options: &WatchOptions, cluster: &Cluster) -> Scope {
     match options.namespace.as_slice() {
-        // An embedded cluster has nobody's namespaces but your own.
+        // All namespaces of an embedded cluster belong to its user.
         [] if options.all_namespaces || options.embedded => Scope::All,
         [] => Scope::namespace(&cluster.config.default_namespace),
         names => Scope::namespaces(names.iter().cloned()),
@@ -104,7 +110,7 @@ fn watched(
     });
     let index = |path: &String| {
         if Masking::new(options.show_secrets).hides(&kind, &path.parse()?) {
-            bail!("{path} of {kind} is not for every screen; add --show-secrets to count by it all the same");
+            bail!("{path} of {kind} may contain secrets; add --show-secrets to use it as an index");
         }
         Ok((path.clone(), informer.index_field(path)?))
     };
@@ -116,10 +122,11 @@ async fn follow(
     factory: &InformerFactory,
     watched: &[Watched],
     options: &WatchOptions,
+    skipped: &Skipped,
     started: Instant,
     url: &str,
 ) -> anyhow::Result<()> {
-    // Before the start, so that nothing is missed and the first list is told as such.
+    // Before the start, so that no event is missed and those of the initial list are marked.
     let events: Vec<EventStream<Value>> = match options.once {
         true => Vec::new(),
         false => watched.iter().map(|one| one.informer.events()).collect(),
@@ -132,12 +139,12 @@ async fn follow(
     }
     for one in watched {
         let (count, took) = (one.informer.lister().len(), started.elapsed());
-        eprintln!("synced {count} {} from {url} in {took:.2?}; changes follow, Ctrl-C ends", one.kind);
+        note(&format!("synced {count} {} from {url} in {took:.2?}; changes follow, Ctrl-C ends", one.kind));
     }
     summary::print_indexes(watched)?;
-    let mut printer = Printer::new(options);
+    let mut printer = Printer::new(options, skipped.clone());
     let mut events = stream::select_all(events.into_iter().map(StreamExt::boxed));
-    let health = health::tell(watched);
+    let health = health::report(watched, skipped);
     let shown = async {
         while let Some(event) = events.next().await {
             if options.output == Output::Changes && matches!(event, Event::Added { initial: true, .. }) {
@@ -153,11 +160,11 @@ async fn follow(
     }
 }
 
-/// Somebody closed the other end of a pipe, as `head` does: not a failure.
+/// Whether the reader of a pipe has closed it, as `head` does. That is not a failure.
 fn is_closed(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 
-fn quiet_if_closed(result: io::Result<()>) -> io::Result<()> {
+fn ignore_if_closed(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| if is_closed(&error) { Ok(()) } else { Err(error) })
 }

@@ -148,4 +148,4 @@ pub use telemetry::Task;
 pub use transform::Transform;
 
 pub use kube_informer_wire::*;
-pub use kube_workqueue::WorkQueue;
+pub use kube_workqueue::{AddOptions, Delayed, HandlerError, Priority, Verdict, WorkQueue};

@@ -1,4 +1,4 @@
-//! Applications: what the pods of one deployment have in common.
+//! Applications: the properties that the pods of one deployment share.
 
 use fastrand::Rng;
 
@@ -30,18 +30,18 @@ pub struct App {
     pub name: String,
     /// The hash of its pod template, as in the names of replica sets.
     pub template_hash: String,
-    /// What it is written in, which decides its environment variables.
+    /// Programming language, which determines some environment variables.
     pub(crate) language: &'static str,
     pub(crate) version: String,
     pub(crate) port: u16,
-    /// Environment variables: most have a dozen, some have many.
+    /// Number of environment variables: about a dozen, sometimes many more.
     pub(crate) variables: usize,
-    /// Whether a mesh proxy runs beside it.
+    /// Whether its pods have a mesh proxy.
     pub(crate) has_sidecar: bool,
 }
 
 impl App {
-    /// An application; the number makes its name unique.
+    /// Generates an application; the number makes its name unique.
     pub fn generate(rng: &mut Rng, number: usize) -> Self {
         let (team, part) = (pick(rng, &TEAMS), pick(rng, &PARTS));
         Self {
@@ -56,7 +56,7 @@ impl App {
         }
     }
 
-    /// The namespaces that generated applications live in.
+    /// The namespaces of generated applications.
     pub fn namespaces() -> &'static [&'static str] {
         &TEAMS
     }
@@ -66,7 +66,7 @@ pub(crate) fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.usize(..from.len())]
 }
 
-/// Letters as in generated names: no vowels, so that no words come up.
+/// A random suffix, from the letters that Kubernetes uses in generated names.
 pub(crate) fn word(rng: &mut Rng, len: usize) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     (0..len).map(|_| char::from(pick(rng, LETTERS))).collect()

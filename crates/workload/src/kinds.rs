@@ -1,13 +1,13 @@
-//! Objects of other kinds, one for each number.
+//! Generators of other kinds than pods. The number makes a name unique.
 
 use crate::app::{App, hex, pick, word};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-/// Bytes of a secret before it is encoded: with that its content is 50 KB.
+/// Bytes of a secret before base64 encoding, which makes them 50 KB.
 const SECRET_BYTES: usize = 37_500;
 
-/// A ConfigMap with the configuration of an application, some kilobytes of it.
+/// A ConfigMap with a few kilobytes of application configuration.
 pub fn config_map(rng: &mut Rng, number: usize) -> Value {
     let app = App::generate(rng, number);
     let mut yaml = format!("server:\n  port: {}\n  host: {}.svc.cluster.local\n", app.port, app.name);
@@ -22,7 +22,7 @@ pub fn config_map(rng: &mut Rng, number: usize) -> Value {
     })
 }
 
-/// A Secret of 50 KB, as tools that keep releases in secrets make them: compressed, so random to look at.
+/// A Secret of 50 KB, like a Helm release: compressed data, so it looks random.
 pub fn secret(rng: &mut Rng, number: usize) -> Value {
     let app = App::generate(rng, number);
     json!({
@@ -63,7 +63,7 @@ pub fn event(rng: &mut Rng, number: usize) -> Value {
     })
 }
 
-/// The definition of a kind of its own, `widgets.example.com`.
+/// The CRD `widgets.example.com`.
 pub fn widget_definition() -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -75,7 +75,7 @@ pub fn widget_definition() -> Value {
     })
 }
 
-/// An object of the kind that [`widget_definition`] defines.
+/// A custom resource of the CRD of [`widget_definition`].
 pub fn widget(rng: &mut Rng, number: usize) -> Value {
     let app = App::generate(rng, number);
     let mut settings = Map::new();
@@ -110,7 +110,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_number_has_a_name_of_its_own_and_every_seed_its_objects() {
+    fn names_are_unique_and_objects_depend_on_the_seed() {
         for make in [config_map, secret, event, widget] {
             let all = |seed| -> Vec<Value> {
                 let mut rng = Rng::with_seed(seed);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_have_fifty_kilobytes() {
+    fn secrets_are_fifty_kilobytes() {
         let size = secret(&mut Rng::with_seed(1), 0).to_string().len();
         assert!((50_000..51_000).contains(&size), "{size}");
     }

@@ -1,6 +1,6 @@
 //! Seeded generators of realistic Kubernetes objects.
 //!
-//! Objects are JSON, so that they do not depend on a version of k8s-openapi. The same seed gives the same objects.
+//! Objects are JSON values, so they do not depend on a version of k8s-openapi. The same seed gives the same objects.
 
 mod app;
 mod kinds;

@@ -1,10 +1,10 @@
-//! Nodes.
+//! Generator of nodes.
 
 use crate::app::{hex, pick};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// The node `node-N`, ready.
+/// A ready node with the name `node-N`.
 pub fn node(rng: &mut Rng, number: usize) -> Value {
     let zone = pick(rng, &["eu-west-1a", "eu-west-1b", "eu-west-1c"]);
     let size = pick(rng, &["m6i.2xlarge", "m6i.4xlarge", "c6i.4xlarge"]);

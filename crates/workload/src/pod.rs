@@ -1,17 +1,17 @@
-//! Pods as a busy production cluster has them: a few KB each, much of it shared by the pods of one application.
+//! Pods like those of a busy production cluster: a few KB each, largely the same for the pods of one application.
 
 use crate::app::{App, hex, pick, word};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// Pods of one application before the next one begins, on average.
+/// Average number of pods of one application.
 const PODS_PER_APP: usize = 8;
 
-/// An endless supply of pods, application after application.
+/// An endless iterator of pods, application after application.
 ///
 /// 1. The same seed and number of nodes give the same pods.
-/// 2. Every name is used once.
-/// 3. `status` is filled in as a kubelet would; a server takes it only through the `status` subresource.
+/// 2. Names are unique.
+/// 3. Pods have a `status`, as a kubelet writes it. A server accepts it only through the `status` subresource.
 #[derive(Debug)]
 pub struct Pods {
     rng: Rng,
@@ -102,7 +102,7 @@ fn metadata(rng: &mut Rng, app: &App) -> Value {
     })
 }
 
-/// What all pods of an application share is drawn from a seed of its own.
+/// The seed of the random values that all pods of an application share.
 fn seed_of(app: &App) -> u64 {
     app.template_hash.bytes().fold(7, |seed, byte| seed * 31 + u64::from(byte))
 }
@@ -151,7 +151,7 @@ fn containers(app: &App, token: &str) -> Value {
     if app.has_sidecar { json!([main, proxy]) } else { json!([main]) }
 }
 
-/// Every pod has its token under a name of its own.
+/// The volume mount of the service account token, whose name is different for every pod.
 fn token_mount(token: &str) -> Value {
     json!({"name": token, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true})
 }
@@ -231,7 +231,7 @@ fn status(rng: &mut Rng, app: &App, node: usize, containers: &Value) -> Value {
     })
 }
 
-/// A container that was restarted tells how it ended before.
+/// The last state of a container: terminated, if it was restarted.
 fn last_state(rng: &mut Rng, restarts: u8, time: &str) -> Value {
     if restarts == 0 {
         return json!({});
@@ -241,7 +241,7 @@ fn last_state(rng: &mut Rng, restarts: u8, time: &str) -> Value {
         "startedAt": "2026-01-01T08:00:00Z", "finishedAt": time}})
 }
 
-/// A kubelet reports each mount, read-only ones in full.
+/// The mounts as a kubelet reports them, with an additional field for read-only ones.
 fn reported_mounts(mounts: &Value) -> Value {
     let reported = |mount: &Value| {
         let mut mount = mount.clone();
@@ -259,14 +259,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_same_seed_gives_the_same_pods_and_another_one_others() {
+    fn pods_depend_on_the_seed_only() {
         let pods = |seed| Pods::new(seed, 5).take(100).collect::<Vec<_>>();
         assert_eq!(pods(1), pods(1));
         assert_ne!(pods(1), pods(2));
     }
 
     #[test]
-    fn names_are_unique_and_objects_have_the_size_of_real_ones() {
+    fn names_are_unique_and_sizes_are_realistic() {
         let pods: Vec<Value> = Pods::new(1, 50).take(2000).collect();
         let names: BTreeSet<String> = pods.iter().map(|pod| pod["metadata"]["name"].to_string()).collect();
         assert_eq!(names.len(), pods.len());

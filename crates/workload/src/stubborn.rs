@@ -1,4 +1,4 @@
-//! Pods that have as little in common as pods can have.
+//! Pods that compress badly.
 
 use crate::{
     app::{App, word},
@@ -7,12 +7,12 @@ use crate::{
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-/// An endless supply of pods that compress badly: data that nobody chose for its redundancy.
+/// An endless iterator of pods that compress badly.
 ///
-/// 1. Every pod is an application of its own: no neighbour shares its names, images, hashes or settings.
-/// 2. Every setting has a random value, and each pod carries annotations of random text, as tokens, signatures and
-///    encoded configuration are, which make up about half of it.
-/// 3. The same seed and number of nodes give the same pods; every name is used once.
+/// 1. Every pod belongs to a different application: no two share names, images, hashes or settings.
+/// 2. Every setting has a random value, and each pod has annotations of random text, like tokens, signatures and encoded
+///    configuration, which make up about half of it.
+/// 3. The same seed and number of nodes give the same pods. Names are unique.
 #[derive(Debug)]
 pub struct StubbornPods {
     rng: Rng,
@@ -45,7 +45,7 @@ impl Iterator for StubbornPods {
     }
 }
 
-/// Settings as encoded secrets and generated addresses have them.
+/// Replaces settings by random values, like encoded secrets and generated addresses.
 fn randomize(rng: &mut Rng, containers: &mut Value) {
     for container in containers.as_array_mut().into_iter().flatten() {
         for variable in container["env"].as_array_mut().into_iter().flatten() {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_pods_and_none_is_like_another() {
+    fn pods_depend_on_the_seed_only_and_have_different_images() {
         let pods = |seed| StubbornPods::new(seed, 5).take(50).collect::<Vec<_>>();
         assert_eq!(pods(1), pods(1));
         assert_ne!(pods(1), pods(2));

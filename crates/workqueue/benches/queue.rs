@@ -1,6 +1,5 @@
-//! What the queue costs. Prints one line a measurement: name, time on the clock, time of all processors, in
-//! nanoseconds for each key; or name and bytes. `compare.sh` beside this file runs the same measurements on
-//! client-go's queue and prints the ratios.
+//! Measures the queue. Prints one line per measurement: name, wall-clock time and CPU time in nanoseconds per key; or name
+//! and bytes. `compare.sh` runs the same measurements on client-go's queue and prints the ratios.
 
 #![allow(missing_docs, clippy::print_stdout)]
 
@@ -18,10 +17,10 @@ use kube_workqueue::{Delayed, WorkQueue};
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 const MILLION: usize = 1_000_000;
-/// Each measurement is repeated, and the best is printed: the machine may be busy with other things.
+/// Each measurement is repeated and the best result is printed, because the machine may be busy.
 const ROUNDS: usize = 5;
 
-/// Keys as a controller has them: shared, immutable strings, like client-go's.
+/// Keys like those of a controller in client-go: shared, immutable strings.
 type Key = Arc<str>;
 
 fn main() {
@@ -51,12 +50,12 @@ fn live_bytes(name: &str, measure: impl Fn() -> f64) {
     }
 }
 
-/// `cargo bench --bench queue -- delayed` measures only what has that word in its name.
+/// `cargo bench --bench queue -- delayed` runs only the measurements with that word in their names.
 fn wanted(name: &str) -> bool {
     std::env::args().skip(1).find(|arg| !arg.starts_with("--")).is_none_or(|word| name.contains(&word))
 }
 
-/// Nanoseconds for each key. Time of all processors is what a busy machine distorts least.
+/// Nanoseconds per key. A busy machine distorts the CPU time least.
 struct Cost {
     clock: f64,
     processors: f64,
@@ -158,7 +157,7 @@ fn delayed(keys: &[Key]) -> Cost {
     })
 }
 
-/// Live bytes of the queue for each key, apart from the key's own text.
+/// Live bytes of the queue per key, without the text of the key.
 fn memory(keys: &[Key], add: impl Fn(&WorkQueue<Key>, Key, usize)) -> f64 {
     let before = ALLOCATOR.allocated();
     let queue = queue();

@@ -1,4 +1,4 @@
-//! A controller in small: a desired state, an actual state that is flaky, and a queue between them.
+//! A small controller: a desired state, an unreliable server that stores the actual state, and a queue between them.
 //!
 //! Run with `cargo run -p kube-workqueue --example reconcile`.
 
@@ -47,7 +47,7 @@ async fn main() {
     let server = FlakyServer::default();
     let queue = WorkQueue::named("deployments");
 
-    // Everything once, without hurry; then one change that somebody waits for.
+    // Every deployment once with low priority; then an urgent change.
     desired.keys().for_each(|name| queue.add_with(*name, Priority::LOW));
     queue.add_with("web", Priority::HIGH);
 

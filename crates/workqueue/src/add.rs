@@ -1,10 +1,10 @@
-//! How a key is added.
+//! Options of an add.
 
 use std::time::Duration;
 
 use crate::priority::Priority;
 
-/// How [`WorkQueue::add_with`](crate::WorkQueue::add_with) adds a key; starts as a plain add.
+/// Options of [`WorkQueue::add_with`](crate::WorkQueue::add_with). The default is a plain add.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct AddOptions {
@@ -14,22 +14,23 @@ pub struct AddOptions {
 }
 
 impl AddOptions {
-    /// At once, with the default priority.
+    /// A plain add: at once, with the default priority.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With this priority.
+    /// Sets the priority.
     pub fn priority(self, priority: Priority) -> Self {
         Self { priority, ..self }
     }
 
-    /// Not before `delay` has passed.
+    /// Delays the key.
     pub fn after(self, delay: Duration) -> Self {
         Self { after: Some(delay), ..self }
     }
 
-    /// Not before the rate limiter allows it; together with [`after`](Self::after) the longer delay counts.
+    /// Counts a failure of the key, and delays it as the rate limiter says. Together with [`after`](Self::after) the
+    /// longer delay counts.
     pub fn rate_limited(self) -> Self {
         Self { rate_limited: true, ..self }
     }

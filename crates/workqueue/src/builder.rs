@@ -1,5 +1,6 @@
-//! Making a queue.
+//! Builder of a queue.
 
+use std::fmt;
 use std::hash::Hash;
 
 use crate::limiter::{JitterLimiter, RateLimiter, controller_rate_limiter};
@@ -7,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::queue::WorkQueue;
 use crate::shared::Shared;
 
-/// Makes a [`WorkQueue`].
+/// Builds a [`WorkQueue`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,41 +36,41 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
         Self { name: String::new(), limiter: None, jitter: 0.0, seed: None, metrics: None, oldest_every: 16 }
     }
 
-    /// The name in logs and metrics.
+    /// Sets the name in logs and metrics.
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// Who decides how long a retry waits; [`controller_rate_limiter`] unless given.
+    /// Sets the limiter that decides how long a retry is delayed. The default is [`controller_rate_limiter`].
     pub fn rate_limiter(self, limiter: impl RateLimiter<K> + 'static) -> Self {
         Self { limiter: Some(Box::new(limiter)), ..self }
     }
 
-    /// Lengthens each delay of the rate limiter by a random part of up to `factor` of it, so that keys that
-    /// failed together do not come back together.
+    /// Lengthens each delay of the rate limiter by a random part of up to `factor` of it, so that keys that failed
+    /// together are not retried together.
     pub fn jitter(self, factor: f64) -> Self {
         Self { jitter: factor, ..self }
     }
 
-    /// The seed of the jitter: the same seed gives the same delays.
+    /// Sets the seed of the jitter: the same seed gives the same delays.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Whether to measure. By default a queue with a name does and one without does not, as in client-go.
-    /// The recorder must be installed before the queue is made.
+    /// Turns metrics on or off. By default, as in client-go, a queue has metrics if it has a name. Install the metrics
+    /// recorder before the queue is built.
     pub fn metrics(self, on: bool) -> Self {
         Self { metrics: Some(on), ..self }
     }
 
-    /// Every how many takes the key that has waited longest goes first, whatever its priority; 16 unless
-    /// given, 0 counts as 1. This bounds the waiting of low priorities: a key with `m` older keys before it
-    /// is taken within `n * (m + 1)` takes. Without priorities it changes nothing.
+    /// Lets every `n`-th take serve the oldest key, whatever its priority, so that low priorities do not starve: a key
+    /// with `m` older keys before it is taken within `n * (m + 1)` takes. The default is 16; 0 counts as 1. Without
+    /// priorities it has no effect.
     pub fn oldest_every(self, n: u32) -> Self {
         Self { oldest_every: n.max(1), ..self }
     }
 
-    /// The queue.
+    /// Builds the queue.
     pub fn build(self) -> WorkQueue<K> {
         let mut limiter = self.limiter.unwrap_or_else(|| Box::new(controller_rate_limiter()));
         if self.jitter > 0.0 {
@@ -79,5 +80,17 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
         let measure = self.metrics.unwrap_or(!self.name.is_empty());
         let metrics = measure.then(|| Metrics::new(&self.name));
         WorkQueue::new(Shared::new(self.name, limiter, metrics, self.oldest_every))
+    }
+}
+
+impl<K> fmt::Debug for Builder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("jitter", &self.jitter)
+            .field("seed", &self.seed)
+            .field("metrics", &self.metrics)
+            .field("oldest_every", &self.oldest_every)
+            .finish_non_exhaustive()
     }
 }

@@ -1,40 +1,42 @@
-//! The keys that wait for a time.
+//! Keys that are added at a later time.
 
 mod heap;
 
-use crate::index::Index;
+use crate::discarded::Discarded;
+use crate::index::{Index, Lookup};
 use crate::priority::Priority;
 use heap::{Heap, Node, Slots};
 
 /// The due time of a key that never becomes due.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Keys with a due time, each at most once, taken in exact order of due time and, for equal times, of
-/// arrival.
+/// Keys with a due time, taken in exact order of due time and, for equal times, of arrival.
 ///
-/// Inserting, moving to an earlier time, cancelling and taking are all logarithmic and none waits for
-/// anything, whatever the number of keys.
+/// A key is delayed at most once, unless more than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) delayed keys share its
+/// hash: then it is not looked for, and may be delayed several times.
+///
+/// Inserting, moving to an earlier time, cancelling and taking are logarithmic in the number of keys.
 pub(crate) struct DelayedKeys<K> {
-    /// Who is due when; a node names a slot.
+    /// Due times; a node names a slot.
     heap: Heap,
     slots: Vec<Slot<K>>,
-    /// Priorities by slot; shorter than `slots` if the rest has the default, empty if nobody uses priorities.
+    /// Priorities by slot. Slots beyond its end have the default priority.
     priorities: Vec<Priority>,
     /// Free slots.
     free: Vec<u32>,
-    /// Slot of each waiting key, found by the key's hash.
+    /// Slots by hash.
     index: Index,
-    /// Numbers arrivals; wraps around, which only matters to keys due at the same nanosecond.
+    /// Number of the next arrival; wraps around, which only matters to keys due at the same nanosecond.
     arrivals: u32,
 }
 
-/// Room for one waiting key, in one line of memory.
+/// A delayed key, in one cache line.
 struct Slot<K> {
     /// `None` if the slot is free.
     key: Option<K>,
     /// Hash of the key.
     hash: u32,
-    /// Where its node stands in the heap; meaningless if the slot is free.
+    /// Position of its node in the heap; meaningless if the slot is free.
     position: u32,
 }
 
@@ -48,7 +50,7 @@ impl<K> Slots for Vec<Slot<K>> {
     }
 }
 
-/// A key whose time has come.
+/// A key that is due.
 pub(crate) struct Due<K> {
     pub(crate) key: K,
     pub(crate) hash: u32,
@@ -82,28 +84,40 @@ impl<K: Eq> DelayedKeys<K> {
         self.heap.first().map(|node| node.due).filter(|due| *due != NEVER)
     }
 
-    /// When `key` is due, if it waits.
+    /// When `key` is due, if it is delayed.
     pub(crate) fn due(&self, hash: u32, key: &K) -> Option<u64> {
-        self.slot(hash, key).map(|slot| self.due_of(slot))
+        match self.find(hash, key) {
+            Lookup::Found(slot) => Some(self.due_of(slot)),
+            Lookup::Absent | Lookup::Crowded => None,
+        }
     }
 
-    /// Lets `key` wait until `due`. If it waits already, the earlier time and the higher priority win.
-    pub(crate) fn insert(&mut self, hash: u32, key: K, due: u64, priority: Priority) {
+    /// Delays `key` until `due`. If it is delayed already, the earlier time and the higher priority win.
+    pub(crate) fn insert(
+        &mut self,
+        hash: u32,
+        key: K,
+        due: u64,
+        priority: Priority,
+        discarded: &mut Discarded<K>,
+    ) {
         let arrival = self.arrivals;
-        match self.slot(hash, &key) {
-            Some(slot) => {
-                self.set_priority(slot, self.priority(slot).max(priority));
-                if due < self.due_of(slot) {
-                    self.arrivals = arrival.wrapping_add(1);
-                    self.heap.advance(Node { due, arrival, slot }, &mut self.slots);
-                }
-            }
-            None => {
+        let found = self.find(hash, &key);
+        if let Lookup::Found(slot) = found {
+            discarded.push(key);
+            self.set_priority(slot, self.priority(slot).max(priority));
+            if due < self.due_of(slot) {
                 self.arrivals = arrival.wrapping_add(1);
-                let slot = self.occupy(hash, key, priority);
-                self.heap.push(Node { due, arrival, slot }, &mut self.slots);
+                self.heap.advance(Node { due, arrival, slot }, &mut self.slots);
             }
+            return;
         }
+        self.arrivals = arrival.wrapping_add(1);
+        let slot = self.occupy(hash, key, priority);
+        if matches!(found, Lookup::Absent) {
+            self.index.insert(hash, slot, |slot| self.slots[slot as usize].hash);
+        }
+        self.heap.push(Node { due, arrival, slot }, &mut self.slots);
     }
 
     /// Takes the first key if it is due at `now`.
@@ -119,22 +133,25 @@ impl<K: Eq> DelayedKeys<K> {
         Some(Due { key, hash, priority, at: due })
     }
 
-    /// Forgets `key`; says whether it waited.
-    pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> bool {
-        let Some(slot) = self.slot(hash, key) else { return false };
+    /// Removes `key`, and returns whether it was delayed.
+    pub(crate) fn cancel(&mut self, hash: u32, key: &K, discarded: &mut Discarded<K>) -> bool {
+        let Lookup::Found(slot) = self.find(hash, key) else { return false };
         self.heap.remove(self.slots.position(slot), &mut self.slots);
-        self.slots[slot as usize].key = None;
+        if let Some(key) = self.slots[slot as usize].key.take() {
+            discarded.push(key);
+        }
         self.vacate(hash, slot);
         true
     }
 
-    /// Forgets all keys, and gives their memory back.
-    pub(crate) fn clear(&mut self) {
-        *self = Self { arrivals: self.arrivals, ..Self::new() };
+    /// Removes all keys and releases their memory. Returns them, because the caller drops them without the lock.
+    pub(crate) fn take_all(&mut self) -> Self {
+        let empty = Self { arrivals: self.arrivals, ..Self::new() };
+        std::mem::replace(self, empty)
     }
 
-    /// All waiting keys in no particular order, each with its due time and its turn: keys due at the same time
-    /// go in order of their turns.
+    /// All keys in no particular order, each with its due time and its turn: keys due at the same time are taken in
+    /// order of their turns.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, u64, u32, Priority)> {
         self.heap.nodes().filter_map(|node| {
             let slot = node.slot as usize;
@@ -143,11 +160,13 @@ impl<K: Eq> DelayedKeys<K> {
         })
     }
 
-    fn slot(&self, hash: u32, key: &K) -> Option<u32> {
+    /// Finds the slot of a key.
+    fn find(&self, hash: u32, key: &K) -> Lookup {
         if self.is_empty() {
-            return None;
+            return Lookup::Absent;
         }
-        self.index.find(hash, |slot| self.slots[slot as usize].key.as_ref() == Some(key))
+        let slot = |slot: u32| &self.slots[slot as usize];
+        self.index.find(hash, |number| slot(number).hash, |number| slot(number).key.as_ref() == Some(key))
     }
 
     fn due_of(&self, slot: u32) -> u64 {
@@ -182,15 +201,14 @@ impl<K: Eq> DelayedKeys<K> {
             }
         };
         self.set_priority(slot, priority);
-        self.index.insert(hash, slot, |slot| self.slots[slot as usize].hash);
         slot
     }
 
-    /// Frees a slot whose key is gone. When nothing waits any more the memory of a burst is given back.
+    /// Frees a slot whose key was removed. When the last key of a burst is removed, its memory is released.
     fn vacate(&mut self, hash: u32, slot: u32) {
         self.index.remove(hash, slot);
         if self.is_empty() && self.slots.len() > 1024 {
-            self.clear();
+            self.take_all();
         } else {
             self.free.push(slot);
         }

@@ -1,5 +1,6 @@
-//! Waiting for the end.
+//! Waiting until a queue is drained.
 
+use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
@@ -8,22 +9,23 @@ use std::task::{Context, Poll};
 
 use crate::queue::WorkQueue;
 
-/// What a drain does with the keys that still wait for their time.
+/// What a drain does with delayed keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Delayed {
-    /// They run at their time; the drain takes as long.
+    /// They run when they are due; the drain waits for them.
     Run,
-    /// They are dropped at once.
+    /// They are dropped immediately.
     Drop,
 }
 
-/// The future of [`WorkQueue::shutdown_and_drain`]; `true` if all work was finished.
+/// The future of [`WorkQueue::shutdown_and_drain`]. Resolves to whether all work was finished.
 #[must_use = "futures do nothing unless polled"]
 pub struct Drain<'a, K: Clone + Eq + Hash + Send + Sync + 'static> {
     queue: &'a WorkQueue<K>,
-    /// Tells this drain from others.
+    /// Identifies this drain.
     id: u64,
-    /// The count of shutdowns when we began: one more, and we give up.
+    /// Number of shutdowns when the drain began; a further one ends it.
     shutdowns: u64,
 }
 
@@ -58,5 +60,11 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Future for Drain<'_, K> {
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Drop for Drain<'_, K> {
     fn drop(&mut self) {
         self.queue.shared.with(|state| state.stop_waiting_for_rest(self.id));
+    }
+}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> fmt::Debug for Drain<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain").field("queue", self.queue).finish_non_exhaustive()
     }
 }

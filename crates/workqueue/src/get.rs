@@ -1,5 +1,6 @@
-//! Waiting for a key.
+//! The future that takes a key.
 
+use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
@@ -17,9 +18,9 @@ use crate::waiters::WaiterId;
 #[must_use = "futures do nothing unless polled"]
 pub struct Get<'a, K: Clone + Eq + Hash + Send + Sync + 'static> {
     queue: &'a WorkQueue<K>,
-    /// Our registration while we wait.
+    /// Registration while it waits.
     waiter: Option<WaiterId>,
-    /// Armed only while we keep the time for all waiters.
+    /// Armed only while this future is the timekeeper for all waiters.
     timer: Timer,
 }
 
@@ -33,12 +34,17 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Future for Get<'_, K> {
     type Output = Option<Item<K>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item<K>>> {
-        // A queue that never runs dry must not let its workers starve their neighbours.
+        // A queue that is never empty must not let its workers starve other tasks.
         let budget = ready!(coop::poll_proceed(cx));
         let Self { queue, waiter, timer } = self.get_mut();
         let started = queue.shared.measured_now();
         loop {
-            match queue.shared.with_due(|state| state.poll_take(waiter, cx.waker(), started)) {
+            let polled = queue.shared.try_with_due(|state| state.poll_take(waiter, cx.waker(), started));
+            let Some(polled) = polled else {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            };
+            match polled {
                 Polled::Taken(ticket) => {
                     budget.made_progress();
                     return Poll::Ready(Some(Item::new(queue.same(), ticket, started)));
@@ -59,5 +65,11 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Drop for Get<'_, K> {
         if let Some(waiter) = self.waiter.take() {
             self.queue.shared.with(|state| state.leave(waiter));
         }
+    }
+}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> fmt::Debug for Get<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Get").field("queue", self.queue).finish_non_exhaustive()
     }
 }

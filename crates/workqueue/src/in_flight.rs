@@ -1,42 +1,46 @@
-//! The keys that workers hold.
+//! Keys that workers hold.
 
 use hashbrown::HashTable;
 
+use crate::discarded::Discarded;
 use crate::priority::Priority;
 use crate::ready::{Ticket, widen};
 
-/// Keys being processed. At most one worker holds a key, so each is here at most once.
+/// Keys in flight, each at most once: a key has one worker at a time.
+///
+/// Unlike the other tables this one compares a key with all keys of the same hash, because no key may have two workers.
+/// There are at most as many as there are workers.
 pub(crate) struct InFlight<K> {
     keys: HashTable<Flight<K>>,
-    /// How many of `keys` were added again and will be queued when their worker is done.
+    /// Number of keys that were added again and will be queued when their worker is done.
     dirty: usize,
 }
 
 struct Flight<K> {
     key: K,
     hash: u32,
-    /// The priority to queue the key with when its worker is done; `None` if nobody added it again.
+    /// The priority to queue the key with when its worker is done; `None` if it was not added again.
     again: Option<Priority>,
-    /// When it was first added again, in nanoseconds of the queue's life; 0 if nobody did or nobody measures.
+    /// When it was first added again, in nanoseconds since the queue was built; 0 if it was not, or without metrics.
     since: u64,
-    /// When the worker took it, likewise.
+    /// When the worker took it, in the same unit.
     started: u64,
 }
 
-/// A worker was done with a key.
+/// Result of [`InFlight::finish`].
 pub(crate) struct Finished<K> {
-    /// When the worker took it.
+    /// When the worker took the key.
     pub(crate) started: u64,
     /// The key, if it must run once more.
     pub(crate) again: Option<Ticket<K>>,
 }
 
-/// What adding a key that may be in flight came to.
+/// Result of [`InFlight::mark`].
 pub(crate) enum Added {
     NotInFlight,
     /// It will run once more; this is the first add since it was taken.
     Marked,
-    /// It was marked before.
+    /// It was marked already.
     Already,
 }
 
@@ -53,7 +57,7 @@ impl<K: Eq> InFlight<K> {
         self.keys.len()
     }
 
-    /// How many keys will be queued again when their worker is done.
+    /// Number of keys that will be queued again when their worker is done.
     pub(crate) fn dirty(&self) -> usize {
         self.dirty
     }
@@ -64,7 +68,7 @@ impl<K: Eq> InFlight<K> {
         self.keys.insert_unique(widen(hash), flight, |flight| widen(flight.hash));
     }
 
-    /// Remembers that the key must run once more, if a worker holds it.
+    /// Marks a key to run once more, if a worker holds it.
     pub(crate) fn mark(&mut self, ticket: &Ticket<K>) -> Added {
         if self.is_empty() {
             return Added::NotInFlight;
@@ -83,14 +87,17 @@ impl<K: Eq> InFlight<K> {
     }
 
     /// The worker is done with `key`.
-    pub(crate) fn finish(&mut self, hash: u32, key: &K) -> Finished<K> {
+    pub(crate) fn finish(&mut self, hash: u32, key: &K, discarded: &mut Discarded<K>) -> Finished<K> {
         let Ok(entry) = self.keys.find_entry(widen(hash), |flight| flight.key == *key) else {
             return Finished { started: 0, again: None };
         };
         let (Flight { key, hash, again, since, started }, _) = entry.remove();
-        let again = again.map(|priority| Ticket { key, hash, priority, since });
-        self.dirty -= usize::from(again.is_some());
-        Finished { started, again }
+        let Some(priority) = again else {
+            discarded.push(key);
+            return Finished { started, again: None };
+        };
+        self.dirty -= 1;
+        Finished { started, again: Some(Ticket { key, hash, priority, since }) }
     }
 
     /// Total and longest time in nanoseconds that the keys have been held.

@@ -1,23 +1,33 @@
-//! Finding a key's number by its hash.
+//! Table from the hash of a key to its number.
 
 use hashbrown::HashTable;
 
+use crate::MAX_KEYS_PER_HASH;
 use crate::ready::widen;
 
-/// Numbers above which one table becomes many.
+/// Number of entries above which one table is split into many.
 const ONE_TABLE: usize = 8 * 1024;
 
-/// How many tables there are then.
+/// Number of tables after the split.
 const TABLES: usize = 256;
 
-/// A table from hashes to numbers, which stand for keys that are stored elsewhere.
+/// Maps hashes to numbers, which stand for keys that are stored elsewhere. Holds at most [`MAX_KEYS_PER_HASH`] numbers of
+/// one hash, which bounds every search.
 ///
-/// A large one is cut into many small tables. Each grows on its own, within the processor's cache: growing costs
-/// half as much in all, and there is no moment at which an add has to wait for a million keys to be moved.
+/// A large table is split into many small ones. Each grows on its own, within the processor's cache: growing costs half
+/// as much in all, and no add has to wait until a million keys are moved.
 pub(crate) struct Index {
     /// One table, or [`TABLES`] of them.
     tables: Vec<HashTable<u32>>,
     len: usize,
+}
+
+/// Result of [`Index::find`].
+pub(crate) enum Lookup {
+    Found(u32),
+    Absent,
+    /// The key is none of those in the table, and the table takes no more keys of this hash.
+    Crowded,
 }
 
 impl Index {
@@ -25,18 +35,33 @@ impl Index {
         Self { tables: vec![HashTable::new()], len: 0 }
     }
 
-    /// The number under `hash` for which `is_it` holds.
-    pub(crate) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        self.tables[self.table(hash)].find(widen(hash), |&number| is_it(number)).copied()
+    /// Finds the number under `hash` for which `is_it` holds. `hash_of` returns the hash of a number in the table.
+    pub(crate) fn find(
+        &self,
+        hash: u32,
+        hash_of: impl Fn(u32) -> u32,
+        is_it: impl Fn(u32) -> bool,
+    ) -> Lookup {
+        let mut compared = 0;
+        let found = self.tables[self.table(hash)].find(widen(hash), |&number| {
+            let same_hash = hash_of(number) == hash;
+            compared += usize::from(same_hash);
+            same_hash && is_it(number)
+        });
+        match found {
+            Some(&number) => Lookup::Found(number),
+            None if compared < MAX_KEYS_PER_HASH => Lookup::Absent,
+            None => Lookup::Crowded,
+        }
     }
 
-    /// Inserts a number that is not there; `rehash` tells the hash of any number that is.
-    pub(crate) fn insert(&mut self, hash: u32, number: u32, rehash: impl Fn(u32) -> u32) {
+    /// Inserts a number that [`find`](Index::find) found to be absent.
+    pub(crate) fn insert(&mut self, hash: u32, number: u32, hash_of: impl Fn(u32) -> u32) {
         if self.len == ONE_TABLE && self.tables.len() == 1 {
-            self.cut(&rehash);
+            self.split(&hash_of);
         }
         let table = self.table(hash);
-        self.tables[table].insert_unique(widen(hash), number, |&number| widen(rehash(number)));
+        self.tables[table].insert_unique(widen(hash), number, |&number| widen(hash_of(number)));
         self.len += 1;
     }
 
@@ -48,19 +73,19 @@ impl Index {
         }
     }
 
-    /// The tables choose a bucket by the lowest bits and tell its entries apart by the highest; this uses bits
-    /// between them.
+    /// Index of the table for a hash. Tables choose a bucket by the lowest bits and tell its entries apart by the
+    /// highest; this uses the bits between them.
     fn table(&self, hash: u32) -> usize {
         (hash >> 16) as usize & (self.tables.len() - 1)
     }
 
-    fn cut(&mut self, rehash: &impl Fn(u32) -> u32) {
+    fn split(&mut self, hash_of: &impl Fn(u32) -> u32) {
         let one = std::mem::take(&mut self.tables);
         self.tables = (0..TABLES).map(|_| HashTable::with_capacity(2 * ONE_TABLE / TABLES)).collect();
         for &number in one.iter().flatten() {
-            let hash = rehash(number);
+            let hash = hash_of(number);
             let table = self.table(hash);
-            self.tables[table].insert_unique(widen(hash), number, |&number| widen(rehash(number)));
+            self.tables[table].insert_unique(widen(hash), number, |&number| widen(hash_of(number)));
         }
     }
 }

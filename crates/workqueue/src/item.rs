@@ -1,27 +1,30 @@
-//! A key in the hands of a worker.
+//! A key in flight.
 
 use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
 use std::time::Duration;
 
+use tracing::error;
+
+use crate::panics;
 use crate::priority::Priority;
 use crate::queue::WorkQueue;
 use crate::ready::Ticket;
 
-/// A key that this worker, and no other, works on. Give a verdict when finished; dropping the item without
-/// one (a panic, an early return, a cancelled future) is [`retry`](Item::retry).
-#[must_use = "dropping an item without a verdict retries it"]
+/// A key in flight: no other worker gets it until this item is finished or dropped. Dropping an item without calling one
+/// of its methods (a panic, an early return, a cancelled future) is [`retry`](Item::retry).
+#[must_use = "dropping an item retries its key"]
 pub struct Item<K: Clone + Eq + Hash + Send + Sync + 'static> {
     queue: WorkQueue<K>,
     key: K,
     hash: u32,
     priority: Priority,
     /// What happens to the key when the item is dropped.
-    verdict: Again,
+    again: Again,
 }
 
-/// Whether and when the key runs again, apart from adds by others.
+/// Whether and when this item adds its key again.
 #[derive(Clone, Copy)]
 enum Again {
     No,
@@ -35,7 +38,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Item<K> {
         if let Some(metrics) = queue.shared.metrics() {
             metrics.taken(started.saturating_sub(since));
         }
-        Self { queue, key, hash, priority, verdict: Again::RateLimited }
+        Self { queue, key, hash, priority, again: Again::RateLimited }
     }
 
     /// The key.
@@ -43,47 +46,48 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Item<K> {
         &self.key
     }
 
-    /// The priority it was taken with; retries keep it.
+    /// The priority of the key. Retries keep it.
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// How often the key has failed since it was last forgotten.
+    /// Number of failures of the key since they were last forgotten.
     pub fn num_requeues(&self) -> u32 {
         self.queue.num_requeues(&self.key)
     }
 
-    /// Finished. Failures of the key stay on record, so that its next retry waits longer.
+    /// Finishes the work. The failures of the key are not forgotten, so its next retry waits longer.
     pub fn done(mut self) {
-        self.verdict = Again::No;
+        self.again = Again::No;
     }
 
-    /// Finished with success: the failures of the key are forgotten.
+    /// Finishes the work with success: the failures of the key are forgotten.
     pub fn forget(mut self) {
         self.queue.forget(&self.key);
-        self.verdict = Again::No;
+        self.again = Again::No;
     }
 
-    /// Failed: the key runs again after a delay that the rate limiter chooses.
+    /// Finishes the work with a failure: the key is added again after the delay of the rate limiter.
     pub fn retry(mut self) {
-        self.verdict = Again::RateLimited;
+        self.again = Again::RateLimited;
     }
 
-    /// Not finished: the key runs again after `delay`. That is no failure, and the record is not touched.
+    /// Finishes the work for now: the key is added again after `delay`. This is not a failure, and failures are not
+    /// forgotten.
     pub fn retry_after(mut self, delay: Duration) {
-        self.verdict = Again::After(delay);
+        self.again = Again::After(delay);
     }
 
-    /// Success, and the key runs again after `delay`.
+    /// Finishes the work with success, and adds the key again after `delay`.
     pub(crate) fn again(self, delay: Duration) {
         self.queue.forget(&self.key);
         self.retry_after(delay);
     }
 
     fn delay(&self) -> Option<Duration> {
-        match self.verdict {
+        match self.again {
             Again::No => None,
-            Again::RateLimited => Some(self.queue.shared.limiter().when(&self.key)),
+            Again::RateLimited => Some(self.queue.shared.retry_delay(&self.key)),
             Again::After(delay) => Some(delay),
         }
     }
@@ -91,10 +95,14 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Item<K> {
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Drop for Item<K> {
     fn drop(&mut self) {
-        if let Some(delay) = self.delay() {
-            self.queue.add_delayed(self.key.clone(), delay, self.priority);
-        }
         let shared = &self.queue.shared;
+        if let Some(delay) = self.delay() {
+            // `Clone`, `Eq` and `Hash` of the key may panic; the key must not stay in flight.
+            let added = panics::catch(|| self.queue.add_delayed(self.key.clone(), delay, self.priority));
+            if let Err(panic) = added {
+                error!(queue = shared.name(), panic, "a key panicked; it is not retried");
+            }
+        }
         let started = shared.with(|state| state.finish(self.hash, &self.key));
         if let Some(metrics) = shared.metrics() {
             metrics.finished(shared.now().saturating_sub(started));

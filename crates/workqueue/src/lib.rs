@@ -5,6 +5,7 @@
 mod add;
 mod builder;
 mod delayed;
+mod discarded;
 mod drain;
 mod get;
 mod in_flight;
@@ -12,6 +13,7 @@ mod index;
 mod item;
 mod limiter;
 mod metrics;
+mod panics;
 mod priority;
 mod queue;
 mod ready;
@@ -43,3 +45,10 @@ pub use queue::WorkQueue;
 pub use workers::HandlerError;
 pub use workers::RunWorkers;
 pub use workers::Verdict;
+
+/// Number of keys of one hash value that a queue tells apart, among the queued keys and among the delayed ones.
+///
+/// Keys with the same hash value must be compared one by one. The bound keeps the cost of an operation constant, so a poor
+/// [`Hash`](std::hash::Hash) cannot stall the queue: adding a key costs at most so many comparisons, and one more for each
+/// key in flight with the same hash value. [`WorkQueue`] documents what happens to further keys.
+pub const MAX_KEYS_PER_HASH: usize = 64;

@@ -1,4 +1,4 @@
-//! How long a failed key has to wait.
+//! Rate limiters: the delays of retries.
 
 mod bucket;
 mod combine;
@@ -18,37 +18,37 @@ pub use exponential::ExponentialLimiter;
 pub use fast_slow::FastSlowLimiter;
 pub use jitter::JitterLimiter;
 
-/// Decides how long a key waits before it is tried again.
+/// Decides how long a failed key is delayed before it is retried.
 ///
-/// Limiters are called without any lock of the queue. They keep their own state, so one limiter behind an
-/// [`Arc`] can serve several queues.
+/// The queue calls its limiter without a lock. A limiter has its own state, so one behind an [`Arc`] can serve several
+/// queues. If a limiter panics, the queue logs an error and delays the key by a second.
 ///
 /// ```
 /// use std::time::Duration;
 /// use kube_workqueue::RateLimiter;
 ///
-/// /// Everybody waits a second.
-/// struct Calm;
+/// /// Delays every retry by a second.
+/// struct OneSecond;
 ///
-/// impl<K> RateLimiter<K> for Calm {
+/// impl<K> RateLimiter<K> for OneSecond {
 ///     fn when(&self, _key: &K) -> Duration { Duration::from_secs(1) }
 ///     fn forget(&self, _key: &K) {}
 ///     fn num_requeues(&self, _key: &K) -> u32 { 0 }
 /// }
 /// ```
 pub trait RateLimiter<K>: Send + Sync {
-    /// Records one more failure of `key` and says how long it must wait.
+    /// Records a failure of `key` and returns the delay of its retry.
     fn when(&self, key: &K) -> Duration;
 
     /// Forgets the failures of `key`.
     fn forget(&self, key: &K);
 
-    /// How many failures of `key` are on record.
+    /// Returns the number of recorded failures of `key`.
     fn num_requeues(&self, key: &K) -> u32;
 }
 
-/// The limiter for controllers, with client-go's constants: each key from 5 ms doubling to 1000 s, and all
-/// keys together 10 a second with a burst of 100.
+/// The default limiter, with client-go's constants: delays of each key from 5 ms, doubling up to 1000 s, and at most 10
+/// retries a second of all keys together, with a burst of 100.
 pub fn controller_rate_limiter<K>() -> MaxOfLimiter<K>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
@@ -58,7 +58,7 @@ where
         .and(BucketLimiter::new(10.0, 100))
 }
 
-/// The limiter that looks only at each key, with client-go's constants: from 1 ms doubling to 1000 s.
+/// A limiter per key, with client-go's constants: delays from 1 ms, doubling up to 1000 s.
 pub fn item_rate_limiter<K>() -> ExponentialLimiter<K>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,

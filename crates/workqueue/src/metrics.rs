@@ -1,8 +1,8 @@
-//! What a queue tells the outside, under client-go's names.
+//! Metrics of a queue, under client-go's names.
 
 use metrics::{Counter, Gauge, Histogram, Unit};
 
-/// The handles of one queue. All calls happen without the queue's lock.
+/// The metrics of one queue. Never called under the queue's lock.
 pub(crate) struct Metrics {
     depth: Gauge,
     adds: Counter,
@@ -28,12 +28,12 @@ impl Metrics {
         }
     }
 
-    /// Steps rather than absolute values: they are reported outside the lock, in any order.
-    pub(crate) fn added(&self, added: usize, queued: usize) {
+    /// Takes differences rather than absolute values, because calls of several threads may come in any order.
+    pub(crate) fn added(&self, added: usize, queued: isize) {
         if added > 0 {
             self.adds.increment(added as u64);
         }
-        if queued > 0 {
+        if queued != 0 {
             self.depth.increment(queued as f64);
         }
     }
@@ -63,26 +63,30 @@ fn seconds(nanos: u64) -> f64 {
 
 fn describe() {
     metrics::describe_gauge!("workqueue_depth", Unit::Count, "Keys that are ready to be taken");
-    metrics::describe_counter!("workqueue_adds_total", Unit::Count, "Keys that came to need work");
+    metrics::describe_counter!(
+        "workqueue_adds_total",
+        Unit::Count,
+        "Keys added, without those that were coalesced"
+    );
     metrics::describe_histogram!(
         "workqueue_queue_duration_seconds",
         Unit::Seconds,
-        "How long a key is queued before it is taken"
+        "Time a key is queued before it is taken"
     );
     metrics::describe_histogram!(
         "workqueue_work_duration_seconds",
         Unit::Seconds,
-        "How long working on a key takes"
+        "Time a worker takes for a key"
     );
     metrics::describe_gauge!(
         "workqueue_unfinished_work_seconds",
         Unit::Seconds,
-        "How long all keys in flight together have been worked on; growth without end means stuck workers"
+        "Time all keys in flight have been in flight, in total; steady growth means stuck workers"
     );
     metrics::describe_gauge!(
         "workqueue_longest_running_processor_seconds",
         Unit::Seconds,
-        "How long the key longest in flight has been worked on"
+        "Time the oldest key in flight has been in flight"
     );
     metrics::describe_counter!("workqueue_retries_total", Unit::Count, "Keys added with a delay");
 }

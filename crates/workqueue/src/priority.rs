@@ -1,6 +1,6 @@
-//! How urgent a key is.
+//! Priorities of keys.
 
-/// How urgent a key is: higher goes first. The default is 0.
+/// The priority of a key: higher ones are taken first. The default is 0.
 ///
 /// ```
 /// use kube_workqueue::Priority;
@@ -12,10 +12,10 @@
 pub struct Priority(pub i32);
 
 impl Priority {
-    /// For work that may wait behind everything else, such as the first fill of a cache.
+    /// For work that may wait behind everything else, such as the initial list of a cache.
     pub const LOW: Priority = Priority(-100);
-    /// What `add` uses.
+    /// The default.
     pub const NORMAL: Priority = Priority(0);
-    /// For work that should overtake ordinary work.
+    /// For work that goes before ordinary work.
     pub const HIGH: Priority = Priority(100);
 }

@@ -1,4 +1,4 @@
-//! The handle a user holds.
+//! The handle of a queue.
 
 use std::fmt;
 use std::hash::Hash;
@@ -23,16 +23,21 @@ use crate::shared::{Shared, nanos};
 /// 1. A key is never held by two workers at once.
 /// 2. A key added any number of times before a worker takes it is taken once. A key added while a worker
 ///    holds it is taken once more afterwards.
-/// 3. First in, first out; with priorities, highest first and first in, first out within a priority, except
-///    that every so often the longest waiting key goes first (see [`Builder::oldest_every`]).
-/// 4. A taken key always comes back to a verdict: an [`Item`] that is dropped without one is retried.
-/// 5. A delayed key is added at its time, in exact order of time. A key is delayed at most once, until the
-///    earliest time asked for. A delayed key that is also added at once runs now and at its time.
-/// 6. No operation but `get` and the drain ever waits, whatever the number of keys.
+/// 3. Keys are taken first in, first out; with priorities, highest first and first in, first out within a priority,
+///    except that every n-th take serves the oldest key (see [`Builder::oldest_every`]).
+/// 4. No taken key is lost: an [`Item`] that is dropped is retried.
+/// 5. A delayed key is added when it is due, in exact order of due times. A key is delayed at most once, until the
+///    earliest of the requested times. A delayed key that is also added without a delay runs now and when it is due.
+/// 6. Only `get` and the drain wait. No other operation does, whatever the number of keys.
 /// 7. Once [`get`](WorkQueue::get) has returned `None` it always will.
 ///
-/// Not promised: that a key is taken as often as it was added, or that a delayed key runs while nobody calls
-/// `get` (the queue has no task of its own; those who wait for work keep the time).
+/// Promises 2 and 5 hold for up to [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) queued, and as many delayed, keys of
+/// one hash value. A key beyond that may run several times instead of once, and [`due`](WorkQueue::due) and
+/// [`cancel`](WorkQueue::cancel) may not find it; it is never lost, and never has two workers. With a sound `Hash` this
+/// does not happen.
+///
+/// Not promised: that a key is taken as often as it was added, or that a delayed key runs while no task waits in `get`
+/// (the queue has no task of its own; waiting workers watch the clock).
 ///
 /// Cloning is cheap; all clones are the same queue.
 ///
@@ -54,8 +59,8 @@ pub struct WorkQueue<K> {
     pub(crate) shared: Arc<Handle<K>>,
 }
 
-/// One clone of a [`WorkQueue`], with its items. Each clone has a reference count of its own: workers that have
-/// a clone each do not fight for the cache line of a common count with every item they take.
+/// One clone of a [`WorkQueue`], with its items. Each clone has its own reference count, so workers with a clone each do
+/// not contend for the cache line of a common count with every item.
 pub(crate) struct Handle<K>(Arc<Shared<K>>);
 
 impl<K> Deref for Handle<K> {
@@ -66,7 +71,7 @@ impl<K> Deref for Handle<K> {
     }
 }
 
-/// A key that waits for its time.
+/// A delayed key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DelayedKey<K> {
@@ -79,39 +84,39 @@ pub struct DelayedKey<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
-    /// A queue with the default rate limiter and metrics under `name`.
+    /// Builds a queue with the default rate limiter and with metrics under `name`.
     pub fn named(name: impl Into<String>) -> Self {
         Self::builder().name(name).build()
     }
 
-    /// A queue to your taste.
+    /// Configures a queue.
     pub fn builder() -> Builder<K> {
         Builder::new()
     }
 
-    /// The name it was given, or "".
+    /// The name of the queue, or "".
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
-    /// `key` needs work. Ignored after shutdown.
+    /// Adds `key`. Ignored after shutdown.
     pub fn add(&self, key: K) {
         self.add_now(key, Priority::default());
     }
 
-    /// `key` needs work after `delay`. If it is delayed already, the earlier time wins. After `Duration::MAX` is never:
-    /// the key stays delayed until it is added with an earlier time or cancelled.
+    /// Adds `key` after `delay`. If it is delayed already, the earlier time wins. `Duration::MAX` means never: the key stays
+    /// delayed until it is added with an earlier time or cancelled.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.add_delayed(key, delay, Priority::default());
     }
 
-    /// `key` needs work after a delay that the rate limiter chooses, and counts as having failed once more.
+    /// Counts a failure of `key`, and adds it after the delay that the rate limiter returns.
     pub fn add_rate_limited(&self, key: K) {
-        let delay = self.shared.limiter().when(&key);
+        let delay = self.shared.retry_delay(&key);
         self.add_after(key, delay);
     }
 
-    /// `key` needs work, with a priority, a delay, or both.
+    /// Adds `key` with a priority, a delay, or both.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -122,18 +127,18 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
     /// ```
     pub fn add_with(&self, key: K, options: impl Into<AddOptions>) {
         let AddOptions { priority, after, rate_limited } = options.into();
-        let limited = rate_limited.then(|| self.shared.limiter().when(&key));
+        let limited = rate_limited.then(|| self.shared.retry_delay(&key));
         match limited.max(after) {
             Some(delay) => self.add_delayed(key, delay, priority),
             None => _ = self.add_now(key, priority),
         }
     }
 
-    /// Waits for a key and takes it; `None` once the queue is shut down and nothing will come any more.
+    /// Waits for a key and takes it. `None` if the queue is shut down and no key can become ready any more.
     ///
     /// # Cancel safety
-    /// The future may be dropped at any time: it holds no key, and a wake-up meant for it passes on to
-    /// another. As with any such future, do not keep one around without polling it.
+    /// The future may be dropped at any time: it holds no key, and a wake-up meant for it passes on to another one. As
+    /// with any such future, do not keep it without polling it.
     ///
     /// # Panics
     /// Waiting while keys are delayed needs a tokio runtime with time enabled.
@@ -148,7 +153,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         Some(Item::new(self.same(), ticket, started))
     }
 
-    /// How many keys are ready to be taken.
+    /// Number of keys that are ready to be taken.
     pub fn len(&self) -> usize {
         self.shared.with_due(|state| state.ready_len())
     }
@@ -158,23 +163,22 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         self.len() == 0
     }
 
-    /// How many keys workers hold.
+    /// Number of keys that workers hold.
     pub fn in_flight(&self) -> usize {
         self.shared.with(|state| state.in_flight().len())
     }
 
-    /// How often `key` has failed since it was last forgotten.
+    /// Number of failures of `key` since they were last forgotten.
     pub fn num_requeues(&self, key: &K) -> u32 {
-        self.shared.limiter().num_requeues(key)
+        self.shared.num_requeues(key)
     }
 
-    /// Forgets the failures of `key`. Delayed and queued work stays.
+    /// Forgets the failures of `key`. Does not remove it from the queue.
     pub fn forget(&self, key: &K) {
-        self.shared.limiter().forget(key);
+        self.shared.forget(key);
     }
 
-    /// The keys that wait for their time, soonest first. Copies them all: for people and tests, not for hot
-    /// paths.
+    /// The delayed keys, soonest first. Clones them all under the lock: for debugging and tests, not for hot paths.
     pub fn delayed(&self) -> Vec<DelayedKey<K>> {
         let copy = |(key, due, turn, priority): (&K, u64, u32, Priority)| (due, turn, key.clone(), priority);
         let mut keys: Vec<_> = self.shared.with_due(|state| state.delayed().iter().map(copy).collect());
@@ -183,7 +187,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         keys.into_iter().map(describe).collect()
     }
 
-    /// How many keys wait for their time.
+    /// Number of delayed keys.
     pub fn delayed_len(&self) -> usize {
         self.shared.with_due(|state| state.delayed().len())
     }
@@ -195,14 +199,13 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         self.shared.instant(due)
     }
 
-    /// Forgets that `key` is delayed; says whether it was. Queued and running work is not touched.
+    /// Removes `key` from the delayed keys, and returns whether it was there. A queued or running key is not affected.
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.shared.hash(key);
         self.shared.with_due(|state| state.cancel(hash, key))
     }
 
-    /// Accepts nothing more and drops what is delayed. Workers still get what is queued, then `None`. Ends
-    /// the waiting of any drain.
+    /// Closes the queue and drops delayed keys. Workers still get the queued keys, then `None`. Ends any drain.
     pub fn shutdown(&self) {
         self.shared.with_due(|state| {
             state.close(false);
@@ -210,12 +213,12 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         });
     }
 
-    /// Accepts nothing more, and waits until workers have finished all that is queued and in flight; delayed
-    /// keys are dropped at once, or run at their time. From now on a retry is a `done`, so that a key that
-    /// always fails cannot hold up the end.
+    /// Closes the queue, and waits until workers have finished all keys that are queued and in flight. Delayed keys are
+    /// dropped, or run when they are due. From now on a retry is a `done`, so that a key that always fails cannot delay
+    /// the shutdown.
     ///
-    /// `false` if [`shutdown`](WorkQueue::shutdown) ended the wait. Somebody must be calling `get`: the queue
-    /// does not run anything itself. The queue is closed when this is called; only the waiting is lazy.
+    /// Resolves to `false` if [`shutdown`](WorkQueue::shutdown) ended the drain. Workers must be running: the queue does
+    /// not process keys itself. The call closes the queue; the future only waits.
     pub fn shutdown_and_drain(&self, delayed: Delayed) -> Drain<'_, K> {
         Drain::new(self, delayed)
     }
@@ -225,9 +228,9 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         self.shared.with(|state| state.is_closed())
     }
 
-    /// Brings the gauges `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`
-    /// up to date. [`run_workers`](WorkQueue::run_workers) does so twice a second; with workers of your own,
-    /// call this before metrics are read.
+    /// Updates the gauges `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`.
+    /// [`run_workers`](WorkQueue::run_workers) does so twice a second; with your own workers, call this before metrics
+    /// are read.
     pub fn refresh_metrics(&self) {
         if let Some(metrics) = self.shared.metrics() {
             let now = self.shared.now();
@@ -236,7 +239,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Says whether the key was accepted.
+    /// Adds a key, and returns whether it was accepted.
     fn add_now(&self, key: K, priority: Priority) -> bool {
         let (hash, since) = (self.shared.hash(&key), self.shared.measured_now());
         self.shared.with_due(|state| state.add(Ticket { key, hash, priority, since }))
@@ -248,10 +251,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         } else {
             let (hash, now) = (self.shared.hash(&key), self.shared.now());
             let due = now.saturating_add(nanos(delay));
-            self.shared.with(|state| {
-                state.promote(now);
-                state.add_at(hash, key, due, priority)
-            })
+            self.shared.with_due(|state| state.add_at(hash, key, due, priority))
         };
         if accepted && let Some(metrics) = self.shared.metrics() {
             metrics.retried();
@@ -278,14 +278,15 @@ impl<K> Clone for WorkQueue<K> {
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> fmt::Debug for WorkQueue<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("WorkQueue");
-        debug.field("name", &self.name());
-        self.shared.with(|state| {
-            debug.field("ready", &state.ready_len());
-            debug.field("in_flight", &state.in_flight().len());
-            debug.field("delayed", &state.delayed().len());
-            debug.field("shutting_down", &state.is_closed());
+        let (ready, in_flight, delayed, shutting_down) = self.shared.with(|state| {
+            (state.ready_len(), state.in_flight().len(), state.delayed().len(), state.is_closed())
         });
-        debug.finish()
+        f.debug_struct("WorkQueue")
+            .field("name", &self.name())
+            .field("ready", &ready)
+            .field("in_flight", &in_flight)
+            .field("delayed", &delayed)
+            .field("shutting_down", &shutting_down)
+            .finish()
     }
 }

@@ -1,29 +1,35 @@
-//! The queue itself, without locks, tasks or clocks: every operation is a plain function of the state.
+//! The state of a queue, without locks, tasks or clocks.
 
 use std::hash::Hash;
 use std::task::Waker;
 
 use crate::delayed::{DelayedKeys, Due};
+use crate::discarded::Discarded;
 use crate::in_flight::{Added, Finished, InFlight};
 use crate::priority::Priority;
-use crate::ready::{Hasher, Ready, Ticket};
+use crate::ready::{Hasher, Push, Ready, Ticket};
 use crate::waiters::{WaiterId, Waiters, Wakes};
 
-/// All that is under the lock.
+/// Number of due keys that are moved while the lock is held; then others get a chance to take it.
+const PROMOTE_AT_ONCE: usize = 1_000;
+
+/// The state under the lock.
 ///
-/// A key is *ready* (queued), *in flight* (a worker holds it), or neither; never both. A key in flight may
-/// be *dirty*: it will be ready when its worker is done. Independently of all that it may be *delayed*: it
-/// will be added at a time.
+/// A key is *ready* (queued), *in flight* (a worker holds it), or neither; never both. A key in flight may be *dirty*: it
+/// becomes ready when its worker is done. Independently, a key may be *delayed*: it is added at a later time.
+///
+/// Exception: if more than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) keys share a hash, a key may be ready twice, or
+/// ready and in flight. [`State::take`] makes up for it.
 ///
 /// Invariants, true whenever the lock is free ([`State::settle`] restores them):
 /// 1. There are at least as many called waiters as ready keys, or no waiter is idle.
-/// 2. If a key is delayed and a waiter waits, then the timekeeper's timer stands at the first due time or
-///    before, or some waiter is called.
+/// 2. If a key is delayed and there are waiters, then the timekeeper's timer is set to the first due time or earlier, or
+///    a waiter is called.
 /// 3. If the queue is [exhausted](State::exhausted), no waiter is idle.
-/// 4. If the queue is [at rest](State::at_rest), nobody waits for that.
+/// 4. If the queue is [at rest](State::at_rest), no drain is waiting.
 ///
-/// A called waiter looks at the state again before it waits again, hence 1 to 3 mean that no wake-up is lost.
-/// Times are nanoseconds of the queue's life.
+/// A called waiter looks at the state before it waits again, so 1 to 3 mean that no wake-up is lost. Times are
+/// nanoseconds since the queue was built.
 pub(crate) struct State<K> {
     ready: Ready<K>,
     in_flight: InFlight<K>,
@@ -31,34 +37,37 @@ pub(crate) struct State<K> {
     waiters: Waiters,
     drainers: Vec<(u64, Waker)>,
     phase: Phase,
-    /// How often `shutdown` was called: each call ends the waiting of earlier drains.
+    /// How often `shutdown` was called: each call ends earlier drains.
     shutdowns: u64,
+    /// Whether a key may be ready twice, or ready and in flight.
+    may_repeat: bool,
     wakes: Wakes,
     counts: Counts,
+    discarded: Discarded<K>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// Nothing new is accepted; what is there is still handed out.
+    /// No key is accepted any more; queued keys are still handed out.
     Closed,
 }
 
-/// How many keys changed their place in an operation.
+/// Changes of an operation, for the metrics.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
-    /// Keys that came to need processing.
+    /// Keys that were added and not coalesced.
     pub(crate) added: usize,
-    /// Keys that became ready.
-    pub(crate) queued: usize,
+    /// Keys that became ready, less those that turned out to be in flight.
+    pub(crate) queued: isize,
 }
 
-/// What became of an attempt to take a key.
+/// Result of [`State::poll_take`].
 pub(crate) enum Polled<K> {
     Taken(Ticket<K>),
-    /// Shut down, and nothing will come any more.
+    /// The queue is shut down and no key can become ready any more.
     Exhausted,
-    /// Nothing yet. If a time is given, the caller keeps time and must look again then.
+    /// No key is ready. If a time is given, the caller is the timekeeper and must poll again then.
     Pending(Option<u64>),
 }
 
@@ -72,8 +81,10 @@ impl<K: Clone + Eq + Hash> State<K> {
             drainers: Vec::new(),
             phase: Phase::Open,
             shutdowns: 0,
+            may_repeat: false,
             wakes: Wakes::default(),
             counts: Counts::default(),
+            discarded: Discarded::default(),
         }
     }
 
@@ -93,43 +104,65 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.phase == Phase::Closed
     }
 
-    /// The key needs processing as soon as possible. Says whether it was accepted.
+    /// Queues a key, and returns whether it was accepted.
     pub(crate) fn add(&mut self, ticket: Ticket<K>) -> bool {
         let open = !self.is_closed();
         if open {
             self.queue(ticket);
             self.settle();
+        } else {
+            self.discarded.push(ticket.key);
         }
         open
     }
 
-    /// The key needs processing at `due`. Says whether it was accepted.
+    /// Delays a key until `due`, and returns whether it was accepted.
     pub(crate) fn add_at(&mut self, hash: u32, key: K, due: u64, priority: Priority) -> bool {
         let open = !self.is_closed();
         if open {
-            self.delayed.insert(hash, key, due, priority);
+            self.delayed.insert(hash, key, due, priority, &mut self.discarded);
             self.settle();
+        } else {
+            self.discarded.push(key);
         }
         open
     }
 
-    /// Moves the keys that are due at `now` to the ready ones, in order of their due time.
-    pub(crate) fn promote(&mut self, now: u64) {
-        let mut any = false;
-        while let Some(Due { key, hash, priority, at }) = self.delayed.pop_due(now) {
+    /// Moves keys that are due at `now` to the ready ones, in order of their due time. Returns whether all were moved;
+    /// if not, the caller releases the lock and calls again.
+    pub(crate) fn promote(&mut self, now: u64) -> bool {
+        let mut moved = 0;
+        while moved < PROMOTE_AT_ONCE
+            && let Some(Due { key, hash, priority, at }) = self.delayed.pop_due(now)
+        {
             self.queue(Ticket { key, hash, priority, since: at });
-            any = true;
+            moved += 1;
         }
-        if any {
+        if moved > 0 {
             self.settle();
+        }
+        moved < PROMOTE_AT_ONCE
+    }
+
+    /// Takes a ready key for a worker, which must [`finish`](State::finish) it.
+    pub(crate) fn take(&mut self, started: u64) -> Option<Ticket<K>> {
+        loop {
+            let ticket = self.ready.pop(&mut self.discarded)?;
+            if self.may_repeat && self.is_in_flight(&ticket) {
+                self.discarded.push(ticket.key);
+                continue;
+            }
+            self.may_repeat &= self.ready.len() > 0;
+            self.in_flight.start(ticket.hash, ticket.key.clone(), started);
+            return Some(ticket);
         }
     }
 
-    /// Takes a ready key for a worker, who must [`finish`](State::finish) it.
-    pub(crate) fn take(&mut self, started: u64) -> Option<Ticket<K>> {
-        let ticket = self.ready.pop()?;
-        self.in_flight.start(ticket.hash, ticket.key.clone(), started);
-        Some(ticket)
+    /// Whether a ready key is in flight too. If so, it counts as added while in flight.
+    fn is_in_flight(&mut self, ticket: &Ticket<K>) -> bool {
+        let in_flight = !matches!(self.in_flight.mark(ticket), Added::NotInFlight);
+        self.counts.queued -= isize::from(in_flight);
+        in_flight
     }
 
     /// Takes a ready key, or registers the caller as waiter `id`.
@@ -151,39 +184,40 @@ impl<K: Clone + Eq + Hash> State<K> {
         Polled::Pending(self.waiters.keep_time(me, due).then_some(due))
     }
 
-    /// A waiter gives up; what it was called for passes to another.
+    /// Removes a waiter; the key it was called for passes to another one.
     pub(crate) fn leave(&mut self, id: WaiterId) {
         self.waiters.leave(id, &mut self.wakes);
         self.settle();
     }
 
-    /// A worker is done with a key, which is ready again if it was added meanwhile. Says when it was taken.
+    /// Ends the work on a key, which is ready again if it was added meanwhile. Returns when it was taken.
     pub(crate) fn finish(&mut self, hash: u32, key: &K) -> u64 {
-        let Finished { started, again } = self.in_flight.finish(hash, key);
+        let Finished { started, again } = self.in_flight.finish(hash, key, &mut self.discarded);
         if let Some(ticket) = again {
-            self.counts.queued += usize::from(self.ready.push(ticket));
+            self.push(ticket);
         }
         self.settle();
         started
     }
 
-    /// Forgets a delayed key; says whether there was one.
+    /// Removes a delayed key, and returns whether there was one.
     pub(crate) fn cancel(&mut self, hash: u32, key: &K) -> bool {
-        let cancelled = self.delayed.cancel(hash, key);
+        let cancelled = self.delayed.cancel(hash, key, &mut self.discarded);
         self.settle();
         cancelled
     }
 
-    /// Accepts nothing more. Delayed keys stay if they are to run.
+    /// Closes the queue. Delayed keys are dropped unless they are to run.
     pub(crate) fn close(&mut self, run_delayed: bool) {
         self.phase = Phase::Closed;
         if !run_delayed {
-            self.delayed.clear();
+            let delayed = self.delayed.take_all();
+            self.discarded.set_delayed(delayed);
         }
         self.settle();
     }
 
-    /// Ends the waiting of all drains so far.
+    /// Ends all drains so far.
     pub(crate) fn abort_drains(&mut self) {
         self.shutdowns += 1;
         for (_, waker) in std::mem::take(&mut self.drainers) {
@@ -195,12 +229,12 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.shutdowns
     }
 
-    /// Nothing is queued, delayed or in flight.
+    /// Whether no key is queued, delayed or in flight.
     pub(crate) fn at_rest(&self) -> bool {
         self.ready.len() == 0 && self.in_flight.is_empty() && self.delayed.is_empty()
     }
 
-    /// Wakes `waker` when the queue is at rest or drains are aborted. `id` tells one drain from another.
+    /// Wakes `waker` when the queue is at rest or drains are aborted. `id` identifies the drain.
     pub(crate) fn wait_for_rest(&mut self, id: u64, waker: &Waker) {
         self.stop_waiting_for_rest(id);
         self.drainers.push((id, waker.clone()));
@@ -213,34 +247,47 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    /// Whom to wake once the lock is free. Mostly nobody, so this is kept cheap.
+    /// Wakers to wake after the lock is released. `None` is the common case.
     pub(crate) fn take_wakes(&mut self) -> Option<Wakes> {
         (!self.wakes.is_empty()).then(|| std::mem::take(&mut self.wakes))
     }
 
-    /// What was counted since the last time.
+    /// Keys to drop after the lock is released.
+    pub(crate) fn take_discarded(&mut self) -> Option<Discarded<K>> {
+        (!self.discarded.is_empty()).then(|| std::mem::take(&mut self.discarded))
+    }
+
+    /// Changes since the last call.
     pub(crate) fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
     }
 
-    /// Shut down, and no key can become ready any more.
+    /// Whether the queue is shut down and no key can become ready any more.
     fn exhausted(&self) -> bool {
         self.is_closed() && self.ready.len() == 0 && self.in_flight.dirty() == 0 && self.delayed.is_empty()
     }
 
     fn queue(&mut self, ticket: Ticket<K>) {
         match self.in_flight.mark(&ticket) {
-            Added::Already => {}
-            Added::Marked => self.counts.added += 1,
-            Added::NotInFlight => {
-                let new = usize::from(self.ready.push(ticket));
-                self.counts.added += new;
-                self.counts.queued += new;
+            Added::Already => self.discarded.push(ticket.key),
+            Added::Marked => {
+                self.counts.added += 1;
+                self.discarded.push(ticket.key);
             }
+            Added::NotInFlight => self.counts.added += usize::from(self.push(ticket)),
         }
     }
 
-    /// Restores the invariants of the type, whatever was done before.
+    /// Makes a key ready, and returns whether it was not yet.
+    fn push(&mut self, ticket: Ticket<K>) -> bool {
+        let push = self.ready.push(ticket, &mut self.discarded);
+        self.may_repeat |= matches!(push, Push::Crowded);
+        let new = !matches!(push, Push::Duplicate);
+        self.counts.queued += isize::from(new);
+        new
+    }
+
+    /// Restores the invariants of the type.
     fn settle(&mut self) {
         if self.waiters.is_empty() && !self.is_closed() {
             return;

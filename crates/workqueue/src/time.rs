@@ -1,4 +1,4 @@
-//! The only door to the clock. Model checks replace this module with a clock of their own.
+//! Access to the clock. Model checks replace this module with their own clock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -38,7 +38,7 @@ impl Timer {
         sleep.as_mut().poll(cx)
     }
 
-    /// Lets the timer go, so that it wakes nobody any more.
+    /// Stops the timer.
     pub(crate) fn disarm(&mut self) {
         self.sleep = None;
     }

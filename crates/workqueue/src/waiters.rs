@@ -1,10 +1,10 @@
-//! The `get` futures that found nothing to do.
+//! The `get` futures that wait for a key.
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Wakers to be woken, or only dropped, once the lock is released: either may run foreign code, and a
-/// dropped waker may even drop the last handle to a task that holds an item of this very queue.
+/// Wakers to be woken, or only dropped, after the lock is released: both may run other code, and dropping a waker may
+/// drop the last handle of a task that holds an item of this queue.
 #[derive(Default)]
 pub(crate) struct Wakes {
     /// The usual case, one waker to wake, without an allocation.
@@ -29,28 +29,28 @@ impl Wakes {
         self.discarded.push(waker);
     }
 
-    /// Wakes and drops. Call without the lock.
+    /// Wakes and drops the wakers. Must be called without the lock.
     pub(crate) fn run(self) {
         self.first.into_iter().chain(self.more).for_each(Waker::wake);
     }
 }
 
-/// Names one waiting `get`.
+/// Identifies a waiting `get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaiterId(usize);
 
 /// All waiting `get` futures.
 ///
-/// A waiter is *idle* (nobody woke it), *called* (woken, but not yet polled), or the *timekeeper*: the one
-/// waiter whose timer stands at the earliest due time, on behalf of all. One timer for any number of
-/// waiters means no thundering herd, and no task of our own that could outlive the queue.
+/// A waiter is *idle*, *called* (woken, but not polled yet), or the *timekeeper*: the one waiter whose timer is set to the
+/// earliest due time, on behalf of all. One timer for any number of waiters avoids a thundering herd, and the queue needs
+/// no task that could outlive it.
 #[derive(Default)]
 pub(crate) struct Waiters {
     slots: Vec<Option<Waiter>>,
     free: Vec<WaiterId>,
-    /// Idle waiters, longest waiting first. Neither called ones nor the timekeeper are here.
+    /// Idle waiters, oldest first, without called ones and the timekeeper.
     idle: VecDeque<WaiterId>,
-    /// How many waiters are called.
+    /// Number of called waiters.
     called: usize,
     timekeeper: Option<Timekeeper>,
 }
@@ -62,7 +62,7 @@ struct Waiter {
 
 struct Timekeeper {
     id: WaiterId,
-    /// The time its timer stands at.
+    /// The time its timer is set to.
     until: u64,
 }
 
@@ -71,17 +71,17 @@ impl Waiters {
         self.free.len() == self.slots.len()
     }
 
-    /// How many waiters have been woken and will look for work.
+    /// Number of waiters that were woken and will look for a key.
     pub(crate) fn called(&self) -> usize {
         self.called
     }
 
-    /// The time at which somebody will wake up by itself.
+    /// The time at which the timekeeper's timer fires.
     pub(crate) fn timer(&self) -> Option<u64> {
         self.timekeeper.as_ref().map(|timekeeper| timekeeper.until)
     }
 
-    /// Registers a `get` that found nothing, or renews its registration: it is idle now.
+    /// Registers a `get` that found no key, or renews its registration: it is idle now.
     pub(crate) fn wait(&mut self, id: Option<WaiterId>, waker: &Waker, wakes: &mut Wakes) -> WaiterId {
         let Some(id) = id else { return self.register(waker.clone()) };
         if let Some(waiter) = &mut self.slots[id.0] {
@@ -98,7 +98,7 @@ impl Waiters {
         id
     }
 
-    /// Makes `id` the timekeeper until `until`, unless another waiter is. Says whether it is.
+    /// Makes `id` the timekeeper until `until`, unless another waiter is. Returns whether `id` is the timekeeper.
     pub(crate) fn keep_time(&mut self, id: WaiterId, until: u64) -> bool {
         match &mut self.timekeeper {
             Some(timekeeper) if timekeeper.id != id => return false,
@@ -111,14 +111,14 @@ impl Waiters {
         true
     }
 
-    /// `id` no longer keeps time, because nothing is delayed any more.
+    /// Makes the timekeeper `id` an idle waiter, because no key is delayed any more.
     pub(crate) fn stop_keeping_time(&mut self, id: WaiterId) {
         if self.timekeeper.take_if(|timekeeper| timekeeper.id == id).is_some() {
             self.idle.push_back(id);
         }
     }
 
-    /// Forgets a `get` that found an item or was dropped.
+    /// Removes a `get` that took a key or was dropped.
     pub(crate) fn leave(&mut self, id: WaiterId, wakes: &mut Wakes) {
         let Some(waiter) = self.slots[id.0].take() else { return };
         self.free.push(id);
@@ -131,7 +131,7 @@ impl Waiters {
         wakes.discard(waiter.waker);
     }
 
-    /// Calls one idle waiter, the timekeeper last of all. Says whether there was one.
+    /// Calls one idle waiter, or the timekeeper if there is none. Returns whether a waiter was called.
     pub(crate) fn call_one(&mut self, wakes: &mut Wakes) -> bool {
         match self.idle.pop_front() {
             Some(id) => self.call(id, wakes),
@@ -139,7 +139,7 @@ impl Waiters {
         }
     }
 
-    /// Calls the timekeeper, so that it sets its timer anew. Says whether it had to be woken.
+    /// Calls the timekeeper, so that it resets its timer. Returns whether it was called.
     pub(crate) fn call_timekeeper(&mut self, wakes: &mut Wakes) -> bool {
         match self.timekeeper.as_ref().map(|timekeeper| timekeeper.id) {
             Some(id) => self.call(id, wakes),

@@ -3,7 +3,7 @@
 mod run;
 mod verdict;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::{Pin, pin};
@@ -21,10 +21,10 @@ pub use verdict::Verdict;
 use crate::queue::WorkQueue;
 use run::{refresh_metrics, work};
 
-/// Workers at work: a future that ends when the queue is shut down and empty.
+/// Running workers: a future that resolves when the queue is shut down and empty.
 ///
-/// Awaiting it, or [`until`](RunWorkers::until), is what keeps them going. Dropping it stops the workers
-/// where they stand; the keys in their hands are retried.
+/// The workers run only while it, or [`until`](RunWorkers::until), is awaited. Dropping it cancels the handlers; their
+/// keys are retried.
 #[must_use = "workers do nothing unless awaited"]
 pub struct RunWorkers<F> {
     workers: Pin<Box<F>>,
@@ -32,8 +32,8 @@ pub struct RunWorkers<F> {
 }
 
 impl<F: Future<Output = ()>> RunWorkers<F> {
-    /// Works until `stop` is ready: then no worker takes another key, keys in flight are finished, and the
-    /// future ends. The queue stays open, and keeps what is still queued.
+    /// Runs the workers until `stop` resolves. Then no worker takes another key, and the future resolves when the keys in
+    /// flight are finished. The queue stays open and keeps its keys.
     pub async fn until(self, stop: impl Future) {
         let Self { mut workers, stop: signal } = self;
         let mut stop = pin!(stop);
@@ -47,6 +47,12 @@ impl<F: Future<Output = ()>> RunWorkers<F> {
     }
 }
 
+impl<F> fmt::Debug for RunWorkers<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunWorkers").finish_non_exhaustive()
+    }
+}
+
 impl<F: Future<Output = ()>> Future for RunWorkers<F> {
     type Output = ();
 
@@ -56,14 +62,14 @@ impl<F: Future<Output = ()>> Future for RunWorkers<F> {
 }
 
 impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> WorkQueue<K> {
-    /// Lets `count` workers (at least one) call `handler` with the keys of this queue, all within the task that
-    /// awaits the result. The handler may borrow what is around it.
+    /// Runs `count` workers (at least one) that call `handler` with the keys of this queue, all in the task that awaits
+    /// the result. The handler may borrow from its environment.
     ///
-    /// - `Ok(())`: the key is done and its failures are forgotten. `Ok` of a [`Verdict`] asks for more.
-    /// - `Err`: reported, and retried with the delay of the rate limiter. Any error converts with `?`.
-    /// - A panic: the same.
+    /// - `Ok(())`: the key is done and its failures are forgotten. `Ok` of a [`Verdict`] can ask for another run.
+    /// - `Err`: logged, and retried with the delay of the rate limiter. Any error converts with `?`.
+    /// - A panic: treated like an error.
     ///
-    /// The workers take turns on one thread; for handlers that compute more than they wait, see
+    /// The workers take turns on one thread. For handlers that compute more than they wait, see
     /// [`spawn_workers`](WorkQueue::spawn_workers).
     ///
     /// ```
@@ -107,8 +113,8 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> WorkQueue<K> {
         RunWorkers { workers: Box::pin(workers), stop }
     }
 
-    /// Like [`run_workers`](WorkQueue::run_workers), but each worker is a task of its own, so that they run in
-    /// parallel on a runtime with several threads. They start at once, and end with the returned value.
+    /// Like [`run_workers`](WorkQueue::run_workers), but each worker is a task, so they run in parallel on a runtime with
+    /// several threads. They start immediately, and stop when the returned future is dropped.
     ///
     /// # Panics
     /// Outside a tokio runtime.

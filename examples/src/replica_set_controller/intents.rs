@@ -1,9 +1,9 @@
-//! Names of pods whose creation was begun.
+//! Names of pods that are being created.
 //!
-//! A cache is always a little behind, and an answer can get lost after the server has done what it was asked. A
-//! controller that counts pods in its cache and creates what is missing under names that the server makes up will therefore,
-//! sooner or later, make one too many. So every pod gets its name here *before* it is asked for, and the name stays on the
-//! list until the cache shows the pod. As long as it is on the list, the same name is asked for again, which the server grants once.
+//! A cache lags behind, and a response can get lost after the server has created an object. A controller that counts the
+//! pods in its cache, and creates missing ones with `generateName`, therefore creates too many sooner or later. So every pod
+//! gets its name here *before* the create request, and the name stays in the list until the cache shows the pod. Until then
+//! the controller uses the same name again, which the server accepts only once.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube_informer::{Object, Uid};
@@ -12,18 +12,18 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Letters of generated names, as the server chooses them: no vowels, so that no words come up.
+/// The letters that Kubernetes uses in generated names.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX: usize = 5;
 
-/// Creations that were begun and are not in the cache yet, by the uid of their set.
+/// Names of pods that the cache does not show yet, by the uid of their set.
 #[derive(Debug)]
 pub(super) struct Intents(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     rng: fastrand::Rng,
-    /// Invariant: no empty lists, so that sets that are gone leave nothing behind.
+    /// Invariant: no list is empty, so deleted sets leave no entry.
     pending: BTreeMap<Uid, Vec<String>>,
 }
 
@@ -32,13 +32,13 @@ impl Intents {
         Self(Mutex::new(State { rng: fastrand::Rng::with_seed(seed), pending: BTreeMap::new() }))
     }
 
-    /// The names whose fate is not known.
+    /// Names of pods that may or may not exist.
     pub(super) fn pending(&self, set: &Uid) -> Vec<String> {
         self.lock().pending.get(set).cloned().unwrap_or_default()
     }
 
-    /// Names for `count` pods that are missing: those already on the list first. From here on they are on it; what is on it
-    /// beyond `count` is no longer wanted and taken off.
+    /// Returns names for `count` missing pods, pending ones first. They are pending from now on; pending names beyond
+    /// `count` are removed.
     pub(super) fn names(&self, set: &Object<ReplicaSet>, count: usize) -> Vec<String> {
         let State { rng, pending } = &mut *self.lock();
         let names = pending.entry(set.uid()).or_default();
@@ -51,7 +51,7 @@ impl Intents {
         names.clone()
     }
 
-    /// The cache shows the pod.
+    /// Removes a name, because the cache shows the pod.
     pub(super) fn settled(&self, set: &Uid, name: &str) {
         let pending = &mut self.lock().pending;
         if let Some(names) = pending.get_mut(set) {
@@ -62,7 +62,7 @@ impl Intents {
         }
     }
 
-    /// No pod is missing.
+    /// Removes all names of a set, because no pod is missing.
     pub(super) fn drop_all(&self, set: &Uid) {
         self.lock().pending.remove(set);
     }

@@ -1,4 +1,4 @@
-//! The pods of a set: which there should be, which count, which go first.
+//! The pods of a set.
 
 use k8s_openapi::{
     api::{
@@ -10,13 +10,13 @@ use k8s_openapi::{
 use kube_informer::Object;
 use serde::Deserialize;
 
-/// How many pods the set asks for.
+/// Number of pods that a set asks for.
 pub(super) fn wanted(set: &ReplicaSet) -> usize {
     let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     usize::try_from(replicas).unwrap_or(0)
 }
 
-/// A pod as the set's template describes it.
+/// A pod from the template of a set.
 pub(super) fn from_template(set: &ReplicaSet, owner: OwnerReference, name: &str) -> Pod {
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
     let PodTemplateSpec { metadata, spec } = template.unwrap_or_default();
@@ -33,7 +33,7 @@ pub(super) fn from_template(set: &ReplicaSet, owner: OwnerReference, name: &str)
     Pod { metadata, spec, status: None }
 }
 
-/// The few fields of a pod that matter here: reading these costs a fraction of reading the pod.
+/// The fields of a pod that are used here: decoding them is much cheaper than decoding the pod.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct View {
@@ -69,7 +69,7 @@ struct Condition {
 }
 
 impl View {
-    /// A pod that cannot be read counts as there, so that nothing is made in its place.
+    /// A pod that cannot be decoded counts as active, so that it is not replaced.
     fn of(pod: &Object<Pod>) -> Self {
         pod.view().unwrap_or_default()
     }
@@ -83,23 +83,23 @@ impl View {
     }
 }
 
-/// Whether the pod is ready to serve.
+/// Whether the pod is ready.
 pub(super) fn is_ready(pod: &Object<Pod>) -> bool {
     View::of(pod).is_ready()
 }
 
-/// The pods that count: neither on their way out nor finished.
+/// Pods that are neither terminating nor finished.
 pub(super) fn active(mut pods: Vec<Object<Pod>>) -> Vec<Object<Pod>> {
     pods.retain(|pod| !pod.is_deleting() && !View::of(pod).is_finished());
     pods
 }
 
-/// The pods in the order in which they are given up: those that do nothing yet first, then the youngest.
-pub(super) fn least_missed(mut pods: Vec<Object<Pod>>) -> Vec<Object<Pod>> {
+/// Pods in the order of deletion: unscheduled and unready ones first, then the youngest.
+pub(super) fn deletion_order(mut pods: Vec<Object<Pod>>) -> Vec<Object<Pod>> {
     pods.sort_by_cached_key(|pod| {
         let view = View::of(pod);
-        let use_so_far = (view.spec.node_name.is_some(), view.status.phase == "Running", view.is_ready());
-        (use_so_far, std::cmp::Reverse(view.metadata.creation_timestamp), pod.key().clone())
+        let progress = (view.spec.node_name.is_some(), view.status.phase == "Running", view.is_ready());
+        (progress, std::cmp::Reverse(view.metadata.creation_timestamp), pod.key().clone())
     });
     pods
 }

@@ -1,4 +1,4 @@
-//! Events: what a controller tells the people who ask `kubectl describe`.
+//! Kubernetes events, which `kubectl describe` shows.
 
 use k8s_openapi::{
     api::core::v1::{Event, EventSource},
@@ -8,7 +8,7 @@ use k8s_openapi::{
 use kube::api::{Api, PostParams};
 use kube_informer::{Object, ObjectReferences};
 
-/// Writes events. An event that cannot be written is lost: nobody's work may depend on it.
+/// Writes events. An event that cannot be written is dropped, because events are informative only.
 pub(super) struct Recorder {
     client: kube::Client,
     component: &'static str,
@@ -19,12 +19,12 @@ impl Recorder {
         Self { client, component }
     }
 
-    /// Something went as it should.
-    pub(super) async fn tell<T>(&self, about: &Object<T>, reason: &str, message: &str) {
+    /// Writes an event of type Normal.
+    pub(super) async fn normal<T>(&self, about: &Object<T>, reason: &str, message: &str) {
         self.write("Normal", about, reason, message).await;
     }
 
-    /// Something did not.
+    /// Writes an event of type Warning.
     pub(super) async fn warn<T>(&self, about: &Object<T>, reason: &str, message: &str) {
         self.write("Warning", about, reason, message).await;
     }
@@ -51,7 +51,7 @@ impl Recorder {
         };
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         if let Err(error) = api.create(&PostParams::default(), &event).await {
-            tracing::debug!(%error, reason, "an event was lost");
+            tracing::debug!(%error, reason, "cannot write an event");
         }
     }
 }

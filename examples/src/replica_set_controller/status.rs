@@ -9,10 +9,10 @@ use kube::api::{Api, PostParams};
 use kube_informer::{Object, SharedInformer};
 use kube_workqueue::HandlerError;
 
-/// Writes in a row that may meet somebody else's; then the queue takes over, with its delays.
+/// Attempts that may conflict with other writes; then the queue retries later.
 const ATTEMPTS: usize = 5;
 
-/// Writes what there is into the status of a set, if it says something else, and waits for the cache to show it.
+/// Updates the status of a set if it differs, and waits until the cache shows it.
 pub(super) async fn write(
     client: &kube::Client,
     sets: &SharedInformer<ReplicaSet>,
@@ -22,7 +22,7 @@ pub(super) async fn write(
     let api: Api<ReplicaSet> = Api::namespaced(client.clone(), set.namespace().unwrap_or("default"));
     let mut latest = ReplicaSet::clone(&*set.decode()?);
     for _ in 0..ATTEMPTS {
-        // The generation that was acted on, also if there is a newer one by now.
+        // The generation that was reconciled, even if there is a newer one.
         let status = status_of(set, pods, latest.status.as_ref());
         if latest.status.as_ref() == Some(&status) {
             return Ok(());
@@ -30,15 +30,15 @@ pub(super) async fn write(
         latest.status = Some(status);
         match api.replace_status(set.name(), &PostParams::default(), &latest).await {
             Ok(written) => return Ok(sets.reached(&written).await?),
-            Err(kube::Error::Api(answer)) if answer.code == 404 => return Ok(()),
-            Err(kube::Error::Api(answer)) if answer.code == 409 => match api.get_opt(set.name()).await? {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => match api.get_opt(set.name()).await? {
                 Some(newer) if newer.metadata.uid == latest.metadata.uid => latest = newer,
                 _ => return Ok(()),
             },
             Err(error) => return Err(error.into()),
         }
     }
-    Err("the status keeps changing under us; trying again later".into())
+    Err("the status was changed concurrently; retrying later".into())
 }
 
 fn status_of(
@@ -50,7 +50,7 @@ fn status_of(
     let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let (replicas, ready) =
         (count(active.len()), count(active.iter().filter(|pod| pods::is_ready(pod)).count()));
-    // What an older self, or a newer one of a restarted controller, has seen is not unseen again.
+    // The observed generation never decreases, even with a stale cache.
     let observed = before.and_then(|status| status.observed_generation).max(set.generation());
     ReplicaSetStatus {
         replicas,

@@ -1,4 +1,4 @@
-//! The controller in a world where things go wrong: it always arrives, and never has more pods than were asked for.
+//! The controller under faults: it always converges, and never creates more pods than requested.
 
 use http::{Request, Response};
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
@@ -26,16 +26,16 @@ const STEPS: usize = 15;
 const MOST: usize = 6;
 
 #[test]
-fn it_converges_and_never_has_more_pods_than_asked_for() {
+fn it_converges_and_never_creates_too_many_pods() {
     let mut totals = Totals::default();
     for seed in 0..SEEDS {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let life = runtime.block_on(World::live(seed));
-        assert_eq!(life.surplus, None, "seed {seed}: (pods there were, pods asked for)");
+        assert_eq!(life.surplus, None, "seed {seed}: (pods, requested pods)");
         totals.add(life);
     }
-    // A test that never meets trouble shows nothing.
+    // The faults must have happened.
     println!("{totals:?}");
     assert!(totals.lost > 200 && totals.conflicts > 20 && totals.created > 1000, "{totals:?}");
 }
@@ -45,7 +45,7 @@ struct Totals {
     created: usize,
     lost: usize,
     conflicts: usize,
-    /// The first time there were too many pods: how many, and how many were asked for.
+    /// The first time there were too many pods: their number, and the requested number.
     surplus: Option<(usize, usize)>,
 }
 
@@ -97,7 +97,7 @@ impl World {
     async fn story(mut self) {
         self.ask(self.rng.clone().usize(..MOST), true).await;
         for _ in 0..STEPS {
-            self.trouble().await;
+            self.disturb().await;
             let pause = self.rng.u64(..2000);
             sleep(Duration::from_millis(pause)).await;
             if self.rng.u8(..4) == 0 {
@@ -107,29 +107,29 @@ impl World {
         self.calm().await;
     }
 
-    /// One thing happens.
-    async fn trouble(&mut self) {
+    /// Causes one fault or change.
+    async fn disturb(&mut self) {
         let faults = self.server.faults();
         match self.rng.u8(..13) {
             0..=2 => {
                 let replicas = self.rng.usize(..=MOST);
                 self.ask(replicas, false).await;
             }
-            3..=4 => self.end_a_pod().await,
+            3..=4 => self.delete_a_pod().await,
             5 => faults.cut_watches(None),
             6 => faults.forget_window(Some("pods")).await.unwrap(),
             7 => {
                 faults.compact().await.unwrap();
                 faults.forget_window(None).await.unwrap();
             }
-            8 => self.refuse(&faults),
+            8 => self.reject(&faults),
             9 => faults.lag(Some("replicasets"), self.rng.bool()).await.unwrap(),
-            // While the watch of the pods stands still the cache is old, and a lost answer is not made up for by an event.
+            // While the watch of pods is stalled the cache is stale, and no event makes up for a lost response.
             _ => faults.stall_watches(Some("pods"), self.rng.u8(..3) > 0),
         }
     }
 
-    fn refuse(&mut self, faults: &Faults) {
+    fn reject(&mut self, faults: &Faults) {
         let fault = [
             Fault::InternalError,
             Fault::Unavailable,
@@ -141,10 +141,10 @@ impl World {
         faults.add(FaultRule::new(fault).verb(verb).times(self.rng.u64(1..4)));
     }
 
-    /// Another number of pods. The bound grows at once: from now on the controller may know.
+    /// Requests another number of pods. The bound rises before the request, because the controller may see it at once.
     async fn ask(&mut self, replicas: usize, first: bool) {
         self.asked.fetch_max(replicas, Ordering::SeqCst);
-        // What the world itself does always succeeds.
+        // Requests of the test itself always succeed.
         self.server.faults().clear();
         if first {
             self.sets.create(&PostParams::default(), &replica_set(replicas)).await.unwrap();
@@ -154,18 +154,18 @@ impl World {
         }
     }
 
-    async fn end_a_pod(&mut self) {
+    async fn delete_a_pod(&mut self) {
         self.server.faults().clear();
         let pods = self.pods.list(&ListParams::default()).await.unwrap().items;
         if pods.is_empty() {
             return;
         }
         let name = pods[self.rng.usize(..pods.len())].metadata.name.clone().unwrap();
-        // The controller may have been quicker.
+        // The controller may have deleted it already.
         let _ = self.pods.delete(&name, &DeleteParams::default().grace_period(0)).await;
     }
 
-    /// Trouble ends, and soon there are as many pods as asked for: from here on the bound is that number.
+    /// Ends all faults and waits until there are as many pods as requested; from then on the bound is that number.
     async fn calm(&mut self) {
         let faults = self.server.faults();
         faults.clear();
@@ -194,7 +194,7 @@ impl World {
     }
 }
 
-/// What lies between the controller's writes and the server: requests and answers get lost. After each creation the pods are counted.
+/// The network between the controller and the server, which loses requests and responses. Counts the pods after each create.
 struct Network {
     inner: Client,
     rng: Arc<Mutex<fastrand::Rng>>,
@@ -221,28 +221,28 @@ impl Network {
                     totals.lock().unwrap().lost += 1;
                     return Err(io::Error::other("the request was lost"));
                 }
-                let answer: Response<Body> = inner.send(request).await.map_err(io::Error::other)?;
-                totals.lock().unwrap().conflicts += usize::from(answer.status() == 409);
-                if creates && answer.status().is_success() {
+                let response: Response<Body> = inner.send(request).await.map_err(io::Error::other)?;
+                totals.lock().unwrap().conflicts += usize::from(response.status() == 409);
+                if creates && response.status().is_success() {
                     totals.lock().unwrap().created += 1;
                     let (have, asked) = (count(&inner).await, asked.load(Ordering::SeqCst));
-                    // Kept for the end of this life: a worker would survive a panic.
+                    // Recorded for later: a worker survives a panic.
                     if have > asked {
                         totals.lock().unwrap().surplus.get_or_insert((have, asked));
                     }
                 }
                 if (1..=3).contains(&fate) {
                     totals.lock().unwrap().lost += 1;
-                    return Err(io::Error::other("the answer was lost"));
+                    return Err(io::Error::other("the response was lost"));
                 }
-                Ok(answer)
+                Ok(response)
             }
         });
         Client::new(service, "default")
     }
 }
 
-/// How many pods there are. The next fault in line may hit this request too; then the next creation is counted instead.
+/// Number of pods. An injected fault may hit this request too; then the next create is checked instead.
 async fn count(client: &Client) -> usize {
     let pods = Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default()).await;
     pods.map_or(0, |pods| pods.items.len())

@@ -1,8 +1,8 @@
-//! Each example, run as a stranger would, and what it prints.
+//! Runs each example and checks what it prints.
 
 use std::process::Command;
 
-/// Runs a program to its end and gives back what it printed.
+/// Runs a program until it exits, and returns its output.
 fn run(program: &str) -> String {
     let output = Command::new(program).output().expect("the example starts");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -10,8 +10,8 @@ fn run(program: &str) -> String {
     out.into_owned()
 }
 
-/// Asserts that the lines contain these parts, in this order.
-fn told(out: &str, parts: &[&str]) {
+/// Asserts that the output contains these parts, in this order.
+fn assert_contains(out: &str, parts: &[&str]) {
     let mut rest = out;
     for part in parts {
         let at = rest.find(part).unwrap_or_else(|| panic!("no {part:?} after the earlier ones in:\n{out}"));
@@ -21,7 +21,7 @@ fn told(out: &str, parts: &[&str]) {
 
 #[test]
 fn services() {
-    told(
+    assert_contains(
         &run(env!("CARGO_BIN_EXE_01_services")),
         &["added default/cart", "updated default/cart", "deleted default/cart"],
     );
@@ -29,20 +29,20 @@ fn services() {
 
 #[test]
 fn nodes() {
-    told(&run(env!("CARGO_BIN_EXE_02_nodes")), &["synced", "node-0", "node-1", "node-2"]);
+    assert_contains(&run(env!("CARGO_BIN_EXE_02_nodes")), &["synced", "node-0", "node-1", "node-2"]);
 }
 
 #[test]
 fn late_handlers() {
-    told(
+    assert_contains(
         &run(env!("CARGO_BIN_EXE_03_late_handlers")),
-        &["early: + default/a", "late: + default/a (was there)", "late: + default/b"],
+        &["early: + default/a", "late: + default/a (initial)", "late: + default/b"],
     );
 }
 
 #[test]
 fn indexes_and_views() {
-    told(
+    assert_contains(
         &run(env!("CARGO_BIN_EXE_04_indexes_and_views")),
         &["node-0: 2 pods", "node-1: 1 pods", "images on node-0"],
     );
@@ -50,7 +50,7 @@ fn indexes_and_views() {
 
 #[test]
 fn dynamic() {
-    told(
+    assert_contains(
         &run(env!("CARGO_BIN_EXE_05_dynamic")),
         &["backups.example.com", "monday is of volume data", "kept for 7 days"],
     );
@@ -58,13 +58,16 @@ fn dynamic() {
 
 #[test]
 fn shared_factory() {
-    told(&run(env!("CARGO_BIN_EXE_06_shared_factory")), &["informers: 1"]);
+    assert_contains(&run(env!("CARGO_BIN_EXE_06_shared_factory")), &["informers: 1"]);
 }
 
 #[test]
 fn replica_sets() {
     let out = run(env!("CARGO_BIN_EXE_07_replica_sets"));
-    told(&out, &["asked for 3, there are 3", "asked for 5, there are 5", "asked for 1, there are 1"]);
+    assert_contains(
+        &out,
+        &["asked for 3, there are 3", "asked for 5, there are 5", "asked for 1, there are 1"],
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A handler that writes down what it hears, and can be stalled.
+//! A consumer that writes events to the journal, and can be stalled.
 
 use super::journal::Journal;
 use futures_util::StreamExt;
@@ -7,7 +7,8 @@ use kube_informer::{Deleted, Event, EventStream, SharedInformer};
 use std::sync::Mutex;
 use tokio::sync::watch;
 
-/// Follows the pods as a stream. While stalled it takes nothing from it: the informer goes on, and what this reader misses becomes net effects.
+/// Reads the events of pods as a stream. While stalled it reads nothing: the informer continues, and pending events are
+/// coalesced.
 pub(crate) struct Auditor {
     events: Mutex<Option<EventStream<Pod>>>,
     stalled: watch::Sender<bool>,
@@ -19,12 +20,12 @@ impl Auditor {
         Self { events: Mutex::new(Some(pods.events())), stalled: watch::Sender::new(false), journal }
     }
 
-    /// The switch.
+    /// Controls whether it is stalled.
     pub(crate) fn stalled(&self) -> watch::Sender<bool> {
         self.stalled.clone()
     }
 
-    /// Listens until the informer stops.
+    /// Reads events until the informer stops.
     pub(crate) async fn run(&self) {
         let taken = self.events.lock().ok().and_then(|mut events| events.take());
         let Some(mut events) = taken else { return };
@@ -49,11 +50,11 @@ fn line(event: &Event<Pod>) -> String {
     let key = event.object().key();
     match event {
         Event::Added { .. } => format!("+ pod {key}"),
-        Event::Updated { new, .. } if new.is_deleting() => format!("~ pod {key} is ending"),
+        Event::Updated { new, .. } if new.is_deleting() => format!("~ pod {key} is terminating"),
         Event::Updated { .. } => format!("~ pod {key}"),
         Event::Deleted(Deleted::Seen(_)) => format!("- pod {key}"),
         Event::Deleted(Deleted::FinalStateUnknown { .. }) => {
-            format!("- pod {key} (tombstone: its end was missed)")
+            format!("- pod {key} (tombstone: the delete was missed)")
         }
     }
 }

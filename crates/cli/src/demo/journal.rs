@@ -1,11 +1,12 @@
-//! The latest things that happened, for people.
+//! Lines about recent events.
 
+use crate::terminal::printable;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Lines kept; older ones go.
+/// Number of lines; older ones are removed.
 const KEPT: usize = 200;
 
 /// The latest lines. Cloning gives another handle on the same journal.
@@ -15,17 +16,18 @@ pub(crate) struct Journal(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     lines: VecDeque<String>,
-    /// How many there were in all.
+    /// Number of lines ever written.
     count: usize,
 }
 
 impl Journal {
+    /// Adds a line. Names in it come from the server, so it is made printable.
     pub(crate) fn write(&self, line: impl Into<String>) {
         let mut state = self.lock();
         if state.lines.len() == KEPT {
             state.lines.pop_front();
         }
-        state.lines.push_back(line.into());
+        state.lines.push_back(printable(&line.into()).into_owned());
         state.count += 1;
     }
 
@@ -35,7 +37,7 @@ impl Journal {
         state.lines.iter().skip(state.lines.len().saturating_sub(count)).cloned().collect()
     }
 
-    /// The lines since there were `seen` of them, and how many there are now.
+    /// The lines after the first `seen`, and the number of lines now.
     pub(crate) fn since(&self, seen: usize) -> (Vec<String>, usize) {
         let count = self.lock().count;
         (self.latest(count - seen.min(count)), count)
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_lines_go_and_new_ones_are_told_once() {
+    fn old_lines_are_removed_and_new_ones_are_returned_once() {
         let journal = Journal::default();
         (0..KEPT + 5).for_each(|i| journal.write(i.to_string()));
         assert_eq!(journal.latest(2), ["203", "204"]);

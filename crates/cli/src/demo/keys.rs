@@ -1,42 +1,42 @@
 //! Keys of the live view.
 
-use super::switches::Switch;
+use super::actions::Action;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The keys, as the last line shows them.
 pub(crate) const HELP: &str = " w cut watches  e expire history  s stall  f fail writes  +/- scale  q quit";
 
-/// What a key press asks for.
+/// What a key press or a resize causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Command {
     Quit,
-    Turn(Switch),
-    /// Nothing but to draw again, as after a resize.
+    Do(Action),
+    /// Draw again after a resize.
     Redraw,
 }
 
-/// What is asked for, if anything.
-pub(crate) fn wish(event: &Event) -> Option<Wish> {
+/// The command of a terminal event, if it has one.
+pub(crate) fn command(event: &Event) -> Option<Command> {
     match event {
         Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) => pressed(*code, *modifiers),
-        Event::Resize(..) => Some(Wish::Redraw),
+        Event::Resize(..) => Some(Command::Redraw),
         _ => None,
     }
 }
 
-fn pressed(code: KeyCode, modifiers: KeyModifiers) -> Option<Wish> {
-    let wish = match code {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Wish::Quit,
-        KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
-        KeyCode::Char('w') => Wish::Turn(Switch::CutWatches),
-        KeyCode::Char('e') => Wish::Turn(Switch::ExpireHistory),
-        KeyCode::Char('s') => Wish::Turn(Switch::StallHandler),
-        KeyCode::Char('f') => Wish::Turn(Switch::FailWrites),
-        KeyCode::Char('+' | '=') => Wish::Turn(Switch::Scale(3)),
-        KeyCode::Char('-') => Wish::Turn(Switch::Scale(-3)),
+fn pressed(code: KeyCode, modifiers: KeyModifiers) -> Option<Command> {
+    let command = match code {
+        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Command::Quit,
+        KeyCode::Char('q') | KeyCode::Esc => Command::Quit,
+        KeyCode::Char('w') => Command::Do(Action::CutWatches),
+        KeyCode::Char('e') => Command::Do(Action::ExpireHistory),
+        KeyCode::Char('s') => Command::Do(Action::StallHandler),
+        KeyCode::Char('f') => Command::Do(Action::FailWrites),
+        KeyCode::Char('+' | '=') => Command::Do(Action::Scale(3)),
+        KeyCode::Char('-') => Command::Do(Action::Scale(-3)),
         _ => return None,
     };
-    Some(wish)
+    Some(command)
 }
 
 #[cfg(test)]
@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn control_c_always_quits() {
-        let key = |code, modifiers| wish(&Event::Key(KeyEvent::new(code, modifiers)));
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Wish::Quit));
+        let key = |code, modifiers| command(&Event::Key(KeyEvent::new(code, modifiers)));
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Command::Quit));
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), None);
-        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Some(Wish::Quit));
-        assert_eq!(wish(&Event::Resize(100, 40)), Some(Wish::Redraw));
+        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Some(Command::Quit));
+        assert_eq!(command(&Event::Resize(100, 40)), Some(Command::Redraw));
     }
 }

@@ -1,8 +1,8 @@
 //! The demo as lines, for pipes and logs.
 
 use super::{
+    actions::{Action, Actions},
     sample::{Observer, Sample},
-    switches::{Switch, Switches},
 };
 use crate::watch::bytes;
 use std::{
@@ -11,25 +11,25 @@ use std::{
 };
 
 const EVERY: Duration = Duration::from_secs(1);
-/// What happens by itself, since nobody presses keys: one of these every few lines.
-const PROGRAMME: [Switch; 5] = [
-    Switch::CutWatches,
-    Switch::ExpireHistory,
-    Switch::StallHandler,
-    Switch::StallHandler,
-    Switch::FailWrites,
+/// Actions that are carried out in turn, because there are no keys to press.
+const SCRIPT: [Action; 5] = [
+    Action::CutWatches,
+    Action::ExpireHistory,
+    Action::StallHandler,
+    Action::StallHandler,
+    Action::FailWrites,
 ];
-const LINES_PER_ACT: usize = 3;
+const LINES_PER_ACTION: usize = 3;
 
-/// Prints a line a second, and what happened in between, until dropped; then a summary.
-pub(crate) async fn show(observer: Observer, mut switches: Switches) -> anyhow::Result<()> {
-    let mut plain = Plain { observer, told: 0 };
+/// Prints a line every second, with notable events, until dropped; then a summary.
+pub(crate) async fn show(observer: Observer, mut actions: Actions) -> anyhow::Result<()> {
+    let mut plain = Plain { observer, printed: 0 };
     let mut ticks = tokio::time::interval(EVERY);
     for line in 0.. {
         ticks.tick().await;
-        plain.tell()?;
-        if line % LINES_PER_ACT == LINES_PER_ACT - 1 {
-            switches.turn(PROGRAMME[line / LINES_PER_ACT % PROGRAMME.len()]).await;
+        plain.print()?;
+        if line % LINES_PER_ACTION == LINES_PER_ACTION - 1 {
+            actions.run(SCRIPT[line / LINES_PER_ACTION % SCRIPT.len()]).await;
         }
     }
     Ok(())
@@ -37,17 +37,17 @@ pub(crate) async fn show(observer: Observer, mut switches: Switches) -> anyhow::
 
 struct Plain {
     observer: Observer,
-    /// Journal lines told.
-    told: usize,
+    /// Number of journal lines seen.
+    printed: usize,
 }
 
 impl Plain {
-    fn tell(&mut self) -> io::Result<()> {
+    fn print(&mut self) -> io::Result<()> {
         let sample = self.observer.sample(0);
-        let (news, told) = self.observer.journal.since(self.told);
-        self.told = told;
+        let (news, printed) = self.observer.journal.since(self.printed);
+        self.printed = printed;
         let mut out = io::stdout().lock();
-        // Every single pod would be too much to read; what is out of the ordinary is not.
+        // Every pod would be too much to read.
         for line in news.iter().filter(|line| line.starts_with(['»', '!']) || line.contains("tombstone")) {
             writeln!(out, "      {line}")?;
         }
@@ -58,7 +58,7 @@ impl Plain {
 
 impl Drop for Plain {
     fn drop(&mut self) {
-        // Nobody may be reading any more.
+        // The reader may have closed the pipe.
         let _ = io::stdout().lock().write_all(summary(&self.observer.sample(0)).as_bytes());
     }
 }
@@ -71,7 +71,7 @@ fn line(sample: &Sample) -> String {
         .collect();
     let queue = sample.queues.first().cloned().unwrap_or_default();
     format!(
-        "{:>4.0}s {} | queue {} waiting, {} retries",
+        "{:>4.0}s {} | queue {} ready, {} retries",
         sample.seconds,
         informers.join(", "),
         queue.depth,
@@ -96,5 +96,5 @@ fn summary(sample: &Sample) -> String {
         text += &format!("  queue {:<12} {:>5} keys, {} retries\n", row.name, row.adds, row.retries);
     }
     let coalesced: u64 = sample.handlers.iter().map(|row| row.coalesced).sum();
-    text + &format!("  {} handlers, {coalesced} events absorbed into net effects\n", sample.handlers.len())
+    text + &format!("  {} handlers, {coalesced} events coalesced\n", sample.handlers.len())
 }

@@ -1,15 +1,15 @@
-//! What there is to see at one moment.
+//! A snapshot of everything that the demo shows.
 
 use super::{
     journal::Journal,
-    meters::{Meters, has},
+    metrics::{Metrics, has},
 };
 use kube_informer::{InformerStatus, ObjectKey, SharedInformer, WorkQueue};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio::{sync::watch, time::Instant};
 
-/// Everything the view shows.
+/// Everything that the view shows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
     pub(crate) url: String,
@@ -21,13 +21,13 @@ pub(crate) struct Sample {
     pub(crate) latest: Vec<String>,
 }
 
-/// One informer, stage by stage.
+/// One informer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InformerRow {
     pub(crate) kind: String,
     pub(crate) status: String,
     pub(crate) version: String,
-    /// How often the cache was filled, by a list or a stream.
+    /// Number of lists, streaming or not.
     pub(crate) lists: u64,
     pub(crate) watches: u64,
     pub(crate) events: u64,
@@ -52,20 +52,20 @@ pub(crate) struct QueueRow {
     pub(crate) name: String,
     /// Keys ready to be taken.
     pub(crate) depth: usize,
-    /// Keys in the hands of workers.
+    /// Keys in flight.
     pub(crate) busy: usize,
-    /// Keys that wait for their time.
+    /// Delayed keys.
     pub(crate) later: usize,
     pub(crate) adds: u64,
     pub(crate) rate: f64,
     pub(crate) retries: u64,
 }
 
-/// Counts rates between samples, and tells of what the counters show to have happened.
+/// Takes samples, computes rates between them, and writes relists to the journal.
 pub(crate) struct Observer {
     informers: Vec<SharedInformer<Value>>,
     queues: Vec<WorkQueue<ObjectKey>>,
-    meters: Meters,
+    metrics: Metrics,
     pub(crate) journal: Journal,
     url: String,
     stalled: watch::Sender<bool>,
@@ -79,18 +79,18 @@ impl Observer {
     pub(crate) fn new(
         informers: Vec<SharedInformer<Value>>,
         queues: Vec<WorkQueue<ObjectKey>>,
-        meters: Meters,
+        metrics: Metrics,
         journal: Journal,
         url: String,
         stalled: watch::Sender<bool>,
     ) -> Self {
         let (before, relists) = (BTreeMap::new(), BTreeMap::new());
-        Self { informers, queues, meters, journal, url, stalled, started: Instant::now(), before, relists }
+        Self { informers, queues, metrics, journal, url, stalled, started: Instant::now(), before, relists }
     }
 
-    /// The state of everything now, with the latest `lines` of the journal.
+    /// Takes a sample, with the latest `lines` of the journal.
     pub(crate) fn sample(&mut self, lines: usize) -> Sample {
-        self.notice_relists();
+        self.report_relists();
         let informers = self.informers.clone().iter().map(|informer| self.informer(informer)).collect();
         Sample {
             url: self.url.clone(),
@@ -105,7 +105,7 @@ impl Observer {
 
     fn informer(&mut self, informer: &SharedInformer<Value>) -> InformerRow {
         let kind = informer.kind().plural.clone();
-        let count = |name: &str| self.meters.sum(name, ("resource", &kind));
+        let count = |name: &str| self.metrics.sum(name, ("resource", &kind));
         let (lists, watches) = (count("informer_lists_total"), count("informer_watches_total"));
         let (events, queued) = (count("informer_events_total"), count("informer_queued_items"));
         let status = informer.status();
@@ -128,8 +128,8 @@ impl Observer {
     }
 
     fn handlers(&self) -> Vec<HandlerRow> {
-        let coalesced = self.meters.each("informer_coalesced_total");
-        let lags = self.meters.each("informer_handler_lag_seconds");
+        let coalesced = self.metrics.each("informer_coalesced_total");
+        let lags = self.metrics.each("informer_handler_lag_seconds");
         let text = |labels: &[(String, String)], key: &str| {
             labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()).unwrap_or_default()
         };
@@ -152,7 +152,7 @@ impl Observer {
 
     fn queues(&mut self) -> Vec<QueueRow> {
         let row = |queue: &WorkQueue<ObjectKey>| {
-            let count = |meter: &str| self.meters.sum(meter, ("name", queue.name())) as u64;
+            let count = |metric: &str| self.metrics.sum(metric, ("name", queue.name())) as u64;
             QueueRow {
                 name: queue.name().to_owned(),
                 depth: queue.len(),
@@ -176,21 +176,21 @@ impl Observer {
         let (before, since) = *self.before.entry(name.to_owned()).or_insert((value, now));
         let seconds = (now - since).as_secs_f64();
         if seconds >= 2.0 {
-            // Half-way to now, so that the rate neither jumps nor lags by more than a second or two.
+            // Half-way to now, so that the rate neither jumps nor lags behind.
             self.before.insert(name.to_owned(), (f64::midpoint(before, value), since + (now - since) / 2));
         }
         if seconds > 0.0 { (value - before) / seconds } else { 0.0 }
     }
 
-    fn notice_relists(&mut self) {
-        for (labels, count) in self.meters.each("informer_relists_total") {
+    fn report_relists(&mut self) {
+        for (labels, count) in self.metrics.each("informer_relists_total") {
             let text = |key: &str| {
                 labels.iter().find(|(name, _)| name == key).map(|(_, v)| v.clone()).unwrap_or_default()
             };
             let (kind, reason) = (text("resource"), text("reason"));
             let before = self.relists.insert((kind.clone(), reason.clone()), count).unwrap_or(0.0);
             if count > before {
-                self.journal.write(format!("! {kind} are listed again ({reason})"));
+                self.journal.write(format!("! relist of {kind} ({reason})"));
             }
         }
     }

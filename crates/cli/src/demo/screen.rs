@@ -1,23 +1,23 @@
-//! The demo on a terminal.
+//! The live view of the demo.
 
 mod draw;
 
 use super::{
-    keys::{Wish, wish},
+    actions::Actions,
+    keys::{Command, command},
     sample::Observer,
-    switches::Switches,
 };
 use ratatui::crossterm::event;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// Key presses waiting to be heard; more are lost, which a person can repeat.
+/// Pending key presses; further ones are dropped.
 const KEYS: usize = 16;
 /// Journal lines that fit on the tallest screens.
 const LINES: usize = 100;
 
-/// The terminal goes back to what it was, however this ends.
+/// Restores the terminal when dropped.
 struct Restore;
 
 impl Drop for Restore {
@@ -26,33 +26,33 @@ impl Drop for Restore {
     }
 }
 
-/// Draws until somebody quits.
-pub(crate) async fn show(mut observer: Observer, mut switches: Switches) -> anyhow::Result<()> {
+/// Draws until the user quits.
+pub(crate) async fn show(mut observer: Observer, mut actions: Actions) -> anyhow::Result<()> {
     let mut terminal = ratatui::try_init()?;
     let _restore = Restore;
-    let mut wishes = wishes();
+    let mut commands = commands();
     let mut ticks = tokio::time::interval(EVERY);
     loop {
         let sample = observer.sample(LINES);
         terminal.draw(|frame| draw::draw(frame, &sample))?;
         tokio::select! {
             _ = ticks.tick() => {}
-            wish = wishes.recv() => match wish {
-                Some(Wish::Turn(switch)) => switches.turn(switch).await,
-                Some(Wish::Redraw) => {}
-                Some(Wish::Quit) | None => return Ok(()),
+            command = commands.recv() => match command {
+                Some(Command::Do(action)) => actions.run(action).await,
+                Some(Command::Redraw) => {}
+                Some(Command::Quit) | None => return Ok(()),
             },
         }
     }
 }
 
-/// Reads the keyboard in a thread of its own, which ends with the process.
-fn wishes() -> mpsc::Receiver<Wish> {
+/// Reads the keyboard in a thread, which ends with the process.
+fn commands() -> mpsc::Receiver<Command> {
     let (sender, receiver) = mpsc::channel(KEYS);
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {
-            let Some(wish) = wish(&event) else { continue };
-            if sender.blocking_send(wish).is_err() {
+            let Some(command) = command(&event) else { continue };
+            if sender.blocking_send(command).is_err() {
                 return;
             }
         }

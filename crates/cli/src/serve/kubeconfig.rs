@@ -7,14 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A kubeconfig file of our own making; gone with the server it points to.
+/// A kubeconfig file that this process created. It is removed when the server stops.
 pub(super) struct Kubeconfig {
     path: PathBuf,
     file: File,
 }
 
 impl Kubeconfig {
-    /// A new file that only its owner may read. One that exists is left alone.
+    /// Creates a file that only its owner can read. Fails if it exists.
     pub(super) fn create(path: PathBuf) -> anyhow::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -22,10 +22,7 @@ impl Kubeconfig {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                anyhow::anyhow!(
-                    "{} exists already and is left as it is; choose another name for --kubeconfig-out",
-                    path.display()
-                )
+                anyhow::anyhow!("{} exists already; choose another name for --kubeconfig-out", path.display())
             }
             _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
         })?;
@@ -41,7 +38,7 @@ impl Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// The line that makes a shell use it.
+    /// The shell command that makes kubectl use the file.
     pub(super) fn export(&self) -> String {
         format!("export KUBECONFIG={}", quoted(&self.path))
     }
@@ -49,7 +46,7 @@ impl Kubeconfig {
 
 impl Drop for Kubeconfig {
     fn drop(&mut self) {
-        // Somebody may have removed it already, or put another in its place.
+        // It may have been removed or replaced meanwhile.
         if self.is_ours() {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -73,7 +70,7 @@ impl Kubeconfig {
     }
 }
 
-/// A path as a shell reads it back.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
@@ -85,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_survive_a_shell() {
+    fn paths_are_quoted_for_a_shell() {
         assert_eq!(quoted(Path::new("/tmp/a.kubeconfig")), "/tmp/a.kubeconfig");
         assert_eq!(quoted(Path::new("/tmp/it's here")), r"'/tmp/it'\''s here'");
     }

@@ -1,19 +1,21 @@
-//! Where the objects of a served cluster are kept.
+//! Storage of the served cluster.
 
 use crate::args::EtcdArguments;
+#[cfg(feature = "etcd")]
+use crate::exit::{self, Failure};
 use anyhow::bail;
 use kube_embedded_apiserver::Storage;
 use std::sync::Arc;
 
-/// `None` is memory of the server's own.
+/// Opens the storage; `None` is the memory of the server.
 pub(super) async fn open(text: &str, etcd: &EtcdArguments) -> anyhow::Result<Option<Arc<dyn Storage>>> {
     match text.split_once('=') {
         None if text == "memory" => Ok(None),
         Some(("etcd", urls)) if !urls.is_empty() => connect(urls, etcd).await.map(Some),
         _ if text.starts_with("etcd") => {
-            bail!("say where etcd is, such as --storage etcd=http://127.0.0.1:2379")
+            bail!("--storage etcd needs a URL, such as --storage etcd=http://127.0.0.1:2379")
         }
-        _ => bail!("there is no storage {text:?}; use --storage memory or --storage etcd=URL"),
+        _ => bail!("unknown storage {text:?}; use --storage memory or --storage etcd=URL"),
     }
 }
 
@@ -32,17 +34,19 @@ async fn connect(urls: &str, arguments: &EtcdArguments) -> anyhow::Result<Arc<dy
     }
     match EtcdStorage::connect(options).await {
         Ok(storage) => Ok(Arc::new(storage)),
-        Err(error @ EtcdError::Occupied) => {
-            bail!(
-                "{error}\nadd --etcd-beside-kubernetes to share it; objects are kept under {}",
+        Err(error @ EtcdError::Occupied) => Err(exit::error(
+            Failure::Other,
+            error.to_string(),
+            format!(
+                "add --etcd-beside-kubernetes to share it; objects are stored under {}",
                 arguments.etcd_prefix
-            )
-        }
-        Err(error @ EtcdError::Storage { .. }) => {
-            bail!(
-                "{error}\ncheck that etcd runs there, and --etcd-ca, --etcd-cert and --etcd-key if it speaks TLS"
-            )
-        }
+            ),
+        )),
+        Err(error @ EtcdError::Storage { .. }) => Err(exit::error(
+            Failure::Other,
+            error.to_string(),
+            "check that etcd runs there, and --etcd-ca, --etcd-cert and --etcd-key if it uses TLS",
+        )),
         Err(error) => Err(error.into()),
     }
 }
@@ -50,7 +54,7 @@ async fn connect(urls: &str, arguments: &EtcdArguments) -> anyhow::Result<Arc<dy
 #[cfg(not(feature = "etcd"))]
 async fn connect(_: &str, _: &EtcdArguments) -> anyhow::Result<Arc<dyn Storage>> {
     bail!(
-        "storage on etcd is not built into this program: build it with `cargo build --release -p kube-informer-cli --features etcd` (which \
-         needs protoc; Debian: protobuf-compiler), or leave --storage out to keep objects in memory"
+        "this program is built without etcd storage: build it with `cargo build --release -p kube-informer-cli --features etcd` (which \
+         needs protoc; Debian: protobuf-compiler), or leave out --storage to store objects in memory"
     )
 }

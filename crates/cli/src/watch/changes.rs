@@ -1,9 +1,9 @@
-//! What is different between two states of an object, field by field.
+//! Differences between two versions of an object, field by field.
 
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, fmt};
 
-/// A field that differs. `None` stands for a field that is not there.
+/// A field that differs. `None` is a missing field.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Change<'a> {
     pub(crate) path: Path,
@@ -11,7 +11,7 @@ pub(crate) struct Change<'a> {
     pub(crate) to: Option<&'a Value>,
 }
 
-/// Where a field is: names, and elements of lists by their own name or their position.
+/// Path of a field: field names, and elements of lists by name or position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Path(Vec<Step>);
 
@@ -63,10 +63,10 @@ impl fmt::Display for Path {
     }
 }
 
-/// Fields that change with every write and tell nothing.
+/// Fields that change with every write and are not shown.
 const NOISE: [&[&str]; 2] = [&["metadata", "resourceVersion"], &["metadata", "managedFields"]];
 
-/// All fields that differ, in the order of their names.
+/// Returns all fields that differ, sorted by name.
 pub(crate) fn changes<'a>(old: &'a Value, new: &'a Value) -> Vec<Change<'a>> {
     let mut found = Vec::new();
     compare(&Path::default(), Some(old), Some(new), &mut found);
@@ -87,7 +87,7 @@ fn compare<'a>(path: &Path, from: Option<&'a Value>, to: Option<&'a Value>, foun
     }
 }
 
-/// Elements that have names of their own are compared by name, others by position.
+/// Compares elements with unique names by name, others by position.
 fn compare_lists<'a>(path: &Path, from: &'a [Value], to: &'a [Value], found: &mut Vec<Change<'a>>) {
     match (named(from), named(to)) {
         (Some(from), Some(to)) => {
@@ -110,7 +110,7 @@ fn element<'a>(list: &Named<'a>, name: &str) -> Option<&'a Value> {
     list.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| *value)
 }
 
-/// The elements with their names, if every one has its own: what API conventions call list maps.
+/// The elements with their names, if each has a unique one (a list map in the API conventions).
 fn named(list: &[Value]) -> Option<Named<'_>> {
     let key =
         ["name", "type", "uid", "ip"].into_iter().find(|key| list.iter().all(|e| e[key].is_string()))?;
@@ -120,7 +120,7 @@ fn named(list: &[Value]) -> Option<Named<'_>> {
     (distinct.len() == named.len()).then_some(named)
 }
 
-/// A value in a few words.
+/// A short form of a value.
 pub(crate) fn brief(value: Option<&Value>) -> String {
     match value {
         None => "(none)".to_owned(),
@@ -148,13 +148,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(old: &Value, new: &Value) -> Vec<String> {
+    fn lines(old: &Value, new: &Value) -> Vec<String> {
         let line = |c: Change<'_>| format!("{}: {} → {}", c.path, brief(c.from), brief(c.to));
         changes(old, new).into_iter().map(line).collect()
     }
 
     #[test]
-    fn each_field_that_changed_is_named_with_both_values() {
+    fn changed_fields_are_listed_with_both_values() {
         let old = json!({"metadata": {"resourceVersion": "1", "labels": {"a/b": "x"}}, "spec": {"replicas": 3, "gone": true}});
         let new = json!({"metadata": {"resourceVersion": "2", "labels": {"a/b": "y"}}, "spec": {"replicas": 5, "new": [1]}});
         let expected = [
@@ -163,24 +163,24 @@ mod tests {
             "spec.new: (none) → [1]",
             "spec.replicas: 3 → 5",
         ];
-        assert_eq!(told(&old, &new), expected);
+        assert_eq!(lines(&old, &new), expected);
     }
 
     #[test]
-    fn elements_of_lists_are_known_by_name_where_they_have_one() {
+    fn list_elements_are_compared_by_name_if_they_have_one() {
         let ready = |status: &str| json!({"type": "Ready", "status": status});
         let old =
             json!({"status": {"conditions": [{"type": "Initialized", "status": "True"}, ready("False")]}});
         let new =
             json!({"status": {"conditions": [ready("True"), {"type": "Initialized", "status": "True"}]}});
-        assert_eq!(told(&old, &new), ["status.conditions[Ready].status: False → True"]);
+        assert_eq!(lines(&old, &new), ["status.conditions[Ready].status: False → True"]);
         assert_eq!(
-            told(&json!({"a": [1, 2]}), &json!({"a": [1, 3, 4]})),
+            lines(&json!({"a": [1, 2]}), &json!({"a": [1, 3, 4]})),
             ["a[1]: 2 → 3", "a[2]: (none) → 4"]
         );
         let twice = json!({"a": [{"name": "x", "v": 1}, {"name": "x", "v": 2}]});
         assert_eq!(
-            told(&twice, &json!({"a": [{"name": "x", "v": 1}]})),
+            lines(&twice, &json!({"a": [{"name": "x", "v": 1}]})),
             ["a[1]: {\"name\":\"x\",\"v\":2} → (none)"]
         );
     }

@@ -1,10 +1,10 @@
-//! From what a person types to the kind that is meant.
+//! Finds a kind by the name that a user types.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIGroupDiscoveryList, APIResourceDiscovery};
 use kube_informer::Kind;
 
-/// What a server serves, in the order in which a name is looked up: the core group, then the others, preferred versions first.
+/// Resources of a server, in lookup order: the core group, then the others, preferred versions first.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue(Vec<Resource>);
 
@@ -15,7 +15,7 @@ struct Resource {
     short_names: Vec<String>,
 }
 
-/// A name that stands for nothing this server serves.
+/// A name of no resource of the server.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server has no resource {name:?} that can be watched{hint}")]
 pub(crate) struct UnknownKind {
@@ -24,14 +24,14 @@ pub(crate) struct UnknownKind {
 }
 
 impl Catalogue {
-    /// Asks the server; in one document where it can, else one for each group and version.
+    /// Reads the resources of a server: from aggregated discovery if it has that, otherwise from each group and version.
     pub(crate) async fn discover(client: &kube::Client) -> Result<Self, kube::Error> {
         match client.list_core_api_versions_aggregated().await {
             Ok(core) if !core.items.is_empty() => {
                 let groups = client.list_api_groups_aggregated().await?;
                 Ok(Self::aggregated(core, groups))
             }
-            // Servers before 1.30 answer with the old documents, which read as an empty list or not at all.
+            // Servers before 1.30 return the old documents, which decode as an empty list or not at all.
             Ok(_) | Err(kube::Error::SerdeError(_)) => Self::legacy(client).await,
             Err(error) => Err(error),
         }
@@ -49,7 +49,7 @@ impl Catalogue {
         }
         for group in client.list_api_groups().await?.groups {
             for version in group.versions {
-                // One broken aggregated API must not hide all others.
+                // A broken aggregated API must not hide the others.
                 if let Ok(list) = client.list_api_group_resources(&version.group_version).await {
                     found.extend(resources_of_list(&group.name, &version.version, list));
                 }
@@ -58,23 +58,23 @@ impl Catalogue {
         Ok(Self(found))
     }
 
-    /// The kind that a name stands for: plural, singular, kind or short name, alone or followed by a group or a version and a group.
+    /// Finds a kind by plural, singular, kind or short name, optionally followed by a group, or by version and group.
     pub(crate) fn find(&self, name: &str) -> Result<Kind, UnknownKind> {
         let wanted = name.to_lowercase();
         let (resource, rest) = wanted.split_once('.').unwrap_or((&wanted, ""));
-        let found = self.0.iter().find(|known| known.answers_to(resource) && known.is_in(rest));
+        let found = self.0.iter().find(|known| known.has_name(resource) && known.is_in(rest));
         found.map(|known| known.kind.clone()).ok_or_else(|| self.unknown(name, resource))
     }
 
     fn unknown(&self, name: &str, resource: &str) -> UnknownKind {
         let near = |known: &&Resource| {
             let start = resource.get(..3).unwrap_or(resource);
-            known.answers_to(resource) || known.kind.plural.starts_with(start)
+            known.has_name(resource) || known.kind.plural.starts_with(start)
         };
         let near: Vec<String> =
             self.0.iter().filter(near).map(|known| known.kind.to_string()).take(4).collect();
         let hint = if near.is_empty() {
-            "; `kubectl api-resources` lists those it has".to_owned()
+            "; list them with `kubectl api-resources`".to_owned()
         } else {
             format!("; did you mean {}?", near.join(" or "))
         };
@@ -83,14 +83,14 @@ impl Catalogue {
 }
 
 impl Resource {
-    fn answers_to(&self, name: &str) -> bool {
+    fn has_name(&self, name: &str) -> bool {
         self.kind.plural == name
             || self.singular == name
             || self.kind.kind.to_lowercase() == name
             || self.short_names.iter().any(|short| short == name)
     }
 
-    /// Whether it is in a group, written `group`, `version.group`, or `version` for the core group; "" is any.
+    /// Whether it is in a group, given as `group`, `version.group`, or `version` for the core group; "" matches any.
     fn is_in(&self, rest: &str) -> bool {
         let Kind { group, version, .. } = &self.kind;
         let group_start =
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_go_by_many_names() {
+    fn kinds_are_found_by_many_names() {
         let found =
             |name: &str| catalogue().find(name).map(|kind| format!("{kind} {}", kind.version)).unwrap();
         for name in ["pods", "pod", "po", "Pod", "PODS", "pods.v1"] {

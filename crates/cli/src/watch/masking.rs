@@ -1,16 +1,16 @@
-//! Values that are not for every screen: the data of Secrets, and the copy that `kubectl apply` keeps in an annotation.
+//! Masks sensitive values: the data of Secrets, and the copy of an object that `kubectl apply` stores in an annotation.
 
 use kube_informer::{FieldPath, Kind};
 use serde_json::Value;
 
-/// What is shown instead.
+/// Shown instead of a value.
 const MASK: &str = "***";
 
 const LAST_APPLIED: &[&str] =
     &["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"];
 const SECRET: [&[&str]; 2] = [&["data"], &["stringData"]];
 
-/// Hides what must be hidden of objects of one kind.
+/// Masks sensitive values of objects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Masking {
     show_all: bool,
@@ -21,12 +21,12 @@ impl Masking {
         Self { show_all }
     }
 
-    /// Whether a field, or something above or below it, is hidden.
+    /// Whether a field, or a field above or below it, is masked.
     pub(crate) fn hides(self, kind: &Kind, field: &FieldPath) -> bool {
         !self.show_all && regions(kind).any(|region| FieldPath::of(region.iter().copied()).overlaps(field))
     }
 
-    /// The value of a field, as it may be shown. `path` is where the value is in its object.
+    /// Returns a value with sensitive parts masked. `path` is the place of the value in its object.
     pub(crate) fn masked(self, kind: &Kind, path: &[&str], value: &Value) -> Value {
         let mut shown = value.clone();
         if !self.show_all {
@@ -41,7 +41,7 @@ fn regions(kind: &Kind) -> impl Iterator<Item = &'static [&'static str]> {
     secret.iter().copied().chain([LAST_APPLIED])
 }
 
-/// Hides a region of an object in a value that is found at `path` of that object.
+/// Masks a region of an object in the value at `path` of that object.
 fn hide(region: &[&str], path: &[&str], value: &mut Value) {
     match (region, path) {
         ([], _) => hide_all(value),
@@ -55,7 +55,7 @@ fn hide(region: &[&str], path: &[&str], value: &mut Value) {
     }
 }
 
-/// Names stay, values go.
+/// Masks all values; field names stay.
 fn hide_all(value: &mut Value) {
     match value {
         Value::Object(map) => map.values_mut().for_each(hide_all),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_keeps_its_names_and_loses_its_values() {
+    fn values_of_a_secret_are_masked_and_names_are_not() {
         let kind = Kind::namespaced("", "v1", "Secret", "secrets");
         let shown = Masking::new(false).masked(&kind, &[], &secret()).to_string();
         assert!(
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_masked_wherever_they_are_cut_out() {
+    fn parts_of_an_object_are_masked() {
         let kind = Kind::namespaced("", "v1", "Secret", "secrets");
         let object = secret();
         let masked = |path: &[&str], value: &Value| Masking::new(false).masked(&kind, path, value);

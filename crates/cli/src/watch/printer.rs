@@ -1,36 +1,48 @@
-//! Events as lines, JSON or YAML.
+//! Prints events as lines, JSON or YAML.
 
 use super::{
     changes::{Change, brief, changes},
     masking::Masking,
+    skipped::Skipped,
 };
-use crate::args::{Output, WatchOptions};
+use crate::{
+    args::{Output, WatchOptions},
+    terminal::{printable, printable_json, printable_lines, printable_value},
+};
 use kube_informer::{Deleted, Event, Kind, Object};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 
-/// Changes on one line; more are counted.
+/// Changes on one line; further ones are counted.
 const MOST_CHANGES: usize = 8;
 
-/// Writes events to standard output.
+/// Prints events on standard output.
 pub(crate) struct Printer {
     output: Output,
     masking: Masking,
     colours: bool,
+    skipped: Skipped,
 }
 
 impl Printer {
-    pub(crate) fn new(options: &WatchOptions) -> Self {
+    pub(crate) fn new(options: &WatchOptions, skipped: Skipped) -> Self {
         Self {
             output: options.output,
             masking: Masking::new(options.show_secrets),
-            colours: colours_wanted(io::stdout().is_terminal()),
+            colours: use_colours(io::stdout().is_terminal()),
+            skipped,
         }
     }
 
-    /// One event; written through at once, for whoever reads the other end of a pipe.
+    /// Prints one event, and flushes it for the reader of a pipe. An object that cannot be decoded is skipped.
     pub(crate) fn show(&mut self, event: &Event<Value>) -> anyhow::Result<()> {
-        let text = self.text(event)?;
+        let text = match self.text(event) {
+            Ok(text) => text,
+            Err(error) => {
+                self.skipped.record(Some(event.object().key()), &error.to_string());
+                return Ok(());
+            }
+        };
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
@@ -39,49 +51,55 @@ impl Printer {
     fn text(&self, event: &Event<Value>) -> anyhow::Result<String> {
         let object = event.object();
         Ok(match self.output {
-            Output::Changes => format!("{}\n", self.line(event)),
-            Output::Name => format!("{} {}/{}\n", self.sign(event), object.kind(), object.key()),
-            Output::Json => format!("{}\n", json!({"type": word(event), "object": self.shown(object)?})),
+            Output::Changes => format!("{} {}\n", self.sign(event), printable(&self.line(event))),
+            Output::Name => {
+                let name = format!("{}/{}", object.kind(), object.key());
+                format!("{} {}\n", self.sign(event), printable(&name))
+            }
+            Output::Json => {
+                let json = json!({"type": word(event), "object": self.masked(object)?}).to_string();
+                format!("{}\n", printable_json(&json))
+            }
             Output::Yaml => {
-                format!("---\n# {}\n{}", word(event), serde_saphyr::to_string(&self.shown(object)?)?)
+                let yaml = serde_saphyr::to_string(&printable_value(self.masked(object)?))?;
+                format!("---\n# {}\n{}", word(event), printable_lines(&yaml))
             }
         })
     }
 
-    fn shown(&self, object: &Object<Value>) -> anyhow::Result<Value> {
+    fn masked(&self, object: &Object<Value>) -> anyhow::Result<Value> {
         Ok(self.masking.masked(object.kind(), &[], &object.view::<Value>()?))
     }
 
     fn line(&self, event: &Event<Value>) -> String {
         let object = event.object();
-        let head = format!("{} {} {}", self.sign(event), object.kind(), object.key());
+        let head = format!("{} {}", object.kind(), object.key());
         let more = match event {
             Event::Added { .. } => String::new(),
             Event::Updated { old, new } if old.is_same_version(new) => "nothing changed (resync)".to_owned(),
             Event::Updated { old, new } => self.difference(old, new),
             Event::Deleted(Deleted::Seen(_)) => String::new(),
             Event::Deleted(Deleted::FinalStateUnknown { .. }) => {
-                "its end was missed; found by listing again".to_owned()
+                "the delete was missed; found by a relist".to_owned()
             }
         };
         if more.is_empty() { head } else { format!("{head}  {more}") }
     }
 
     fn difference(&self, old: &Object<Value>, new: &Object<Value>) -> String {
-        // Not even JSON: say so, without a word of it.
         let (Ok(before), Ok(after)) = (old.view::<Value>(), new.view::<Value>()) else {
-            return "(its content cannot be read)".to_owned();
+            return "(its content cannot be decoded)".to_owned();
         };
         let found = changes(&before, &after);
-        let mut told: Vec<String> =
+        let mut parts: Vec<String> =
             found.iter().take(MOST_CHANGES).map(|one| self.change(new.kind(), one)).collect();
         if found.len() > MOST_CHANGES {
-            told.push(format!("and {} more", found.len() - MOST_CHANGES));
+            parts.push(format!("and {} more", found.len() - MOST_CHANGES));
         }
-        if told.is_empty() {
+        if parts.is_empty() {
             return format!("version {} → {}", old.resource_version(), new.resource_version());
         }
-        told.join(", ")
+        parts.join(", ")
     }
 
     fn change(&self, kind: &Kind, change: &Change<'_>) -> String {
@@ -103,8 +121,8 @@ impl Printer {
     }
 }
 
-/// Colours are for terminals, and only where nobody objects.
-pub(crate) fn colours_wanted(is_terminal: bool) -> bool {
+/// Whether to use colours: on a terminal, unless `NO_COLOR` is set.
+fn use_colours(is_terminal: bool) -> bool {
     is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
@@ -125,7 +143,7 @@ mod tests {
     use std::sync::Arc;
 
     fn printer(output: Output) -> Printer {
-        Printer { output, masking: Masking::new(false), colours: false }
+        Printer { output, masking: Masking::new(false), colours: false, skipped: Skipped::default() }
     }
 
     fn secret(version: &str, password: &str) -> Object<Value> {
@@ -135,14 +153,14 @@ mod tests {
         Object::parse(&origin, json.to_string().into(), &Limits::default()).unwrap()
     }
 
-    fn told(output: Output, event: &Event<Value>) -> String {
+    fn printed(output: Output, event: &Event<Value>) -> String {
         printer(output).text(event).unwrap()
     }
 
     #[test]
-    fn lines_say_what_happened() {
+    fn a_line_describes_an_event() {
         let (old, new) = (secret("1", "aaaa"), secret("2", "bbbb"));
-        let lines = |event| told(Output::Changes, &event);
+        let lines = |event| printed(Output::Changes, &event);
         assert_eq!(lines(Event::Added { object: new.clone(), initial: false }), "+ secrets shop/db\n");
         let updated = Event::Updated { old: old.clone(), new: new.clone() };
         assert_eq!(lines(updated), "~ secrets shop/db  data.password: *** → ***\n");
@@ -157,7 +175,7 @@ mod tests {
     fn no_output_shows_the_value_of_a_secret() {
         let event = Event::Updated { old: secret("1", "aaaaaaaa"), new: secret("2", "bbbbbbbb") };
         for output in [Output::Changes, Output::Json, Output::Yaml, Output::Name] {
-            let text = told(output, &event);
+            let text = printed(output, &event);
             assert!(!text.contains("aaaaaaaa") && !text.contains("bbbbbbbb"), "{text}");
             assert!(text.contains("db"), "{text}");
         }

@@ -1,16 +1,17 @@
-//! The first sync, with a progress bar.
+//! The initial sync, with a progress bar.
 
 use super::Watched;
-use crate::exit::{Failure, told};
+use crate::exit::{self, Failure};
+use crate::terminal::printable;
 use anyhow::bail;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use kube_informer::InformerStatus;
 use std::time::Duration;
 
-/// How often the bars move.
+/// Interval at which the bars are updated.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Resolves when everything is synced. The error says which kind is not, and what to do.
+/// Waits until all kinds are synced. The error names those that are not.
 pub(crate) async fn synced(watched: &[Watched], within: Duration) -> anyhow::Result<()> {
     let bars = MultiProgress::new();
     let all: Vec<ProgressBar> = watched.iter().map(|one| bars.add(bar(one))).collect();
@@ -20,7 +21,7 @@ pub(crate) async fn synced(watched: &[Watched], within: Duration) -> anyhow::Res
         }
         Ok(())
     };
-    let moving = async {
+    let updates = async {
         let mut ticks = tokio::time::interval(TICK);
         loop {
             ticks.tick().await;
@@ -32,22 +33,25 @@ pub(crate) async fn synced(watched: &[Watched], within: Duration) -> anyhow::Res
     let result = tokio::select! {
         biased;
         result = all_synced => result,
-        result = moving => result,
-        () = tokio::time::sleep(within) => Err(late(watched, within)),
+        result = updates => result,
+        () = tokio::time::sleep(within) => Err(timed_out(watched, within)),
     };
     all.iter().for_each(ProgressBar::finish_and_clear);
     result
 }
 
 fn bar(one: &Watched) -> ProgressBar {
-    ProgressBar::new_spinner().with_style(style("{msg} {pos} {per_sec}")).with_message(one.kind.to_string())
+    let kind = one.kind.to_string();
+    ProgressBar::new_spinner()
+        .with_style(style("{msg} {pos} {per_sec}"))
+        .with_message(printable(&kind).into_owned())
 }
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Moves a bar; an error if there is no use in waiting.
+/// Updates a bar. Returns an error if waiting is pointless.
 fn step(bar: &ProgressBar, one: &Watched) -> anyhow::Result<()> {
     match one.informer.status() {
         InformerStatus::Syncing { so_far, of } => {
@@ -66,8 +70,8 @@ fn step(bar: &ProgressBar, one: &Watched) -> anyhow::Result<()> {
 
 fn denied(one: &Watched, why: &str) -> anyhow::Error {
     let statuses = one.informer.namespace_statuses();
-    let refused = statuses.iter().filter(|(_, status)| matches!(status, InformerStatus::Denied { .. }));
-    let places: Vec<String> = refused
+    let denied = statuses.iter().filter(|(_, status)| matches!(status, InformerStatus::Denied { .. }));
+    let places: Vec<String> = denied
         .map(|(namespace, _)| {
             namespace.as_ref().map_or("all namespaces".to_owned(), |name| format!("namespace {name}"))
         })
@@ -75,15 +79,14 @@ fn denied(one: &Watched, why: &str) -> anyhow::Error {
     let (kind, places) = (&one.kind, places.join(", "));
     let advice =
         if kind.namespaced && places == "all namespaces" { ", or choose a namespace with -n" } else { "" };
-    told(
+    exit::error(
         Failure::Denied,
-        format!(
-            "the verbs list and watch on {kind} in {places} are needed: {why}\nAsk for them (kubectl auth can-i list {kind}){advice}"
-        ),
+        format!("permission to list and watch {kind} in {places} is required: {why}"),
+        format!("check it with kubectl auth can-i list {kind}{advice}"),
     )
 }
 
-fn late(watched: &[Watched], within: Duration) -> anyhow::Error {
+fn timed_out(watched: &[Watched], within: Duration) -> anyhow::Error {
     let laggards: Vec<String> = watched
         .iter()
         .filter(|one| !one.informer.is_synced())

@@ -1,16 +1,17 @@
-//! Tables of what is in the caches.
+//! Tables of the contents of the caches.
 
 use super::Watched;
+use crate::terminal::printable;
 use std::{
     collections::BTreeSet,
     io::{self, Write},
     time::Duration,
 };
 
-/// Rows of an index table; the rest is counted.
+/// Rows of an index table; further ones are counted.
 const MOST_ROWS: usize = 50;
 
-/// One row for each kind.
+/// Prints one row for each kind.
 pub(crate) fn print(watched: &[Watched], took: Duration) -> io::Result<()> {
     let head = ["KIND", "OBJECTS", "NAMESPACES", "CACHED", "VERSION"].map(str::to_owned).to_vec();
     let rows = watched.iter().map(row);
@@ -33,7 +34,7 @@ fn row(one: &Watched) -> Vec<String> {
     ]
 }
 
-/// For each index of each kind: its values, with how many objects have them.
+/// Prints the values of each index, with the number of objects that have them.
 pub(crate) fn print_indexes(watched: &[Watched]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for one in watched {
@@ -58,8 +59,10 @@ pub(crate) fn print_indexes(watched: &[Watched]) -> io::Result<()> {
     out.flush()
 }
 
-/// Columns as wide as their widest cell.
+/// Text with columns as wide as their widest cell.
 fn table(rows: Vec<Vec<String>>) -> String {
+    let printable_row = |row: Vec<String>| row.iter().map(|cell| printable(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(printable_row).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -73,7 +76,7 @@ fn table(rows: Vec<Vec<String>>) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes.
 pub(crate) fn bytes(n: usize) -> String {
     match n {
         0..1024 => format!("{n} B"),
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_for_people() {
+    fn sizes_have_units() {
         assert_eq!([bytes(999), bytes(2048), bytes(5 << 20)], ["999 B", "2.0 KiB", "5.0 MiB"]);
     }
 }

@@ -1,4 +1,4 @@
-//! `kube-informer demo`, without a terminal and in one.
+//! `kube-informer demo`, with and without a terminal.
 
 use crate::{
     process::{Running, program, run, text},
@@ -10,7 +10,7 @@ fn without_a_terminal_it_prints_lines_and_a_summary() {
     let output = run(&["demo", "--for", "8s"]);
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    for part in ["pods live", "all watches are cut", "after 8s", "events absorbed into net effects"] {
+    for part in ["pods live", "all watches are cut", "after 8s", "events coalesced"] {
         assert!(out.contains(part), "no {part:?} in\n{out}");
     }
     let pods =
@@ -51,13 +51,13 @@ fn the_live_view_shows_every_stage_and_survives_a_resize() {
 }
 
 #[test]
-fn keys_make_trouble_one_can_see() {
+fn keys_inject_visible_faults() {
     let Some(terminal) = Terminal::start(120, 50, "demo") else { return };
     terminal.until("pods", |screen| screen.contains("pod default/"));
     terminal.press("w");
     terminal.until("cut watches", |screen| screen.contains("all watches are cut"));
     terminal.press("e");
-    terminal.until("a relist", |screen| screen.contains("pods are listed again (expired)"));
+    terminal.until("a relist", |screen| screen.contains("relist of pods (expired)"));
     terminal.press("s");
     terminal.until("a stalled handler", |screen| screen.contains("stalled"));
     terminal.press("s");

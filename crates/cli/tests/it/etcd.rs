@@ -47,7 +47,7 @@ fn api(port: u16) -> Api<ConfigMap> {
     Api::default_namespaced(Client::try_from(config(port)).unwrap())
 }
 
-/// Writes whatever comes to mind until told to stop. A server that is gone, or was slower, is no reason to stop.
+/// Writes random objects until `stop` is set. Ignores errors of the server and conflicts.
 async fn write(
     api: Api<ConfigMap>,
     seed: u64,
@@ -78,7 +78,7 @@ async fn write(
     }
 }
 
-/// The plainest watcher: lists, watches from there, and begins anew when anything goes wrong.
+/// The simplest watcher: lists, watches from there, and lists again after any error.
 async fn follow(api: Api<ConfigMap>, state: Arc<Mutex<State>>) {
     loop {
         if follow_once(&api, &state).await.is_err() {
@@ -98,13 +98,13 @@ async fn follow_once(api: &Api<ConfigMap>, state: &Mutex<State>) -> kube::Result
                 WatchEvent::Added(map) | WatchEvent::Modified(map) => {
                     position = map.resource_version().unwrap();
                     let old = state.lock().unwrap().insert(map.name_any(), version(&map));
-                    assert!(old.is_none_or(|old| old < version(&map)), "time ran back");
+                    assert!(old.is_none_or(|old| old < version(&map)), "an older version came later");
                 }
                 WatchEvent::Deleted(map) => {
                     position = map.resource_version().unwrap();
                     assert!(
                         state.lock().unwrap().remove(&map.name_any()).is_some(),
-                        "deleted what was not there"
+                        "deleted an unknown object"
                     );
                 }
                 WatchEvent::Bookmark(_) => {}
@@ -124,7 +124,7 @@ fn cached(informer: &SharedInformer<ConfigMap>) -> State {
         .collect()
 }
 
-/// What etcd holds, read from etcd.
+/// The objects in etcd.
 async fn truth(storage: &EtcdStorage) -> State {
     let range = Range { prefix: "/configmaps/default/".to_owned(), ..Range::default() };
     let page = storage.list(&range).await.unwrap();

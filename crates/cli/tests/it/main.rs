@@ -1,8 +1,9 @@
-//! The program from the outside: run, read, judged by its exit code.
+//! Tests that run the program and check its output and exit code.
 
 mod demo;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod hostile;
 mod process;
 mod serve;
 mod terminal;

@@ -1,11 +1,11 @@
-//! Running the program.
+//! Runs the program.
 
 use std::{
     io::{BufRead, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio},
 };
 
-/// The program, with nothing of the caller's environment that changes what it does.
+/// The program, without environment variables that change its behaviour.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-informer"));
     command.args(arguments).stdin(Stdio::null());
@@ -14,12 +14,12 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
     {
         command.env_remove(variable);
     }
-    // No kubeconfig of the caller's either.
+    // Without the default kubeconfig too.
     command.env("HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
-/// Runs it to its end.
+/// Runs the program until it exits.
 pub(crate) fn run(arguments: &[&str]) -> Output {
     program(arguments).output().expect("the program starts")
 }
@@ -28,7 +28,15 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A program that runs on; killed when dropped.
+/// A kubeconfig for a server without authentication.
+pub(crate) fn kubeconfig(url: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters: [{{name: a, cluster: {{server: '{url}'}}}}]\n\
+         contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a, user: {{}}}}]\ncurrent-context: a\n"
+    )
+}
+
+/// A running program; killed when dropped.
 pub(crate) struct Running {
     child: Child,
     out: Lines<BufReader<ChildStdout>>,
@@ -54,7 +62,7 @@ impl Running {
         find(&mut self.err, part)
     }
 
-    /// Presses Ctrl-C, in effect, and waits for the exit code. What was not read of standard error comes along.
+    /// Sends SIGINT and waits for the exit code. Returns it with the unread lines of standard error.
     pub(crate) fn interrupt(mut self) -> (Option<i32>, Vec<String>) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-INT", &id]).status().expect("kill is there");

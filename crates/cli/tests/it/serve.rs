@@ -11,7 +11,7 @@ async fn client(kubeconfig: &std::path::Path) -> kube::Client {
 }
 
 #[tokio::test]
-async fn serves_what_was_asked_for_when_it_says_so() {
+async fn the_address_is_printed_when_the_server_is_seeded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dev.kubeconfig");
     let arguments = ["serve", "--seed-pods", "120", "--kubeconfig-out", path.to_str().unwrap()];
@@ -30,12 +30,12 @@ async fn serves_what_was_asked_for_when_it_says_so() {
     assert_eq!(Api::<Node>::all(client).list(&Default::default()).await.unwrap().items.len(), 3);
 
     assert_eq!(serving.interrupt().0, Some(0));
-    assert!(!path.exists(), "a kubeconfig of a server that is gone is of no use");
+    assert!(!path.exists(), "the kubeconfig is removed with its server");
 }
 
 #[test]
 #[cfg(unix)]
-fn the_kubeconfig_is_for_its_owner_and_replaces_nothing() {
+fn the_kubeconfig_is_private_and_replaces_no_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new");
@@ -45,7 +45,11 @@ fn the_kubeconfig_is_for_its_owner_and_replaces_nothing() {
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "mine").unwrap();
     assert_eq!(serving.interrupt().0, Some(0));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine", "not its own file, not its to remove");
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        "mine",
+        "a file that it did not create is not removed"
+    );
 
     let refused = run(&["serve", "--kubeconfig-out", path.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(1));
@@ -54,7 +58,7 @@ fn the_kubeconfig_is_for_its_owner_and_replaces_nothing() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_advice() {
+fn invalid_options_are_rejected_with_advice() {
     let refused = |arguments: &[&str]| {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(1));
@@ -98,7 +102,7 @@ async fn other_machines_come_with_a_token_over_tls() {
     ];
     let mut serving = Running::start(program(&arguments));
     let address = serving.out("serving at https://localhost:");
-    assert!(address.contains("other machines too, every token is full access"), "{address}");
+    assert!(address.contains("reachable from other machines, every token gives full access"), "{address}");
     #[cfg(unix)]
     serving.err("chmod 600");
     serving.out("export KUBECONFIG=");
@@ -108,7 +112,7 @@ async fn other_machines_come_with_a_token_over_tls() {
 }
 
 #[tokio::test]
-async fn deletes_reach_dependents_and_pods_when_asked_for() {
+async fn deletes_remove_pods_if_configured() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dev.kubeconfig");
     let arguments = [

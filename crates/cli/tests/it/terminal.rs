@@ -1,4 +1,4 @@
-//! A terminal to look at: tmux, on a server of its own.
+//! A terminal for tests: tmux, on its own server.
 
 use std::{
     process::{Command, Output},
@@ -7,28 +7,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The program in a terminal of a given size. The terminal ends with this value.
+/// The program in a terminal of a given size. Dropping it closes the terminal.
 pub(crate) struct Terminal {
     socket: String,
 }
 
-/// Looking again too often would slow down what is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Nothing is expected to take this long; it bounds a failing test, and decides nothing else.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Interval at which the screen is read; a shorter one would slow down the program.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Bounds a failing test; nothing is expected to take this long.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Terminal {
-    /// `None`, and a line that says so, where there is no tmux.
+    /// Starts the program; prints a line and returns `None` if tmux is not installed.
     pub(crate) fn start(width: usize, height: usize, arguments: &str) -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         if Command::new("tmux").arg("-V").output().is_err() {
-            println!("skipped: tmux is not installed, so nothing can look at the live view");
+            println!("skipped: tmux is not installed");
             return None;
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let terminal = Self { socket: format!("kube-informer-{}-{number}", std::process::id()) };
         let program = env!("CARGO_BIN_EXE_kube-informer");
-        // The shell stays, so that the exit code can be seen.
+        // The shell stays open, so that the exit code can be read.
         let command = format!("'{program}' {arguments}; echo ended with $?; cat");
         let (width, height) = (width.to_string(), height.to_string());
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, &command]);
@@ -47,7 +47,7 @@ impl Terminal {
         String::from_utf8_lossy(&self.tmux(&["capture-pane", "-p"]).stdout).into_owned()
     }
 
-    /// The screen, once it is as wanted.
+    /// Waits until the screen has the wanted content, and returns it.
     pub(crate) fn until(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let started = Instant::now();
         loop {
@@ -55,8 +55,8 @@ impl Terminal {
             if wanted(&screen) {
                 return screen;
             }
-            assert!(started.elapsed() < PATIENCE, "never saw {what}; the screen is\n{screen}");
-            sleep(LOOK_AGAIN);
+            assert!(started.elapsed() < TIMEOUT, "never saw {what}; the screen is\n{screen}");
+            sleep(INTERVAL);
         }
     }
 

@@ -1,6 +1,6 @@
 //! `kube-informer watch`.
 
-use crate::process::{Running, program, run, text};
+use crate::process::{Running, kubeconfig, program, run, text};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api,
@@ -70,7 +70,7 @@ where
 }
 
 #[test]
-fn once_prints_a_summary_and_leaves() {
+fn once_prints_a_summary_and_exits() {
     let arguments =
         ["watch", "pods", "no", "--embedded", "--seed-pods", "100", "--once", "--index", "spec.nodeName"];
     let output = run(&arguments);
@@ -88,7 +88,7 @@ fn once_prints_a_summary_and_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_told_field_by_field_and_secrets_are_not() {
+async fn changes_are_printed_by_field_and_secrets_are_masked() {
     let world = World::start().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "old"}, "data": {"a": "1"}})).await;
     world.make::<Secret>(json!({"metadata": {"name": "db"}, "stringData": {"password": "hunter2"}})).await;
@@ -106,7 +106,7 @@ async fn changes_are_told_field_by_field_and_secrets_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_is_one_event_a_line_from_the_first_object_on() {
+async fn json_has_one_event_per_line_from_the_initial_list_on() {
     let world = World::start().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "old"}})).await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "other", "labels": {"app": "other"}}})).await;
@@ -123,7 +123,7 @@ async fn json_is_one_event_a_line_from_the_first_object_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_goes_away_and_comes_back_is_told_once() {
+async fn an_outage_is_reported_once() {
     let world = World::start().await;
     world.make::<ConfigMap>(json!({"metadata": {"name": "before"}})).await;
     let mut watching = Running::start(world.watch(&["configmaps"]));
@@ -141,45 +141,43 @@ async fn a_server_that_goes_away_and_comes_back_is_told_once() {
     assert_eq!(watching.out("during"), "+ configmaps default/during");
     watching.err("back after");
     let (code, rest) = watching.interrupt();
-    assert_eq!((code, rest), (Some(0), Vec::new()), "said once, and nothing more");
-}
-
-fn kubeconfig(url: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: Config\nclusters: [{{name: a, cluster: {{server: '{url}'}}}}]\n\
-         contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a, user: {{}}}}]\ncurrent-context: a\n"
-    )
+    assert_eq!((code, rest), (Some(0), Vec::new()), "reported once");
 }
 
 #[test]
-fn failures_have_codes_and_say_what_to_do() {
+fn failures_have_exit_codes_and_advice() {
     let failed = |output: std::process::Output| (output.status.code(), text(&output.stderr));
-    let (code, told) = failed(run(&["watch", "pods"]));
-    assert_eq!(code, Some(4), "{told}");
-    assert!(told.contains("--embedded"), "{told}");
+    let (code, message) = failed(run(&["watch", "pods"]));
+    assert_eq!(code, Some(4), "{message}");
+    assert!(message.contains("--embedded"), "{message}");
 
-    let (code, told) = failed(run(&["watch", "pots", "--embedded"]));
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("\"pots\""), "{told}");
+    let (code, message) = failed(run(&["watch", "pots", "--embedded"]));
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("\"pots\""), "{message}");
 
-    let (code, told) = failed(run(&["watch"]));
-    assert_eq!(code, Some(2), "{told}");
+    let (code, message) = failed(run(&["watch"]));
+    assert_eq!(code, Some(2), "{message}");
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     std::fs::write(&path, kubeconfig("http://127.0.0.1:1")).unwrap();
-    let (code, told) = failed(program(&["watch", "pods"]).env("KUBECONFIG", &path).output().unwrap());
-    assert_eq!(code, Some(4), "{told}");
-    assert!(told.contains("cannot reach the server at http://127.0.0.1:1"), "{told}");
+    let (code, message) = failed(program(&["watch", "pods"]).env("KUBECONFIG", &path).output().unwrap());
+    assert_eq!(code, Some(4), "{message}");
+    assert!(message.contains("cannot reach the server at http://127.0.0.1:1"), "{message}");
 }
 
-/// A server that says what it serves and lets nobody see it.
-fn refusing_server() -> String {
+/// A discovery document, of a core group that has pods or of no other groups.
+pub(crate) fn discovery(core: bool) -> serde_json::Value {
     let pods = json!({"resource": "pods", "responseKind": {"group": "", "version": "v1", "kind": "Pod"}, "scope": "Namespaced",
         "singularResource": "pod", "verbs": ["list", "watch"]});
-    let core = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
-        "items": [{"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": [pods]}]}]});
-    let none = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []});
+    let group = json!({"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": [pods]}]});
+    let items = if core { vec![group] } else { Vec::new() };
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items})
+}
+
+/// A server that allows discovery and nothing else.
+fn refusing_server() -> String {
+    let (core, none) = (discovery(true), discovery(false));
     let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
         "message": "pods is forbidden: User \"eve\" cannot list resource \"pods\""});
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -200,7 +198,7 @@ fn refusing_server() -> String {
                 "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 body.len()
             );
-            // The client may have gone.
+            // The client may have closed the connection.
             let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
         }
     });
@@ -208,15 +206,15 @@ fn refusing_server() -> String {
 }
 
 #[test]
-fn a_refusal_names_what_is_missing() {
+fn a_missing_permission_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     std::fs::write(&path, kubeconfig(&refusing_server())).unwrap();
     let refused = program(&["watch", "pods", "-A"]).env("KUBECONFIG", &path).output().unwrap();
-    let told = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(3), "{told}");
-    for part in ["list and watch on pods in all namespaces", "eve", "-n"] {
-        assert!(told.contains(part), "no {part:?} in {told}");
+    let message = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{message}");
+    for part in ["list and watch pods in all namespaces", "eve", "-n"] {
+        assert!(message.contains(part), "no {part:?} in {message}");
     }
 }
 

@@ -1,13 +1,13 @@
-//! A heap of due times whose members can be found again.
+//! Heap of due times whose nodes can be moved and removed.
 
 /// Children per node: four share a cache line, and the tree is half as deep as with two.
 const ARITY: usize = 4;
 
-/// One waiting slot.
+/// A delayed slot.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     pub(super) due: u64,
-    /// Breaks ties: first come, first served.
+    /// Breaks ties: first in, first out.
     pub(super) arrival: u32,
     pub(super) slot: u32,
 }
@@ -20,8 +20,8 @@ impl Node {
     }
 }
 
-/// Who remembers where each slot that is in the heap stands, so that it can be moved or removed. Not the heap itself: what else
-/// is known of a slot should be in the same line of memory.
+/// Stores the position in the heap of each slot, so that its node can be moved or removed. The heap does not store it
+/// itself, so that the position shares a cache line with the rest of the slot.
 pub(super) trait Slots {
     fn position(&self, slot: u32) -> usize;
     fn moved(&mut self, slot: u32, to: usize);
@@ -58,7 +58,7 @@ impl Heap {
         self.rise(self.nodes.len() - 1, node, slots);
     }
 
-    /// Replaces the node of a slot that is in the heap by one that comes earlier.
+    /// Replaces the node of a slot that is in the heap by an earlier one.
     pub(super) fn advance(&mut self, node: Node, slots: &mut impl Slots) {
         self.rise(slots.position(node.slot), node, slots);
     }

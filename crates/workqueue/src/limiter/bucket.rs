@@ -1,4 +1,4 @@
-//! So many retries a second, whoever they are for.
+//! A limit on retries per second, for all keys together.
 
 use std::time::Duration;
 
@@ -8,29 +8,32 @@ use super::RateLimiter;
 use crate::sync::{Mutex, lock};
 use crate::time;
 
-/// A token bucket shared by all keys: each retry takes a token, and waits for it if there is none (client-go's
+/// A token bucket shared by all keys: each retry takes a token, or is delayed until there is one (client-go's
 /// `BucketRateLimiter`).
+#[derive(Debug)]
+#[must_use]
 pub struct BucketLimiter {
     bucket: Mutex<Bucket>,
     per_second: f64,
     burst: f64,
 }
 
+#[derive(Debug)]
 struct Bucket {
-    /// Tokens at `at`; below zero when tokens of the future are promised already.
+    /// Tokens at `at`; below zero if tokens of the future are reserved.
     tokens: f64,
     at: Instant,
 }
 
 impl BucketLimiter {
-    /// `per_second` tokens a second, of which `burst` can be saved up. The bucket starts full.
+    /// A bucket that gains `per_second` tokens a second, holds at most `burst`, and starts full.
     ///
     /// # Panics
-    /// If `per_second` is not a positive number: nobody would ever get a token.
+    /// If `per_second` is not a positive number.
     pub fn new(per_second: f64, burst: u32) -> Self {
         assert!(
             per_second > 0.0,
-            "a bucket needs a positive rate; to stop retries, return a long delay instead"
+            "the rate of a bucket must be positive; to stop retries, use a limiter with a long delay"
         );
         let burst = f64::from(burst);
         Self { bucket: Mutex::new(Bucket { tokens: burst, at: time::now() }), per_second, burst }

@@ -1,22 +1,23 @@
-//! Limiters made of limiters.
+//! Limiters that wrap other limiters.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::RateLimiter;
 
-/// The longest wait that any of several limiters asks for (client-go's `MaxOfRateLimiter`). All are asked,
-/// so each keeps its own account.
+/// The longest delay of several limiters (client-go's `MaxOfRateLimiter`). Every failure is recorded with all of them.
+#[must_use]
 pub struct MaxOfLimiter<K> {
     members: Vec<Box<dyn RateLimiter<K>>>,
 }
 
 impl<K> MaxOfLimiter<K> {
-    /// No limit yet.
+    /// A limiter without members, which delays nothing.
     pub fn new() -> Self {
         Self { members: Vec::new() }
     }
 
-    /// And this one too.
+    /// Adds a member.
     pub fn and(mut self, limiter: impl RateLimiter<K> + 'static) -> Self {
         self.members.push(Box::new(limiter));
         self
@@ -26,6 +27,12 @@ impl<K> MaxOfLimiter<K> {
 impl<K> Default for MaxOfLimiter<K> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<K> fmt::Debug for MaxOfLimiter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MaxOfLimiter").field("members", &self.members.len()).finish()
     }
 }
 
@@ -43,14 +50,16 @@ impl<K> RateLimiter<K> for MaxOfLimiter<K> {
     }
 }
 
-/// Another limiter, but never a longer wait than `max` (client-go's `WithMaxWaitRateLimiter`).
+/// Limits the delays of another limiter (client-go's `WithMaxWaitRateLimiter`).
+#[derive(Debug)]
+#[must_use]
 pub struct MaxWaitLimiter<L> {
     inner: L,
     max: Duration,
 }
 
 impl<L> MaxWaitLimiter<L> {
-    /// Clamps the waits of `inner` to `max`.
+    /// Delays of `inner`, at most `max`.
     pub fn new(inner: L, max: Duration) -> Self {
         Self { inner, max }
     }

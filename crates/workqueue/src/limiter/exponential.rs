@@ -1,15 +1,20 @@
-//! Each failure doubles the wait.
+//! Delays that double with each failure.
 
+use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
 use super::RateLimiter;
 use super::history::FailureHistory;
 
-/// `base * 2^failures` for each key, at most `max` (client-go's `ItemExponentialFailureRateLimiter`).
+/// Delays each key by `base * 2^failures`, at most `max` (client-go's `ItemExponentialFailureRateLimiter`).
 ///
-/// Failures that lie twice `max` back are forgotten (four times at the latest), so that keys that are gone
-/// for good do not stay in memory.
+/// As in client-go, the failures of a key are counted until they are forgotten, however long a worker takes. A key that
+/// fails and is never forgotten stays in memory; [`expire_after`](ExponentialLimiter::expire_after) bounds that.
+///
+/// At most [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) keys of one hash value are counted separately; further ones
+/// share a count.
+#[must_use]
 pub struct ExponentialLimiter<K> {
     base: Duration,
     max: Duration,
@@ -17,15 +22,15 @@ pub struct ExponentialLimiter<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync> ExponentialLimiter<K> {
-    /// Waits of `base`, doubling up to `max`.
+    /// Delays from `base`, doubling up to `max`.
     pub fn new(base: Duration, max: Duration) -> Self {
-        Self { base, max, failures: FailureHistory::new(default_memory(max)) }
+        Self { base, max, failures: FailureHistory::new(None) }
     }
 
-    /// Remembers failures for `memory` instead of twice the longest wait. What is not longer than the
-    /// longest wait would forget a key while it waits, so the longest wait is the least.
-    pub fn remember(self, memory: Duration) -> Self {
-        Self { failures: FailureHistory::new(memory.max(self.max)), ..self }
+    /// Forgets the failures of a key that has not failed for `lifetime` (for twice that at the latest). Choose a longer
+    /// time than a worker takes for a key. At least `max` is used: a shorter time would forget a key while it is delayed.
+    pub fn expire_after(self, lifetime: Duration) -> Self {
+        Self { failures: FailureHistory::new(Some(lifetime.max(self.max))), ..self }
     }
 }
 
@@ -48,7 +53,7 @@ impl<K: Clone + Eq + Hash + Send + Sync> RateLimiter<K> for ExponentialLimiter<K
 }
 
 impl<K> ExponentialLimiter<K> {
-    /// The wait when the factor does not fit in 32 bits.
+    /// The delay if the factor does not fit in 32 bits.
     fn long_wait(&self, failures: u32) -> Duration {
         let nanos = u64::try_from(self.base.as_nanos()).unwrap_or(u64::MAX);
         let shifted = if failures < nanos.leading_zeros() { nanos << failures } else { u64::MAX };
@@ -56,7 +61,9 @@ impl<K> ExponentialLimiter<K> {
     }
 }
 
-/// Twice the longest wait, as in client-go's `flowcontrol.Backoff`, and never so short that it is busywork.
-pub(super) fn default_memory(longest_wait: Duration) -> Duration {
-    longest_wait.saturating_mul(2).max(Duration::from_secs(60))
+impl<K> fmt::Debug for ExponentialLimiter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ExponentialLimiter");
+        debug.field("base", &self.base).field("max", &self.max).finish_non_exhaustive()
+    }
 }

@@ -1,15 +1,16 @@
-//! A few quick attempts, then slow ones.
+//! A few fast retries, then slow ones.
 
+use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
 use super::RateLimiter;
-use super::exponential::default_memory;
 use super::history::FailureHistory;
 
-/// `fast` for the first so many failures of a key, `slow` after (client-go's `ItemFastSlowRateLimiter`).
+/// Delays the first failures of a key by `fast`, further ones by `slow` (client-go's `ItemFastSlowRateLimiter`).
 ///
-/// Failures that lie twice the longer wait back are forgotten (four times at the latest).
+/// As in client-go, the failures of a key are counted until they are forgotten.
+#[must_use]
 pub struct FastSlowLimiter<K> {
     fast: Duration,
     slow: Duration,
@@ -18,9 +19,9 @@ pub struct FastSlowLimiter<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync> FastSlowLimiter<K> {
-    /// `fast_attempts` waits of `fast`, then waits of `slow`.
+    /// `fast_attempts` delays of `fast`, then delays of `slow`.
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
-        Self { fast, slow, fast_attempts, failures: FailureHistory::new(default_memory(fast.max(slow))) }
+        Self { fast, slow, fast_attempts, failures: FailureHistory::new(None) }
     }
 }
 
@@ -35,5 +36,15 @@ impl<K: Clone + Eq + Hash + Send + Sync> RateLimiter<K> for FastSlowLimiter<K> {
 
     fn num_requeues(&self, key: &K) -> u32 {
         self.failures.count(key)
+    }
+}
+
+impl<K> fmt::Debug for FastSlowLimiter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FastSlowLimiter")
+            .field("fast", &self.fast)
+            .field("slow", &self.slow)
+            .field("fast_attempts", &self.fast_attempts)
+            .finish_non_exhaustive()
     }
 }

@@ -1,11 +1,13 @@
-//! Waits that are never quite equal.
+//! Random variation of delays.
 
 use std::time::Duration;
 
 use super::RateLimiter;
 use crate::sync::{Mutex, lock};
 
-/// Another limiter, each wait lengthened by a random part of it.
+/// Lengthens the delays of another limiter by a random part of them.
+#[derive(Debug)]
+#[must_use]
 pub struct JitterLimiter<L> {
     inner: L,
     factor: f64,
@@ -13,7 +15,7 @@ pub struct JitterLimiter<L> {
 }
 
 impl<L> JitterLimiter<L> {
-    /// Lengthens each wait of `inner` by up to `factor` times itself. The same seed gives the same waits.
+    /// Lengthens each delay of `inner` by up to `factor` of itself. The same seed gives the same delays.
     pub fn new(inner: L, factor: f64, seed: u64) -> Self {
         let factor = if factor.is_finite() { factor.max(0.0) } else { 0.0 };
         Self { inner, factor, random: Mutex::new(fastrand::Rng::with_seed(seed)) }

@@ -1,25 +1,26 @@
-//! First in, first out, each key once.
+//! First-in, first-out queue of distinct keys.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
 
 use super::places::{Claim, Live, Places};
-use super::{Hasher, Ticket, hash_of};
+use super::{Hasher, Push, Ticket, hash_of};
+use crate::discarded::Discarded;
 use crate::priority::Priority;
 
-/// Capacity below which memory is never given back.
+/// Capacity up to which memory is kept.
 const KEEP: usize = 1024;
 
-/// A queue of distinct keys, built to be small: each key is stored once, in line, and the table that finds
-/// it holds only four bytes of its hash and its place number.
+/// A compact queue of distinct keys: each key is stored once, in line. The table that finds it stores four bytes of its
+/// hash and its place number.
 pub(super) struct Fifo<K> {
     /// Queued keys, oldest first. The key at position `i` has place number `head + i`.
     keys: VecDeque<K>,
-    /// Place number of the front of `keys`; wraps around.
+    /// Place number of the first key; wraps around.
     head: u32,
-    /// Place number of each key of `keys`, found by the key's hash.
+    /// Place numbers by hash.
     places: Places,
-    /// When each key of `keys` was added, or `None` if nobody measures.
+    /// When each key of `keys` was added; `None` without metrics.
     times: Option<VecDeque<u64>>,
 }
 
@@ -32,19 +33,23 @@ impl<K: Eq + Hash> Fifo<K> {
         self.keys.len()
     }
 
-    pub(super) fn push(&mut self, ticket: Ticket<K>) -> bool {
+    pub(super) fn push(&mut self, ticket: Ticket<K>, discarded: &mut Discarded<K>) -> Push {
         let live = self.live();
         let place = live.head.wrapping_add(live.len);
         let at = |place: u32| &self.keys[place.wrapping_sub(live.head) as usize];
-        let claim = self.places.claim(ticket.hash, place, live, |place| *at(place) == ticket.key);
-        if claim == Claim::Taken {
-            return false;
-        }
+        let push = match self.places.claim(ticket.hash, place, live, |place| *at(place) == ticket.key) {
+            Claim::Duplicate => {
+                discarded.push(ticket.key);
+                return Push::Duplicate;
+            }
+            Claim::Recorded => Push::New,
+            Claim::Crowded => Push::Crowded,
+        };
         self.keys.push_back(ticket.key);
         if let Some(times) = &mut self.times {
             times.push_back(ticket.since);
         }
-        true
+        push
     }
 
     pub(super) fn pop(&mut self, hasher: &Hasher) -> Option<Ticket<K>> {
@@ -52,9 +57,9 @@ impl<K: Eq + Hash> Fifo<K> {
         self.head = self.head.wrapping_add(1);
         let since = self.times.as_mut().and_then(VecDeque::pop_front).unwrap_or(0);
         if self.keys.capacity() > KEEP && self.keys.len() <= self.keys.capacity() / 8 {
-            self.give_back_memory();
+            self.shrink();
         }
-        // Its text is about to be read anyway, so that this is cheaper than to keep the hash of each key.
+        // The worker is about to read the key anyway, so hashing it again is cheaper than storing the hash of each key.
         let hash = hash_of(hasher, &key);
         Some(Ticket { key, hash, priority: Priority::default(), since })
     }
@@ -64,9 +69,9 @@ impl<K: Eq + Hash> Fifo<K> {
         Live { head: self.head, len }
     }
 
-    /// A burst must not pin its memory for ever.
+    /// Releases the memory of a burst.
     #[cold]
-    fn give_back_memory(&mut self) {
+    fn shrink(&mut self) {
         let room = self.keys.len() * 2;
         self.keys.shrink_to(room);
         if let Some(times) = &mut self.times {

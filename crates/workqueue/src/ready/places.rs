@@ -1,28 +1,32 @@
-//! Finding the place of a queued key.
+//! Table from the hash of a queued key to its place in the queue.
 
-/// Slots of the smallest table. A power of two, as are all sizes.
+use crate::MAX_KEYS_PER_HASH;
+
+/// Slots of the smallest table. All sizes are powers of two.
 const SMALLEST: usize = 64;
 
-/// Keys above which one table becomes many.
+/// Number of keys above which one table is split into many.
 const ONE_TABLE: usize = 8 * 1024;
 
-/// How many tables there are then.
+/// Number of tables after the split.
 const TABLES: usize = 256;
 
-/// Place numbers by the hashes of the keys that stand there.
+/// Place numbers of queued keys, by the hash of the key.
 ///
-/// Nothing is removed when a key is taken: a place number that is no longer in the queue is seen to be dead, and
-/// its slot is used again or left out when the table is next rebuilt. So taking a key costs nothing here, and a
-/// lookup reads one line of memory, because hash and place stand side by side.
+/// Taking a key removes nothing: a place number that is no longer in the queue is recognized as dead, and its slot is
+/// reused or left out of the next rebuild. So taking a key costs nothing here. A lookup reads one cache line, because
+/// hash and place are stored side by side.
 ///
-/// A large table is cut into many. Each is rebuilt on its own, within the processor's cache, and there is no moment
-/// at which an add has to wait for a million keys to be moved.
+/// A large table is split into many. Each is rebuilt on its own, within the processor's cache, so no add has to wait
+/// until a million keys are moved.
+///
+/// A table holds at most [`MAX_KEYS_PER_HASH`] places of one hash value, which bounds every search.
 pub(super) struct Places {
     /// One table, or [`TABLES`] of them.
     tables: Vec<Table>,
 }
 
-/// A range of place numbers that wraps around: the live ones.
+/// The range of place numbers that are in the queue; it wraps around.
 #[derive(Clone, Copy)]
 pub(super) struct Live {
     pub(super) head: u32,
@@ -35,11 +39,15 @@ impl Live {
     }
 }
 
-/// Whether a key was there, or has been given the place.
+/// Result of [`Places::claim`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    Taken,
-    Made,
+    /// The key is queued already.
+    Duplicate,
+    /// The place is recorded.
+    Recorded,
+    /// Too many queued keys share the hash, and the key is none of those that are recorded. The place is not recorded.
+    Crowded,
 }
 
 impl Places {
@@ -47,22 +55,22 @@ impl Places {
         Self { tables: vec![Table::default()] }
     }
 
-    /// Files `place` under `hash`, unless `is_it` holds for a live place under that hash.
+    /// Records `place` under `hash`, unless `is_it` holds for a live place of that hash.
     pub(super) fn claim(&mut self, hash: u32, place: u32, live: Live, is_it: impl Fn(u32) -> bool) -> Claim {
-        let cut_at = if self.tables.len() == 1 { ONE_TABLE } else { usize::MAX };
+        let split_above = if self.tables.len() == 1 { ONE_TABLE } else { usize::MAX };
         let at = self.table(hash);
         let table = &mut self.tables[at];
         if table.is_full() {
             table.rebuild(live);
-            if table.used > cut_at {
-                self.cut();
+            if table.used > split_above {
+                self.split();
                 return self.claim(hash, place, live, is_it);
             }
         }
         table.claim(Slot::new(hash, place), live, is_it)
     }
 
-    /// Gives back the memory that is not needed for what is there.
+    /// Releases memory that the live places do not need.
     pub(super) fn shrink(&mut self, live: Live) {
         if live.len == 0 {
             *self = Self::new();
@@ -70,14 +78,23 @@ impl Places {
         self.tables.iter_mut().for_each(|table| table.rebuild(live));
     }
 
-    /// Tables choose a slot by the lowest bits of a hash; this uses the highest.
+    /// Index of the table for a hash. Tables choose a slot by the lowest bits of a hash; this uses the highest.
     fn table(&self, hash: u32) -> usize {
         (hash >> 24) as usize & (self.tables.len() - 1)
     }
 
-    fn cut(&mut self) {
+    /// Distributes the only table over many. A poor hash distributes unevenly, so each new table is sized by what it
+    /// receives.
+    fn split(&mut self) {
         let one = std::mem::take(&mut self.tables);
-        self.tables.resize_with(TABLES, || Table::with_slots(4 * ONE_TABLE / TABLES));
+        self.tables.resize_with(TABLES, Table::default);
+        let mut counts = [0; TABLES];
+        for slot in one.iter().flat_map(Table::slots) {
+            counts[self.table(slot.tag())] += 1;
+        }
+        for (table, count) in self.tables.iter_mut().zip(counts) {
+            *table = Table::with_slots((count * 2).max(4 * ONE_TABLE / TABLES));
+        }
         for slot in one.iter().flat_map(Table::slots) {
             let at = self.table(slot.tag());
             self.tables[at].insert(slot);
@@ -85,7 +102,7 @@ impl Places {
     }
 }
 
-/// A hash in the upper half and a place in the lower; 0 if it was never used.
+/// A hash in the upper half and a place in the lower half; 0 if the slot was never used.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Slot(u64);
 
@@ -105,18 +122,17 @@ impl Slot {
     }
 }
 
-/// A hash as it is stored: never 0. The bit it loses chooses neither a table nor a slot.
+/// A hash as it is stored: never 0. The bit that is lost chooses neither a table nor a slot.
 fn tag(hash: u32) -> u32 {
     hash | 1
 }
 
-/// Open addressing: a key stands in the first slot that was not free when it came, counted from where its hash
-/// points to.
+/// Open addressing with linear probing.
 #[derive(Default)]
 struct Table {
-    /// At least one in four is free, so that every search ends.
+    /// At least one in four is free, so every search ends.
     slots: Box<[Slot]>,
-    /// How many slots are not free, be their place live or dead.
+    /// Number of slots that are not free, whether their place is live or dead.
     used: usize,
 }
 
@@ -144,6 +160,7 @@ impl Table {
     /// See [`Places::claim`]. The table must not be full.
     fn claim(&mut self, new: Slot, live: Live, is_it: impl Fn(u32) -> bool) -> Claim {
         let mut dead = None;
+        let mut compared = 0;
         let mut at = self.first(new.tag());
         loop {
             let slot = self.slots[at];
@@ -152,17 +169,23 @@ impl Table {
             }
             if !live.contains(slot.place()) {
                 dead.get_or_insert(at);
-            } else if slot.tag() == new.tag() && is_it(slot.place()) {
-                return Claim::Taken;
+            } else if slot.tag() == new.tag() {
+                if is_it(slot.place()) {
+                    return Claim::Duplicate;
+                }
+                compared += 1;
+                if compared == MAX_KEYS_PER_HASH {
+                    return Claim::Crowded;
+                }
             }
             at = self.next(at);
         }
         self.used += usize::from(dead.is_none());
         self.slots[dead.unwrap_or(at)] = new;
-        Claim::Made
+        Claim::Recorded
     }
 
-    /// Inserts what is known not to be there. The table must not be full.
+    /// Inserts a place that is not in the table. The table must not be full.
     fn insert(&mut self, new: Slot) {
         let mut at = self.first(new.tag());
         while self.slots[at] != Slot::FREE {
@@ -172,7 +195,7 @@ impl Table {
         self.used += 1;
     }
 
-    /// Leaves out what is dead, and makes room for as much as is live.
+    /// Drops dead places, and doubles the room for live ones.
     fn rebuild(&mut self, live: Live) {
         let alive = |slot: &Slot| live.contains(slot.place());
         let count = self.slots().filter(alive).count();
@@ -185,7 +208,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// A queue of numbers whose hashes are `hash(number)`.
+    /// Claims a place for `number`, whose hash is `hash(number)`, in a queue of numbers.
     fn claim(
         places: &mut Places,
         queue: &mut Vec<u64>,
@@ -197,7 +220,7 @@ mod tests {
         let place = head.wrapping_add(live.len);
         let at = |place: u32| queue[place.wrapping_sub(head) as usize];
         let claim = places.claim(hash(number), place, live, |place| at(place) == number);
-        if claim == Claim::Made {
+        if claim == Claim::Recorded {
             queue.push(number);
         }
         claim
@@ -208,47 +231,49 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_through_growth_and_the_cut() {
+    fn keys_are_found_after_growth_and_split() {
         let (mut places, mut queue) = (Places::new(), Vec::new());
         for number in 0..30_000 {
-            assert_eq!(claim(&mut places, &mut queue, u32::MAX - 5, number, spread), Claim::Made);
+            assert_eq!(claim(&mut places, &mut queue, u32::MAX - 5, number, spread), Claim::Recorded);
         }
         assert_eq!(places.tables.len(), TABLES);
         for number in 0..30_000 {
-            assert_eq!(claim(&mut places, &mut queue, u32::MAX - 5, number, spread), Claim::Taken);
+            assert_eq!(claim(&mut places, &mut queue, u32::MAX - 5, number, spread), Claim::Duplicate);
         }
     }
 
     #[test]
-    fn keys_that_share_a_hash_are_told_apart() {
+    fn keys_of_one_hash_are_told_apart_up_to_the_bound() {
         let (mut places, mut queue) = (Places::new(), Vec::new());
-        for number in 0..100 {
-            assert_eq!(claim(&mut places, &mut queue, 0, number, |_| 7), Claim::Made);
+        for number in 0..MAX_KEYS_PER_HASH as u64 {
+            assert_eq!(claim(&mut places, &mut queue, 0, number, |_| 7), Claim::Recorded);
         }
-        for number in 0..100 {
-            assert_eq!(claim(&mut places, &mut queue, 0, number, |_| 7), Claim::Taken);
+        for number in 0..MAX_KEYS_PER_HASH as u64 {
+            assert_eq!(claim(&mut places, &mut queue, 0, number, |_| 7), Claim::Duplicate);
         }
+        assert_eq!(claim(&mut places, &mut queue, 0, u64::MAX, |_| 7), Claim::Crowded);
+        assert_eq!(claim(&mut places, &mut queue, 0, u64::MAX, |_| 8), Claim::Recorded);
     }
 
     #[test]
-    fn the_dead_are_not_found_and_their_slots_are_used_again() {
+    fn dead_places_are_not_found_and_their_slots_are_reused() {
         let mut places = Places::new();
         for place in 0..100_000 {
             let live = Live { head: place, len: 0 };
-            assert_eq!(places.claim(spread(u64::from(place % 10)), place, live, |_| true), Claim::Made);
+            assert_eq!(places.claim(spread(u64::from(place % 10)), place, live, |_| true), Claim::Recorded);
         }
         assert_eq!(places.tables[0].slots.len(), SMALLEST);
     }
 
     #[test]
-    fn shrinking_keeps_the_living() {
+    fn shrinking_keeps_live_places() {
         let (mut places, mut queue) = (Places::new(), Vec::new());
         for number in 0..30_000 {
             claim(&mut places, &mut queue, 0, number, spread);
         }
         queue.drain(..29_000);
         places.shrink(Live { head: 29_000, len: 1_000 });
-        assert_eq!(claim(&mut places, &mut queue, 29_000, 29_500, spread), Claim::Taken);
-        assert_eq!(claim(&mut places, &mut queue, 29_000, 3, spread), Claim::Made);
+        assert_eq!(claim(&mut places, &mut queue, 29_000, 29_500, spread), Claim::Duplicate);
+        assert_eq!(claim(&mut places, &mut queue, 29_000, 3, spread), Claim::Recorded);
     }
 }

@@ -1,4 +1,4 @@
-//! The life of one worker.
+//! The loop of one worker.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -14,12 +14,13 @@ use tracing::{error, warn};
 
 use super::verdict::{HandlerError, Verdict};
 use crate::item::Item;
+use crate::panics;
 use crate::queue::WorkQueue;
 
-/// How often the gauges of work in flight are brought up to date, as in client-go.
+/// Interval at which the gauges of keys in flight are updated, as in client-go.
 const REFRESH: Duration = Duration::from_millis(500);
 
-/// Takes keys and handles them until told to stop, or until no more will come.
+/// Calls `handler` with keys of the queue until `stop` is set or the queue is exhausted.
 pub(super) async fn work<K, F, Fut, V>(queue: &WorkQueue<K>, handler: &F, mut stop: watch::Receiver<bool>)
 where
     K: Clone + Eq + Hash + Debug + Send + Sync + 'static,
@@ -35,19 +36,19 @@ where
             item = queue.get() => item,
         };
         let Some(item) = item else { return };
-        let key = item.key().clone();
-        let outcome = AssertUnwindSafe(async { handler(key).await }).catch_unwind().await;
-        let conclude = || conclude(queue, item, outcome.map(|result| result.map(Into::into)));
-        // The rate limiter, and how keys and errors print themselves, are not ours: the worker survives them.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(conclude)) {
-            error!(queue = queue.name(), panic = message(&*panic), "a panic interrupted the retry of a key");
+        let outcome = AssertUnwindSafe(async { handler(item.key().clone()).await }).catch_unwind().await;
+        // `Debug` of the key and `Display` of the error may panic too, which must not end the worker.
+        let finished = panics::catch(|| finish(queue, item, outcome.map(|result| result.map(Into::into))));
+        if let Err(panic) = finished {
+            error!(queue = queue.name(), panic, "cannot log a failure; the key will be retried");
         }
     }
 }
 
 type Outcome = Result<Result<Verdict, HandlerError>, Box<dyn Any + Send>>;
 
-fn conclude<K>(queue: &WorkQueue<K>, item: Item<K>, outcome: Outcome)
+/// Finishes an item according to what its handler returned.
+fn finish<K>(queue: &WorkQueue<K>, item: Item<K>, outcome: Outcome)
 where
     K: Clone + Eq + Hash + Debug + Send + Sync + 'static,
 {
@@ -67,7 +68,7 @@ where
                 queue,
                 ?key,
                 failures,
-                panic = message(&*panic),
+                panic = panics::message(&*panic),
                 "worker panicked; the key will be retried"
             );
             item.retry();
@@ -75,7 +76,7 @@ where
     }
 }
 
-/// An error with its causes, on one line.
+/// An error and its sources, on one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -87,15 +88,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
-}
-
-/// Keeps the gauges of work in flight up to date for as long as it is polled.
+/// Updates the gauges of keys in flight for as long as it is polled.
 pub(super) async fn refresh_metrics<K: Clone + Eq + Hash + Send + Sync + 'static>(queue: &WorkQueue<K>) {
     if queue.shared.metrics().is_none() {
         return std::future::pending().await;

@@ -1,13 +1,13 @@
-//! What a handler says of a key.
+//! Results of a handler.
 
 use std::time::Duration;
 
-/// The error of a handler: anything that `?` can turn into it, which is every error type.
+/// The error of a handler. `?` converts every error type into it.
 ///
-/// One concrete type, because the error of a closure that only uses `?` could not be inferred otherwise.
+/// It is a concrete type because the compiler could not infer the error type of a closure that only uses `?`.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What becomes of a key whose handler did not fail. `()` stands for [`Done`](Verdict::Done).
+/// The result of a handler that did not fail. `()` converts to [`Done`](Verdict::Done).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -22,13 +22,14 @@ pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Success.
     #[default]
     Done,
-    /// Success, and the key is to run again after this delay.
+    /// Success; the key runs again after this delay.
     Again(Duration),
-    /// No success, though nothing to report: run again when the rate limiter allows it.
+    /// A failure that is not logged: the key is retried with the delay of the rate limiter.
     Retry,
 }
 

@@ -20,7 +20,7 @@ async fn shut_down(queue: &WorkQueue<i32>, drain: bool) {
     }
 }
 
-/// TestBasic: many producers and consumers; what is added after shutdown never appears.
+/// TestBasic: many producers and consumers; keys added after shutdown are ignored.
 #[tokio::test(start_paused = true)]
 async fn producers_and_consumers() {
     for drain in [false, true] {
@@ -114,12 +114,12 @@ fn len_counts_distinct_queued_keys() {
 
 /// TestReinsert
 #[test]
-fn a_key_added_while_held_comes_back_once_it_is_done() {
+fn a_key_added_while_in_flight_is_queued_when_done() {
     let queue = plain();
     queue.add("foo");
     let item = queue.try_get().unwrap();
     queue.add("foo");
-    assert_eq!(queue.len(), 0, "not while somebody holds it");
+    assert_eq!(queue.len(), 0, "not while a worker holds it");
     item.done();
     let item = queue.try_get().unwrap();
     assert_eq!(*item, "foo");
@@ -137,9 +137,9 @@ fn two_adds_are_one_run() {
     assert!(queue.try_get().is_none());
 }
 
-/// TestCollapseWhileProcessing: a second worker is held back until the first is done, and gets it once.
+/// TestCollapseWhileProcessing: a second worker gets the key once, after the first is done.
 #[tokio::test(start_paused = true)]
-async fn adds_while_held_collapse_and_wait_for_the_holder() {
+async fn adds_while_in_flight_coalesce() {
     let queue = plain();
     queue.add("foo");
     let item = queue.get().await.unwrap();
@@ -197,7 +197,7 @@ fn a_burst_comes_and_goes() {
     assert!(queue.try_get().is_none());
 }
 
-/// A `get` that is dropped after it was woken hands the wake-up on.
+/// A `get` that is dropped after it was woken passes the wake-up on.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_get_loses_nothing() {
     let queue = plain();

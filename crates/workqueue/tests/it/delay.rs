@@ -92,9 +92,9 @@ async fn equal_times_come_in_order_of_arrival() {
     }
 }
 
-/// What became due earlier stands before what is added later, though nobody looked in between.
+/// A key that became due earlier goes before a key added later, even if the queue was not used in between.
 #[tokio::test(start_paused = true)]
-async fn a_due_key_stands_before_a_later_add() {
+async fn a_due_key_goes_before_a_later_add() {
     let queue = queue();
     queue.add_after("due", 10 * MS);
     advance(20 * MS).await;
@@ -105,7 +105,7 @@ async fn a_due_key_stands_before_a_later_add() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_time_reaches_the_one_who_waits() {
+async fn an_earlier_time_reaches_the_waiter() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("late", 1000 * MS);
@@ -116,7 +116,7 @@ async fn an_earlier_time_reaches_the_one_who_waits() {
     assert_eq!(start.elapsed(), 10 * MS);
 }
 
-/// The waiter that keeps the time is dropped; another takes over.
+/// The timekeeper is dropped; another waiter takes over.
 #[tokio::test(start_paused = true)]
 async fn timekeeping_is_handed_over() {
     let queue = queue();
@@ -134,7 +134,7 @@ async fn timekeeping_is_handed_over() {
     assert_eq!(start.elapsed(), 100 * MS);
 }
 
-/// One waiter takes each key: no herd, and nobody is forgotten.
+/// Each key wakes one waiter, and every waiter gets a key.
 #[tokio::test(start_paused = true)]
 async fn many_waiters_share_the_delayed_keys() {
     let queue = queue();
@@ -198,7 +198,7 @@ async fn delayed_keys_can_be_seen_and_cancelled() {
     }
 }
 
-/// The waiter's timer stood at a key that is cancelled; it must still come back for the next.
+/// The timer of the waiter is set to a key that is cancelled; the waiter must still get the next one.
 #[tokio::test(start_paused = true)]
 async fn cancelling_the_first_leaves_the_next() {
     let queue = queue();
@@ -270,4 +270,22 @@ async fn a_waiter_on_keys_that_are_never_due_arms_no_timer() {
     assert_eq!(start.elapsed(), Duration::from_secs(5));
     queue.add("b");
     assert_eq!(waiter.await.unwrap(), Some("b"));
+}
+
+/// A million keys that are due at once must not occupy a thread of the runtime, nor the lock of the queue.
+#[tokio::test(start_paused = true)]
+async fn moving_many_due_keys_yields_to_other_tasks() {
+    let queue = queue();
+    (0..10_000u32).for_each(|key| queue.add_after(key, MS));
+    advance(MS).await;
+    let mut yields = 0;
+    let mut get = std::pin::pin!(queue.get());
+    let item = loop {
+        match get.as_mut().now_or_never() {
+            Some(item) => break item.unwrap(),
+            None => yields += 1,
+        }
+    };
+    assert!(yields >= 5, "{yields} yields");
+    assert_eq!((*item, queue.len(), queue.delayed_len()), (0, 9_999, 0));
 }

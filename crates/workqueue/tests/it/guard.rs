@@ -1,4 +1,4 @@
-//! Verdicts, and what happens without one.
+//! Finishing an item, and dropping it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The arithmetic of waiting.
+//! Rate limiters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn fast_then_slow() {
 
 /// TestMaxOfRateLimiter
 #[tokio::test(start_paused = true)]
-async fn the_longest_of_several() {
+async fn max_of_uses_the_longest_delay() {
     let limiter = MaxOfLimiter::new()
         .and(FastSlowLimiter::new(5 * MS, 3 * SECOND, 3))
         .and(ExponentialLimiter::new(MS, SECOND));
@@ -77,7 +77,7 @@ async fn the_longest_of_several() {
 
 /// TestWithMaxWaitRateLimiter
 #[tokio::test(start_paused = true)]
-async fn never_longer_than() {
+async fn max_wait_limits_the_delay() {
     let inner = MaxOfLimiter::new()
         .and(FastSlowLimiter::new(5 * MS, 1000 * SECOND, 3))
         .and(ExponentialLimiter::new(MS, SECOND));
@@ -111,7 +111,7 @@ async fn a_queue_with_a_limiter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bucket_lends_from_the_future_and_fills_up_again() {
+async fn a_bucket_reserves_future_tokens_and_refills() {
     let limiter = BucketLimiter::new(10.0, 3);
     let expected = [0, 0, 0, 100, 200];
     assert_eq!(waits(&limiter, &"any", 5), expected.map(|ms| ms * MS));
@@ -156,10 +156,10 @@ async fn a_queue_can_jitter() {
     assert_eq!(due(), due());
 }
 
-/// Failures are remembered for as long as they may matter, and not for ever.
+/// With `expire_after`, failures do not stay in memory for ever.
 #[tokio::test(start_paused = true)]
-async fn failures_that_nobody_touches_expire() {
-    let limiter = ExponentialLimiter::new(MS, SECOND).remember(100 * SECOND);
+async fn unchanged_failures_expire_if_configured() {
+    let limiter = ExponentialLimiter::new(MS, SECOND).expire_after(100 * SECOND);
     let key: Arc<str> = "gone".into();
     limiter.when(&key);
     advance(99 * SECOND).await;
@@ -179,12 +179,31 @@ async fn failures_that_nobody_touches_expire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_memory_outlasts_the_longest_wait() {
-    let limiter = ExponentialLimiter::new(100 * SECOND, 100 * SECOND).remember(SECOND);
+async fn failures_do_not_expire_while_a_key_is_delayed() {
+    let limiter = ExponentialLimiter::new(100 * SECOND, 100 * SECOND).expire_after(SECOND);
     for failures in 0..10 {
         assert_eq!(limiter.num_requeues(&"key"), failures);
         limiter.when(&"key");
         advance(100 * SECOND).await;
+    }
+}
+
+/// As in client-go, where only `Forget` ends the count: "give up after 5 failures" must also work for slow handlers.
+#[tokio::test(start_paused = true)]
+async fn failures_of_a_slow_handler_are_counted() {
+    let queue = WorkQueue::builder().rate_limiter(ExponentialLimiter::new(5 * MS, 10 * SECOND)).build();
+    queue.add("key");
+    for failures in 1..=8 {
+        let item = queue.get().await.unwrap();
+        advance(3600 * SECOND).await;
+        item.retry();
+        assert_eq!(queue.num_requeues(&"key"), failures);
+    }
+    let limiter = FastSlowLimiter::new(MS, SECOND, 2);
+    for failures in 1..=3 {
+        limiter.when(&"key");
+        advance(3600 * SECOND).await;
+        assert_eq!(limiter.num_requeues(&"key"), failures);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the metrics say.
+//! Metrics.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use tokio::time::{advance, sleep};
 
 const MICRO: Duration = Duration::from_micros(1);
 
-/// Reads what a queue reports.
+/// Reads the metrics of a queue.
 struct Reader {
     snapshotter: Snapshotter,
     queue: &'static str,
-    /// A snapshot starts counters and stepped gauges anew; these are their sums.
+    /// A snapshot resets counters and incremented gauges; these are their sums.
     sums: RefCell<BTreeMap<String, f64>>,
 }
 
@@ -25,7 +25,7 @@ fn measured(name: &'static str) -> (WorkQueue<&'static str>, Reader) {
 }
 
 impl Reader {
-    /// Sums of steps, latest settings, and what histograms heard since the last reading.
+    /// Sums of increments, latest values of gauges, and the samples of histograms since the last call.
     fn read(&self) -> BTreeMap<String, Vec<f64>> {
         let mut sums = self.sums.borrow_mut();
         let mut values = BTreeMap::new();
@@ -52,7 +52,7 @@ impl Reader {
 
 /// TestMetrics, except that a key added while held is not in the depth until it is queued.
 #[tokio::test(start_paused = true)]
-async fn each_operation_shows() {
+async fn every_operation_is_measured() {
     let (queue, reader) = measured("test");
     let values = || reader.read();
 
@@ -87,7 +87,7 @@ async fn each_operation_shows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_and_delays_show() {
+async fn retries_and_delays_are_measured() {
     let (queue, reader) = measured("retries");
     queue.add_after("foo", Duration::from_secs(1));
     queue.add_rate_limited("bar");
@@ -103,7 +103,7 @@ async fn retries_and_delays_show() {
 
 /// TestMetricShutdown: there is no task of the queue that could go on reporting.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_reported_after_the_end() {
+async fn nothing_is_reported_after_shutdown() {
     let (queue, reader) = measured("end");
     queue.shutdown();
     let before = reader.read();
@@ -115,7 +115,7 @@ async fn nothing_is_reported_after_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_workers_keep_the_gauges_fresh() {
+async fn running_workers_update_the_gauges() {
     let (queue, reader) = measured("gauges");
     queue.add("slow");
     let workers = queue.run_workers(1, async |_: &str| {

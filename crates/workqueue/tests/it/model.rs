@@ -1,4 +1,4 @@
-//! Random operations, compared after each with a model that is too simple to be wrong.
+//! Random operations, each compared with a simple model.
 
 mod reference;
 
@@ -25,9 +25,9 @@ enum Operation {
     TryGet,
     /// A new waiter.
     Wait,
-    /// The waiter at this position gives up.
+    /// Drops the waiter at this position.
     GiveUp(usize),
-    /// All waiters that were woken look again.
+    /// Polls all waiters that were woken.
     Wakened,
     Done(usize),
     Retry(usize),
@@ -57,7 +57,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Everybody waits the same.
+/// Delays every retry by the same time.
 struct Constant;
 
 impl RateLimiter<Key> for Constant {
@@ -175,7 +175,7 @@ impl<'a> Pair<'a> {
         true
     }
 
-    /// Lets all woken waiters run until none is left; then nobody may have been forgotten.
+    /// Polls all woken waiters until none is left; then no waiter may have missed a key.
     fn poll_woken(&mut self) {
         while let Some(at) =
             self.waiters.iter().position(|waiter| waiter.woken.0.swap(false, Ordering::SeqCst))
@@ -183,7 +183,7 @@ impl<'a> Pair<'a> {
             self.poll(at);
         }
         let forgotten = !self.waiters.is_empty() && !self.model.nothing_to_take();
-        assert!(!forgotten, "somebody waits for what is there, and nobody told him");
+        assert!(!forgotten, "a waiter was not woken for a ready key");
     }
 
     fn check(&self) {

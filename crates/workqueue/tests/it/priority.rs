@@ -1,4 +1,4 @@
-//! Who goes first.
+//! Priorities.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn higher_first_and_first_in_first_out_within() {
 }
 
 #[test]
-fn a_higher_priority_lifts_and_a_lower_one_does_not_sink() {
+fn a_higher_priority_moves_a_key_up_and_a_lower_one_has_no_effect() {
     let queue = WorkQueue::builder().build();
     queue.add("a");
     queue.add("b");
@@ -40,7 +40,7 @@ fn a_higher_priority_lifts_and_a_lower_one_does_not_sink() {
 }
 
 #[test]
-fn an_add_while_held_brings_its_priority() {
+fn an_add_while_in_flight_sets_the_priority() {
     let queue = WorkQueue::builder().build();
     queue.add("held");
     let item = queue.try_get().unwrap();
@@ -52,7 +52,7 @@ fn an_add_while_held_brings_its_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_key_brings_its_priority() {
+async fn a_delayed_key_keeps_its_priority() {
     let queue = WorkQueue::builder().build();
     let second = Duration::from_secs(1);
     queue.add_after("late", second);
@@ -84,7 +84,7 @@ fn low_priorities_do_not_starve() {
 
 /// A queue with keys in it may begin to use priorities at any time.
 #[test]
-fn priorities_may_come_late() {
+fn priorities_may_be_used_at_any_time() {
     let queue = WorkQueue::builder().oldest_every(u32::MAX).build();
     (0..1000).for_each(|key| queue.add(key));
     queue.add_with(2000, Priority(1));

@@ -1,4 +1,4 @@
-//! Two ways to end.
+//! Shutdown and drain.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn queue() -> WorkQueue<&'static str> {
 
 /// TestQueueDrainageUsingShutDownWithDrain
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_what_is_in_flight() {
+async fn drain_waits_for_keys_in_flight() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -30,7 +30,7 @@ async fn drain_waits_for_what_is_in_flight() {
 
 /// TestNoQueueDrainageUsingShutDown
 #[tokio::test(start_paused = true)]
-async fn shutdown_waits_for_nobody() {
+async fn shutdown_does_not_wait() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -57,9 +57,9 @@ async fn shutdown_ends_a_drain() {
 }
 
 /// TestQueueDrainageUsingShutDownWithDrainWithDirtyItem, with one difference: a `get` during the drain does not
-/// answer `None` and then change its mind; it waits for the key that is still to come.
+/// return `None` and then a key; it waits for the key that is still to come.
 #[tokio::test(start_paused = true)]
-async fn drain_runs_what_was_added_while_held() {
+async fn drain_runs_keys_added_while_in_flight() {
     let queue = queue();
     queue.add("foo");
     let item = queue.get().await.unwrap();
@@ -77,9 +77,9 @@ async fn drain_runs_what_was_added_while_held() {
     assert!(drain.await);
 }
 
-/// client-go's drain returns while keys are still queued, if nobody holds one.
+/// client-go returns from the drain while keys are queued, if none is in flight.
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_what_is_queued() {
+async fn drain_waits_for_queued_keys() {
     let queue = queue();
     queue.add("foo");
     let mut drain = Box::pin(queue.shutdown_and_drain(Delayed::Drop));
@@ -89,7 +89,7 @@ async fn drain_waits_for_what_is_queued() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_can_drop_or_run_what_is_delayed() {
+async fn drain_drops_or_runs_delayed_keys() {
     for (delayed, runs, took) in [(Delayed::Drop, 1, Duration::ZERO), (Delayed::Run, 2, SECOND * 10)] {
         let (queue, start) = (queue(), Instant::now());
         queue.add("now");
@@ -110,9 +110,9 @@ async fn drain_can_drop_or_run_what_is_delayed() {
     }
 }
 
-/// A drain that began by running delayed keys can still be cut short.
+/// A drain that runs delayed keys can be ended by a shutdown.
 #[tokio::test(start_paused = true)]
-async fn shutdown_drops_what_a_drain_would_have_run() {
+async fn shutdown_drops_the_delayed_keys_of_a_drain() {
     let queue = queue();
     queue.add_after("later", SECOND);
     let drain = queue.shutdown_and_drain(Delayed::Run);
@@ -134,7 +134,7 @@ async fn a_retry_after_shutdown_ends_the_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_waiter_hears_of_the_end() {
+async fn every_waiter_is_woken_by_shutdown() {
     let queue = queue();
     let waiters: Vec<_> = (0..10)
         .map(|_| {
@@ -150,9 +150,9 @@ async fn every_waiter_hears_of_the_end() {
     }
 }
 
-/// The last key is taken by one worker; the others, which waited because it was queued, must hear of the end.
+/// The last key is taken by one worker; the others, which waited because it was queued, must be woken.
 #[tokio::test(start_paused = true)]
-async fn the_end_is_heard_when_the_last_key_is_taken() {
+async fn waiters_are_woken_when_the_last_key_is_taken() {
     let queue = queue();
     queue.add("foo");
     let item = queue.get().await.unwrap();

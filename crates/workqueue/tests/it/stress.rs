@@ -11,12 +11,12 @@ const PRODUCERS: u64 = 4;
 const ADDS: usize = 1_000_000 / PRODUCERS as usize;
 const WORKERS: usize = 64;
 
-/// What is known of one key.
+/// State of one key.
 #[derive(Default)]
 struct Cell {
-    /// A worker holds it.
+    /// Whether a worker holds it.
     held: AtomicBool,
-    /// Raised before each add.
+    /// Incremented before each add.
     wanted: AtomicU32,
     /// The value of `wanted` that a worker saw.
     seen: AtomicU32,

@@ -67,7 +67,7 @@ async fn workers_inside_one_task_can_be_spawned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_verdict_can_ask_for_more() {
+async fn a_verdict_can_ask_for_another_run() {
     let queue = WorkQueue::named("leases");
     let start = Instant::now();
     queue.add("lease");
@@ -113,9 +113,9 @@ async fn a_retry_verdict_counts_as_failure() {
     assert_eq!(queue.num_requeues(&"key"), 2);
 }
 
-/// Stop means: nothing new, what runs is finished, what is queued stays.
+/// After the stop no key is taken, keys in flight are finished, and queued keys stay.
 #[tokio::test(start_paused = true)]
-async fn stopping_finishes_what_is_in_flight() {
+async fn stopping_finishes_keys_in_flight() {
     let queue = WorkQueue::named("graceful");
     let finished = RefCell::new(Vec::new());
     (0..5).for_each(|key| queue.add(key));
@@ -153,9 +153,9 @@ async fn no_more_handlers_at_once_than_workers() {
     assert_eq!(*most.borrow(), 3);
 }
 
-/// The keys of workers that are dropped in the middle come back.
+/// Keys of workers that are dropped are retried.
 #[tokio::test(start_paused = true)]
-async fn dropped_workers_leave_their_keys_to_others() {
+async fn keys_of_dropped_workers_are_retried() {
     let queue = WorkQueue::named("dropped");
     queue.add("a");
     let workers = queue.run_workers(1, async |_: &str| {
@@ -187,7 +187,7 @@ async fn spawned_workers_run_as_tasks_and_stop() {
     assert_eq!(sum.load(Ordering::Relaxed), 5050);
 }
 
-/// A queue that is never empty must not keep the stop signal from being heard.
+/// A queue that is never empty must not delay the stop signal.
 #[tokio::test]
 async fn a_busy_queue_can_be_stopped() {
     let queue = WorkQueue::named("busy");

@@ -1,4 +1,4 @@
-//! The situations in which a wake-up could be lost.
+//! Situations in which a wake-up could be lost.
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,12 +17,12 @@ fn queue() -> WorkQueue<u8> {
     WorkQueue::builder().build()
 }
 
-/// All schedules.
+/// Checks all schedules.
 fn exhaustively(check: impl Fn() + Send + Sync + 'static) {
     shuttle::check_dfs(check, None);
 }
 
-/// Too many schedules for all: many, chosen to find what needs few preemptions, and many at random.
+/// Many schedules with few preemptions, and many random ones, where there are too many to check all.
 fn widely(check: impl Fn() + Clone + Send + Sync + 'static) {
     shuttle::check_pct(check.clone(), 500, 3);
     shuttle::check_random(check, 500);
@@ -43,11 +43,11 @@ fn in_thread<R: Send + 'static>(
     thread::spawn(move || run(&queue))
 }
 
-/// Begins to wait, and gives up whatever came of it.
+/// Polls a `get` once and drops it.
 fn wait_and_give_up(queue: &WorkQueue<u8>) {
     let mut get = pin!(queue.get());
     if let Poll::Ready(item) = get.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        // Put it back for the others.
+        // Put it back for the other waiters.
         let item = item.expect("not shut down");
         queue.add(*item);
         item.done();
@@ -120,7 +120,7 @@ fn a_key_added_while_another_finishes_is_never_lost() {
 }
 
 #[test]
-fn a_delayed_key_reaches_one_who_waits() {
+fn a_delayed_key_reaches_a_waiter() {
     exhaustively(|| {
         let queue = queue();
         let worker = in_thread(&queue, take);
@@ -169,7 +169,7 @@ fn a_timekeeper_that_finds_work_is_replaced() {
 }
 
 #[test]
-fn cancelling_what_the_timekeeper_waits_for_strands_nobody() {
+fn cancelling_the_first_delayed_key_strands_no_waiter() {
     widely(|| {
         let queue = queue();
         queue.add_after(1, MS);
@@ -183,7 +183,7 @@ fn cancelling_what_the_timekeeper_waits_for_strands_nobody() {
     });
 }
 
-/// Workers that loop until the end all hear of it, and nothing queued before is skipped.
+/// All workers end after a shutdown, and no queued key is skipped.
 #[test]
 fn shutdown_reaches_every_worker() {
     widely(|| {
@@ -219,7 +219,7 @@ fn a_shutdown_frees_a_drain() {
         let held = block_on(queue.get()).unwrap();
         let mut drain = Box::pin(queue.shutdown_and_drain(Delayed::Drop));
         let other = in_thread(&queue, |queue| queue.shutdown());
-        assert!(!block_on(&mut drain), "cut short, for the key is still held");
+        assert!(!block_on(&mut drain), "ended early: the key is still in flight");
         other.join().unwrap();
         held.done();
     });

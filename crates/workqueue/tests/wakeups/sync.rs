@@ -1,4 +1,4 @@
-//! Stands in for the library's `sync`.
+//! Replaces the `sync` module of the library.
 
 pub(crate) use shuttle::sync::Mutex;
 pub(crate) use shuttle::sync::MutexGuard;

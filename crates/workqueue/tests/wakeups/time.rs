@@ -1,4 +1,4 @@
-//! Stands in for the library's `time`: an armed timer is a thread, so the scheduler decides when time passes.
+//! Replaces the `time` module of the library: an armed timer is a thread, so the scheduler decides when time passes.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) struct Timer {
 
 struct Armed {
     deadline: Instant,
-    /// Cleared when the timer is set anew or let go: a stale timer must not hide a lost wake-up.
+    /// Cleared when the timer is reset or stopped: a stale timer must not hide a lost wake-up.
     valid: Arc<AtomicBool>,
 }
 

@@ -1,4 +1,4 @@
-//! One picture of the pipeline. A pure function of the sample, so that a test can look at it.
+//! Draws a sample. A pure function, so that it can be tested.
 
 use crate::{
     demo::{
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_there_at_80_by_24() {
+    fn everything_fits_in_80_by_24() {
         let screen = drawn(80, 24);
         for part in [
             "API server http://127.0.0.1:41234",
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn more_room_shows_more_and_too_little_does_no_harm() {
+    fn a_larger_screen_shows_more_and_a_tiny_one_does_not_panic() {
         let events = |screen: String| screen.matches("+ pod").count();
         assert!(events(drawn(120, 50)) > events(drawn(80, 24)));
         for (width, height) in [(1, 1), (10, 3), (300, 5)] {

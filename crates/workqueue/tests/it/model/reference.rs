@@ -1,8 +1,8 @@
-//! The queue as one would explain it: a few lists, searched from end to end.
+//! The model of the queue: a few lists, searched linearly.
 
 use super::Key;
 
-/// The wait of every retry, in milliseconds.
+/// The delay of every retry, in milliseconds.
 pub(super) const RETRY_AFTER: u64 = 10;
 
 pub(super) struct Model {
@@ -10,7 +10,7 @@ pub(super) struct Model {
     pub(super) now: u64,
     pub(super) closed: bool,
     ready: Vec<Ready>,
-    /// Held keys, and the priority with which they were added again.
+    /// Keys in flight, and the priority with which they were added again.
     in_flight: Vec<(Key, Option<i32>)>,
     delayed: Vec<Waiting>,
     arrivals: u64,

@@ -1,4 +1,4 @@
-//! What makes the demo cluster live: deployments that get replica sets, pods that get nodes and start, and things that change.
+//! Activity in the demo cluster: a deployment controller, a scheduler and kubelets, and random changes by users.
 
 use anyhow::Context;
 use k8s_openapi::api::{
@@ -7,20 +7,19 @@ use k8s_openapi::api::{
 };
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube_informer::{
-    HandlerOptions, InformerFactory, Object, ObjectKey, ObjectReferences, SharedInformer, WorkQueue, enqueue,
-    enqueue_owner,
+    HandlerError, HandlerOptions, InformerFactory, Object, ObjectKey, ObjectReferences, SharedInformer,
+    WorkQueue, enqueue, enqueue_owner,
 };
-use kube_workqueue::HandlerError;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const DEPLOYMENTS: [(&str, i32); 5] = [("web", 6), ("cart", 4), ("search", 5), ("billing", 3), ("mailer", 2)];
-/// Something changes about this often.
+/// Average time between two changes.
 const PACE: Duration = Duration::from_millis(600);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Plays the controllers and kubelets that the demo does not want to show, and the people who never leave it alone.
-pub(crate) struct ClusterLife {
+/// Simulates the controllers, kubelets and users that the demo does not show.
+pub(crate) struct Activity {
     deployments: SharedInformer<Deployment>,
     sets: SharedInformer<ReplicaSet>,
     pods: SharedInformer<Pod>,
@@ -31,7 +30,7 @@ pub(crate) struct ClusterLife {
     seed: u64,
 }
 
-impl ClusterLife {
+impl Activity {
     pub(crate) fn new(factory: &InformerFactory, client: kube::Client, seed: u64) -> Self {
         let (rollouts, kubelets) = (WorkQueue::named("rollouts"), WorkQueue::named("kubelets"));
         let (deployments, sets) = (factory.of::<Deployment>(), factory.of::<ReplicaSet>());
@@ -43,23 +42,23 @@ impl ClusterLife {
         Self { deployments, sets, pods, nodes, rollouts, kubelets, client, seed }
     }
 
-    /// The queues behind it.
+    /// Its work queues.
     pub(crate) fn queues(&self) -> [&WorkQueue<ObjectKey>; 2] {
         [&self.rollouts, &self.kubelets]
     }
 
-    /// Lives on for as long as it is polled.
+    /// Runs for as long as it is polled.
     pub(crate) async fn run(&self) -> anyhow::Result<()> {
         let api: Api<Deployment> = self.api();
         for (name, replicas) in DEPLOYMENTS {
             let deployment = serde_json::from_value(deployment(name, replicas))?;
             api.create(&PostParams::default(), &deployment).await.context("cannot create a deployment")?;
         }
-        self.deployments.synced(PATIENCE).await?;
-        self.sets.synced(PATIENCE).await?;
-        self.nodes.synced(PATIENCE).await?;
+        self.deployments.synced(TIMEOUT).await?;
+        self.sets.synced(TIMEOUT).await?;
+        self.nodes.synced(TIMEOUT).await?;
         let rollouts = self.rollouts.run_workers(1, async |key: ObjectKey| self.roll_out(&key).await);
-        let kubelets = self.kubelets.run_workers(4, async |key: ObjectKey| self.look_after(&key).await);
+        let kubelets = self.kubelets.run_workers(4, async |key: ObjectKey| self.run_pod(&key).await);
         tokio::join!(rollouts, kubelets, self.changes());
         Ok(())
     }
@@ -71,7 +70,7 @@ impl ClusterLife {
         Api::default_namespaced(self.client.clone())
     }
 
-    /// A deployment has one replica set, of its size.
+    /// Gives a deployment one replica set of its size.
     async fn roll_out(&self, key: &ObjectKey) -> Result<(), HandlerError> {
         let Some(owner) = self.deployments.lister().get(key) else { return Ok(()) };
         let spec = owner.decode()?.spec.clone().unwrap_or_default();
@@ -96,13 +95,13 @@ impl ClusterLife {
         Ok(self.sets.reached(&written).await?)
     }
 
-    /// What scheduler and kubelet do: give the pod a node, start it, let it go when its end was asked for.
-    async fn look_after(&self, key: &ObjectKey) -> Result<(), HandlerError> {
+    /// Does what a scheduler and a kubelet do: binds the pod to a node, starts it, and removes it when it is deleted.
+    async fn run_pod(&self, key: &ObjectKey) -> Result<(), HandlerError> {
         let Some(pod) = self.pods.lister().get(key) else { return Ok(()) };
         let api: Api<Pod> = self.api();
         if pod.is_deleting() {
-            let gone = api.delete(key.name(), &DeleteParams::default().grace_period(0)).await;
-            return gone.map(drop).or_else(tolerate_gone);
+            let removed = api.delete(key.name(), &DeleteParams::default().grace_period(0)).await;
+            return removed.map(drop).or_else(ignore_conflict);
         }
         let decoded = pod.decode()?;
         let placed = decoded.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
@@ -110,19 +109,19 @@ impl ClusterLife {
             decoded.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
         if !placed {
             let Some(node) = self.node_for(&pod) else { return Err("no node is ready".into()) };
-            return self.bind(&pod, &node).await.or_else(tolerate_gone);
+            return self.bind(&pod, &node).await.or_else(ignore_conflict);
         }
         if !running {
             let patch = Patch::Merge(
                 json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}),
             );
             let started = api.patch_status(key.name(), &PatchParams::default(), &patch).await;
-            return started.map(drop).or_else(tolerate_gone);
+            return started.map(drop).or_else(ignore_conflict);
         }
         Ok(())
     }
 
-    /// Any ready node, always the same one for the same pod.
+    /// A ready node, the same for the same pod.
     fn node_for(&self, pod: &Object<Pod>) -> Option<String> {
         let nodes = self.nodes.lister().list();
         let ready: Vec<_> = nodes.iter().filter(|node| is_ready(node)).collect();
@@ -140,7 +139,7 @@ impl ClusterLife {
             .map(drop)
     }
 
-    /// Deployments are scaled, pods deleted, nodes fail and come back.
+    /// Scales deployments, deletes pods, lets nodes fail and recover.
     async fn changes(&self) {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         loop {
@@ -148,10 +147,10 @@ impl ClusterLife {
             let change = match rng.u8(..10) {
                 0..=4 => self.scale(&mut rng).await,
                 5..=7 => self.delete_pod(&mut rng).await,
-                _ => self.turn_node(&mut rng).await,
+                _ => self.toggle_node(&mut rng).await,
             };
             if let Err(error) = change {
-                tracing::debug!(%error, "a change of the demo did not work out");
+                tracing::debug!(%error, "a change of the demo failed");
             }
         }
     }
@@ -168,8 +167,8 @@ impl ClusterLife {
         self.api::<Pod>().delete(pod.name(), &DeleteParams::default()).await.map(drop)
     }
 
-    /// A node that fails loses its pods; one that failed before is repaired.
-    async fn turn_node(&self, rng: &mut fastrand::Rng) -> Result<(), kube::Error> {
+    /// Repairs a failed node, or lets one fail and deletes its pods.
+    async fn toggle_node(&self, rng: &mut fastrand::Rng) -> Result<(), kube::Error> {
         let nodes = self.nodes.lister().list();
         let failed = nodes.iter().find(|node| !is_ready(node));
         let (node, ready) = match failed {
@@ -202,8 +201,8 @@ fn is_ready(node: &Object<Node>) -> bool {
     conditions.as_array().is_some_and(|conditions| conditions.iter().any(ready))
 }
 
-/// Somebody else was quicker: fine.
-fn tolerate_gone(error: kube::Error) -> Result<(), HandlerError> {
+/// Ignores that an object was deleted or changed meanwhile.
+fn ignore_conflict(error: kube::Error) -> Result<(), HandlerError> {
     match error {
         kube::Error::Api(status) if matches!(status.code, 404 | 409) => Ok(()),
         other => Err(other.into()),

@@ -1,4 +1,4 @@
-//! What a person can do to the demo.
+//! Actions of the user: faults and scaling.
 
 use super::journal::Journal;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
@@ -7,26 +7,26 @@ use kube_embedded_apiserver::{Fault, FaultRule, Faults, Verb};
 use serde_json::json;
 use tokio::sync::watch;
 
-/// One thing to do.
+/// An action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Switch {
-    /// End all watches, as a load balancer does: they go on where they were.
+pub(crate) enum Action {
+    /// End all watches, as a load balancer does: they resume at their resource version.
     CutWatches,
-    /// Forget the past while pods vanish: watches must list again, and find tombstones.
+    /// Remove the event history while pods are deleted: informers relist, and handlers receive tombstones.
     ExpireHistory,
-    /// Stall one handler, or let it go on.
+    /// Stall the auditor, or let it continue.
     StallHandler,
-    /// Let the next writes fail: the work queue retries.
+    /// Let the next writes fail, so that the work queue retries.
     FailWrites,
-    /// Ask for more or fewer pods of a deployment.
+    /// Scale a deployment up or down.
     Scale(i32),
 }
 
-/// Pods that vanish unseen when the history expires.
+/// Pods that are deleted while the history expires.
 const VANISHING: usize = 2;
 
-/// Carries out what was asked for.
-pub(crate) struct Switches {
+/// Runs actions.
+pub(crate) struct Actions {
     faults: Faults,
     client: kube::Client,
     journal: Journal,
@@ -34,7 +34,7 @@ pub(crate) struct Switches {
     rng: fastrand::Rng,
 }
 
-impl Switches {
+impl Actions {
     pub(crate) fn new(
         faults: Faults,
         client: kube::Client,
@@ -45,42 +45,42 @@ impl Switches {
         Self { faults, client, journal, stalled, rng: fastrand::Rng::with_seed(seed) }
     }
 
-    /// Does one thing, and writes it down.
-    pub(crate) async fn turn(&mut self, switch: Switch) {
-        if let Err(error) = self.attempt(switch).await {
+    /// Runs an action, and writes it to the journal.
+    pub(crate) async fn run(&mut self, action: Action) {
+        if let Err(error) = self.try_run(action).await {
             self.journal.write(format!("! {error:#}"));
         }
     }
 
-    async fn attempt(&mut self, switch: Switch) -> anyhow::Result<()> {
-        match switch {
-            Switch::CutWatches => {
-                self.journal.write("» all watches are cut: each goes on where it was");
+    async fn try_run(&mut self, action: Action) -> anyhow::Result<()> {
+        match action {
+            Action::CutWatches => {
+                self.journal.write("» all watches are cut: each resumes at its version");
                 self.faults.cut_watches(None);
             }
-            Switch::ExpireHistory => self.expire().await?,
-            Switch::StallHandler => {
+            Action::ExpireHistory => self.expire().await?,
+            Action::StallHandler => {
                 let stalled = !*self.stalled.borrow();
                 self.stalled.send_replace(stalled);
                 self.journal.write(if stalled {
-                    "» the auditor stalls: its events pile up"
+                    "» the auditor stalls: its events are coalesced"
                 } else {
-                    "» the auditor goes on"
+                    "» the auditor continues"
                 });
             }
-            Switch::FailWrites => {
-                self.journal.write("» the next 10 creations fail: the work queue retries");
+            Action::FailWrites => {
+                self.journal.write("» the next 10 creates fail: the work queue retries");
                 self.faults
                     .add(FaultRule::new(Fault::InternalError).verb(Verb::Create).resource("pods").times(10));
             }
-            Switch::Scale(by) => self.scale(by).await?,
+            Action::Scale(by) => self.scale(by).await?,
         }
         Ok(())
     }
 
-    /// While the watches stand still pods vanish and the past is forgotten; then they end.
+    /// While watches are stalled, deletes pods and removes the history; then the watches expire.
     async fn expire(&mut self) -> anyhow::Result<()> {
-        self.journal.write("» the history expires while pods vanish: list again, find tombstones");
+        self.journal.write("» the history expires while pods are deleted: relist and tombstones");
         self.faults.stall_watches(Some("pods"), true);
         let pods: Api<Pod> = Api::default_namespaced(self.client.clone());
         let mut victims = pods.list(&ListParams::default()).await?.items;
