@@ -1,22 +1,23 @@
-//! What is in the cluster: kinds, namespaces, and how to ask the server about them without anything in between.
+//! The test cluster: its kinds and objects, and a client for them that bypasses the proxies.
 
-use crate::door::Door;
+use crate::endpoint::Endpoint;
+use harness::NAMESPACES;
 use kube_informer::{Kind, ObjectKey};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-/// Names that sort one way as text and another way as paths.
-pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "ab", "default"];
+/// Values of the label `color`.
 pub(crate) const COLORS: [&str; 3] = ["blue", "green", "red"];
 
-/// In every namespace there is an object of this name, of every kind and every color, whose label `life` tells the
-/// life of the server: a cache that shows it is past the restart.
+/// The key of an object whose label `epoch` is the epoch of the server, which counts the times it lost its data.
+///
+/// One exists for each kind, namespace and color. A cache with the label of the current epoch has seen the restart.
 pub(crate) fn canary(namespace: &str, color: &str) -> ObjectKey {
     ObjectKey::namespaced(namespace, &format!("canary-{color}"))
 }
 
-/// How long one request may take, a server that is away included.
-const REQUEST: Duration = Duration::from_secs(10);
+/// Limit for one request, including the time in which the server is down.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn config_maps() -> Kind {
     Kind::namespaced("", "v1", "ConfigMap", "configmaps")
@@ -30,75 +31,80 @@ pub(crate) fn pods() -> Kind {
     Kind::namespaced("", "v1", "Pod", "pods")
 }
 
-/// Where random content is in an object of a kind.
+/// The field of an object with its random content.
 pub(crate) fn content_field(kind: &Kind) -> &'static str {
     if kind.plural == "configmaps" { "data" } else { "spec" }
 }
 
-/// What a LIST shows: objects as JSON.
-pub(crate) type Listed = BTreeMap<ObjectKey, Value>;
+/// The objects of a LIST response, as JSON.
+pub(crate) type Listing = BTreeMap<ObjectKey, Value>;
 
-/// A connection to the server that nothing disturbs.
+/// A client that connects to the server without a proxy.
 #[derive(Clone)]
-pub(crate) struct Direct {
+pub(crate) struct DirectClient {
     client: kube::Client,
 }
 
-/// A request that was not done.
+/// A failed request.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    /// The server said no; nothing has happened.
+pub(crate) enum RequestError {
+    /// The server rejected it and did nothing.
     Status(u16),
-    /// Nobody knows whether it has been done.
+    /// The outcome is unknown.
     Unknown(String),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Status(code) => write!(f, "the server says {code}"),
+            Self::Status(code) => write!(f, "the server returned {code}"),
             Self::Unknown(why) => f.write_str(why),
         }
     }
 }
 
-impl Direct {
-    pub(crate) fn new(door: impl Into<Door>) -> anyhow::Result<Self> {
-        Ok(Self { client: kube::Client::try_from(door.into().config()?)? })
+impl DirectClient {
+    pub(crate) fn new(endpoint: impl Into<Endpoint>) -> anyhow::Result<Self> {
+        Ok(Self { client: kube::Client::try_from(endpoint.into().config()?)? })
     }
 
-    /// One request with an answer in JSON.
-    pub(crate) async fn ask(&self, verb: &str, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+    /// Sends a request and returns the JSON of the response.
+    pub(crate) async fn request(
+        &self,
+        verb: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, RequestError> {
         let content = if verb == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let request = http::Request::builder().method(verb).uri(path).header("Content-Type", content);
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let request = request.body(body).map_err(|error| Refusal::Unknown(error.to_string()))?;
-        match tokio::time::timeout(REQUEST, self.client.request::<Value>(request)).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(kube::Error::Api(status))) if status.code < 500 => Err(Refusal::Status(status.code)),
-            Ok(Err(error)) => Err(Refusal::Unknown(error.to_string())),
-            Err(_) => Err(Refusal::Unknown("no answer".to_owned())),
+        let request = request.body(body).map_err(|error| RequestError::Unknown(error.to_string()))?;
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.client.request::<Value>(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(kube::Error::Api(status))) if status.code < 500 => Err(RequestError::Status(status.code)),
+            Ok(Err(error)) => Err(RequestError::Unknown(error.to_string())),
+            Err(_) => Err(RequestError::Unknown("no response".to_owned())),
         }
     }
 
-    /// Everything of a kind, and its version.
-    pub(crate) async fn list(&self, kind: &Kind) -> anyhow::Result<(u64, Listed)> {
+    /// Lists a kind. Returns the resource version of the list and its objects.
+    pub(crate) async fn list(&self, kind: &Kind) -> anyhow::Result<(u64, Listing)> {
         let (version, listed, _) = self.list_page(kind, "").await?;
         Ok((version, listed))
     }
 
-    /// One page of a kind, its version, and how to ask for the next page, if there is one.
+    /// Lists one page. Returns the resource version, the objects, and the token of the next page.
     pub(crate) async fn list_page(
         &self,
         kind: &Kind,
         query: &str,
-    ) -> anyhow::Result<(u64, Listed, Option<String>)> {
-        let answer = self.ask("GET", &format!("{}{query}", collection(kind, None)), None).await;
-        let mut answer = answer.map_err(|error| anyhow::anyhow!("cannot list {kind}: {error}"))?;
-        let metadata = &answer["metadata"];
+    ) -> anyhow::Result<(u64, Listing, Option<String>)> {
+        let response = self.request("GET", &format!("{}{query}", collection(kind, None)), None).await;
+        let mut response = response.map_err(|error| anyhow::anyhow!("cannot list {kind}: {error}"))?;
+        let metadata = &response["metadata"];
         let version = metadata["resourceVersion"].as_str().unwrap_or_default().parse()?;
         let next = metadata["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
-        let items = answer["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let items = response["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
         let listed = items.into_iter().map(|mut item| {
             item["apiVersion"] = kind.api_version().into();
             item["kind"] = kind.kind.clone().into();
@@ -107,43 +113,42 @@ impl Direct {
         Ok((version, listed.collect(), next))
     }
 
-    /// Namespaces, the definition of widgets, canaries: what a new life of the server begins with.
-    pub(crate) async fn furnish(&self, life: u64) -> anyhow::Result<()> {
+    /// Creates the objects that every epoch of the server starts with: namespaces, the CRD of widgets, and canaries.
+    pub(crate) async fn create_fixtures(&self, epoch: u64) -> anyhow::Result<()> {
         for name in NAMESPACES {
-            self.make("/api/v1/namespaces", &json!({"metadata": {"name": name}})).await?;
+            self.create("/api/v1/namespaces", &json!({"metadata": {"name": name}})).await?;
         }
-        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        self.make(definitions, &definition()).await?;
+        self.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &widget_crd()).await?;
         for kind in [config_maps(), widgets(), pods()] {
             for namespace in NAMESPACES {
                 for color in COLORS {
-                    let canary = object(&kind, &canary(namespace, color), color, 0, Some(life));
-                    self.make(&collection(&kind, Some(namespace)), &canary).await?;
+                    let canary = object(&kind, &canary(namespace, color), color, 0, Some(epoch));
+                    self.create(&collection(&kind, Some(namespace)), &canary).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Creates something that should be there; patiently, since a definition takes a moment to be in force.
-    async fn make(&self, path: &str, object: &Value) -> anyhow::Result<()> {
+    /// Creates an object unless it exists. Retries, because a new CRD is not served at once.
+    async fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         for _ in 0..200 {
-            match self.ask("POST", path, Some(object)).await {
-                Ok(_) | Err(Refusal::Status(409)) => return Ok(()),
-                Err(Refusal::Status(400 | 403 | 422)) => break,
+            match self.request("POST", path, Some(object)).await {
+                Ok(_) | Err(RequestError::Status(409)) => return Ok(()),
+                Err(RequestError::Status(400 | 403 | 422)) => break,
                 Err(_) => tokio::time::sleep(Duration::from_millis(25)).await,
             }
         }
         anyhow::bail!(
-            "cannot create {} at {path}; does the server still take writes?",
+            "cannot create {} at {path}; check that the server accepts writes",
             object["metadata"]["name"]
         )
     }
 }
 
-/// A client as informers want it.
-pub(crate) fn informer_client(door: impl Into<Door>) -> anyhow::Result<kube::Client> {
-    Ok(kube_informer::informer_client(door.into().config()?)?)
+/// A client with the config that informers need.
+pub(crate) fn informer_client(endpoint: impl Into<Endpoint>) -> anyhow::Result<kube::Client> {
+    Ok(kube_informer::informer_client(endpoint.into().config()?)?)
 }
 
 pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> String {
@@ -157,11 +162,11 @@ pub(crate) fn key_of(object: &Value) -> ObjectKey {
     ObjectKey::new(metadata["namespace"].as_str(), metadata["name"].as_str().unwrap_or_default())
 }
 
-/// An object as it is created.
-pub(crate) fn object(kind: &Kind, key: &ObjectKey, color: &str, n: u64, life: Option<u64>) -> Value {
+/// A new object.
+pub(crate) fn object(kind: &Kind, key: &ObjectKey, color: &str, n: u64, epoch: Option<u64>) -> Value {
     let mut labels = json!({"color": color});
-    if let Some(life) = life {
-        labels["life"] = life.to_string().into();
+    if let Some(epoch) = epoch {
+        labels["epoch"] = epoch.to_string().into();
     }
     let content = if kind.plural == "pods" {
         json!({"containers": [{"name": "c", "image": "i"}], "nodeName": color})
@@ -176,7 +181,7 @@ pub(crate) fn object(kind: &Kind, key: &ObjectKey, color: &str, n: u64, life: Op
     })
 }
 
-fn definition() -> Value {
+fn widget_crd() -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version =
         json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});

@@ -1,18 +1,19 @@
-//! What is asked of etcd itself, over its JSON interface.
+//! Requests to etcd, over its JSON gateway.
 
-use crate::cluster::{Direct, Refusal};
+use crate::cluster::{DirectClient, RequestError};
 use serde_json::json;
 use std::net::SocketAddr;
 
-/// Drops what etcd remembers of the past.
+/// Compacts the history of etcd up to its newest revision.
 pub(crate) async fn compact(url: &str) -> anyhow::Result<()> {
     let address: SocketAddr = url.trim_start_matches("http://").parse()?;
-    let etcd = Direct::new(address)?;
-    let failed = |error: Refusal| anyhow::anyhow!("etcd does not answer: {error}");
-    // Any key will do: the answer tells the newest revision.
-    let answer = etcd.ask("POST", "/v3/kv/range", Some(&json!({"key": "AA=="}))).await.map_err(failed)?;
-    let revision = &answer["header"]["revision"];
+    let etcd = DirectClient::new(address)?;
+    let failed = |error: RequestError| anyhow::anyhow!("request to etcd failed: {error}");
+    // The response to any range request contains the newest revision.
+    let response =
+        etcd.request("POST", "/v3/kv/range", Some(&json!({"key": "AA=="}))).await.map_err(failed)?;
+    let revision = &response["header"]["revision"];
     let request = json!({"revision": revision, "physical": true});
-    etcd.ask("POST", "/v3/kv/compaction", Some(&request)).await.map_err(failed)?;
+    etcd.request("POST", "/v3/kv/compaction", Some(&request)).await.map_err(failed)?;
     Ok(())
 }

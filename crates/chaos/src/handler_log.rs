@@ -1,6 +1,6 @@
-//! What one handler was told, checked call by call.
+//! A log of the events of one handler, which checks each of them.
 
-use crate::ledger::{Ledger, lock};
+use crate::report::{Report, lock};
 use kube_informer::{CacheSnapshot, Deleted, Event, EventHandler, Lister, Object, ObjectKey, Uid, on_event};
 use serde_json::Value;
 use std::{
@@ -8,13 +8,13 @@ use std::{
     sync::{Arc, Mutex, atomic::Ordering},
 };
 
-/// What one handler was told, and whether it may have been.
+/// The events that one handler received. It checks these promises:
 ///
-/// 1. Adds only for objects it does not have, updates and deletes only for those it has.
-/// 2. An update starts from the state it was told last, and stays with one uid.
-/// 3. For each object, what it is told never goes back; a uid that has gone does not come back.
-/// 4. When it is told, the store already shows that state or a later one; and no longer what is gone.
-/// 5. After its end it is told nothing.
+/// 1. An add is for an object that the handler does not have; updates and deletes are for objects that it has.
+/// 2. The old object of an update is the last one that the handler received, and has the same uid as the new one.
+/// 3. The resource version of an object never goes back, and a uid that was replaced does not come back.
+/// 4. When the handler is called, the store has that state or a newer one, and no longer has a deleted object.
+/// 5. A removed or stopped handler receives nothing.
 #[derive(Clone)]
 pub(crate) struct HandlerLog {
     shared: Arc<Shared>,
@@ -22,18 +22,18 @@ pub(crate) struct HandlerLog {
 
 struct Shared {
     name: String,
-    ledger: Arc<Ledger>,
+    report: Arc<Report>,
     lister: Lister<Value>,
     view: View,
     state: Mutex<State>,
 }
 
-/// Which part of the truth a handler sees.
+/// The objects of an informer that a handler sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
-    /// Whether objects may leave the view, by a change of their labels, and come back.
+    /// Whether the informer has a selector, so that objects leave its cache and return when their labels change.
     pub(crate) selective: bool,
-    /// The handler, not the informer, wants only objects of this color.
+    /// The color by which the handler, not the informer, filters.
     pub(crate) color: Option<&'static str>,
 }
 
@@ -45,51 +45,51 @@ impl View {
 
 #[derive(Default)]
 struct State {
-    told: HashMap<ObjectKey, Told>,
-    ended: bool,
+    received: HashMap<ObjectKey, Received>,
+    closed: bool,
 }
 
-/// What was said last about an object.
+/// The last event of an object.
 #[derive(Clone, Copy)]
-struct Told {
+struct Received {
     uid: Uid,
     version: u64,
     present: bool,
-    /// Uids that were replaced by others of this name. Only the last ones: what is noted here must not grow where
-    /// memory is looked at.
-    retired: [Option<Uid>; 3],
+    /// The last uids of this name that were replaced. Bounded, because memory is measured while the log is filled.
+    replaced_uids: [Option<Uid>; 3],
 }
 
-impl Told {
+impl Received {
     fn of(object: &Object<Value>, before: Option<Self>, present: bool) -> Self {
-        let (uid, mut retired) = (object.uid(), before.map(|told| told.retired).unwrap_or_default());
+        let uid = object.uid();
+        let mut replaced_uids = before.map(|before| before.replaced_uids).unwrap_or_default();
         if let Some(before) = before.filter(|before| before.uid != uid) {
-            retired.rotate_right(1);
-            retired[0] = Some(before.uid);
+            replaced_uids.rotate_right(1);
+            replaced_uids[0] = Some(before.uid);
         }
-        Self { uid, version: number(object), present, retired }
+        Self { uid, version: version(object), present, replaced_uids }
     }
 }
 
-fn number(object: &Object<Value>) -> u64 {
+fn version(object: &Object<Value>) -> u64 {
     object.resource_version().number().unwrap_or_default()
 }
 
 impl HandlerLog {
-    pub(crate) fn new(name: String, ledger: Arc<Ledger>, lister: Lister<Value>, view: View) -> Self {
-        Self { shared: Arc::new(Shared { name, ledger, lister, view, state: Mutex::default() }) }
+    pub(crate) fn new(name: String, report: Arc<Report>, lister: Lister<Value>, view: View) -> Self {
+        Self { shared: Arc::new(Shared { name, report, lister, view, state: Mutex::default() }) }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// From now on nothing may be told.
-    pub(crate) fn end(&self) {
-        lock(&self.shared.state).ended = true;
+    /// Makes every later event a failure.
+    pub(crate) fn close(&self) {
+        lock(&self.shared.state).closed = true;
     }
 
-    /// A handler that records each call.
+    /// A handler that records each event.
     pub(crate) fn handler(&self) -> impl EventHandler<Value> + use<> {
         let log = self.clone();
         on_event(move |event| log.record(event))
@@ -104,123 +104,127 @@ impl HandlerLog {
     }
 
     fn added(&self, object: &Object<Value>) {
-        self.judge("add", object, |state| {
-            let before = state.told.get(object.key()).copied();
-            if before.is_some_and(|told| told.present) {
-                return Err("the handler has it already".into());
+        self.check("add", object, |state| {
+            let before = state.received.get(object.key()).copied();
+            if before.is_some_and(|before| before.present) {
+                return Err("the handler already has it".into());
             }
-            self.follow(before, object)?;
-            state.told.insert(object.key().clone(), Told::of(object, before, true));
-            self.in_store(object)
+            self.check_newer(before, object)?;
+            state.received.insert(object.key().clone(), Received::of(object, before, true));
+            self.check_in_store(object)
         });
     }
 
     fn updated(&self, old: &Object<Value>, new: &Object<Value>) {
-        self.judge("update", new, |state| {
-            let told = state.present(new.key())?;
-            if (told.uid, told.version) != (old.uid(), number(old)) {
-                return Err(format!("from {}, but it was told {}", number(old), told.version));
+        self.check("update", new, |state| {
+            let last = state.present(new.key())?;
+            if (last.uid, last.version) != (old.uid(), version(old)) {
+                return Err(format!(
+                    "the old object is @{}, the last event was @{}",
+                    version(old),
+                    last.version
+                ));
             }
             if old.uid() != new.uid() {
-                return Err("the uid changes".into());
+                return Err("old and new object have different uids".into());
             }
-            self.follow(Some(told), new)?;
-            state.told.insert(new.key().clone(), Told::of(new, Some(told), true));
-            self.in_store(new)
+            self.check_newer(Some(last), new)?;
+            state.received.insert(new.key().clone(), Received::of(new, Some(last), true));
+            self.check_in_store(new)
         });
     }
 
     fn deleted(&self, deleted: &Deleted<Value>) {
-        let last = deleted.object();
-        self.judge("delete", last, |state| {
-            let told = state.present(deleted.key())?;
-            if told.uid != last.uid() {
-                return Err("another uid than it was told".into());
+        let object = deleted.object();
+        self.check("delete", object, |state| {
+            let last = state.present(deleted.key())?;
+            if last.uid != object.uid() {
+                return Err("the last event had another uid".into());
             }
-            if number(last) < told.version {
-                return Err(format!("back from {}", told.version));
+            if version(object) < last.version {
+                return Err(format!("older than the last event, @{}", last.version));
             }
-            state.told.insert(last.key().clone(), Told::of(last, Some(told), false));
-            self.out_of_store(last)
+            state.received.insert(object.key().clone(), Received::of(object, Some(last), false));
+            self.check_not_in_store(object)
         });
     }
 
-    /// Whether a state may follow what was told before.
-    fn follow(&self, before: Option<Told>, next: &Object<Value>) -> Result<(), String> {
-        let (uid, version) = (next.uid(), number(next));
+    /// Checks that an object is newer than the last event of its key.
+    fn check_newer(&self, before: Option<Received>, next: &Object<Value>) -> Result<(), String> {
+        let (uid, version) = (next.uid(), version(next));
         let Some(before) = before else { return Ok(()) };
-        if before.retired.contains(&Some(uid)) {
-            return Err("its uid was replaced before".into());
+        if before.replaced_uids.contains(&Some(uid)) {
+            return Err("its uid was already replaced by another one".into());
         }
         if before.uid == uid && version <= before.version {
-            return Err(format!("after {}", before.version));
+            return Err(format!("not newer than the last event, @{}", before.version));
         }
-        let later = || self.shared.ledger.is_later((uid, version), (before.uid, before.version));
-        if before.uid != uid && !later() {
-            return Err(format!("another object, older than {}", before.version));
+        let newer = || self.shared.report.may_be_newer((uid, version), (before.uid, before.version));
+        if before.uid != uid && !newer() {
+            return Err(format!("another uid, older than the last event, @{}", before.version));
         }
         Ok(())
     }
 
-    /// The store shows a state or a later one.
-    fn in_store(&self, object: &Object<Value>) -> Result<(), String> {
+    /// Checks that the store has an object in this state or a newer one.
+    fn check_in_store(&self, object: &Object<Value>) -> Result<(), String> {
         let stored = self.shared.lister.get(object.key()).filter(|stored| stored.uid() == object.uid());
         match stored {
-            Some(stored) if number(&stored) < number(object) => {
-                Err(format!("the store still shows {}", number(&stored)))
+            Some(stored) if version(&stored) < version(object) => {
+                Err(format!("the store still has @{}", version(&stored)))
             }
             _ => Ok(()),
         }
     }
 
-    /// The store no longer shows what is gone; it may have come back to a selector since.
-    fn out_of_store(&self, last: &Object<Value>) -> Result<(), String> {
+    /// Checks that the store no longer has a deleted object, unless it matches the selector again.
+    fn check_not_in_store(&self, object: &Object<Value>) -> Result<(), String> {
         let view = &self.shared.view;
-        let stored = self.shared.lister.get(last.key()).filter(|stored| stored.uid() == last.uid());
+        let stored = self.shared.lister.get(object.key()).filter(|stored| stored.uid() == object.uid());
         let Some(stored) = stored else { return Ok(()) };
-        let came_back = view.selective && number(&stored) > number(last);
-        if view.color.is_some() || came_back { Ok(()) } else { Err("the store still has it".into()) }
+        let selected_again = view.selective && version(&stored) > version(object);
+        if view.color.is_some() || selected_again { Ok(()) } else { Err("the store still has it".into()) }
     }
 
-    fn judge(
+    fn check(
         &self,
-        what: &str,
+        event: &str,
         object: &Object<Value>,
         check: impl FnOnce(&mut State) -> Result<(), String>,
     ) {
-        let Shared { name, ledger, state, .. } = &*self.shared;
-        ledger.delivered.fetch_add(1, Ordering::Relaxed);
+        let Shared { name, report, state, .. } = &*self.shared;
+        report.delivered.fetch_add(1, Ordering::Relaxed);
         let mut state = lock(state);
-        let verdict = if state.ended { Err("after its end".to_owned()) } else { check(&mut state) };
-        if let Err(why) = verdict {
-            ledger.fail(format_args!("{name}: {what} {}@{}: {why}", object.key(), number(object)));
+        let result = if state.closed { Err("received after the end".to_owned()) } else { check(&mut state) };
+        if let Err(why) = result {
+            report.fail(format_args!("{name}: {event} {}@{}: {why}", object.key(), version(object)));
         }
     }
 
-    /// Whether what it was told adds up to what a cache shows.
+    /// Checks that the events add up to the content of a cache.
     pub(crate) fn compare(&self, cache: &CacheSnapshot<Value>) -> Result<(), String> {
         let state = lock(&self.shared.state);
         let mut expected = 0;
         for object in cache.iter().filter(|object| self.shared.view.accepts(object)) {
             expected += 1;
-            let told = state.told.get(object.key()).filter(|told| told.present);
-            if told.is_none_or(|told| (told.uid, told.version) != (object.uid(), number(object))) {
-                let told = told.map(|told| told.version);
-                let (key, version) = (object.key(), number(object));
-                return Err(format!("{} was told {told:?} of {key}@{version}", self.name()));
+            let last = state.received.get(object.key()).filter(|last| last.present);
+            if last.is_none_or(|last| (last.uid, last.version) != (object.uid(), version(object))) {
+                let last = last.map(|last| last.version);
+                let (key, version) = (object.key(), version(object));
+                return Err(format!("{}: the cache has {key}@{version}, the handler {last:?}", self.name()));
             }
         }
-        let present = state.told.values().filter(|told| told.present).count();
+        let present = state.received.values().filter(|last| last.present).count();
         if present == expected {
             return Ok(());
         }
-        Err(format!("{} was told of {present} objects, the cache has {expected}", self.name()))
+        Err(format!("{}: the handler has {present} objects, the cache {expected}", self.name()))
     }
 }
 
 impl State {
-    fn present(&self, key: &ObjectKey) -> Result<Told, String> {
-        let told = self.told.get(key).filter(|told| told.present);
-        told.copied().ok_or_else(|| "the handler does not have it".to_owned())
+    fn present(&self, key: &ObjectKey) -> Result<Received, String> {
+        let last = self.received.get(key).filter(|last| last.present);
+        last.copied().ok_or_else(|| "the handler does not have it".to_owned())
     }
 }

@@ -1,8 +1,8 @@
-//! Handlers of several tempers.
+//! Handlers with different behaviours.
 
 use crate::{
     handler_log::{HandlerLog, View},
-    ledger::{Fault, Ledger},
+    report::{Fault, Report},
     work::Work,
 };
 use futures_util::StreamExt;
@@ -11,32 +11,32 @@ use serde_json::Value;
 use std::{panic::resume_unwind, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 
-/// How a handler behaves.
+/// The behaviour of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Temper {
+pub(crate) enum Behaviour {
     Plain,
     Panicking,
-    /// Wants one color only.
+    /// Filters objects by color.
     Filtering,
-    /// Puts keys on a work queue.
-    Feeding,
-    /// A stream, read with pauses.
-    Slow,
-    /// Holds up its thread now and then.
+    /// Adds keys to a work queue.
+    Enqueuing,
+    /// Reads events from a stream, with pauses.
+    SlowStream,
+    /// Sometimes blocks its thread.
     Blocking,
 }
 
-impl Temper {
+impl Behaviour {
     pub(crate) const ALL: [Self; 6] =
-        [Self::Plain, Self::Panicking, Self::Filtering, Self::Feeding, Self::Slow, Self::Blocking];
+        [Self::Plain, Self::Panicking, Self::Filtering, Self::Enqueuing, Self::SlowStream, Self::Blocking];
 
-    /// What it sees of an informer.
+    /// The objects of an informer that the handler sees.
     pub(crate) fn view(self, selective: bool) -> View {
         View { selective, color: (self == Self::Filtering).then_some("blue") }
     }
 }
 
-/// A handler and what it was recorder.
+/// A handler of an informer, and the log of its events.
 pub(crate) struct Handler {
     log: HandlerLog,
     subscription: Subscription,
@@ -49,51 +49,51 @@ enum Subscription {
 
 impl Handler {
     pub(crate) fn add(
-        temper: Temper,
+        behaviour: Behaviour,
         log: HandlerLog,
         informer: &SharedInformer<Value>,
         work: &Work,
-        ledger: &Arc<Ledger>,
+        report: &Arc<Report>,
         mut rng: fastrand::Rng,
     ) -> Self {
         let recorder = log.clone();
-        let subscription = match temper {
-            Temper::Plain => Subscription::Registered(informer.add_handler(recorder.handler())),
-            Temper::Panicking => {
-                let ledger = Arc::clone(ledger);
+        let subscription = match behaviour {
+            Behaviour::Plain => Subscription::Registered(informer.add_handler(recorder.handler())),
+            Behaviour::Panicking => {
+                let report = Arc::clone(report);
                 let mut calls = 0;
                 Subscription::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
                     recorder.record(event);
                     calls += 1;
                     if calls % 7 == 0 {
-                        ledger.strike(Fault::HandlerPanic);
-                        // Unwinds as a panic does, without the message on the terminal.
+                        report.record_fault(Fault::HandlerPanic);
+                        // Unwinds like a panic, but prints no message.
                         resume_unwind(Box::new("injected panic"));
                     }
                 })))
             }
-            Temper::Filtering => {
-                let view = temper.view(false);
-                let wanted = move |object: &Object<Value>| view.accepts(object);
-                Subscription::Registered(informer.add_handler(filter(wanted, recorder.handler())))
+            Behaviour::Filtering => {
+                let view = behaviour.view(false);
+                let accept = move |object: &Object<Value>| view.accepts(object);
+                Subscription::Registered(informer.add_handler(filter(accept, recorder.handler())))
             }
-            Temper::Feeding => {
+            Behaviour::Enqueuing => {
                 let work = work.clone();
                 Subscription::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
                     recorder.record(event);
                     work.add(event.object().key());
                 })))
             }
-            Temper::Blocking => {
+            Behaviour::Blocking => {
                 Subscription::Registered(informer.add_handler(on_event(move |event: &Event<Value>| {
                     recorder.record(event);
                     if rng.u8(0..20) == 0 {
-                        // As users do who should not: the thread is held, not the task.
+                        // A user mistake: it blocks the thread, not the task.
                         std::thread::sleep(Duration::from_millis(rng.u64(1..10)));
                     }
                 })))
             }
-            Temper::Slow => {
+            Behaviour::SlowStream => {
                 let mut events = informer.events();
                 Subscription::Stream(tokio::spawn(async move {
                     while let Some(event) = events.next().await {
@@ -113,7 +113,7 @@ impl Handler {
         self.log.compare(cache)
     }
 
-    /// Removes it; afterwards it is recorder nothing.
+    /// Removes the handler. It must receive nothing afterwards.
     pub(crate) async fn remove(self) {
         match self.subscription {
             Subscription::Registered(registration) => registration.remove().await,
@@ -122,15 +122,14 @@ impl Handler {
                 let _ = reader.await;
             }
         }
-        self.log.end();
+        self.log.close();
     }
 
-    /// Its informer has stopped: nothing more may come, except what a stream still holds.
-    pub(crate) async fn stopped(self) {
+    /// Call it when the informer has stopped: the handler must receive nothing more, except what a stream has buffered.
+    pub(crate) async fn finish(self) {
         if let Subscription::Stream(reader) = self.subscription {
-            // It ends by itself.
             let _ = reader.await;
         }
-        self.log.end();
+        self.log.close();
     }
 }

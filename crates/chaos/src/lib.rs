@@ -1,28 +1,25 @@
-//! Informers against real processes over real sockets while things break, and under load.
+//! Tests of informers over real sockets: with faults injected, and under load.
 //!
-//! What the simulation checks in one thread against a model, this checks where it is slower and less kind: over
-//! TCP, between processes that are killed and paused, on several threads, and for hours. The truth here is what a
-//! LIST over an undisturbed connection shows.
+//! The simulation checks informers against a model in one thread. This crate checks them over TCP, on several threads,
+//! against processes that are killed and paused, for hours. Caches are compared with a LIST over a connection
+//! without faults.
 
 mod cluster;
-mod door;
+mod endpoint;
 mod etcd_client;
-mod follower;
 mod handler_log;
 mod handlers;
-mod ledger;
 mod load;
 mod ports;
 mod proxy;
+mod report;
 mod resources;
-mod served;
+mod server_process;
 mod sockets;
-mod until;
+mod subject;
 mod work;
 mod writers;
 
-pub use ledger::Fault;
-pub use ledger::Ledger;
 pub use load::HandlerLoad;
 pub use load::InformerLoad;
 pub use load::ObjectLoad;
@@ -32,6 +29,8 @@ pub use load::many_informers;
 pub use load::many_objects;
 pub use load::many_writes;
 pub use load::serve;
+pub use report::Fault;
+pub use report::Report;
 pub use sockets::SocketOptions;
 pub use sockets::Step;
 pub use sockets::sockets;

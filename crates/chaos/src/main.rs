@@ -1,4 +1,4 @@
-//! Runs what is asked for, with a line for each step and one of totals.
+//! Runs a command and prints a line for each step and one with totals.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 use anyhow::Context;
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Informers against real processes over real sockets while things break, and under load.
+/// Test informers over real sockets: with faults injected, and under load
 #[derive(Debug, Parser)]
 #[command(name = "chaos")]
 struct Arguments {
@@ -22,39 +22,38 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Informers against `kube-informer serve` that is killed, paused and replaced, through a proxy that breaks
-    /// connections
+    /// Run informers against `kube-informer serve`, kill, pause and replace the server, and break connections
     Sockets(SocketArguments),
-    /// Very much of something
+    /// Run a load test
     #[command(subcommand)]
     Load(Load),
-    /// The embedded server that a load is put on; started by `load`
+    /// Run the embedded server for a load test; started by `load`
     #[command(hide = true)]
     Server,
 }
 
 #[derive(Debug, Args)]
 struct SocketArguments {
-    /// Begin worlds until so many seconds are over; otherwise one short world of each sort
+    /// Start worlds until this many seconds have passed [default: one short world on each storage]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// The seed of the first world
+    /// Seed of the first world
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
-    /// Let only this happen, again and again
+    /// Repeat only this step
     #[arg(long, value_name = "STEP")]
     only: Option<Step>,
-    /// Worlds with even seeds are on etcd; needs etcd on the PATH, and a program built with --features etcd
+    /// Use etcd in worlds with even seeds; needs etcd on the PATH and a program built with --features etcd
     #[arg(long)]
     etcd: bool,
-    /// The program kube-informer; the one beside this program by default
+    /// Path of the program kube-informer [default: in the directory of this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Load {
-    /// One informer with very many handlers
+    /// One informer with many handlers
     Handlers {
         /// Handlers
         #[arg(long, default_value_t = 1000)]
@@ -66,7 +65,7 @@ enum Load {
         #[arg(long, default_value_t = 10_000)]
         writes: u64,
     },
-    /// Very many informers in one process
+    /// Many informers in one process
     Informers {
         /// Informers
         #[arg(long, default_value_t = 200)]
@@ -74,25 +73,25 @@ enum Load {
         /// Writes
         #[arg(long, default_value_t = 10_000)]
         writes: u64,
-        /// The seed of what is written
+        /// Seed of the writes
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Very many objects in one cache
+    /// Many objects in one cache
     Objects {
         /// Objects
         #[arg(long, default_value_t = 1_000_000)]
         objects: u64,
     },
-    /// Very many writes a second, for long
+    /// Many writes per second for a long time
     Rate {
-        /// Writes a second
+        /// Writes per second
         #[arg(long, default_value_t = 5000)]
         rate: u64,
-        /// For so long
+        /// Duration in seconds
         #[arg(long, default_value_t = 600)]
         seconds: u64,
-        /// Objects that are written to
+        /// Objects to write to
         #[arg(long, default_value_t = 2000)]
         objects: u64,
     },
@@ -109,40 +108,45 @@ async fn main() -> anyhow::Result<()> {
 
 async fn run_sockets(arguments: SocketArguments) -> anyhow::Result<()> {
     let options = SocketOptions {
-        program: arguments.program.map_or_else(beside, Ok)?,
+        program: arguments.program.map_or_else(default_program, Ok)?,
         seed: arguments.seed,
         time: arguments.seconds.map(Duration::from_secs),
         only: arguments.only,
         etcd: arguments.etcd,
     };
-    let (ledger, worlds) = sockets(&options, &|line| println!("{line}")).await?;
-    println!("worlds={worlds} {ledger}");
-    let failures = ledger.failures();
+    let (report, worlds) = sockets(&options, &|line| println!("{line}")).await?;
+    println!("worlds={worlds} {report}");
+    let failures = report.failures();
     failures.iter().for_each(|failure| println!("FAILED {failure}"));
     let seed = options.seed + worlds - 1;
-    anyhow::ensure!(failures.is_empty(), "run the last world alone: chaos sockets --seconds 1 --seed {seed}");
+    anyhow::ensure!(
+        failures.is_empty(),
+        "checks failed; repeat the last world with `chaos sockets --seconds 1 --seed {seed}`"
+    );
     Ok(())
 }
 
 async fn run_load(load: Load) -> anyhow::Result<()> {
     let began = Instant::now();
-    let say = |line: &str| println!("{:>4}s {line}", began.elapsed().as_secs());
+    let progress = |line: &str| println!("{:>4}s {line}", began.elapsed().as_secs());
     let totals = match load {
         Load::Handlers { handlers, objects, writes } => {
-            many_handlers(HandlerLoad { handlers, objects, writes }, &say).await
+            many_handlers(HandlerLoad { handlers, objects, writes }, &progress).await
         }
         Load::Informers { informers, writes, seed } => {
-            many_informers(InformerLoad { informers, writes, seed }, &say).await
+            many_informers(InformerLoad { informers, writes, seed }, &progress).await
         }
-        Load::Objects { objects } => many_objects(ObjectLoad { objects }, &say).await,
-        Load::Rate { rate, seconds, objects } => many_writes(RateLoad { rate, seconds, objects }, &say).await,
+        Load::Objects { objects } => many_objects(ObjectLoad { objects }, &progress).await,
+        Load::Rate { rate, seconds, objects } => {
+            many_writes(RateLoad { rate, seconds, objects }, &progress).await
+        }
     };
     println!("{}", totals?);
     Ok(())
 }
 
-/// The program `kube-informer` that was built together with this one.
-fn beside() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot find this program; give --program")?;
+/// The program `kube-informer` in the directory of this program.
+fn default_program() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find the path of this program; give --program")?;
     Ok(own.with_file_name("kube-informer"))
 }

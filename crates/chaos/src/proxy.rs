@@ -1,12 +1,12 @@
-//! A TCP proxy that mistreats what goes through it.
+//! A TCP proxy that injects faults into connections.
 
 mod connection;
 
-pub(crate) use connection::Fate;
+pub(crate) use connection::ConnectionFault;
 
 use crate::{
-    ledger::{Fault, Ledger, lock},
     ports,
+    report::{Fault, Report, lock},
 };
 use connection::Connection;
 use std::{
@@ -26,32 +26,37 @@ use tokio::{
 
 /// A proxy to one server.
 ///
-/// 1. Without a storm everything goes through as it is.
-/// 2. In a storm, new connections meet fates, and open ones can be struck; what a connection has met stays with it.
-/// 3. It never gives up on a connection by itself: a black hole lasts until the client notices.
+/// 1. Without a storm it forwards all bytes.
+/// 2. In a storm, new connections get faults, and open ones can. A connection keeps its fault when the storm ends.
+/// 3. It never times out: a black hole lasts until the client closes the connection.
 pub(crate) struct Proxy {
     shared: Arc<Shared>,
     address: SocketAddr,
+    /// The task that accepts connections, unless connections are refused.
     accepting: Option<JoinHandle<()>>,
 }
 
 struct Shared {
     server: SocketAddr,
-    ledger: Arc<Ledger>,
-    /// Whether silence may be a fate: not every client notices it soon.
-    silent: bool,
+    report: Arc<Report>,
+    /// Whether faults include silent connections: not every client notices those soon.
+    allow_silence: bool,
     storm: Mutex<Option<fastrand::Rng>>,
-    /// Where each open connection hears of its fate.
-    open: Mutex<HashMap<u64, mpsc::UnboundedSender<Fate>>>,
-    next: AtomicU64,
+    /// The open connections, with a channel for faults of each.
+    open: Mutex<HashMap<u64, mpsc::UnboundedSender<ConnectionFault>>>,
+    next_id: AtomicU64,
 }
 
 impl Proxy {
-    pub(crate) async fn start(server: SocketAddr, silent: bool, ledger: Arc<Ledger>) -> io::Result<Self> {
+    pub(crate) async fn start(
+        server: SocketAddr,
+        allow_silence: bool,
+        report: Arc<Report>,
+    ) -> io::Result<Self> {
         let listener = ports::listen().await?;
         let address = listener.local_addr()?;
-        let (storm, open, next) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
-        let shared = Arc::new(Shared { server, ledger, silent, storm, open, next });
+        let (storm, open, next_id) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
+        let shared = Arc::new(Shared { server, report, allow_silence, storm, open, next_id });
         let accepting = Some(tokio::spawn(accept(listener, Arc::clone(&shared))));
         Ok(Self { shared, address, accepting })
     }
@@ -60,35 +65,35 @@ impl Proxy {
         self.address
     }
 
-    /// From now on connections fare badly.
-    pub(crate) fn storm(&self, rng: fastrand::Rng) {
+    /// Injects faults into new connections from now on.
+    pub(crate) fn start_storm(&self, rng: fastrand::Rng) {
         *lock(&self.shared.storm) = Some(rng);
     }
 
-    pub(crate) fn calm(&self) {
+    pub(crate) fn end_storm(&self) {
         *lock(&self.shared.storm) = None;
     }
 
-    /// A connection that is open, if there is one, meets a fate now.
-    pub(crate) fn strike(&self, rng: &mut fastrand::Rng) {
+    /// Injects a fault into a random open connection, if there is one.
+    pub(crate) fn break_one_connection(&self, rng: &mut fastrand::Rng) {
         let open = lock(&self.shared.open);
-        let mut numbers: Vec<_> = open.keys().copied().collect();
-        numbers.sort_unstable();
-        if let Some(number) = rng.choice(numbers) {
-            let _ = open[&number].send(Fate::draw(rng, self.shared.silent));
+        let mut ids: Vec<_> = open.keys().copied().collect();
+        ids.sort_unstable();
+        if let Some(id) = rng.choice(ids) {
+            let _ = open[&id].send(ConnectionFault::random(rng, self.shared.allow_silence));
         }
     }
 
-    /// Nobody listens any more. What is open stays open.
+    /// Refuses new connections. Open ones stay open.
     pub(crate) async fn refuse(&mut self) {
         if let Some(accepting) = self.accepting.take() {
             accepting.abort();
             let _ = accepting.await;
-            self.shared.ledger.strike(Fault::Refused);
+            self.shared.report.record_fault(Fault::Refused);
         }
     }
 
-    /// Somebody listens again.
+    /// Accepts connections again.
     pub(crate) async fn listen(&mut self) -> io::Result<()> {
         if self.accepting.is_none() {
             let listener = TcpListener::bind(self.address).await?;
@@ -97,8 +102,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// How many connections are open.
-    pub(crate) fn open(&self) -> usize {
+    pub(crate) fn open_connections(&self) -> usize {
         lock(&self.shared.open).len()
     }
 }
@@ -112,26 +116,31 @@ impl Drop for Proxy {
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    // An error here is one connection that did not come about.
     loop {
+        // An error concerns one connection only.
         let Ok((client, _)) = listener.accept().await else { continue };
-        let number = shared.next.fetch_add(1, Ordering::Relaxed);
-        let (send, fates) = mpsc::unbounded_channel();
-        lock(&shared.open).insert(number, send);
-        tokio::spawn(carry(number, client, fates, Arc::clone(&shared)));
+        let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, faults) = mpsc::unbounded_channel();
+        lock(&shared.open).insert(id, sender);
+        tokio::spawn(forward(id, client, faults, Arc::clone(&shared)));
     }
 }
 
-async fn carry(number: u64, client: TcpStream, fates: mpsc::UnboundedReceiver<Fate>, shared: Arc<Shared>) {
-    let fate = lock(&shared.storm).as_mut().and_then(|rng| {
-        let unlucky = rng.u8(0..100) < 40;
-        unlucky.then(|| Fate::draw(rng, shared.silent))
+async fn forward(
+    id: u64,
+    client: TcpStream,
+    faults: mpsc::UnboundedReceiver<ConnectionFault>,
+    shared: Arc<Shared>,
+) {
+    let fault = lock(&shared.storm).as_mut().and_then(|rng| {
+        let faulty = rng.u8(0..100) < 40;
+        faulty.then(|| ConnectionFault::random(rng, shared.allow_silence))
     });
-    // Where the server cannot be reached the client finds its connection closed.
+    // If the server cannot be reached, the connection of the client is closed.
     if let Ok(server) = TcpStream::connect(shared.server).await {
-        Connection::new(client, server, fates, &shared.ledger).carry(fate).await;
+        Connection::new(client, server, faults, &shared.report).forward(fault).await;
     }
-    lock(&shared.open).remove(&number);
+    lock(&shared.open).remove(&id);
 }
 
 #[cfg(test)]

@@ -1,43 +1,43 @@
-//! Informers against a served process, over real sockets, while things break.
+//! Informers against a server process, over real sockets with injected faults.
 
 mod steps;
 mod world;
 
 pub use steps::Step;
 
-use crate::ledger::Ledger;
+use crate::report::Report;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use world::World;
 
-/// What to run.
+/// Options of [`sockets`].
 #[derive(Debug, Clone)]
 pub struct SocketOptions {
     /// The program `kube-informer`.
     pub program: PathBuf,
-    /// The seed of the first world; each further one gets the next number.
+    /// The seed of the first world. Each further world gets the next number.
     pub seed: u64,
-    /// Worlds are begun until this time is over; none means one short world of each sort.
+    /// Worlds are started until this time has passed. `None` runs one short world on each storage.
     pub time: Option<Duration>,
-    /// Worlds in which only this happens.
+    /// Repeats only this step.
     pub only: Option<Step>,
-    /// Whether there are worlds on etcd. Needs a program built with the feature, and etcd on the PATH.
+    /// Whether some worlds are on etcd. Needs a program built with the feature `etcd`, and etcd on the PATH.
     pub etcd: bool,
 }
 
-/// What sort of server a world has.
+/// The server of a world.
 #[derive(Debug, Clone, Copy)]
-struct Sort {
-    /// On etcd, or in memory.
+struct ServerOptions {
+    /// Storage on etcd instead of memory.
     etcd: bool,
-    /// TLS and HTTP/2, or plain HTTP/1.1.
-    secure: bool,
+    /// HTTP/2 over TLS instead of plain HTTP/1.1.
+    tls: bool,
 }
 
-/// Runs worlds, one after the other, until time is over or one has failed; `say` gets a line for each step. Returns
-/// what happened and how many worlds there were.
-pub async fn sockets(options: &SocketOptions, say: &dyn Fn(&str)) -> anyhow::Result<(Arc<Ledger>, u64)> {
-    let ledger = Arc::new(Ledger::new());
+/// Runs worlds, one after the other, until the time has passed or one has failed. `progress` is called with a line for
+/// each step. Returns the report and the number of worlds.
+pub async fn sockets(options: &SocketOptions, progress: &dyn Fn(&str)) -> anyhow::Result<(Arc<Report>, u64)> {
+    let report = Arc::new(Report::new());
     let began = Instant::now();
     let mut worlds = 0;
     loop {
@@ -46,21 +46,22 @@ pub async fn sockets(options: &SocketOptions, say: &dyn Fn(&str)) -> anyhow::Res
             Some(step) => step.is_on_etcd(),
             None => options.etcd && seed.is_multiple_of(2),
         };
-        let sort = Sort { etcd, secure: seed % 4 >= 2 };
+        let server = ServerOptions { etcd, tls: seed % 4 >= 2 };
         let steps = match (options.only, options.time) {
-            (Some(step), _) => vec![step; Step::LENGTH],
+            (Some(step), _) => vec![step; Step::COUNT],
             (None, None) => Step::each(etcd),
-            (None, Some(_)) => Step::draw(etcd, &mut fastrand::Rng::with_seed(seed)),
+            (None, Some(_)) => Step::random(etcd, &mut fastrand::Rng::with_seed(seed)),
         };
-        let said = |line: &str| say(&format!("{:>4}s seed {seed}: {line}", began.elapsed().as_secs()));
-        World::run(options, seed, sort, &steps, &ledger, &said).await?;
+        let progress =
+            |line: &str| progress(&format!("{:>4}s seed {seed}: {line}", began.elapsed().as_secs()));
+        World::run(options, seed, server, &steps, &report, &progress).await?;
         worlds += 1;
         let enough = match options.time {
             None => worlds == 1 + u64::from(options.etcd),
             Some(time) => began.elapsed() >= time,
         };
-        if enough || ledger.has_failed() {
-            return Ok((ledger, worlds));
+        if enough || report.has_failed() {
+            return Ok((report, worlds));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A work queue, its workers, and the ledger they are checked against.
+//! A work queue and its workers, checked by a log.
 
-use crate::ledger::{Fault, Ledger, lock};
+use crate::report::{Fault, Report, lock};
 use harness::WorkLog;
 use kube_informer::ObjectKey;
 use kube_workqueue::WorkQueue;
@@ -13,15 +13,15 @@ use std::{
 };
 use tokio::task::JoinHandle;
 
-/// A work queue fed by handlers: every key is processed after it was added last, and never by two workers at once.
+/// A work queue filled by handlers. Every key must be processed after it was last added, never by two workers at once.
 #[derive(Clone)]
 pub(crate) struct Work {
     name: String,
     queue: WorkQueue<ObjectKey>,
     runs: Arc<Mutex<Runs>>,
-    /// Whether workers fail now and then.
-    clumsy: Arc<AtomicBool>,
-    ledger: Arc<Ledger>,
+    /// Whether workers fail sometimes.
+    failing: Arc<AtomicBool>,
+    report: Arc<Report>,
 }
 
 struct Runs {
@@ -30,14 +30,14 @@ struct Runs {
 }
 
 impl Work {
-    pub(crate) fn new(name: String, rng: fastrand::Rng, ledger: Arc<Ledger>) -> Self {
+    pub(crate) fn new(name: String, rng: fastrand::Rng, report: Arc<Report>) -> Self {
         let runs = Arc::new(Mutex::new(Runs { log: WorkLog::default(), rng }));
-        let clumsy = Arc::new(AtomicBool::new(true));
-        Self { name, queue: WorkQueue::builder().build(), runs, clumsy, ledger }
+        let failing = Arc::new(AtomicBool::new(true));
+        Self { name, queue: WorkQueue::builder().build(), runs, failing, report }
     }
 
-    /// Lets workers loose on the queue until it is shut down.
-    pub(crate) fn begin(&self, workers: usize) -> JoinHandle<()> {
+    /// Spawns workers that run until the queue is shut down.
+    pub(crate) fn spawn_workers(&self, workers: usize) -> JoinHandle<()> {
         let work = self.clone();
         let running = self.queue.spawn_workers(workers, move |key| {
             let work = work.clone();
@@ -57,28 +57,28 @@ impl Work {
             (runs.log.started(&key), runs.rng.u64(0..20))
         };
         let started = started.unwrap_or_else(|why| {
-            self.ledger.fail(format_args!("{}: {why}", self.name));
+            self.report.fail(format_args!("{}: {why}", self.name));
             0
         });
         if pause > 15 {
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
         let mut runs = lock(&self.runs);
-        if self.clumsy.load(Ordering::Relaxed) && runs.rng.u8(0..8) == 0 {
+        if self.failing.load(Ordering::Relaxed) && runs.rng.u8(0..8) == 0 {
             runs.log.failed(&key);
-            self.ledger.strike(Fault::WorkFailed);
+            self.report.record_fault(Fault::WorkFailed);
             return Err("injected failure".into());
         }
         runs.log.succeeded(&key, started);
         Ok(())
     }
 
-    /// Whether workers fail now and then.
-    pub(crate) fn set_clumsy(&self, clumsy: bool) {
-        self.clumsy.store(clumsy, Ordering::Relaxed);
+    /// Sets whether workers fail sometimes.
+    pub(crate) fn set_failing(&self, failing: bool) {
+        self.failing.store(failing, Ordering::Relaxed);
     }
 
-    /// Every key was processed after it was added last.
+    /// Checks that every key was processed after it was last added.
     pub(crate) fn check(&self) -> Result<(), String> {
         lock(&self.runs).log.check().map_err(|why| format!("{}: {why}", self.name))
     }

@@ -1,12 +1,13 @@
-//! Those who write, at random, and wait now and then until an informer shows what they wrote.
+//! Writers, which write at random and sometimes wait until an informer has their write.
 
 use crate::{
     cluster::{
-        COLORS, Direct, NAMESPACES, Refusal, collection, config_maps, content_field, object, pods, widgets,
+        COLORS, DirectClient, RequestError, collection, config_maps, content_field, object, pods, widgets,
     },
-    follower::Watched,
-    ledger::{Fault, Ledger, lock},
+    report::{Fault, Report, lock},
+    subject::AwaitedInformer,
 };
+use harness::NAMESPACES;
 use kube_informer::{Kind, ObjectKey, ResourceVersion, WaitError};
 use serde_json::{Value, json};
 use std::{
@@ -19,58 +20,64 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-/// How long somebody waits for a cache.
-const WITHIN: Duration = Duration::from_secs(2);
-/// How much later than asked for a wait may end, on a machine that is busy, before it counts as hanging.
-const SLACK: Duration = Duration::from_secs(20);
-/// Names of each writer in each namespace.
+/// Limit for a wait of a writer.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Delay after the limit, allowed on a busy machine, after which a wait counts as hanging.
+const WAIT_SLACK: Duration = Duration::from_secs(20);
+/// Object names that each writer uses in each namespace.
 const NAMES: u32 = 6;
 
-/// What writers and those who disturb them share.
-pub(crate) struct Desk {
-    pub(crate) ledger: Arc<Ledger>,
-    /// Which life of the server this is. Counted up when it is over, before the next begins.
-    pub(crate) life: AtomicU64,
-    pub(crate) watched: Mutex<Vec<Watched>>,
-    open: watch::Sender<bool>,
-    busy: AtomicUsize,
+/// Starts and pauses the writers, and shares the state of the run with them.
+pub(crate) struct WriterControl {
+    pub(crate) report: Arc<Report>,
+    /// The epoch of the server. Incremented when the server has lost its data, before it restarts.
+    pub(crate) epoch: AtomicU64,
+    /// The informers in which writers wait for their writes.
+    pub(crate) informers: Mutex<Vec<AwaitedInformer>>,
+    writing: watch::Sender<bool>,
+    busy_writers: AtomicUsize,
 }
 
-impl Desk {
-    pub(crate) fn new(ledger: Arc<Ledger>) -> Arc<Self> {
-        let (life, busy) = (AtomicU64::new(1), AtomicUsize::new(0));
-        Arc::new(Self { ledger, life, watched: Mutex::default(), open: watch::Sender::new(false), busy })
+impl WriterControl {
+    pub(crate) fn new(report: Arc<Report>) -> Arc<Self> {
+        Arc::new(Self {
+            report,
+            epoch: AtomicU64::new(1),
+            informers: Mutex::default(),
+            writing: watch::Sender::new(false),
+            busy_writers: AtomicUsize::new(0),
+        })
     }
 
-    pub(crate) fn life(&self) -> u64 {
-        self.life.load(Ordering::SeqCst)
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Writers write, or finish what they are at.
-    pub(crate) fn set_open(&self, open: bool) {
-        self.open.send_replace(open);
+    /// Starts the writers, or pauses them after their current write.
+    pub(crate) fn set_writing(&self, writing: bool) {
+        self.writing.send_replace(writing);
     }
 
-    /// Whether nobody is writing.
+    /// Returns whether no write is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        self.busy.load(Ordering::SeqCst) == 0
+        self.busy_writers.load(Ordering::SeqCst) == 0
     }
 }
 
-/// Somebody who writes objects that nobody else writes.
+/// A writer. No other writer writes its objects.
 pub(crate) struct Writer {
     number: usize,
-    desk: Arc<Desk>,
-    direct: Direct,
+    control: Arc<WriterControl>,
+    direct: DirectClient,
     rng: fastrand::Rng,
-    /// What is believed to be there.
+    /// Objects that exist, as far as the writer knows.
     present: HashSet<(Kind, ObjectKey)>,
-    /// Objects for which a request of unknown outcome may still be under way, and since which life.
-    murky: HashMap<(Kind, ObjectKey), u64>,
+    /// Objects for which a request of unknown outcome may still be in flight, and its epoch.
+    uncertain: HashMap<(Kind, ObjectKey), u64>,
     writes: u64,
 }
 
-/// What a write did.
+/// The result of a write.
 enum Done {
     /// The object is at this version, with this color.
     Stored {
@@ -81,7 +88,7 @@ enum Done {
 }
 
 impl Done {
-    /// Whether an informer of this color, or of all, hears of it.
+    /// Returns whether an informer that selects this color, or all, receives the write.
     fn is_selected(&self, color: Option<&str>) -> bool {
         match self {
             Self::Stored { color: written, .. } => color.is_none_or(|wanted| wanted == written),
@@ -91,26 +98,26 @@ impl Done {
 }
 
 impl Writer {
-    pub(crate) fn begin(
+    pub(crate) fn spawn(
         number: usize,
-        desk: Arc<Desk>,
-        direct: Direct,
+        control: Arc<WriterControl>,
+        direct: DirectClient,
         rng: fastrand::Rng,
     ) -> JoinHandle<()> {
-        let (present, murky) = (HashSet::new(), HashMap::new());
-        let writer = Self { number, desk, direct, rng, present, murky, writes: 0 };
+        let (present, uncertain) = (HashSet::new(), HashMap::new());
+        let writer = Self { number, control, direct, rng, present, uncertain, writes: 0 };
         tokio::spawn(writer.run())
     }
 
     async fn run(mut self) {
-        let desk = Arc::clone(&self.desk);
-        let mut open = desk.open.subscribe();
-        while open.wait_for(|open| *open).await.is_ok() {
-            desk.busy.fetch_add(1, Ordering::SeqCst);
-            if *desk.open.borrow() {
+        let control = Arc::clone(&self.control);
+        let mut writing = control.writing.subscribe();
+        while writing.wait_for(|writing| *writing).await.is_ok() {
+            control.busy_writers.fetch_add(1, Ordering::SeqCst);
+            if *control.writing.borrow() {
                 self.write().await;
             }
-            desk.busy.fetch_sub(1, Ordering::SeqCst);
+            control.busy_writers.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -123,28 +130,28 @@ impl Writer {
         let namespace = NAMESPACES[self.rng.usize(..NAMESPACES.len())];
         let key: ObjectKey = (namespace, &*format!("w{}-{}", self.number, self.rng.u32(..NAMES))).into();
         let at = (kind, key);
-        let life = self.desk.life();
+        let epoch = self.control.epoch();
         let done = self.change(&at).await;
         match done {
             Ok(done) => {
-                self.desk.ledger.writes.fetch_add(1, Ordering::Relaxed);
-                let murky = self.murky.get(&at).is_some_and(|since| *since == life);
-                if self.rng.u8(0..4) == 0 && !murky {
-                    self.await_write(&at, life, &done).await;
+                self.control.report.writes.fetch_add(1, Ordering::Relaxed);
+                let uncertain = self.uncertain.get(&at).is_some_and(|since| *since == epoch);
+                if self.rng.u8(0..4) == 0 && !uncertain {
+                    self.await_write(&at, epoch, &done).await;
                 }
             }
-            // Believed to be what it is not: after a failure, or another life.
-            Err(Refusal::Status(404)) => drop(self.present.remove(&at)),
-            Err(Refusal::Status(409)) => drop(self.present.insert(at)),
+            // `present` was wrong, because a request had an unknown outcome or the server lost its data.
+            Err(RequestError::Status(404)) => drop(self.present.remove(&at)),
+            Err(RequestError::Status(409)) => drop(self.present.insert(at)),
             Err(_) => {
-                self.desk.ledger.strike(Fault::WriteFailed);
-                self.murky.insert(at, self.desk.life());
+                self.control.report.record_fault(Fault::WriteFailed);
+                self.uncertain.insert(at, self.control.epoch());
                 tokio::time::sleep(Duration::from_millis(30)).await;
             }
         }
     }
 
-    async fn change(&mut self, at: &(Kind, ObjectKey)) -> Result<Done, Refusal> {
+    async fn change(&mut self, at: &(Kind, ObjectKey)) -> Result<Done, RequestError> {
         let (kind, key) = at;
         let all = collection(kind, key.namespace());
         let one = format!("{all}/{}", key.name());
@@ -152,16 +159,16 @@ impl Writer {
         self.writes += 1;
         let n = self.writes;
         if !self.present.contains(at) {
-            let life = self.desk.life();
-            let made = self.direct.ask("POST", &all, Some(&object(kind, key, color, n, None))).await?;
+            let epoch = self.control.epoch();
+            let created = self.direct.request("POST", &all, Some(&object(kind, key, color, n, None))).await?;
             self.present.insert(at.clone());
-            if self.desk.life() == life {
-                self.born(&made, life);
+            if self.control.epoch() == epoch {
+                self.record_creation(&created, epoch);
             }
-            return Ok(stored(&made));
+            return Ok(stored(&created));
         }
         if self.rng.u8(0..4) == 0 {
-            self.direct.ask("DELETE", &one, None).await?;
+            self.direct.request("DELETE", &one, None).await?;
             self.present.remove(at);
             return Ok(Done::Deleted);
         }
@@ -171,72 +178,86 @@ impl Writer {
         } else {
             patch[content_field(kind)] = json!({"n": n.to_string(), "color": color});
         }
-        Ok(stored(&self.direct.ask("PATCH", &one, Some(&patch)).await?))
+        Ok(stored(&self.direct.request("PATCH", &one, Some(&patch)).await?))
     }
 
-    fn born(&self, made: &Value, life: u64) {
-        if let Some(uid) = made["metadata"]["uid"].as_str() {
-            self.desk.ledger.born(uid.into(), life);
+    fn record_creation(&self, created: &Value, epoch: u64) {
+        if let Some(uid) = created["metadata"]["uid"].as_str() {
+            self.control.report.record_creation(uid.into(), epoch);
         }
     }
 
-    /// An informer says that it shows the write: then it does.
-    async fn await_write(&mut self, (kind, key): &(Kind, ObjectKey), life: u64, done: &Done) {
+    /// Waits for a write in a random informer, and checks that its cache then has the write.
+    async fn await_write(&mut self, (kind, key): &(Kind, ObjectKey), epoch: u64, done: &Done) {
         let namespace = key.namespace().unwrap_or_default();
-        // Who does not select the object hears of the version with the next bookmark only: a wait that may well be in
-        // vain, so there are few of those.
+        // An informer that does not select the object reaches the version with the next bookmark only. Such a wait often
+        // times out, so there are few of them.
         let bookmarks = self.rng.u8(0..8) == 0;
         let candidates: Vec<_> = {
-            let watched = lock(&self.desk.watched);
-            let fits = |watched: &&Watched| {
-                watched.plan.kind == *kind
-                    && watched.plan.covers_namespace(namespace)
-                    && (bookmarks || done.is_selected(watched.plan.color))
-                    // A version of another life means nothing, and nobody who awaits one can know.
-                    && watched.life(namespace) == Some(life)
+            let informers = lock(&self.control.informers);
+            let fits = |awaited: &&AwaitedInformer| {
+                awaited.settings.kind == *kind
+                    && awaited.settings.covers_namespace(namespace)
+                    && (bookmarks || done.is_selected(awaited.settings.color))
+                    // Versions of different epochs cannot be compared.
+                    && awaited.epoch(namespace) == Some(epoch)
             };
-            watched.iter().filter(fits).cloned().collect()
+            informers.iter().filter(fits).cloned().collect()
         };
-        let Some(watched) = self.rng.choice(candidates) else { return };
-        self.desk.ledger.awaited.fetch_add(1, Ordering::Relaxed);
+        let Some(awaited) = self.rng.choice(candidates) else { return };
+        self.control.report.awaited.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         let waiting = async {
             match done {
                 Done::Stored { version, .. } => {
                     let version = ResourceVersion::from(*version);
-                    watched.informer.reached_version(key, &version, WITHIN).await
+                    awaited.informer.reached_version(key, &version, WAIT_TIMEOUT).await
                 }
-                Done::Deleted => watched.informer.wait_until(key, WITHIN, |object| object.is_none()).await,
+                Done::Deleted => {
+                    awaited.informer.wait_until(key, WAIT_TIMEOUT, |object| object.is_none()).await
+                }
             }
         };
-        let result = tokio::time::timeout(WITHIN + SLACK, waiting).await;
-        let same_life = || self.desk.life() == life && watched.life(namespace) == Some(life);
-        let complaint = match result {
-            Err(_) => Some("hangs".to_owned()),
-            Ok(Ok(())) if same_life() => self.look(&watched, key, done),
-            Ok(Err(WaitError::Timeout { .. })) if began.elapsed() < WITHIN => {
-                Some("gave up early".to_owned())
+        let result = tokio::time::timeout(WAIT_TIMEOUT + WAIT_SLACK, waiting).await;
+        let same_epoch = || self.control.epoch() == epoch && awaited.epoch(namespace) == Some(epoch);
+        let failure = match result {
+            Err(_) => Some("the wait hangs"),
+            Ok(Ok(())) if same_epoch() => {
+                self.check_cache(&awaited, key, done);
+                None
             }
-            Ok(Err(WaitError::Stopped { .. })) if !watched.informer.is_stopped() => {
-                Some("says it has stopped".to_owned())
+            Ok(Err(WaitError::Timeout { .. })) if began.elapsed() < WAIT_TIMEOUT => {
+                Some("the wait timed out early")
             }
-            Ok(Err(WaitError::Failed { why, .. })) => Some(why),
-            Ok(Err(WaitError::OutOfScope { .. })) => Some("says it does not cover it".to_owned()),
+            Ok(Err(WaitError::Stopped { .. })) if !awaited.informer.is_stopped() => {
+                Some("the wait reports a stopped informer, but it runs")
+            }
+            Ok(Err(WaitError::OutOfScope { .. })) => {
+                Some("the wait reports a key out of scope, but it is in scope")
+            }
+            Ok(Err(WaitError::Failed { .. })) => Some("the wait reports a failed informer"),
             Ok(_) => None,
         };
-        if let Some(complaint) = complaint {
-            self.desk.ledger.fail(format_args!("{}: awaiting {key}: {complaint}", watched.plan.name));
+        if let Some(failure) = failure {
+            self.fail_wait(&awaited, key, failure);
         }
     }
 
-    /// Nobody else writes this object, so the cache shows just what was written.
-    fn look(&self, watched: &Watched, key: &ObjectKey, done: &Done) -> Option<String> {
-        let shown = watched.informer.lister().get(key).and_then(|object| object.resource_version().number());
+    /// Checks that the cache has exactly the last write, because no other writer writes this object.
+    fn check_cache(&self, awaited: &AwaitedInformer, key: &ObjectKey, done: &Done) {
+        let cached = awaited.informer.lister().get(key).and_then(|object| object.resource_version().number());
         let expected = match done {
-            Done::Stored { version, .. } => done.is_selected(watched.plan.color).then_some(*version),
+            Done::Stored { version, .. } => done.is_selected(awaited.settings.color).then_some(*version),
             Done::Deleted => None,
         };
-        (shown != expected).then(|| format!("said to be {expected:?}, but the cache shows {shown:?}"))
+        if cached != expected {
+            let failure = format!("expected version {expected:?}, the cache has {cached:?}");
+            self.fail_wait(awaited, key, &failure);
+        }
+    }
+
+    fn fail_wait(&self, awaited: &AwaitedInformer, key: &ObjectKey, failure: &str) {
+        self.control.report.fail(format_args!("{}: waiting for {key}: {failure}", awaited.settings.name));
     }
 }
 

@@ -1,45 +1,48 @@
 //! Fuzz targets for every parser of the project.
 //!
 //! A target is a function of bytes that panics if a property does not hold; [`TARGETS`] lists them. The tests of
-//! this crate run each over its corpus and over some thousand mutations of it; cargo-fuzz runs them for as long
-//! as one likes.
+//! this crate run each target over its corpus and some thousand mutations of it. cargo-fuzz runs it for any time.
 
-mod bodies;
-mod definitions;
-mod documents;
+mod custom_resources;
 mod mutate;
-mod requests;
-mod texts;
-mod writes;
+mod objects;
+mod parameters;
+mod patches;
+mod response_bodies;
+mod text_values;
 
-pub use bodies::list_body;
-pub use bodies::watch_body;
-pub use definitions::definition;
-pub use definitions::json_path;
-pub use definitions::schema;
-pub use documents::json_body;
-pub use documents::object;
-pub use documents::packed;
-pub use documents::protobuf;
+pub use custom_resources::definition;
+pub use custom_resources::json_path;
+pub use custom_resources::schema;
 pub use mutate::Mutator;
-pub use requests::accept;
-pub use requests::continue_token;
-pub use requests::duration;
-pub use requests::query;
-pub use texts::field_path;
-pub use texts::field_selector;
-pub use texts::key;
-pub use texts::label_selector;
-pub use texts::version;
-pub use writes::field_sets;
-pub use writes::json_patch;
-pub use writes::merge_patch;
-pub use writes::strategic_patch;
+pub use objects::json_body;
+pub use objects::object;
+pub use objects::packed;
+pub use objects::protobuf;
+pub use parameters::accept;
+pub use parameters::continue_token;
+pub use parameters::duration;
+pub use parameters::query;
+pub use patches::field_sets;
+pub use patches::json_patch;
+pub use patches::merge_patch;
+pub use patches::strategic_patch;
+pub use response_bodies::list_body;
+pub use response_bodies::watch_body;
+pub use text_values::field_path;
+pub use text_values::field_selector;
+pub use text_values::key;
+pub use text_values::label_selector;
+pub use text_values::version;
+
+use kube_informer_wire::{Kind, Origin};
+use serde_json::Value;
+use std::sync::Arc;
 
 /// A fuzz target: panics if a property does not hold for these bytes.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name, which is also the name of its corpus and of its program under cargo-fuzz.
+/// Every target with its name, which is also the name of its corpus and of its binary for cargo-fuzz.
 pub const TARGETS: &[(&str, Target)] = &[
     ("accept", accept),
     ("continue_token", continue_token),
@@ -65,7 +68,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("watch_body", watch_body),
 ];
 
-/// The bytes as text, if they are.
+/// The bytes as text, if they are UTF-8.
 fn text(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok()
 }
@@ -77,7 +80,21 @@ fn halves(data: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Two JSON values, separated by the first newline.
-fn values(data: &[u8]) -> Option<(serde_json::Value, serde_json::Value)> {
+fn values(data: &[u8]) -> Option<(Value, Value)> {
     let (first, second) = halves(data)?;
     Some((serde_json::from_slice(first).ok()?, serde_json::from_slice(second).ok()?))
+}
+
+/// The nesting depth of a JSON value: 0 for a scalar.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// The origin of pods.
+fn origin() -> Arc<Origin> {
+    Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")))
 }

@@ -1,11 +1,11 @@
-//! Changing inputs at random, from a seed.
+//! Random mutations of inputs, from a seed.
 
 use fastrand::Rng;
 
-/// Longest input that mutations lead to.
-const LONGEST: usize = 8 << 10;
+/// The longest mutated input, in bytes.
+const MAX_LENGTH: usize = 8 << 10;
 
-/// What parsers look at.
+/// Tokens that are significant to the parsers.
 const TOKENS: &[&[u8]] = &[
     b"{",
     b"}",
@@ -58,25 +58,28 @@ const TOKENS: &[&[u8]] = &[
     b"'",
 ];
 
-/// Makes inputs from inputs.
+/// Mutates inputs of a corpus.
 #[derive(Debug)]
 pub struct Mutator {
     rng: Rng,
 }
 
 impl Mutator {
-    /// The same seed gives the same mutations.
+    /// Creates a mutator. The same seed gives the same mutations.
     pub fn new(seed: u64) -> Self {
         Self { rng: Rng::with_seed(seed) }
     }
 
-    /// One of the inputs, changed in one place or in a few. There must be at least one.
+    /// Returns a random input of a corpus, changed in one place or a few.
+    ///
+    /// # Panics
+    /// If the corpus is empty.
     pub fn mutate(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
         let mut data = corpus[self.rng.usize(..corpus.len())].clone();
         for _ in 0..1 << self.rng.u32(0..4) {
             self.change(&mut data, corpus);
         }
-        data.truncate(LONGEST);
+        data.truncate(MAX_LENGTH);
         data
     }
 
@@ -102,7 +105,7 @@ impl Mutator {
                 insert(data, at, &moved);
             }
             7 => {
-                // Long runs of one thing: nesting, and bounds on length.
+                // Long runs of one token test nesting and limits on length.
                 let token = TOKENS[self.rng.usize(..TOKENS.len())];
                 insert(data, from, &token.repeat(1 << self.rng.u32(0..9)));
             }
@@ -110,7 +113,7 @@ impl Mutator {
         }
     }
 
-    /// A short stretch more often than a long one.
+    /// A random range, more often a short one than a long one.
     fn range(&mut self, len: usize) -> (usize, usize) {
         let from = self.rng.usize(..=len);
         let most = if self.rng.bool() { 8 } else { len };

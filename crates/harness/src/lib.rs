@@ -5,9 +5,14 @@
 mod captured_log;
 mod etcd;
 mod faults;
+mod namespaces;
+mod wait;
 mod work_log;
 
 pub use captured_log::CapturedLog;
 pub use etcd::ETCD_TIMEOUT;
 pub use etcd::Etcd;
+pub use namespaces::NAMESPACES;
+pub use wait::TimedOut;
+pub use wait::wait_until;
 pub use work_log::WorkLog;

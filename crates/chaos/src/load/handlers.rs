@@ -1,14 +1,14 @@
-//! One informer with very many handlers.
+//! One informer with many handlers.
 
-use super::{mb, server::Server, truth};
+use super::{child_server::ChildServer, compare::compare_with_list, mb};
 use crate::{
-    cluster::{Direct, config_maps, informer_client},
+    cluster::{DirectClient, config_maps, informer_client},
     handler_log::HandlerLog,
-    handlers::Temper,
-    ledger::Ledger,
-    resources::{Held, rss},
-    until::until,
+    handlers::Behaviour,
+    report::Report,
+    resources::{ResourceUse, rss},
 };
+use harness::wait_until;
 use kube_informer::{InformerFactory, Registration, SharedInformer, Stop};
 use serde_json::Value;
 use std::{
@@ -17,64 +17,68 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How many handlers, and what they hear.
+/// The size of a load of many handlers.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerLoad {
     /// Handlers of one informer.
     pub handlers: usize,
     /// Objects in its cache.
     pub objects: u64,
-    /// Writes that follow.
+    /// Writes after the initial list.
     pub writes: u64,
 }
 
-/// How long anything may take here.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Limit for each wait.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Each handler gets the initial state and every change after it, each in order, and adds up to the cache.
-pub async fn many_handlers(load: HandlerLoad, say: &dyn Fn(&str)) -> anyhow::Result<String> {
+/// Checks that each handler receives the initial objects and every change in order, up to the content of the cache.
+pub async fn many_handlers(load: HandlerLoad, progress: &dyn Fn(&str)) -> anyhow::Result<String> {
     let HandlerLoad { handlers, objects, writes } = load;
-    let before = Held::now()?;
-    let mut server = Server::start().await?;
-    server.ask(&format!("fill {objects} 4")).await?;
-    say(&format!("{objects} objects are there"));
-    let ledger = Arc::new(Ledger::new());
+    let before = ResourceUse::now()?;
+    let mut server = ChildServer::start().await?;
+    server.execute(&format!("fill {objects} 4")).await?;
+    progress(&format!("created {objects} objects"));
+    let report = Arc::new(Report::new());
     let factory = InformerFactory::new(informer_client(server.address)?);
     let informer: SharedInformer<Value> = factory.of_kind(config_maps(), |options| options);
     let empty = rss()?;
-    let subscriptions: Vec<_> = (0..handlers).map(|number| subscribe(number, &informer, &ledger)).collect();
+    let subscriptions: Vec<_> = (0..handlers).map(|number| subscribe(number, &informer, &report)).collect();
     let began = Instant::now();
     factory.start();
     for (registration, _) in &subscriptions {
         registration.synced().await?;
     }
     let synced = began.elapsed().as_secs_f64();
-    say(&format!("{handlers} handlers have heard of each object after {synced:.1}s"));
+    progress(&format!("{handlers} handlers have received every object after {synced:.1}s"));
     let began = Instant::now();
-    let written = server.ask(&format!("write {writes} 0 {objects} 4")).await?;
-    say(&format!("written: {written}"));
-    let direct = Direct::new(server.address)?;
-    let equal = async || Ok(truth::compare(&direct, &informer).await.is_ok());
-    until(PATIENCE, "the cache is what the server has", equal).await?;
+    let written = server.execute(&format!("write {writes} 0 {objects} 4")).await?;
+    progress(&format!("wrote {written}"));
+    let direct = DirectClient::new(server.address)?;
+    let equal = async || anyhow::Ok(compare_with_list(&direct, &informer).await.is_ok());
+    wait_until(TIMEOUT, "the cache equals a LIST", equal).await?;
     let snapshot = informer.lister().snapshot();
     for (_, log) in &subscriptions {
-        until(PATIENCE, "handlers catch up", async || Ok(log.compare(&snapshot).is_ok())).await?;
+        wait_until(TIMEOUT, "handlers have caught up", async || anyhow::Ok(log.compare(&snapshot).is_ok()))
+            .await?;
     }
     let seconds = began.elapsed().as_secs_f64();
     let coalesced: u64 = subscriptions.iter().map(|(registration, _)| registration.load().coalesced).sum();
-    let calls = ledger.delivered.load(Ordering::Relaxed);
+    let calls = report.delivered.load(Ordering::Relaxed);
     let full = rss()?;
     drop(snapshot);
     factory.shutdown_with(Stop::Drop).await;
-    subscriptions.into_iter().for_each(|(_, log)| log.end());
+    subscriptions.into_iter().for_each(|(_, log)| log.close());
     drop((factory, informer, direct, server));
-    until(PATIENCE, "tasks and files are given back", async || Ok(Held::now()?.is_within(before))).await?;
-    let failures = ledger.failures();
+    wait_until(TIMEOUT, "tasks and files are released", async || {
+        anyhow::Ok(ResourceUse::now()?.is_at_most(before))
+    })
+    .await?;
+    let failures = report.failures();
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\n"));
     let per_second = (calls as f64 - (handlers as u64 * objects) as f64) / seconds;
     Ok(format!(
         "handlers={handlers} objects={objects} writes={} calls={calls} coalesced={coalesced} synced={synced:.1}s \
-         wall={seconds:.1}s calls/s={per_second:.0} rss={} of which handlers and what they noted {}",
+         wall={seconds:.1}s calls/s={per_second:.0} rss={} handlers-and-logs={}",
         written["writes"],
         mb(full),
         mb(full.saturating_sub(empty)),
@@ -84,9 +88,9 @@ pub async fn many_handlers(load: HandlerLoad, say: &dyn Fn(&str)) -> anyhow::Res
 fn subscribe(
     number: usize,
     informer: &SharedInformer<Value>,
-    ledger: &Arc<Ledger>,
+    report: &Arc<Report>,
 ) -> (Registration, HandlerLog) {
-    let view = Temper::Plain.view(false);
-    let log = HandlerLog::new(format!("handler {number}"), Arc::clone(ledger), informer.lister(), view);
+    let view = Behaviour::Plain.view(false);
+    let log = HandlerLog::new(format!("handler {number}"), Arc::clone(report), informer.lister(), view);
     (informer.add_handler(log.handler()), log)
 }

@@ -1,15 +1,15 @@
-//! Very many informers in one process.
+//! Many informers in one process.
 
-use super::{mb, server::Server};
+use super::{child_server::ChildServer, mb};
 use crate::{
-    cluster::{COLORS, Direct, NAMESPACES, config_maps, informer_client, pods, widgets},
-    follower::{Follower, Plan},
-    handlers::Temper,
-    ledger::{Ledger, lock},
-    resources::{Held, rss},
-    until::until,
-    writers::{Desk, Writer},
+    cluster::{COLORS, DirectClient, config_maps, informer_client, pods, widgets},
+    handlers::Behaviour,
+    report::{Report, lock},
+    resources::{ResourceUse, rss},
+    subject::{Settings, Subject},
+    writers::{Writer, WriterControl},
 };
+use harness::{NAMESPACES, wait_until};
 use kube_informer::{Kind, Stop};
 use std::{
     sync::{
@@ -20,145 +20,159 @@ use std::{
 };
 use tokio::{task::JoinHandle, time::Instant};
 
-/// How many informers, and what they follow.
+/// The size of a load of many informers.
 #[derive(Debug, Clone, Copy)]
 pub struct InformerLoad {
-    /// Informers of one process, over one client.
+    /// Informers in one process, with one client.
     pub informers: usize,
-    /// Writes that they follow.
+    /// Writes while they run.
     pub writes: u64,
-    /// The seed of what is written.
+    /// The seed of the writes.
     pub seed: u64,
 }
 
-/// How long anything may take here.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Limit for each wait.
+const TIMEOUT: Duration = Duration::from_secs(300);
 const WRITERS: usize = 4;
-/// The handlers of each.
-const TEMPERS: [Temper; 3] = [Temper::Plain, Temper::Filtering, Temper::Feeding];
+/// The handlers of each informer.
+const BEHAVIOURS: [Behaviour; 3] = [Behaviour::Plain, Behaviour::Filtering, Behaviour::Enqueuing];
 
-/// Each informer has its own kind, namespaces, selector and way to list; at rest each one, with its index and
-/// handlers, is what a LIST shows.
-pub async fn many_informers(load: InformerLoad, say: &dyn Fn(&str)) -> anyhow::Result<String> {
-    let before = Held::now()?;
-    let crowd = Crowd::start(&load).await?;
-    let synced = crowd.began.elapsed().as_secs_f64();
-    say(&format!("{} informers are synced after {synced:.1}s", load.informers));
-    crowd.write(load.writes, say).await?;
-    let seconds = crowd.began.elapsed().as_secs_f64();
-    crowd.rest().await?;
-    let (full, held, empty) = (rss()?, Held::now()?, crowd.empty);
-    let ledger = crowd.end().await;
-    until(PATIENCE, "tasks and files are given back", async || Ok(Held::now()?.is_within(before))).await?;
-    let failures = ledger.failures();
+/// Runs informers with different kinds, namespaces, selectors and ways to list, and checks that each one, with its
+/// indexes and handlers, equals a LIST after the writes.
+pub async fn many_informers(load: InformerLoad, progress: &dyn Fn(&str)) -> anyhow::Result<String> {
+    let before = ResourceUse::now()?;
+    let informers = ManyInformers::start(&load).await?;
+    let synced = informers.began.elapsed().as_secs_f64();
+    progress(&format!("{} informers have synced after {synced:.1}s", load.informers));
+    informers.write(load.writes, progress).await?;
+    let seconds = informers.began.elapsed().as_secs_f64();
+    informers.settle().await?;
+    let (full, used, empty) = (rss()?, ResourceUse::now()?, informers.rss_before);
+    let report = informers.stop().await;
+    wait_until(TIMEOUT, "tasks and files are released", async || {
+        anyhow::Ok(ResourceUse::now()?.is_at_most(before))
+    })
+    .await?;
+    let failures = report.failures();
     anyhow::ensure!(failures.is_empty(), "{}", failures.join("\n"));
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     Ok(format!(
         "informers={} handlers={} writes={} calls={} awaited={} synced={synced:.1}s wall={seconds:.1}s \
-         tasks={} files={} rss={} of which informers {}",
+         tasks={} files={} rss={} informers={}",
         load.informers,
-        load.informers * TEMPERS.len(),
-        count(&ledger.writes),
-        count(&ledger.delivered),
-        count(&ledger.awaited),
-        held.tasks,
-        held.files,
+        load.informers * BEHAVIOURS.len(),
+        count(&report.writes),
+        count(&report.delivered),
+        count(&report.awaited),
+        used.tasks,
+        used.files,
         mb(full),
         mb(full.saturating_sub(empty)),
     ))
 }
 
-/// Everybody there is.
-struct Crowd {
-    server: Server,
-    direct: Direct,
-    desk: Arc<Desk>,
-    followers: Vec<Follower>,
+/// The server, the informers and the writers.
+struct ManyInformers {
+    server: ChildServer,
+    direct: DirectClient,
+    control: Arc<WriterControl>,
+    subjects: Vec<Subject>,
     writers: Vec<JoinHandle<()>>,
-    /// Resident memory before there were any informers.
-    empty: u64,
+    /// Resident memory before the first informer.
+    rss_before: u64,
     began: Instant,
 }
 
-impl Crowd {
-    /// Starts everybody, and waits until all are synced.
+impl ManyInformers {
+    /// Starts everything and waits until all informers have synced.
     async fn start(load: &InformerLoad) -> anyhow::Result<Self> {
         let mut rng = fastrand::Rng::with_seed(load.seed);
-        let server = Server::start().await?;
-        let direct = Direct::new(server.address)?;
-        let desk = Desk::new(Arc::new(Ledger::new()));
-        direct.furnish(desk.life()).await?;
-        let (empty, began) = (rss()?, Instant::now());
+        let server = ChildServer::start().await?;
+        let direct = DirectClient::new(server.address)?;
+        let control = WriterControl::new(Arc::new(Report::new()));
+        direct.create_fixtures(control.epoch()).await?;
+        let (rss_before, began) = (rss()?, Instant::now());
         let client = informer_client(server.address)?;
-        let mut followers = Vec::new();
-        for plan in (0..load.informers).map(plan) {
-            followers.push(Follower::start(plan, client.clone(), &TEMPERS, &desk.ledger, rng.fork())?);
+        let mut subjects = Vec::new();
+        for settings in (0..load.informers).map(settings_of) {
+            subjects.push(Subject::start(
+                settings,
+                client.clone(),
+                &BEHAVIOURS,
+                &control.report,
+                rng.fork(),
+            )?);
         }
-        for follower in &followers {
-            follower.informer.synced(PATIENCE).await?;
+        for subject in &subjects {
+            subject.informer.synced(TIMEOUT).await?;
         }
-        *lock(&desk.watched) = followers.iter().map(Follower::watched).collect();
+        *lock(&control.informers) = subjects.iter().map(Subject::awaited).collect();
         let mut writers = Vec::new();
         for number in 0..WRITERS {
-            writers.push(Writer::begin(number, Arc::clone(&desk), Direct::new(server.address)?, rng.fork()));
+            writers.push(Writer::spawn(
+                number,
+                Arc::clone(&control),
+                DirectClient::new(server.address)?,
+                rng.fork(),
+            ));
         }
-        Ok(Self { server, direct, desk, followers, writers, empty, began })
+        Ok(Self { server, direct, control, subjects, writers, rss_before, began })
     }
 
-    async fn write(&self, writes: u64, say: &dyn Fn(&str)) -> anyhow::Result<()> {
-        self.desk.set_open(true);
+    async fn write(&self, writes: u64, progress: &dyn Fn(&str)) -> anyhow::Result<()> {
+        self.control.set_writing(true);
         let mut next = writes / 10;
         let enough = async || {
-            let done = self.desk.ledger.writes.load(Ordering::Relaxed);
+            let done = self.control.report.writes.load(Ordering::Relaxed);
             if done >= next && done < writes {
-                say(&format!("{done} of {writes} writes"));
+                progress(&format!("{done} of {writes} writes"));
                 next += writes / 10;
             }
-            Ok(done >= writes)
+            anyhow::Ok(done >= writes)
         };
-        until(PATIENCE, "writes are done", enough).await?;
-        self.desk.set_open(false);
-        until(PATIENCE, "writers end what they are at", async || Ok(self.desk.is_idle())).await
+        wait_until(TIMEOUT, "all writes are done", enough).await?;
+        self.control.set_writing(false);
+        wait_until(TIMEOUT, "no write is in flight", async || anyhow::Ok(self.control.is_idle())).await
     }
 
-    /// Everything comes to rest, and is then what a LIST shows.
-    async fn rest(&self) -> anyhow::Result<()> {
-        self.followers.iter().for_each(|follower| follower.set_clumsy(false));
+    /// Waits until every informer equals a LIST.
+    async fn settle(&self) -> anyhow::Result<()> {
+        self.subjects.iter().for_each(|subject| subject.set_failing(false));
         let mut last = String::new();
-        let rest = until(PATIENCE, "each informer is what a LIST shows", async || {
+        let settled = wait_until(TIMEOUT, "each informer equals a LIST", async || {
             match self.compare().await {
-                Ok(()) => return Ok(true),
+                Ok(()) => return anyhow::Ok(true),
                 Err(difference) => last = difference,
             }
             Ok(false)
         });
-        rest.await.map_err(|error| error.context(last))
+        settled.await.map_err(|error| error.context(last))
     }
 
     async fn compare(&self) -> Result<(), String> {
         for kind in [config_maps(), widgets(), pods()] {
-            let (_, truth) = self.direct.list(&kind).await.map_err(|error| error.to_string())?;
-            for follower in self.followers.iter().filter(|follower| follower.plan.kind == kind) {
-                follower.check(&truth)?;
+            let (_, listing) = self.direct.list(&kind).await.map_err(|error| error.to_string())?;
+            for subject in self.subjects.iter().filter(|subject| subject.settings.kind == kind) {
+                subject.check(&listing)?;
             }
         }
         Ok(())
     }
 
-    /// Ends everybody.
-    async fn end(self) -> Arc<Ledger> {
-        let stops = self.followers.into_iter().map(|follower| follower.stop(Stop::Drop));
+    /// Stops everything.
+    async fn stop(self) -> Arc<Report> {
+        let stops = self.subjects.into_iter().map(|subject| subject.stop(Stop::Drop));
         futures_util::future::join_all(stops).await;
-        lock(&self.desk.watched).clear();
+        lock(&self.control.informers).clear();
         self.writers.iter().for_each(|writer| writer.abort());
         futures_util::future::join_all(self.writers).await;
         drop(self.server);
-        Arc::clone(&self.desk.ledger)
+        Arc::clone(&self.control.report)
     }
 }
 
-/// The plan of one of many: kinds, namespaces, selectors and ways to list in turn.
-fn plan(number: usize) -> Plan {
+/// The settings of the informer with this number: every combination of kind, namespaces, selector and way to list.
+fn settings_of(number: usize) -> Settings {
     let kinds: [fn() -> Kind; 3] = [config_maps, widgets, pods];
     let mut rest = number;
     let mut choose = |among: usize| {
@@ -166,15 +180,15 @@ fn plan(number: usize) -> Plan {
         rest /= among;
         chosen
     };
-    let mut plan = Plan::new(format!("informer {number}"), kinds[choose(kinds.len())]());
-    plan.namespaces = match choose(NAMESPACES.len() + 2) {
+    let mut settings = Settings::new(format!("informer {number}"), kinds[choose(kinds.len())]());
+    settings.namespaces = match choose(NAMESPACES.len() + 2) {
         0 => None,
         1 => Some(NAMESPACES.to_vec()),
         one => Some(vec![NAMESPACES[one - 2]]),
     };
-    plan.color = choose(COLORS.len() + 1).checked_sub(1).map(|color| COLORS[color]);
-    plan.streaming = choose(2) == 0;
-    plan.page = (!plan.streaming).then_some(10 + number as u32 % 50);
-    plan.brisk = choose(2) == 0;
-    plan
+    settings.color = choose(COLORS.len() + 1).checked_sub(1).map(|color| COLORS[color]);
+    settings.streaming = choose(2) == 0;
+    settings.page_size = (!settings.streaming).then_some(10 + number as u32 % 50);
+    settings.short_watches = choose(2) == 0;
+    settings
 }

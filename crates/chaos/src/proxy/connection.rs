@@ -1,6 +1,6 @@
-//! One connection through the proxy, and what becomes of it.
+//! One connection through the proxy and its faults.
 
-use crate::ledger::{Fault, Ledger};
+use crate::report::{Fault, Report};
 use std::{io, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -8,38 +8,38 @@ use tokio::{
     sync::mpsc,
 };
 
-/// What becomes of a connection. `after` counts the bytes that still go from the server to the client before it.
+/// A fault of a connection. `after` is the number of bytes from the server to the client that precede it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// RST, and nothing of what was under way.
+pub(crate) enum ConnectionFault {
+    /// RST; bytes in flight are lost.
     Reset { after: usize },
     /// FIN in both directions.
     Cut { after: usize },
-    /// Nothing goes through from the start, in either direction.
+    /// No bytes from now on, in either direction.
     Mute,
-    /// Nothing goes through any more.
+    /// No bytes after the first ones.
     BlackHole { after: usize },
-    /// So many bytes come one at a time.
+    /// This many bytes arrive one at a time.
     Trickle { bytes: usize },
-    /// FIN to the client, who may go on sending.
+    /// FIN to the client, which may continue to send.
     HalfClose { after: usize },
-    /// FIN to the server, whose answer still goes through.
+    /// FIN to the server, whose response is still forwarded.
     HalfCloseServer,
 }
 
-/// The longest trickle: long enough to cut every line of a few events, short enough not to take minutes.
-const TRICKLE: usize = 1500;
+/// The longest trickle: long enough to split every line of a few events, short enough not to take minutes.
+const MAX_TRICKLE: usize = 1500;
 
-impl Fate {
-    /// A fate from a random source; one in which nothing is said only where that is wanted.
-    pub(crate) fn draw(rng: &mut fastrand::Rng, silent: bool) -> Self {
-        // Each magnitude is as likely as the next: headers, a few events, a list.
+impl ConnectionFault {
+    /// Returns a random fault; a silent connection only if that is allowed.
+    pub(crate) fn random(rng: &mut fastrand::Rng, allow_silence: bool) -> Self {
+        // Every magnitude is equally likely: headers, a few events, a list.
         let magnitude = rng.u32(4..16);
         let after = rng.usize(0..1 << magnitude);
-        match rng.u8(0..if silent { 9 } else { 7 }) {
+        match rng.u8(0..if allow_silence { 9 } else { 7 }) {
             0 | 1 => Self::Reset { after },
             2 | 3 => Self::Cut { after },
-            4 => Self::Trickle { bytes: rng.usize(100..TRICKLE) },
+            4 => Self::Trickle { bytes: rng.usize(100..MAX_TRICKLE) },
             5 => Self::HalfClose { after },
             6 => Self::HalfCloseServer,
             7 => Self::Mute,
@@ -58,7 +58,7 @@ impl Fate {
         }
     }
 
-    /// How many more bytes go to the client before it happens.
+    /// The number of bytes to the client that precede it.
     fn after(self) -> usize {
         match self {
             Self::Reset { after }
@@ -73,45 +73,46 @@ impl Fate {
 pub(crate) struct Connection<'a> {
     client: TcpStream,
     server: TcpStream,
-    fates: mpsc::UnboundedReceiver<Fate>,
-    ledger: &'a Ledger,
+    faults: mpsc::UnboundedReceiver<ConnectionFault>,
+    report: &'a Report,
 }
 
-/// Whether the connection goes on.
+/// Whether the connection goes on after a fault.
 #[derive(PartialEq, Eq)]
 enum Next {
-    On,
-    Over,
+    Continue,
+    Close,
 }
 
 impl<'a> Connection<'a> {
     pub(crate) fn new(
         client: TcpStream,
         server: TcpStream,
-        fates: mpsc::UnboundedReceiver<Fate>,
-        ledger: &'a Ledger,
+        faults: mpsc::UnboundedReceiver<ConnectionFault>,
+        report: &'a Report,
     ) -> Self {
-        // One byte at a time should be packets of one byte.
+        // A trickle must arrive as packets of one byte.
         let _ = client.set_nodelay(true);
-        Self { client, server, fates, ledger }
+        Self { client, server, faults, report }
     }
 
-    /// Carries bytes until either side, or fate, ends it.
-    pub(crate) async fn carry(mut self, first: Option<Fate>) {
-        let mut fate = first.map(|fate| (fate, fate.after()));
+    /// Forwards bytes until either side or a fault closes the connection.
+    pub(crate) async fn forward(mut self, first: Option<ConnectionFault>) {
+        // The next fault, and the bytes to the client that precede it.
+        let mut next = first.map(|fault| (fault, fault.after()));
         let (mut up, mut down) = (vec![0; 16 << 10], vec![0; 16 << 10]);
         loop {
-            if let Some((due, 0)) = fate {
-                fate = None;
-                self.ledger.strike(due.fault());
-                if self.meet(due).await != Ok(Next::On) {
+            if let Some((due, 0)) = next {
+                next = None;
+                self.report.record_fault(due.fault());
+                if self.inject(due).await != Ok(Next::Continue) {
                     return;
                 }
             }
-            let room = fate.map_or(down.len(), |(_, after)| after.min(down.len()));
+            let room = next.map_or(down.len(), |(_, after)| after.min(down.len()));
             tokio::select! {
                 biased;
-                Some(next) = self.fates.recv(), if fate.is_none() => fate = Some((next, next.after())),
+                Some(fault) = self.faults.recv(), if next.is_none() => next = Some((fault, fault.after())),
                 read = self.client.read(&mut up) => {
                     let Ok(1..) = read else { return };
                     if self.server.write_all(&up[..read.unwrap_or(0)]).await.is_err() {
@@ -123,40 +124,39 @@ impl<'a> Connection<'a> {
                     if self.client.write_all(&down[..count]).await.is_err() {
                         return;
                     }
-                    fate = fate.map(|(due, after)| (due, after - count));
+                    next = next.map(|(due, after)| (due, after - count));
                 }
             }
         }
     }
 
-    async fn meet(&mut self, fate: Fate) -> Result<Next, ()> {
-        match fate {
-            Fate::Reset { .. } => {
-                // What is dropped now is reset, not closed.
+    async fn inject(&mut self, fault: ConnectionFault) -> Result<Next, ()> {
+        match fault {
+            ConnectionFault::Reset { .. } => {
+                // Makes the drop send RST instead of FIN.
                 let _ = self.client.set_zero_linger();
-                Ok(Next::Over)
+                Ok(Next::Close)
             }
-            Fate::Cut { .. } => Ok(Next::Over),
-            Fate::Mute | Fate::BlackHole { .. } => {
-                self.until_client_leaves().await;
-                Ok(Next::Over)
+            ConnectionFault::Cut { .. } => Ok(Next::Close),
+            ConnectionFault::Mute | ConnectionFault::BlackHole { .. } => {
+                self.wait_for_client_close().await;
+                Ok(Next::Close)
             }
-            Fate::Trickle { bytes } => self.trickle(bytes).await.map_err(drop),
-            Fate::HalfClose { .. } => {
+            ConnectionFault::Trickle { bytes } => self.trickle(bytes).await.map_err(drop),
+            ConnectionFault::HalfClose { .. } => {
                 self.client.shutdown().await.map_err(drop)?;
-                self.until_client_leaves().await;
-                Ok(Next::Over)
+                self.wait_for_client_close().await;
+                Ok(Next::Close)
             }
-            Fate::HalfCloseServer => {
+            ConnectionFault::HalfCloseServer => {
                 self.server.shutdown().await.map_err(drop)?;
-                // Its answer still goes through, then it closes.
                 let _ = tokio::io::copy(&mut self.server, &mut self.client).await;
-                Ok(Next::Over)
+                Ok(Next::Close)
             }
         }
     }
 
-    async fn until_client_leaves(&mut self) {
+    async fn wait_for_client_close(&mut self) {
         let _ = tokio::io::copy(&mut self.client, &mut tokio::io::sink()).await;
     }
 
@@ -168,13 +168,13 @@ impl<'a> Connection<'a> {
                 read = self.client.read(&mut up) => {
                     let count = read?;
                     if count == 0 {
-                        return Ok(Next::Over);
+                        return Ok(Next::Close);
                     }
                     self.server.write_all(&up[..count]).await?;
                 }
                 read = self.server.read(&mut byte) => {
                     if read? == 0 {
-                        return Ok(Next::Over);
+                        return Ok(Next::Close);
                     }
                     self.client.write_all(&byte).await?;
                     left -= 1;
@@ -182,6 +182,6 @@ impl<'a> Connection<'a> {
                 }
             }
         }
-        Ok(Next::On)
+        Ok(Next::Continue)
     }
 }

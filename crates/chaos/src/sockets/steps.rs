@@ -1,31 +1,31 @@
-//! What is done to a world.
+//! The steps of a world.
 
-/// One thing that is done to a world. After each, everything comes to rest and is checked.
+/// A disruption of a world. After each, the world settles and is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Step {
-    /// Connections fare badly, handlers and informers come and go.
+    /// Faults in connections; handlers and informers are removed and added.
     Storm,
-    /// SIGSTOP for longer than clients tolerate, then SIGCONT.
+    /// SIGSTOP for longer than the timeouts of clients, then SIGCONT.
     Pause,
-    /// SIGKILL; what comes back knows nothing.
+    /// SIGKILL, then restart with an empty store.
     Kill,
-    /// SIGTERM; what comes back, on the same port, serves another state.
+    /// SIGTERM, then start of a server with other data on the same port.
     Replace,
-    /// SIGKILL; what comes back goes on with the same etcd.
+    /// SIGKILL, then restart on the same etcd.
     KillOverEtcd,
-    /// etcd is killed under the server, and comes back.
+    /// SIGKILL of etcd while the server runs, then restart of etcd.
     KillEtcd,
-    /// What etcd remembers of the past is dropped while the server is away.
+    /// Compaction of etcd while the server is down.
     Compact,
 }
 
 use Step::{Compact, Kill, KillEtcd, KillOverEtcd, Pause, Replace, Storm};
 
 impl Step {
-    /// Steps of a world in a long run.
-    pub(super) const LENGTH: usize = 8;
+    /// The number of steps of a world in a long run.
+    pub(super) const COUNT: usize = 8;
 
-    /// Whether it needs a server on etcd.
+    /// Returns whether it needs a server on etcd.
     pub(super) fn is_on_etcd(self) -> bool {
         matches!(self, KillOverEtcd | KillEtcd | Compact)
     }
@@ -43,9 +43,9 @@ impl Step {
         if on_etcd { vec![KillOverEtcd, KillEtcd, Compact] } else { vec![Storm, Pause, Kill, Replace] }
     }
 
-    /// Steps at random.
-    pub(super) fn draw(on_etcd: bool, rng: &mut fastrand::Rng) -> Vec<Self> {
+    /// Random steps.
+    pub(super) fn random(on_etcd: bool, rng: &mut fastrand::Rng) -> Vec<Self> {
         let possible = Self::possible(on_etcd);
-        (0..Self::LENGTH).map(|_| possible[rng.usize(..possible.len())]).collect()
+        (0..Self::COUNT).map(|_| possible[rng.usize(..possible.len())]).collect()
     }
 }

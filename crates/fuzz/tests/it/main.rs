@@ -1,13 +1,13 @@
-//! Runs every target over its corpus and over mutations of it.
+//! Runs every target over its corpus and mutations of it.
 
 use kube_embedded_apiserver::fuzzing;
 use kube_informer_fuzz::{Mutator, TARGETS, Target};
 use std::{fs, panic, path::PathBuf};
 
-/// Mutations of each target, unless `FUZZ_MUTATIONS` says another number: some seconds for all of them.
+/// Mutations for each target, unless `FUZZ_MUTATIONS` is set. All targets together take seconds.
 const MUTATIONS: usize = 3000;
 
-/// What libFuzzer found to be new ground, one input a line, with `\xNN` for what is not plain text.
+/// Inputs found by libFuzzer that cover more code than the seeds: one per line, with `\xNN` for other than plain text.
 fn found(name: &str) -> Vec<Vec<u8>> {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(format!("{name}.found"));
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -33,25 +33,25 @@ fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|file| (file.clone(), fs::read(file).expect("readable"))).collect()
 }
 
-/// Runs a target; a failure shows the input as well, since nothing else keeps it.
+/// Runs a target. A failure shows the input, because it is not stored anywhere.
 fn run(name: &str, target: Target, data: &[u8]) {
     if let Err(cause) = panic::catch_unwind(|| target(data)) {
         let shown: String =
             data.iter().flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
-        // To be kept: `printf '…' > corpus/<target>/<what it shows>`.
+        // To keep the input: `printf '…' > corpus/<target>/<name>`.
         panic!("{name} fails: {cause:?}\ninput: b\"{shown}\"", cause = cause.downcast_ref::<String>());
     }
 }
 
 fn check(name: &str, target: Target) {
     let mut seeds: Vec<Vec<u8>> = corpus(name).into_iter().map(|(_, data)| data).collect();
-    assert!(seeds.len() >= 3, "{name} has a corpus");
+    assert!(seeds.len() >= 3, "the corpus of {name} is too small");
     seeds.extend(found(name));
     run(name, target, b"");
     seeds.iter().for_each(|seed| run(name, target, seed));
     let mut mutator = Mutator::new(seeds.len() as u64);
-    let asked = std::env::var("FUZZ_MUTATIONS").ok().and_then(|number| number.parse().ok());
-    for _ in 0..asked.unwrap_or(MUTATIONS) {
+    let mutations = std::env::var("FUZZ_MUTATIONS").ok().and_then(|number| number.parse().ok());
+    for _ in 0..mutations.unwrap_or(MUTATIONS) {
         run(name, target, &mutator.mutate(&seeds));
     }
 }
@@ -64,13 +64,13 @@ macro_rules! targets {
         })*
 
         #[test]
-        fn every_target_is_run_here_and_by_cargo_fuzz() {
+        fn every_target_is_a_test_and_a_binary_of_cargo_fuzz() {
             let here: Vec<&str> = vec![$(stringify!($name)),*];
             let all: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
             assert_eq!(here, all);
             let manifest = include_str!("../../fuzz/Cargo.toml");
             for name in all {
-                assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is no program of cargo-fuzz");
+                assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is not a binary of cargo-fuzz");
             }
         }
     };
@@ -82,13 +82,13 @@ targets! {
 }
 
 #[test]
-fn lines_of_found_inputs_are_read_as_they_were_written() {
+fn found_inputs_are_unescaped() {
     assert_eq!(unescaped(r"a\x00b\x5cx41"), b"a\0b\\x41");
     assert_eq!(unescaped(""), b"");
 }
 
 #[test]
-fn the_same_seed_mutates_alike() {
+fn the_same_seed_gives_the_same_mutations() {
     let corpus = [b"metadata.name=a".to_vec(), b"{\"a\":[1,2]}".to_vec()];
     let all = |seed| {
         let mut mutator = Mutator::new(seed);
@@ -98,12 +98,12 @@ fn the_same_seed_mutates_alike() {
     assert_ne!(all(1), all(2));
 }
 
-/// A corpus of which nothing gets past the first check would test that check and nothing else.
+/// Invalid seeds would test only the first check of a parser.
 #[test]
-fn seeds_reach_what_they_are_for() {
+fn seeds_are_valid_inputs() {
     let seed = |target: &str, name: &str| {
         let found = corpus(target).into_iter().find(|(path, _)| path.ends_with(name));
-        String::from_utf8_lossy(&found.expect("a seed of that name").1).into_owned()
+        String::from_utf8_lossy(&found.expect("a seed with that name").1).into_owned()
     };
     let parts = |target: &str, name: &str| {
         let seed = seed(target, name);
@@ -131,7 +131,7 @@ fn seeds_reach_what_they_are_for() {
     }
     for name in ["config-map", "pod", "lease"] {
         let found = corpus("protobuf").into_iter().find(|(path, _)| path.ends_with(name));
-        let object = fuzzing::decode_protobuf(&found.expect("a seed of that name").1);
+        let object = fuzzing::decode_protobuf(&found.expect("a seed with that name").1);
         assert!(object.is_ok_and(|object| object["metadata"]["name"] == "a"), "{name}");
     }
     for (name, found) in

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::Duration;
 

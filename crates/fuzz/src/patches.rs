@@ -1,6 +1,6 @@
-//! Patches and field ownership.
+//! Patches and sets of managed fields.
 
-use crate::values;
+use crate::{depth, values};
 use kube_embedded_apiserver::fuzzing::{FieldSet, patch};
 use serde_json::{Value, json};
 
@@ -8,34 +8,34 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Deepest nesting of anything that is stored: what is deeper cannot be read again.
-const DEEPEST: usize = 128;
+/// The deepest nesting of a stored object: a deeper one cannot be decoded.
+const MAX_DEPTH: usize = 128;
 
-/// A patch applies or does not, and what it makes can be read again; the difference of two values, applied to
-/// one, is the other; tests change nothing.
+/// The depth of a patched object is bounded; tests change nothing; the difference of two values, applied to the first,
+/// gives the second.
 pub fn json_patch(data: &[u8]) {
     let Some((object, body)) = values(data) else { return };
     if let Ok(patched) = patch(JSON, body.clone(), object.clone()) {
-        assert!(depth(&patched) <= DEEPEST, "a patch cannot nest without bound");
+        assert!(depth(&patched) <= MAX_DEPTH, "the patched object is too deep");
         let tests = body.as_array().is_some_and(|all| all.iter().all(|operation| operation["op"] == "test"));
-        assert!(!tests || patched == object, "tests change nothing");
+        assert!(!tests || patched == object, "a test changed the object");
     }
     let difference = json_patch::diff(&object, &body);
-    let difference = serde_json::to_value(&difference).expect("a patch is JSON");
+    let difference = serde_json::to_value(&difference).expect("a patch in JSON");
     assert_eq!(patch(JSON, difference, object), Ok(body));
 }
 
-/// A merge patch holds afterwards: applied again it changes nothing, and nothing it names as null is there.
+/// A merge patch is idempotent, sets its fields, and removes the fields that are null in it.
 pub fn merge_patch(data: &[u8]) {
     let Some((object, body)) = values(data) else { return };
     let Ok(once) = patch(MERGE, body.clone(), object.clone()) else {
-        assert!(!body.is_object(), "every object is a merge patch");
+        assert!(!body.is_object(), "an object is rejected as a merge patch");
         return;
     };
     assert_eq!(patch(MERGE, body.clone(), once.clone()).as_ref(), Ok(&once));
     for (name, value) in body.as_object().into_iter().flatten() {
         match value {
-            Value::Null => assert!(once.get(name).is_none(), "{name} was removed"),
+            Value::Null => assert!(once.get(name).is_none(), "{name} is not removed"),
             Value::Object(_) => assert!(once[name].is_object()),
             value => assert_eq!(&once[name], value),
         }
@@ -43,22 +43,22 @@ pub fn merge_patch(data: &[u8]) {
     assert_eq!(patch(MERGE, json!({}), once.clone()), Ok(once));
 }
 
-/// A strategic merge patch never breaks the server, and where it names no list it is a merge patch.
+/// A strategic merge patch without lists and directives equals a merge patch; the depth of its result is bounded.
 pub fn strategic_patch(data: &[u8]) {
     let Some((object, body)) = values(data) else { return };
     let Ok(patched) = patch(STRATEGIC, body.clone(), object.clone()) else { return };
-    assert!(patched.is_object(), "an object stays one");
-    assert!(depth(&patched) <= depth(&object) + depth(&body), "a merge does not nest");
+    assert!(patched.is_object(), "the result is not an object");
+    assert!(depth(&patched) <= depth(&object) + depth(&body), "the result is too deep");
     if object.is_object() && is_plain(&body) {
         assert_eq!(patch(MERGE, body, object), Ok(patched));
     }
 }
 
-/// No lists and no directives.
+/// Returns whether a patch has neither lists nor directives.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Array(_) => false,
-        // These the type replaces as a whole.
+        // Selectors are replaced as a whole, as their types require.
         Value::Object(fields) => fields.iter().all(|(name, inner)| {
             !name.starts_with('$') && name != "selector" && name != "labelSelector" && is_plain(inner)
         }),
@@ -66,15 +66,7 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
-        _ => 0,
-    }
-}
-
-/// Sets of fields are sets: written and read they are the same, and union, intersection and difference fit.
+/// Sets of fields obey the laws of sets, and survive JSON.
 pub fn field_sets(data: &[u8]) {
     let Some((a, b)) = values(data) else { return };
     let (a, b) = (FieldSet::read(&a), FieldSet::read(&b));

@@ -1,4 +1,4 @@
-//! Filling the server and writing to it, from within its process.
+//! Writes to the embedded server from within its process.
 
 use anyhow::Context;
 use http::Request;
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::time::MissedTickBehavior;
 
-/// How many write at the same time.
+/// Concurrent writers.
 const WRITERS: u64 = 2;
-/// One in so many writes deletes an object, which the next write to it creates again.
-const DELETES: u64 = 20;
+/// One write in this many deletes an object, which the next write to it recreates.
+const WRITES_PER_DELETE: u64 = 20;
 
-/// What was written.
+/// Counts of writes, and the newest resource version.
 #[derive(Default)]
 struct Written {
     creates: u64,
@@ -21,7 +21,7 @@ struct Written {
     newest: u64,
 }
 
-/// Creates small objects `NUMBER` in `namespaces` namespaces.
+/// Creates `count` small objects in `namespaces` namespaces.
 pub(super) async fn fill(server: &ApiServer, count: u64, namespaces: u64) -> anyhow::Result<Value> {
     let client = server.local().client();
     for number in 0..namespaces {
@@ -44,8 +44,8 @@ pub(super) async fn fill(server: &ApiServer, count: u64, namespaces: u64) -> any
     Ok(json!({}))
 }
 
-/// Writes to objects that are there, `rate` times a second (0 is as often as possible). Most are updates; now and
-/// then one is deleted, and created again by its next turn.
+/// Writes to existing objects, `rate` times per second (0 is as often as possible). Most writes are updates, some
+/// delete an object or recreate it.
 pub(super) async fn write(
     server: &ApiServer,
     writes: u64,
@@ -72,7 +72,7 @@ pub(super) async fn write(
         "seconds": seconds}))
 }
 
-/// What one writer does. No two write the same object.
+/// The share of one writer. No two writers write the same object.
 struct Part {
     writer: u64,
     writes: u64,
@@ -85,7 +85,7 @@ impl Part {
     async fn write(self, client: kube::Client) -> anyhow::Result<Written> {
         let mut written = Written::default();
         let mut rng = fastrand::Rng::with_seed(self.writer);
-        let mut gone = vec![false; self.objects as usize];
+        let mut deleted = vec![false; self.objects as usize];
         let mut ticks = (self.rate > 0).then(|| {
             let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate as u32);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -96,15 +96,15 @@ impl Part {
                 ticks.tick().await;
             }
             let number = rng.u64(..self.objects / WRITERS) * WRITERS + self.writer;
-            let (all, gone) = (collection(number % self.namespaces), &mut gone[number as usize]);
+            let (all, deleted) = (collection(number % self.namespaces), &mut deleted[number as usize]);
             let one = format!("{all}/{}", name(number));
-            let request = match (*gone, rng.u64(..DELETES)) {
+            let request = match (*deleted, rng.u64(..WRITES_PER_DELETE)) {
                 (true, _) => {
-                    (*gone, written.creates) = (false, written.creates + 1);
+                    (*deleted, written.creates) = (false, written.creates + 1);
                     Request::post(all).body(body(number, n))
                 }
                 (false, 0) => {
-                    (*gone, written.deletes) = (true, written.deletes + 1);
+                    (*deleted, written.deletes) = (true, written.deletes + 1);
                     Request::delete(one).body(Vec::new())
                 }
                 (false, _) => {
@@ -112,16 +112,16 @@ impl Part {
                     Request::put(one).body(body(number, n))
                 }
             };
-            let answer = client.request_text(request?).await.context("a write was refused")?;
-            written.newest = written.newest.max(version(&answer));
+            let response = client.request_text(request?).await.context("a write failed")?;
+            written.newest = written.newest.max(version(&response));
         }
         Ok(written)
     }
 }
 
-/// The resource version that an answer shows first, which is that of the object.
-fn version(answer: &str) -> u64 {
-    let digits = answer.split_once("\"resourceVersion\":\"").and_then(|(_, rest)| rest.split_once('"'));
+/// The first resource version in a response, which is that of the object.
+fn version(response: &str) -> u64 {
+    let digits = response.split_once("\"resourceVersion\":\"").and_then(|(_, rest)| rest.split_once('"'));
     digits.and_then(|(digits, _)| digits.parse().ok()).unwrap_or(0)
 }
 

@@ -1,10 +1,10 @@
-//! Definitions of custom kinds, their schemas and their paths.
+//! Custom resource definitions, their schemas and JSON paths.
 
 use crate::{halves, text, values};
 use kube_embedded_apiserver::fuzzing::{self, Schema};
 use serde_json::Value;
 
-/// Coercion settles: what was pruned and filled once stays as it is, and says the same about its faults.
+/// Pruning and defaulting are idempotent, and validation is deterministic.
 pub fn schema(data: &[u8]) {
     let Some((schema, value)) = values(data) else { return };
     let Some(schema) = Schema::compile(&schema) else { return };
@@ -12,31 +12,31 @@ pub fn schema(data: &[u8]) {
     let Value::Object(mut object) = value else { return };
     schema.prune(&mut object);
     let pruned = object.clone();
-    assert!(schema.prune(&mut object).is_empty(), "pruning is done in one go");
+    assert!(schema.prune(&mut object).is_empty(), "pruning is not idempotent");
     assert_eq!(object, pruned);
     schema.fill(&mut object);
     schema.prune(&mut object);
     schema.fill(&mut object);
     let filled = object.clone();
     schema.fill(&mut object);
-    assert_eq!(object, filled, "filling in is done in one go");
+    assert_eq!(object, filled, "defaulting is not idempotent");
     let object = Value::Object(object);
     assert_eq!(schema.faults(&object), schema.faults(&object.clone()));
 }
 
-/// Whatever is sent as a definition is accepted or refused; what is accepted can be served.
+/// Every accepted definition can be served.
 pub fn definition(data: &[u8]) {
     let Ok(spec) = serde_json::from_slice::<Value>(data) else { return };
     let (accepted, served) = fuzzing::definition(spec);
     assert!(!accepted || served == Ok(true), "accepted, but {served:?}");
 }
 
-/// Any text is a path or not; a path finds no more than there is.
+/// Any text is a path or an error; a path finds no more values than the object has.
 pub fn json_path(data: &[u8]) {
     let Some((path, value)) = halves(data) else { return };
     let (Some(path), Ok(value)) = (text(path), serde_json::from_slice::<Value>(value)) else { return };
     if let Some(found) = fuzzing::follow(path, &value) {
-        assert!(found <= count(&value), "{path:?} finds {found} of {}", count(&value));
+        assert!(found <= count(&value), "{path:?} finds {found} of {} values", count(&value));
     }
 }
 

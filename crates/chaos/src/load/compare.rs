@@ -1,11 +1,14 @@
-//! A cache, compared with a LIST in pages: a million objects do not fit into one answer that is kept.
+//! Comparison of a cache with a LIST in pages, because a million objects are too large for one response.
 
-use crate::cluster::Direct;
+use crate::cluster::DirectClient;
 use kube_informer::SharedInformer;
 use serde_json::Value;
 
-/// The cache is what a LIST shows, content included; how many objects that are.
-pub(super) async fn compare(direct: &Direct, informer: &SharedInformer<Value>) -> anyhow::Result<usize> {
+/// Checks that a cache equals a LIST, content included, and returns the number of objects.
+pub(super) async fn compare_with_list(
+    direct: &DirectClient,
+    informer: &SharedInformer<Value>,
+) -> anyhow::Result<usize> {
     let snapshot = informer.lister().snapshot();
     let mut count = 0;
     let mut query = "?limit=5000".to_owned();
@@ -15,7 +18,7 @@ pub(super) async fn compare(direct: &Direct, informer: &SharedInformer<Value>) -
             let object = snapshot.get(key);
             let content =
                 object.and_then(|object| serde_json::from_slice::<Value>(&object.json().ok()?).ok());
-            anyhow::ensure!(content.as_ref() == Some(expected), "{key} is not what the server has");
+            anyhow::ensure!(content.as_ref() == Some(expected), "{key} in the cache differs from the server");
         }
         count += page.len();
         match next {

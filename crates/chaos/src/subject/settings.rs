@@ -1,65 +1,76 @@
-//! What an informer is set up to follow, and how.
+//! The settings of an informer under test.
 
-use crate::cluster::{NAMESPACES, config_maps, content_field, pods, widgets};
+use crate::cluster::{config_maps, content_field, pods, widgets};
+use harness::NAMESPACES;
 use kube_informer::{InformerBuilder, Kind, KubeSource, ListWatch, ObjectKey, Origin, Scope, SharedInformer};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
-/// How one informer is set up.
+/// The settings of one informer.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct Settings {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// `None` is everything, in one piece.
+    /// `None` watches all namespaces with one reflector.
     pub(crate) namespaces: Option<Vec<&'static str>>,
-    /// Only objects with this label.
+    /// Only objects with this value of the label `color`.
     pub(crate) color: Option<&'static str>,
     pub(crate) streaming: bool,
-    pub(crate) page: Option<u32>,
-    /// Events a handler may be behind before it gets net effects.
-    pub(crate) bound: usize,
-    /// Whether its watches are asked to last seconds instead of minutes, so that silence is noticed in seconds.
-    pub(crate) brisk: bool,
+    pub(crate) page_size: Option<u32>,
+    /// Events in the backlog of a handler above which they are coalesced.
+    pub(crate) handler_bound: usize,
+    /// Whether its watches last seconds instead of minutes, so that it notices a silent connection in seconds.
+    pub(crate) short_watches: bool,
 }
 
-/// How long a server may keep silent, in place of 30 s. It takes 3 s to say that a version lies in its future.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
-/// How long a brisk watch lasts, in place of five to ten minutes.
-pub(crate) const BRISK_WATCH: Duration = Duration::from_secs(3);
-/// How long watches may say nothing before the server is asked how far it is, in place of 90 s.
+/// Limit for a response of the server, instead of 30 s. It must exceed the 3 s after which the server rejects a
+/// resource version that is too large.
+pub(crate) const SILENCE_TIMEOUT: Duration = Duration::from_secs(4);
+/// Duration of a short watch, instead of five to ten minutes.
+pub(crate) const SHORT_WATCH_TIMEOUT: Duration = Duration::from_secs(3);
+/// Silence of all watches after which the informer requests the newest resource version, instead of 90 s.
 const PROBE_AFTER: Duration = Duration::from_secs(3);
 
-impl Plan {
+impl Settings {
     pub(crate) fn new(name: impl Into<String>, kind: Kind) -> Self {
-        let (namespaces, color, page) = (None, None, None);
-        Self { name: name.into(), kind, namespaces, color, streaming: true, page, bound: 1024, brisk: true }
+        Self {
+            name: name.into(),
+            kind,
+            namespaces: None,
+            color: None,
+            streaming: true,
+            page_size: None,
+            handler_bound: 1024,
+            short_watches: true,
+        }
     }
 
-    /// The informers of a world.
+    /// The settings of all informers of a world.
     pub(crate) fn all() -> Vec<Self> {
-        let paged = |plan: Self, page| Self { streaming: false, page: Some(page), ..plan };
+        let paged =
+            |settings: Self, page_size| Self { streaming: false, page_size: Some(page_size), ..settings };
         vec![
             Self::new("configmaps, streaming list", config_maps()),
             paged(Self::new("configmaps, paged list", config_maps()), 7),
             Self {
                 namespaces: Some(vec!["a"]),
-                bound: 4,
+                handler_bound: 4,
                 ..paged(Self::new("configmaps, one namespace", config_maps()), 5)
             },
             Self {
                 namespaces: Some(NAMESPACES.to_vec()),
-                ..Self::new("configmaps, each namespace by itself", config_maps())
+                ..Self::new("configmaps, one watch per namespace", config_maps())
             },
-            Self { color: Some("red"), ..Self::new("configmaps, red ones", config_maps()) },
-            Self { bound: 4, ..Self::new("widgets, a kind known at run time", widgets()) },
+            Self { color: Some("red"), ..Self::new("configmaps, red", config_maps()) },
+            Self { handler_bound: 4, ..Self::new("widgets, a kind known at run time", widgets()) },
             Self {
                 color: Some("green"),
                 namespaces: Some(vec!["a-b", "default"]),
-                ..paged(Self::new("widgets, green ones of two namespaces", widgets()), 3)
+                ..paged(Self::new("widgets, green, two namespaces", widgets()), 3)
             },
             Self::new("pods", pods()),
-            Self { brisk: false, ..Self::new("configmaps, long watches", config_maps()) },
-            Self { brisk: false, ..paged(Self::new("widgets, long watches", widgets()), 11) },
+            Self { short_watches: false, ..Self::new("configmaps, long watches", config_maps()) },
+            Self { short_watches: false, ..paged(Self::new("widgets, long watches", widgets()), 11) },
         ]
     }
 
@@ -73,12 +84,12 @@ impl Plan {
             .name(&self.name)
             .scope(scope)
             .streaming_list(self.streaming)
-            .handler_bound(self.bound)
+            .handler_bound(self.handler_bound)
             .backoff(Duration::from_millis(50), Duration::from_secs(1))
             .probe_after(PROBE_AFTER)
             .seed(seed);
-        if let Some(page) = self.page {
-            builder = builder.page_size(page);
+        if let Some(page_size) = self.page_size {
+            builder = builder.page_size(page_size);
         }
         builder.build(|namespace| self.source(client.clone(), &origin, namespace))
     }
@@ -89,17 +100,17 @@ impl Plan {
         origin: &Arc<Origin>,
         namespace: Option<&str>,
     ) -> Arc<dyn ListWatch> {
-        let mut source = KubeSource::new(client, Arc::clone(origin), namespace).patience(PATIENCE);
+        let mut source = KubeSource::new(client, Arc::clone(origin), namespace).patience(SILENCE_TIMEOUT);
         if let Some(color) = self.color {
             source = source.labels(&format!("color={color}"));
         }
-        if self.brisk {
-            source = source.tweak_watch(|options| options.timeout = Some(BRISK_WATCH));
+        if self.short_watches {
+            source = source.tweak_watch(|options| options.timeout = Some(SHORT_WATCH_TIMEOUT));
         }
         Arc::new(source)
     }
 
-    /// Whether an object belongs into the cache.
+    /// Returns whether an object belongs in the cache.
     pub(crate) fn covers(&self, key: &ObjectKey, object: &Value) -> bool {
         let color = &object["metadata"]["labels"]["color"];
         self.covers_namespace(key.namespace().unwrap_or_default())
@@ -110,7 +121,7 @@ impl Plan {
         self.namespaces.as_ref().is_none_or(|names| names.contains(&namespace))
     }
 
-    /// The field of its second index.
+    /// The field of the second index.
     pub(crate) fn indexed_field(&self) -> String {
         format!("{}.{}", content_field(&self.kind), self.indexed_child())
     }

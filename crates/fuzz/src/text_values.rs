@@ -1,17 +1,17 @@
-//! Small texts that clients and people write.
+//! Selectors, field paths, object keys and resource versions.
 
 use crate::{halves, text};
 use kube_informer_wire::{FieldPath, FieldSelector, LabelSelector, ObjectKey, ResourceVersion};
 
-/// The canonical form of a label selector reads back as an equal one.
+/// The canonical form of a label selector parses as an equal one.
 pub fn label_selector(data: &[u8]) {
     let Some(Ok(selector)) = text(data).map(LabelSelector::parse) else { return };
     assert_eq!(LabelSelector::parse(&selector.to_string()), Ok(selector.clone()), "{selector}");
     assert_eq!(LabelSelector::new(selector.requirements().to_vec()), selector);
 }
 
-/// The canonical form of a field selector reads back as an equal one, and an object that has what is required
-/// passes its own terms.
+/// The canonical form of a field selector parses as an equal one, and a field with the value of a term matches the
+/// term exactly if it tests for equality.
 pub fn field_selector(data: &[u8]) {
     let Some(Ok(selector)) = text(data).map(FieldSelector::parse) else { return };
     assert_eq!(FieldSelector::parse(&selector.to_string()), Ok(selector.clone()), "{selector}");
@@ -21,14 +21,14 @@ pub fn field_selector(data: &[u8]) {
     }
 }
 
-/// The shortest form of a path reads back as the same path, and a path overlaps itself.
+/// The canonical form of a field path parses as an equal one, and a path overlaps itself.
 pub fn field_path(data: &[u8]) {
     let Some(Ok(path)) = text(data).map(str::parse::<FieldPath>) else { return };
     assert_eq!(path.to_string().parse::<FieldPath>(), Ok(path.clone()), "{path}");
     assert!(path.overlaps(&path) && !path.steps().is_empty());
 }
 
-/// A key is its text, and is made of its parts.
+/// A key keeps its text and equals a key of its parts.
 pub fn key(data: &[u8]) {
     let Some(text) = text(data) else { return };
     match text.parse::<ObjectKey>() {
@@ -41,7 +41,7 @@ pub fn key(data: &[u8]) {
     }
 }
 
-/// A version is its text; only numbers have an order, which is that of numbers.
+/// A resource version keeps its text; only numeric versions are ordered, as numbers.
 pub fn version(data: &[u8]) {
     let Some((Some(a), Some(b))) = halves(data).map(|(a, b)| (text(a), text(b))) else { return };
     let (one, other) = (ResourceVersion::from(a), ResourceVersion::from(b));

@@ -1,0 +1,111 @@
+//! Bodies of list and watch responses, which arrive in chunks.
+
+use crate::origin;
+use bytes::Bytes;
+use kube_informer_wire::{Limits, ListPart, ListSplitter, Object, Unreadable, WatchEvent, WatchSplitter};
+use serde_json::Value;
+
+/// Limits that small inputs can reach.
+const TIGHT: Limits = Limits { object_bytes: 200, depth: 6, labels: 3 };
+
+/// The chunks in which a list arrives do not change its parts, its end or its error; an error is repeated.
+pub fn list_body(data: &[u8]) {
+    for limits in [Limits::default(), TIGHT] {
+        let whole = list(&[data], limits);
+        for chunks in splits(data) {
+            assert_eq!(list(&chunks, limits), whole, "split into {} chunks", chunks.len());
+        }
+    }
+}
+
+/// The chunks in which a watch arrives do not change its events, its end or its error; an error is repeated.
+pub fn watch_body(data: &[u8]) {
+    for limits in [Limits::default(), TIGHT] {
+        let whole = watch(&[data], limits);
+        for chunks in splits(data) {
+            assert_eq!(watch(&chunks, limits), whole, "split into {} chunks", chunks.len());
+        }
+    }
+}
+
+/// Two ways to split the data: single bytes, and pieces whose lengths are derived from the data.
+fn splits(data: &[u8]) -> [Vec<&[u8]>; 2] {
+    let (mut pieces, mut rest) = (Vec::new(), data);
+    while let Some(first) = rest.first() {
+        let length = 1 + usize::from(*first) % 23;
+        let (piece, after) = rest.split_at(length.min(rest.len()));
+        pieces.push(piece);
+        rest = after;
+    }
+    [data.chunks(1).collect(), pieces]
+}
+
+fn list(chunks: &[&[u8]], limits: Limits) -> Vec<String> {
+    let mut splitter = ListSplitter::new(origin(), limits);
+    let mut output = Vec::new();
+    for chunk in chunks {
+        splitter.feed(Bytes::copy_from_slice(chunk));
+        loop {
+            match splitter.next_part() {
+                Ok(Some(ListPart::Item(item))) => output.push(describe(&item)),
+                Ok(Some(ListPart::Meta(meta))) => output.push(format!("{meta:?}")),
+                Ok(Some(ListPart::Unreadable(why))) => output.push(describe_unreadable(&why)),
+                Ok(None) => break,
+                Err(error) => {
+                    assert_eq!(splitter.next_part().err(), Some(error.clone()), "an error is repeated");
+                    assert_eq!(splitter.finish(), Err(error.clone()), "an error is final");
+                    output.push(error.to_string());
+                    return output;
+                }
+            }
+        }
+    }
+    output.push(format!("{:?}", splitter.finish()));
+    output
+}
+
+fn watch(chunks: &[&[u8]], limits: Limits) -> Vec<String> {
+    let mut splitter = WatchSplitter::new(origin(), limits);
+    let mut output = Vec::new();
+    for chunk in chunks {
+        splitter.feed(Bytes::copy_from_slice(chunk));
+        loop {
+            match splitter.next_event() {
+                Ok(Some(event)) => output.push(describe_event(&event)),
+                Ok(None) => break,
+                Err(error) => {
+                    assert_eq!(splitter.next_event().err(), Some(error.clone()), "an error is repeated");
+                    output.push(error.to_string());
+                    return output;
+                }
+            }
+        }
+    }
+    output.push(match splitter.finish() {
+        Ok(last) => last.map_or_else(|| "end".to_owned(), |event| describe_event(&event)),
+        Err(error) => error.to_string(),
+    });
+    output
+}
+
+fn describe_event(event: &WatchEvent) -> String {
+    match event {
+        WatchEvent::Added(object) => format!("added {}", describe(object)),
+        WatchEvent::Modified(object) => format!("modified {}", describe(object)),
+        WatchEvent::Deleted(object) => format!("deleted {}", describe(object)),
+        WatchEvent::Bookmark(bookmark) => format!("{bookmark:?}"),
+        WatchEvent::Error(status) => format!("{status:?}"),
+        WatchEvent::Unreadable(why) => describe_unreadable(why),
+    }
+}
+
+fn describe_unreadable(why: &Unreadable) -> String {
+    assert!(!why.reason.is_empty(), "the reason is missing");
+    format!("{why:?}")
+}
+
+/// An object with its content, which `Debug` does not show.
+fn describe(object: &Object<Value>) -> String {
+    assert!(!object.name().is_empty() && !object.name().contains('/'), "the name is invalid");
+    format!("{object:?} {:?} {:?} {:?}", object.uid(), object.labels(), object.json())
+}
