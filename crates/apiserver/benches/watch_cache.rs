@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
-use kube_embedded_apiserver::{
-    CacheOptions, Document, ListRequest, MemoryStorage, Resource, RevisionMatch, RevisionOption, Storage,
-    TypeHead, WatchCache, WatchItem, WatchRequest,
+use kube_embedded_apiserver::storage::{Document, MemoryStorage, Storage, TypeHead};
+use kube_embedded_apiserver::watch_cache::{
+    CacheOptions, ListRequest, Resource, RevisionMatch, RevisionOption, WatchCache, WatchItem, WatchRequest,
 };
 use serde_json::{Value, json};
 

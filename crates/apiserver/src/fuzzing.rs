@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::continue_token::{ContinueToken, Maker};
+use crate::continue_token::{ContinueToken, TokenFormat};
 use crate::patch::{Patch, PatchKind};
 use crate::protobuf;
 use crate::schema::{conform, parse_json, types};
@@ -23,8 +23,8 @@ pub fn decode_continue(token: &str) -> Result<(i64, String), String> {
 
 /// The token of a revision and a start key, as the cache writes it or as the store does.
 pub fn encode_continue(revision: i64, start: &str, cached: bool) -> String {
-    let maker = if cached { Maker::Cache } else { Maker::Storage };
-    ContinueToken { revision, start: start.to_owned() }.encode(maker)
+    let format = if cached { TokenFormat::Cache } else { TokenFormat::Storage };
+    ContinueToken { revision, start: start.to_owned() }.encode(format)
 }
 
 /// Applies a patch of a media type; strategic ones are guided by the type of a Pod.

@@ -9,7 +9,8 @@ use crate::{
     protocol::{answer, commands, number},
 };
 use anyhow::{Context, bail};
-use kube_embedded_apiserver::{ApiServer, CacheOptions};
+use kube_embedded_apiserver::ApiServer;
+use kube_embedded_apiserver::watch_cache::CacheOptions;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 

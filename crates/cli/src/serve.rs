@@ -6,7 +6,7 @@ mod storage;
 use self::kubeconfig::Kubeconfig;
 use crate::{args::ServeOptions, seeding::seed_pods, signals};
 use anyhow::Context;
-use kube_embedded_apiserver::{ApiServer, Builder, Limits, StartError, Tls, Tokens};
+use kube_embedded_apiserver::{ApiServer, ApiServerBuilder, ServerLimits, StartError, Tls, Tokens};
 use std::{
     io::{self, Write},
     path::Path,
@@ -37,9 +37,12 @@ async fn start(options: &ServeOptions) -> anyhow::Result<ApiServer> {
     Ok(server)
 }
 
-async fn builder(options: &ServeOptions) -> anyhow::Result<Builder> {
-    let limits =
-        Limits { connections: options.max_connections, watches: options.max_watches, ..Limits::default() };
+async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
+    let limits = ServerLimits {
+        connections: options.max_connections,
+        watches: options.max_watches,
+        ..ServerLimits::default()
+    };
     let mut builder = ApiServer::builder()
         .listen(options.listen)
         .limits(limits)

@@ -43,7 +43,7 @@ macro_rules! on_etcd {
         $(mod $reader {
             use std::sync::Arc;
 
-            use kube_embedded_apiserver::CacheOptions;
+            use kube_embedded_apiserver::watch_cache::CacheOptions;
 
             use crate::contract::world::{Reader, World};
             $(

@@ -279,7 +279,7 @@ async fn switched_off_nothing_is_done() {
 
 #[tokio::test]
 async fn what_was_left_undone_is_done_at_the_start() {
-    let storage = std::sync::Arc::new(kube_embedded_apiserver::MemoryStorage::new());
+    let storage = std::sync::Arc::new(kube_embedded_apiserver::storage::MemoryStorage::new());
     let first = ApiServer::builder().storage(storage.clone()).in_process().await.expect("the server starts");
     let client = first.client();
     family(&client).await;
@@ -298,7 +298,7 @@ async fn what_was_left_undone_is_done_at_the_start() {
 /// A server that did not do the write notices by itself.
 #[tokio::test]
 async fn changes_of_other_servers_are_noticed() {
-    let storage = std::sync::Arc::new(kube_embedded_apiserver::MemoryStorage::new());
+    let storage = std::sync::Arc::new(kube_embedded_apiserver::storage::MemoryStorage::new());
     let writer = ApiServer::builder().storage(storage.clone()).in_process().await.expect("the server starts");
     let builder = ApiServer::builder().storage(storage).garbage_collection(true);
     let _collector = builder.start().await.expect("the server starts");

@@ -5,7 +5,7 @@ mod server;
 
 use std::sync::OnceLock;
 
-use kube_embedded_apiserver::{EtcdOptions, EtcdStorage};
+use kube_embedded_apiserver::storage::{EtcdOptions, EtcdStorage};
 use tokio::sync::{Mutex, MutexGuard};
 
 pub(crate) use harness::{ETCD_TIMEOUT, Etcd};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, Limits, StartError, Tls, Tokens, Verb};
+use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, ServerLimits, StartError, Tls, Tokens, Verb};
 use serde_json::{Map, Value, json};
 
 use crate::golden::exchange::{read, send};
@@ -185,7 +185,7 @@ async fn a_lost_answer_is_a_write_nobody_heard_of() {
 
 #[tokio::test]
 async fn watches_have_limits() {
-    let limits = Limits { watches: 1, ..Limits::default() };
+    let limits = ServerLimits { watches: 1, ..ServerLimits::default() };
     let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
     let watch = json!({"path": "/api/v1/namespaces?watch=1"});
     let open = send(server.address(), &watch).await.expect("a watch");
@@ -205,7 +205,7 @@ async fn watches_have_limits() {
 
 #[tokio::test]
 async fn watches_of_one_connection_have_a_limit() {
-    let limits = Limits { watches_per_connection: 2, ..Limits::default() };
+    let limits = ServerLimits { watches_per_connection: 2, ..ServerLimits::default() };
     let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
     let connect = async || {
         let stream = tokio::net::TcpStream::connect(server.address()).await.expect("connected");

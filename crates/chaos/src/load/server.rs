@@ -2,7 +2,8 @@
 
 use super::writing::{fill, write};
 use anyhow::Context;
-use kube_embedded_apiserver::{ApiServer, CacheOptions, Limits};
+use kube_embedded_apiserver::watch_cache::CacheOptions;
+use kube_embedded_apiserver::{ApiServer, ServerLimits};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, Write},
@@ -70,7 +71,7 @@ impl Server {
 pub async fn serve() -> anyhow::Result<()> {
     // The window is as long as a relist of very many objects takes.
     let cache = CacheOptions { window_min: 102_400, ..CacheOptions::default() };
-    let limits = Limits { connections: 4000, ..Limits::default() };
+    let limits = ServerLimits { connections: 4000, ..ServerLimits::default() };
     let server = ApiServer::builder().cache_options(cache).limits(limits).start().await?;
     let mut commands = commands();
     while let Some(line) = commands.recv().await {

@@ -2,7 +2,7 @@
 
 use crate::args::EtcdArguments;
 use anyhow::bail;
-use kube_embedded_apiserver::Storage;
+use kube_embedded_apiserver::storage::Storage;
 use std::sync::Arc;
 
 /// `None` is memory of the server's own.
@@ -19,16 +19,16 @@ pub(super) async fn open(text: &str, etcd: &EtcdArguments) -> anyhow::Result<Opt
 
 #[cfg(feature = "etcd")]
 async fn connect(urls: &str, arguments: &EtcdArguments) -> anyhow::Result<Arc<dyn Storage>> {
-    use kube_embedded_apiserver::{EtcdError, EtcdOptions, EtcdStorage};
+    use kube_embedded_apiserver::storage::{EtcdError, EtcdOptions, EtcdStorage};
 
     let mut options = EtcdOptions::new(urls.split(','))
         .prefix(&arguments.etcd_prefix)
-        .beside_kubernetes(arguments.etcd_beside_kubernetes);
+        .share_with_kubernetes(arguments.etcd_beside_kubernetes);
     if let Some(path) = &arguments.etcd_ca {
-        options = options.authority(super::read(path)?);
+        options = options.ca_certificate(super::read(path)?);
     }
     if let (Some(certificate), Some(key)) = (&arguments.etcd_cert, &arguments.etcd_key) {
-        options = options.identity(super::read(certificate)?, super::read(key)?);
+        options = options.client_certificate(super::read(certificate)?, super::read(key)?);
     }
     match EtcdStorage::connect(options).await {
         Ok(storage) => Ok(Arc::new(storage)),
@@ -38,9 +38,9 @@ async fn connect(urls: &str, arguments: &EtcdArguments) -> anyhow::Result<Arc<dy
                 arguments.etcd_prefix
             )
         }
-        Err(error @ EtcdError::Storage { .. }) => {
+        Err(EtcdError::Storage { endpoints, source }) => {
             bail!(
-                "{error}\ncheck that etcd runs there, and --etcd-ca, --etcd-cert and --etcd-key if it speaks TLS"
+                "cannot use etcd at {endpoints}: {source}\ncheck that etcd runs there, and --etcd-ca, --etcd-cert and --etcd-key if it speaks TLS"
             )
         }
         Err(error) => Err(error.into()),

@@ -2,7 +2,9 @@
 
 use crate::subject::NAMESPACES;
 use http::Request;
-use kube_embedded_apiserver::{ApiServer, CacheOptions, LocalServer, MemoryStorage, Storage};
+use kube_embedded_apiserver::storage::{MemoryStorage, Storage};
+use kube_embedded_apiserver::watch_cache::CacheOptions;
+use kube_embedded_apiserver::{ApiServer, LocalServer};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, OnceLock},

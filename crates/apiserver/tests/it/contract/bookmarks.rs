@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube_embedded_apiserver::{RevisionOption, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, WatchRequest};
 use tokio::time::Instant;
 
 use super::world::{Reader, Watch, World, at, labelled, v};

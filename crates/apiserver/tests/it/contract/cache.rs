@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_embedded_apiserver::{
+use kube_embedded_apiserver::watch_cache::{
     CacheOptions, Format, ListRequest, ReadError, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ async fn cached() -> World {
     World::new(Reader::Cached).await
 }
 
-async fn events(watch: &mut Watch, count: usize) -> Vec<kube_embedded_apiserver::WatchEvent> {
+async fn events(watch: &mut Watch, count: usize) -> Vec<kube_embedded_apiserver::watch_cache::WatchEvent> {
     let mut events = Vec::new();
     for _ in 0..count {
         match watch.next().await {

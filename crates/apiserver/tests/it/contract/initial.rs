@@ -1,6 +1,6 @@
 //! Watches that begin with the state: the start matrix, and the bookmark at its end.
 
-use kube_embedded_apiserver::{RevisionOption, Scope, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, Scope, WatchRequest};
 
 use super::on_every_reader;
 use super::world::{World, at, labelled, namespace, object, v};

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::{FutureExt, StreamExt};
-use kube_embedded_apiserver::{Change, Follower, MemoryStorage, Range, Storage, StorageError, Stored};
+use kube_embedded_apiserver::storage::{
+    Change, Follower, MemoryStorage, Range, Storage, StorageError, Stored,
+};
 
 use super::world::{Spec, key, kind, number, v};
 
@@ -12,7 +14,7 @@ macro_rules! on_every_backend {
     ($($name:ident),* $(,)?) => {
         mod memory {
             use std::sync::Arc;
-            use kube_embedded_apiserver::MemoryStorage;
+            use kube_embedded_apiserver::storage::MemoryStorage;
             $(
                 #[tokio::test(start_paused = true)]
                 async fn $name() {
@@ -368,7 +370,7 @@ async fn memory_history_is_bounded_in_bytes() {
     let storage: Backend = Arc::new(MemoryStorage::new());
     let large = |n: u64| {
         let object = serde_json::json!({"metadata": {}, "text": "x".repeat(1 << 20), "n": n});
-        kube_embedded_apiserver::Document::encode(&object, []).unwrap()
+        kube_embedded_apiserver::storage::Document::encode(&object, []).unwrap()
     };
     let first = storage.create(&key("a/x"), large(0)).await.unwrap().revision;
     let documents = [large(1), large(2)];

@@ -1,6 +1,6 @@
 //! LIST and GET: which version is shown, and what is selected.
 
-use kube_embedded_apiserver::{ListRequest, ReadError, RevisionMatch, RevisionOption, Scope};
+use kube_embedded_apiserver::watch_cache::{ListRequest, ReadError, RevisionMatch, RevisionOption, Scope};
 use tokio::time::Instant;
 
 use super::on_every_reader;

@@ -1,6 +1,6 @@
 //! Limits, continue tokens and what remains.
 
-use kube_embedded_apiserver::{ListAnswer, ListRequest, ReadError, RevisionMatch};
+use kube_embedded_apiserver::watch_cache::{ListRequest, ListResponse, ReadError, RevisionMatch};
 
 use super::on_every_reader;
 use super::world::{World, at, labelled, namespace, paths, v};
@@ -67,7 +67,7 @@ fn page(limit: usize) -> ListRequest {
     ListRequest { limit, ..ListRequest::default() }
 }
 
-fn after(answer: &ListAnswer, limit: usize) -> ListRequest {
+fn after(answer: &ListResponse, limit: usize) -> ListRequest {
     ListRequest { continue_token: answer.continue_token.clone(), ..page(limit) }
 }
 

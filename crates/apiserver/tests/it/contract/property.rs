@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kube_embedded_apiserver::{
+use kube_embedded_apiserver::watch_cache::{
     CacheOptions, EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 use proptest::prelude::*;

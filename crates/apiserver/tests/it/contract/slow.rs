@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube_embedded_apiserver::{CacheOptions, RevisionOption, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{CacheOptions, RevisionOption, WatchRequest};
 
 use super::world::{Reader, World, at, v};
 
@@ -28,7 +28,7 @@ async fn a_watcher_that_does_not_read_is_closed_and_the_others_see_everything() 
         seen += quick.ready().len();
     }
     assert_eq!(seen, 500);
-    assert_eq!(world.cache.overtaken_count(), 1);
+    assert_eq!(world.cache.terminated_count(), 1);
     assert_eq!(slow.ready(), ["EOF"], "no event, no error: its next watch is told");
 }
 
@@ -40,7 +40,7 @@ async fn a_watcher_whom_nothing_concerns_is_never_too_slow() {
     let mut idle = world.watch(request).await;
     assert!(idle.ready().is_empty());
     churn(&world, 1000).await;
-    assert_eq!(world.cache.overtaken_count(), 0);
+    assert_eq!(world.cache.terminated_count(), 0);
     let created = world.create("a/y", super::world::labelled("app", "other")).await;
     assert_eq!(idle.ready(), [format!("ADDED a/y @{created} v0")]);
 }
@@ -66,7 +66,7 @@ async fn a_busy_window_grows_so_that_a_burst_closes_nobody() {
     let mut watch = world.watch(WatchRequest { revision: at(start), ..WatchRequest::default() }).await;
     churn(&world, 3000).await;
     assert_eq!(watch.ready().len(), 3000);
-    assert_eq!(world.cache.overtaken_count(), 0);
+    assert_eq!(world.cache.terminated_count(), 0);
 }
 
 #[tokio::test(start_paused = true)]

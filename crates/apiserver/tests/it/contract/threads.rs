@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube_embedded_apiserver::{
-    EventType, ListRequest, RevisionMatch, RevisionOption, StorageError, WatchItem, WatchRequest,
+use kube_embedded_apiserver::storage::StorageError;
+use kube_embedded_apiserver::watch_cache::{
+    EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 
 use super::world::{Reader, World, at, head, key, v};
@@ -79,7 +80,10 @@ async fn read(world: Arc<World>) {
         };
         let again = world.list(exact).await;
         let versions = |items: &[Arc<_>]| -> Vec<u64> {
-            items.iter().map(|stored: &Arc<kube_embedded_apiserver::Stored>| stored.revision).collect()
+            items
+                .iter()
+                .map(|stored: &Arc<kube_embedded_apiserver::storage::Stored>| stored.revision)
+                .collect()
         };
         assert_eq!(versions(&list.items), versions(&again.items));
         assert_eq!(list.remaining, again.remaining);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use kube_embedded_apiserver::{
+use kube_embedded_apiserver::storage::{
     MemoryStorage, Storage, StorageError, Stored, Update, UpdateError, Updated, guaranteed_update,
 };
 

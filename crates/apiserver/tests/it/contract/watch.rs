@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube_embedded_apiserver::{RevisionOption, Scope, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, Scope, WatchRequest};
 use tokio::time::Instant;
 
 use super::on_every_reader;
@@ -105,7 +105,7 @@ async fn a_delete_shows_the_last_content_at_its_own_version(world: World) {
     let created = world.create("a/x", v(7)).await;
     let mut watch = world.watch(from(created)).await;
     let deleted = world.delete("a/x").await;
-    let Some(kube_embedded_apiserver::WatchItem::Event(event)) = watch.next().await else {
+    let Some(kube_embedded_apiserver::watch_cache::WatchItem::Event(event)) = watch.next().await else {
         panic!("no event")
     };
     let frame: serde_json::Value = serde_json::from_slice(&event.frame(&super::world::head())).unwrap();

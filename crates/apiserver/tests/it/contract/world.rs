@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use kube_embedded_apiserver::{
-    Bookmark, CacheOptions, Document, Gates, ListAnswer, ListRequest, MemoryStorage, ReadError, Resource,
-    RevisionOption, Scope, Storage, StorageError, Stored, TypeHead, WatchCache, WatchItem, WatchRequest,
-    WatchStream,
+use kube_embedded_apiserver::storage::{Document, MemoryStorage, Storage, StorageError, Stored, TypeHead};
+use kube_embedded_apiserver::watch_cache::{
+    Bookmark, CacheOptions, FeatureGates, ListRequest, ListResponse, ReadError, Resource, RevisionOption,
+    Scope, WatchCache, WatchItem, WatchRequest, WatchStream,
 };
 use serde_json::json;
 
@@ -79,7 +79,7 @@ impl World {
     }
 
     pub(crate) async fn on(storage: Arc<dyn Storage>, reader: Reader, options: CacheOptions) -> Self {
-        let gates = if reader == Reader::Classic { Gates::CLASSIC } else { options.gates };
+        let gates = if reader == Reader::Classic { FeatureGates::DISABLED } else { options.gates };
         let cached = reader != Reader::Stored;
         let resource = Resource { prefix: "/things/".to_owned(), namespaced: true, cached };
         let options = CacheOptions { gates, ..options };
@@ -125,7 +125,7 @@ impl World {
         revision
     }
 
-    pub(crate) async fn list(&self, request: ListRequest) -> ListAnswer {
+    pub(crate) async fn list(&self, request: ListRequest) -> ListResponse {
         self.cache.list(&request).await.unwrap()
     }
 
@@ -164,7 +164,7 @@ pub(crate) fn at(revision: u64) -> RevisionOption {
 }
 
 /// `ns/name` of each item.
-pub(crate) fn paths(answer: &ListAnswer) -> Vec<String> {
+pub(crate) fn paths(answer: &ListResponse) -> Vec<String> {
     answer.items.iter().map(|stored| stored.key["/things/".len()..].to_owned()).collect()
 }
 
@@ -231,6 +231,7 @@ pub(crate) fn kind(error: &StorageError) -> &'static str {
         StorageError::Conflict(_) => "conflict",
         StorageError::Compacted { .. } => "compacted",
         StorageError::Future { .. } => "future",
-        StorageError::Internal(_) => "internal",
+        StorageError::Internal { .. } => "internal",
+        _ => "another",
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kube_embedded_apiserver::{ApiServer, MemoryStorage, Storage};
+use kube_embedded_apiserver::ApiServer;
+use kube_embedded_apiserver::storage::{MemoryStorage, Storage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -80,10 +81,13 @@ async fn a_half_made_definition_is_finished_at_the_next_start() {
     let undone = json!({"status": {"conditions": [], "acceptedNames": null}});
     let key = "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com";
     let stored = storage.get(key).await.expect("readable").expect("there");
-    let head = kube_embedded_apiserver::TypeHead::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let head = kube_embedded_apiserver::storage::TypeHead::new(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+    );
     let mut value = stored.to_value(&head).expect("an object");
     value["status"]["conditions"] = undone["status"]["conditions"].clone();
-    let document = kube_embedded_apiserver::Document::encode(&value, []).expect("a document");
+    let document = kube_embedded_apiserver::storage::Document::encode(&value, []).expect("a document");
     storage.update(key, stored.revision, document).await.expect("written");
     assert_eq!(first.get(WIDGETS).await.0, 404);
     let second = server_on(&storage, 2).await;

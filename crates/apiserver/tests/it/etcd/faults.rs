@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_embedded_apiserver::{
-    CacheOptions, EtcdError, EtcdOptions, EtcdStorage, ListRequest, Storage, StorageError, WatchItem,
-    WatchRequest,
-};
+use kube_embedded_apiserver::storage::{EtcdError, EtcdOptions, EtcdStorage, Storage, StorageError};
+use kube_embedded_apiserver::watch_cache::{CacheOptions, ListRequest, WatchItem, WatchRequest};
 
 use super::{ETCD_TIMEOUT, Etcd, turn};
 use crate::contract::world::{Reader, World, at, key, kind, paths, text, v};
@@ -39,14 +37,16 @@ async fn a_restart_of_etcd_is_noticed_by_nobody_who_reads() {
     etcd.kill();
     let refused = world.storage.create(&key("a/y"), v(2).document("a/y")).await;
     assert_eq!(kind(&refused.unwrap_err()), "internal");
-    let any =
-        ListRequest { revision: kube_embedded_apiserver::RevisionOption::Any, ..ListRequest::default() };
+    let any = ListRequest {
+        revision: kube_embedded_apiserver::watch_cache::RevisionOption::Any,
+        ..ListRequest::default()
+    };
     assert_eq!(paths(&world.list(any).await), ["a/x"], "what may be old is still read");
     etcd.restart();
     until("etcd takes writes", async || {
         let (key, document) = (key("a/y"), v(3).document("a/y"));
         // An answer may have been lost: then the object is there.
-        !matches!(world.storage.create(&key, document).await, Err(StorageError::Internal(_)))
+        !matches!(world.storage.create(&key, document).await, Err(StorageError::Internal { .. }))
     })
     .await;
     let event = tokio::time::timeout(ETCD_TIMEOUT, watch.text()).await.expect("the watch goes on");
@@ -157,7 +157,7 @@ async fn an_etcd_of_kubernetes_is_refused_unless_told() {
     client.put("/registry/pods/default/a", "k8s\0", None).await.unwrap();
     let refused = EtcdStorage::connect(options(&etcd.url)).await;
     assert!(matches!(refused, Err(EtcdError::Occupied)), "{refused:?}");
-    let storage = EtcdStorage::connect(options(&etcd.url).beside_kubernetes(true)).await.unwrap();
+    let storage = EtcdStorage::connect(options(&etcd.url).share_with_kubernetes(true)).await.unwrap();
     // Others take revisions too; ours go on.
     let world = world(storage).await;
     let before = world.create("a/x", v(0)).await;
@@ -225,12 +225,12 @@ async fn tls_with_both_sides_shown() {
         file("ca", &ours.pem())
     );
     let Some(etcd) = Etcd::start_with("https", &flags) else { return };
-    let known = options(&etcd.url).authority(ours.pem()).identity(&certificate, &key);
+    let known = options(&etcd.url).ca_certificate(ours.pem()).client_certificate(&certificate, &key);
     let storage = EtcdStorage::connect(known).await.unwrap();
     world(storage).await.create("a/x", v(0)).await;
-    let stranger = EtcdStorage::connect(options(&etcd.url).authority(ours.pem())).await;
+    let stranger = EtcdStorage::connect(options(&etcd.url).ca_certificate(ours.pem())).await;
     assert!(matches!(stranger, Err(EtcdError::Storage { .. })), "{stranger:?}");
-    let impostor = options(&etcd.url).authority(other.pem()).identity(&certificate, &key);
+    let impostor = options(&etcd.url).ca_certificate(other.pem()).client_certificate(&certificate, &key);
     let refused = EtcdStorage::connect(impostor).await;
     assert!(matches!(refused, Err(EtcdError::Storage { .. })), "{refused:?}");
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use kube_embedded_apiserver::{ApiServer, EtcdOptions, EtcdStorage};
+use kube_embedded_apiserver::ApiServer;
+use kube_embedded_apiserver::storage::{EtcdOptions, EtcdStorage};
 
 use crate::golden::exchange::{read, send};
 
