@@ -171,12 +171,12 @@ async fn every_switch_over_http_does_what_it_says() {
 async fn a_lost_answer_is_a_write_nobody_heard_of() {
     let server = ApiServer::start().await.expect("the server starts");
     let post = json!({"method": "POST", "path": "/api/v1/namespaces/default/configmaps", "json": {"metadata": {"name": "a"}}});
-    server.faults().add(FaultRule::new(Fault::AnswerLost).verb(Verb::Create));
+    server.faults().add(FaultRule::new(Fault::ResponseLost).verb(Verb::Create));
     let lost = send(server.address(), &post).await;
     assert!(lost.is_err(), "{lost:?}");
     let maps: Api<ConfigMap> = Api::default_namespaced(server.local().client());
     assert!(maps.get_opt("a").await.expect("read").is_some(), "it was done");
-    server.faults().add(FaultRule::new(Fault::AnswerLost).verb(Verb::Delete));
+    server.faults().add(FaultRule::new(Fault::ResponseLost).verb(Verb::Delete));
     let lost = maps.delete("a", &Default::default()).await.expect_err("lost without sockets as well");
     assert!(lost.to_string().contains("answer was lost"), "{lost}");
     assert!(maps.get_opt("a").await.expect("read").is_none());

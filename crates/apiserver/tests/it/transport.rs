@@ -79,7 +79,7 @@ async fn a_write_is_finished_although_its_client_hangs_up() {
     client.write_all(request.as_bytes()).await.expect("sent");
     let watch = json!({"path": "/api/v1/configmaps?watch=1&resourceVersion=0"});
     let mut events = send(server.address(), &watch).await.expect("a watch");
-    while server.faults().rules().iter().any(|rule| rule.left() > 0) {
+    while server.faults().rules().iter().any(|rule| rule.remaining() > 0) {
         tokio::task::yield_now().await; // until the request is under way
     }
     drop(client);
