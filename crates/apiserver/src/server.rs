@@ -49,6 +49,7 @@ use crate::storage::Storage;
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping the server stops it"]
 pub struct ApiServer {
     local: LocalServer,
     address: SocketAddr,

@@ -22,6 +22,7 @@ use crate::storage::{MemoryStorage, Storage, StorageError};
 use crate::watch_cache::CacheOptions;
 
 /// How a server is made. Every choice has a default.
+#[must_use = "a builder does nothing until it is started"]
 pub struct ApiServerBuilder {
     storage: Option<Arc<dyn Storage>>,
     cache_options: CacheOptions,
@@ -39,6 +40,7 @@ pub struct ApiServerBuilder {
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The port cannot be listened on.
     #[error("cannot listen on {address}: choose another port, or 0 for any free one: {source}")]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// What one client, or all together, may take. Every limit has a default that no ordinary client meets.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServerLimits {
     /// Open connections; further ones wait in the listener's backlog. 1,000.
     pub connections: usize,
