@@ -4,6 +4,7 @@ use crate::watch_cache::{RevisionMatch, RevisionOption};
 
 /// Feature gates that move lists from the store to the cache. The defaults are those of Kubernetes 1.36.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FeatureGates {
     /// `ConsistentListFromCache`: lists of the most recent state read from the cache once it has caught up.
     pub consistent_list_from_cache: bool,

@@ -1,4 +1,6 @@
-//! An API server with true LIST and WATCH semantics that starts in milliseconds inside a test.
+//! A Kubernetes API server with true LIST and WATCH semantics that starts in milliseconds inside a test.
+
+#![warn(missing_debug_implementations)]
 
 mod client;
 mod continue_token;

@@ -38,11 +38,9 @@ async fn start(options: &ServeOptions) -> anyhow::Result<ApiServer> {
 }
 
 async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
-    let limits = ServerLimits {
-        connections: options.max_connections,
-        watches: options.max_watches,
-        ..ServerLimits::default()
-    };
+    let mut limits = ServerLimits::default();
+    limits.connections = options.max_connections;
+    limits.watches = options.max_watches;
     let mut builder = ApiServer::builder()
         .listen(options.listen)
         .limits(limits)

@@ -30,6 +30,7 @@ pub enum Updated {
 
 /// The error of an update.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpdateError<E> {
     /// The change function rejected the stored object.
     #[error(transparent)]

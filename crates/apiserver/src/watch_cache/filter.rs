@@ -156,7 +156,7 @@ impl<'a> Fields<'a> {
         Self { stored, namespaced, content: OnceCell::new() }
     }
 
-    fn from_content(&self, key: &str) -> Option<&str> {
+    fn content_field(&self, key: &str) -> Option<&str> {
         let content = self.content.get_or_init(|| {
             let value = self.stored.to_value(&TypeHead::new("", "")).unwrap_or_default();
             as_text(value)
@@ -169,7 +169,7 @@ impl Lookup for Fields<'_> {
     fn lookup(&self, key: &str) -> Option<&str> {
         match key {
             "metadata.namespace" => self.namespaced.then(|| self.stored.parent()),
-            other => field(self.stored, other).or_else(|| self.from_content(other)),
+            other => field(self.stored, other).or_else(|| self.content_field(other)),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::delegate::FeatureGates;
 
 /// Options of a watch cache. The defaults are those of kube-apiserver 1.36.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CacheOptions {
     /// Decides which lists the cache serves.
     pub gates: FeatureGates,

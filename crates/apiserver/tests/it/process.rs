@@ -188,7 +188,8 @@ async fn a_write_whose_response_is_lost_is_executed() {
 
 #[tokio::test]
 async fn watches_have_limits() {
-    let limits = ServerLimits { watches: 1, ..ServerLimits::default() };
+    let mut limits = ServerLimits::default();
+    limits.watches = 1;
     let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
     let watch = json!({"path": "/api/v1/namespaces?watch=1"});
     let open = send(server.address(), &watch).await.expect("a watch");
@@ -208,7 +209,8 @@ async fn watches_have_limits() {
 
 #[tokio::test]
 async fn watches_of_one_connection_have_a_limit() {
-    let limits = ServerLimits { watches_per_connection: 2, ..ServerLimits::default() };
+    let mut limits = ServerLimits::default();
+    limits.watches_per_connection = 2;
     let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
     let connect = async || {
         let stream = tokio::net::TcpStream::connect(server.address()).await.expect("connected");

@@ -70,8 +70,10 @@ impl Server {
 /// Serves, and obeys the lines that come in: the other end of the line.
 pub async fn serve() -> anyhow::Result<()> {
     // The window is as long as a relist of very many objects takes.
-    let cache = CacheOptions { window_min: 102_400, ..CacheOptions::default() };
-    let limits = ServerLimits { connections: 4000, ..ServerLimits::default() };
+    let mut cache = CacheOptions::default();
+    cache.window_min = 102_400;
+    let mut limits = ServerLimits::default();
+    limits.connections = 4000;
     let server = ApiServer::builder().cache_options(cache).limits(limits).start().await?;
     let mut commands = commands();
     while let Some(line) = commands.recv().await {

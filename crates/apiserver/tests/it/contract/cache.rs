@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_embedded_apiserver::watch_cache::{
-    CacheOptions, Format, ListRequest, ReadError, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
+    Format, ListRequest, ReadError, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 use tokio::time::Instant;
 
@@ -78,8 +78,7 @@ async fn a_watch_with_state_waits_for_the_latest_and_one_at_zero_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cache_that_lags_too_far_reinitializes() {
-    let world =
-        World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await;
+    let world = World::with_window(Reader::Cached, 100).await;
     let mut watch = world.watch(WatchRequest::default()).await;
     world.cache.lag(true).await.unwrap();
     for n in 0..101 {
@@ -95,8 +94,7 @@ async fn a_cache_that_lags_too_far_reinitializes() {
 
 #[tokio::test(start_paused = true)]
 async fn exact_reads_beyond_the_window_come_from_the_store() {
-    let world =
-        World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await;
+    let world = World::with_window(Reader::Cached, 100).await;
     let mut revisions = Vec::new();
     for n in 0..400 {
         revisions.push(world.create(&format!("a/{n:03}"), v(n)).await);
@@ -129,8 +127,7 @@ async fn reinitializing_ends_watches_and_empties_the_window_but_loses_no_object(
 
 #[tokio::test(start_paused = true)]
 async fn the_oldest_version_to_watch_from() {
-    let world =
-        World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await;
+    let world = World::with_window(Reader::Cached, 100).await;
     let start = world.current().await;
     let opens = |revision| {
         let request = WatchRequest { revision: at(revision), ..WatchRequest::default() };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube_embedded_apiserver::watch_cache::{
-    CacheOptions, EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
+    EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ async fn write(world: &World, object: u8, label: u8, delete: bool, v: u64) {
 }
 
 async fn run(reader: Reader, steps: Vec<Step>) {
-    let world = World::with(reader, CacheOptions { window_max: 400, ..CacheOptions::default() }).await;
+    let world = World::with_window(reader, 400).await;
     let mut observers = vec![Observer::join(&world, false).await, Observer::join(&world, true).await];
     for (n, step) in steps.into_iter().enumerate() {
         match step {

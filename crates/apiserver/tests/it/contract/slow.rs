@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use kube_embedded_apiserver::watch_cache::{CacheOptions, RevisionOption, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, WatchRequest};
 
 use super::world::{Reader, World, at, v};
 
 async fn small_window() -> World {
-    World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await
+    World::with_window(Reader::Cached, 100).await
 }
 
 async fn churn(world: &World, writes: u64) {

@@ -71,18 +71,22 @@ pub(crate) fn number(stored: &Stored) -> u64 {
 
 impl World {
     pub(crate) async fn new(reader: Reader) -> Self {
-        Self::with(reader, CacheOptions::default()).await
+        Self::on(Arc::new(MemoryStorage::new()), reader, CacheOptions::default()).await
     }
 
-    pub(crate) async fn with(reader: Reader, options: CacheOptions) -> Self {
+    /// A world whose window holds at most `window_max` changes.
+    pub(crate) async fn with_window(reader: Reader, window_max: usize) -> Self {
+        let mut options = CacheOptions::default();
+        options.window_max = window_max;
         Self::on(Arc::new(MemoryStorage::new()), reader, options).await
     }
 
-    pub(crate) async fn on(storage: Arc<dyn Storage>, reader: Reader, options: CacheOptions) -> Self {
-        let gates = if reader == Reader::NoGates { FeatureGates::DISABLED } else { options.gates };
+    pub(crate) async fn on(storage: Arc<dyn Storage>, reader: Reader, mut options: CacheOptions) -> Self {
+        if reader == Reader::NoGates {
+            options.gates = FeatureGates::DISABLED;
+        }
         let cached = reader != Reader::Stored;
         let resource = Resource { prefix: "/things/".to_owned(), namespaced: true, cached };
-        let options = CacheOptions { gates, ..options };
         let cache = WatchCache::start(Arc::clone(&storage), resource, options).await.unwrap();
         Self { storage, cache, reader }
     }
