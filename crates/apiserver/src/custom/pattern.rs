@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_too_much_or_is_no_expression_is_refused() {
+    fn invalid_and_expensive_expressions_are_rejected() {
         assert!(matches!(compile("["), Err(PatternError::Syntax(_))));
         assert!(matches!(compile(r"(\pL{1000}){1000}"), Err(PatternError::Syntax(_))));
         assert_eq!(compile(&"a".repeat(MAX_LENGTH + 1)).unwrap_err(), PatternError::TooLong);

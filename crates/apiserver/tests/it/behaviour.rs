@@ -264,6 +264,6 @@ async fn reviews_allow_everything_and_are_not_stored() {
         (201, &json!(true), &json!("SelfSubjectAccessReview"))
     );
     assert_eq!(c.get(path).await.0, 405);
-    let (_, who) = c.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({})).await;
-    assert!(who["status"]["userInfo"]["groups"].as_array().unwrap().contains(&json!("system:masters")));
+    let (_, review) = c.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({})).await;
+    assert!(review["status"]["userInfo"]["groups"].as_array().unwrap().contains(&json!("system:masters")));
 }

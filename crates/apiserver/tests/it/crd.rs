@@ -42,8 +42,8 @@ fn widget(name: &str, spec: Value) -> Value {
 /// A server with this CRD.
 async fn cluster(definition: Value) -> Cluster {
     let cluster = Cluster::new().await;
-    let (code, made) = cluster.post(DEFINITIONS, definition).await;
-    assert_eq!(code, 201, "{made}");
+    let (code, created) = cluster.post(DEFINITIONS, definition).await;
+    assert_eq!(code, 201, "{created}");
     cluster
 }
 

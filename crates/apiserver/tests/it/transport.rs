@@ -112,7 +112,7 @@ async fn connections_above_the_limit_wait() {
     let mut first = TcpStream::connect(server.address()).await.expect("connected");
     first.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("sent");
     let mut some = [0; 12];
-    first.read_exact(&mut some).await.expect("answered");
+    first.read_exact(&mut some).await.expect("a response");
     assert_eq!(&some, b"HTTP/1.1 200");
     let request = json!({"path": "/livez"});
     let mut second = Box::pin(send(server.address(), &request));
@@ -121,7 +121,7 @@ async fn connections_above_the_limit_wait() {
         "the second must wait"
     );
     drop(first);
-    assert_eq!(second.await.expect("answered").status(), 200);
+    assert_eq!(second.await.expect("a response").status(), 200);
 }
 
 #[tokio::test]

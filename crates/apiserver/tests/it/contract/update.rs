@@ -89,8 +89,8 @@ async fn a_rejection_is_final_only_for_the_stored_version() {
     let updated =
         guaranteed_update(&storage, &key("a/x"), Some(Arc::clone(&stale)), want_five).await.unwrap();
     assert_eq!(number(updated.stored()), 6, "the stale suggestion was rejected, the stored version was not");
-    let refused = guaranteed_update(&storage, &key("a/x"), None, want_five).await.unwrap_err();
-    assert!(matches!(refused, UpdateError::Refused(text) if text == "saw 6"));
+    let error = guaranteed_update(&storage, &key("a/x"), None, want_five).await.unwrap_err();
+    assert!(matches!(error, UpdateError::Refused(text) if text == "saw 6"));
 }
 
 #[tokio::test]

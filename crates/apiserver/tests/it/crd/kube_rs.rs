@@ -41,6 +41,6 @@ async fn a_controller_can_define_and_use_a_kind() {
     assert_eq!(second.data["status"]["ready"], true);
 
     definitions.delete("widgets.example.com", &DeleteParams::default()).await.expect("deleted");
-    let gone = widgets.list(&Default::default()).await.expect_err("the kind is not served");
-    assert!(matches!(gone, kube::Error::Api(status) if status.code == 404));
+    let error = widgets.list(&Default::default()).await.expect_err("the kind is not served");
+    assert!(matches!(error, kube::Error::Api(status) if status.code == 404));
 }

@@ -9,8 +9,8 @@ use crate::cluster::MERGE;
 async fn a_definition_is_established_before_its_create_completes() {
     let c = Cluster::new().await;
     let mut watch = c.watch(&format!("{DEFINITIONS}?watch=true&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")).await;
-    let (code, made) = c.post(DEFINITIONS, plain()).await;
-    assert_eq!((code, &made["status"]["storedVersions"]), (201, &json!(["v1"])));
+    let (code, created) = c.post(DEFINITIONS, plain()).await;
+    assert_eq!((code, &created["status"]["storedVersions"]), (201, &json!(["v1"])));
     assert_eq!(c.post(WIDGETS, widget("w", json!({"size": 1}))).await.0, 201);
     let mut steps = Vec::new();
     for _ in 0..3 {
@@ -98,11 +98,11 @@ async fn cel_rules_are_kept_with_a_warning() {
         definition(&[version("v1", json!({"size": {"type": "integer", "x-kubernetes-validations": rules}}))]);
     let warning = "299 - \"spec.versions[0].schema: x-kubernetes-validations are kept and published, but this server does not \
                    evaluate them\"";
-    let (code, made, warnings) = c.request_with_warnings("POST", DEFINITIONS, with_rules).await;
+    let (code, created, warnings) = c.request_with_warnings("POST", DEFINITIONS, with_rules).await;
     assert_eq!((code, warnings.as_slice()), (201, [warning.to_owned()].as_slice()));
     let size =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/x-kubernetes-validations";
-    assert_eq!(made.pointer(size), Some(&rules));
+    assert_eq!(created.pointer(size), Some(&rules));
     assert_eq!(c.post(WIDGETS, widget("a", json!({"size": 9}))).await.0, 201);
     let (_, now) = c.get(WIDGET).await;
     let (code, _, warnings) = c.request_with_warnings("PUT", WIDGET, now).await;
@@ -191,9 +191,9 @@ async fn finalizers_of_objects_block_the_definition() {
     let (code, list) = c.get(WIDGETS).await;
     assert_eq!((code, list["items"].as_array().map(Vec::len)), (200, Some(1)));
     assert!(list["items"][0]["metadata"]["deletionTimestamp"].is_string());
-    let (code, refused) = c.post(WIDGETS, widget("c", json!({}))).await;
+    let (code, status) = c.post(WIDGETS, widget("c", json!({}))).await;
     assert_eq!(
-        (code, message(&refused)),
+        (code, message(&status)),
         (405, "create not allowed while custom resource definition is terminating")
     );
     let (_, resources) = c.get("/apis/example.com/v1").await;

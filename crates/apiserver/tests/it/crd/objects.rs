@@ -16,8 +16,8 @@ async fn without_a_status_subresource_status_is_an_ordinary_field() {
     let c = cluster(plain()).await;
     let mut object = widget("a", json!({}));
     object["status"] = json!({"ready": false});
-    let (_, made) = c.post(WIDGETS, object).await;
-    assert_eq!(made["status"]["ready"], false);
+    let (_, created) = c.post(WIDGETS, object).await;
+    assert_eq!(created["status"]["ready"], false);
     let (_, changed) = c.patch(&format!("{WIDGETS}/a"), MERGE, json!({"status": {"ready": true}})).await;
     assert_eq!((&changed["status"]["ready"], &changed["metadata"]["generation"]), (&json!(true), &json!(2)));
     assert_eq!(c.patch(&format!("{WIDGETS}/a/status"), MERGE, json!({})).await.0, 404);
@@ -121,8 +121,8 @@ async fn a_collection_is_deleted_by_selector() {
         object["metadata"]["labels"] = json!({"x": label});
         c.post(WIDGETS, object).await;
     }
-    let (code, gone) = c.delete(&format!("{WIDGETS}?labelSelector=x%3D1"), Value::Null).await;
-    assert_eq!((code, gone["items"].as_array().map(Vec::len)), (200, Some(2)));
+    let (code, deleted) = c.delete(&format!("{WIDGETS}?labelSelector=x%3D1"), Value::Null).await;
+    assert_eq!((code, deleted["items"].as_array().map(Vec::len)), (200, Some(2)));
     let (_, left) = c.get(WIDGETS).await;
     assert_eq!(
         (left["items"].as_array().map(Vec::len), &left["items"][0]["metadata"]["name"]),
@@ -153,8 +153,8 @@ async fn an_embedded_object_keeps_its_type_and_unknown_fields() {
         "x-kubernetes-preserve-unknown-fields": true}});
     let c = cluster(definition(&[version("v1", template)])).await;
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"any": [1]}});
-    let (code, made) = c.post(WIDGETS, widget("a", json!({"template": pod}))).await;
-    assert_eq!((code, &made["spec"]["template"]), (201, &pod));
+    let (code, created) = c.post(WIDGETS, widget("a", json!({"template": pod}))).await;
+    assert_eq!((code, &created["spec"]["template"]), (201, &pod));
     let (code, status) = c.post(WIDGETS, widget("b", json!({"template": {"kind": "Pod"}}))).await;
     assert_eq!((code, &status["details"]["causes"][0]["field"]), (422, &json!("spec.template.apiVersion")));
 }

@@ -73,8 +73,8 @@ async fn unknown_content_is_owned_field_by_field() {
 #[tokio::test(start_paused = true)]
 async fn defaults_are_owned_by_the_writer() {
     let c = cluster(definition(&[version("v1", json!({"size": {"type": "integer", "default": 3}}))])).await;
-    let (_, made) = c.post(&format!("{WIDGETS}?fieldManager=m0"), widget("a", json!({}))).await;
-    assert_eq!(owned(&made, "m0"), &json!({".": {}, "f:size": {}}));
+    let (_, created) = c.post(&format!("{WIDGETS}?fieldManager=m0"), widget("a", json!({}))).await;
+    assert_eq!(owned(&created, "m0"), &json!({".": {}, "f:size": {}}));
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,11 +20,11 @@ async fn a_server_serves_definitions_of_its_predecessor() {
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let first = server_on(&storage, 1).await;
     first.post(DEFINITIONS, plain()).await;
-    let (_, made) = first.post(WIDGETS, widget("a", json!({"size": 1}))).await;
+    let (_, created) = first.post(WIDGETS, widget("a", json!({"size": 1}))).await;
     drop(first);
     let second = server_on(&storage, 2).await;
     let (code, seen) = second.get(&format!("{WIDGETS}/a")).await;
-    assert_eq!((code, seen), (200, made));
+    assert_eq!((code, seen), (200, created));
     let (_, list) = second.get("/apis/example.com/v1").await;
     assert_eq!(list["resources"][0]["kind"], "Widget");
 }

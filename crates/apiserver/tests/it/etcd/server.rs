@@ -25,13 +25,13 @@ async fn objects_outlive_the_server_and_are_shared_by_all_servers() {
     let Some(etcd) = shared().await else { return };
     let first = server(&etcd).await;
     let maps: Api<ConfigMap> = Api::default_namespaced(first.client().expect("a client"));
-    let made = maps.create(&PostParams::default(), &map("a")).await.expect("stored");
+    let created = maps.create(&PostParams::default(), &map("a")).await.expect("stored");
     first.shutdown().await;
 
     let (second, third) = (server(&etcd).await, server(&etcd).await);
     let here: Api<ConfigMap> = Api::default_namespaced(second.client().expect("a client"));
     let there: Api<ConfigMap> = Api::default_namespaced(third.client().expect("a client"));
-    assert_eq!(here.get("a").await.expect("still there"), made);
+    assert_eq!(here.get("a").await.expect("still there"), created);
     here.create(&PostParams::default(), &map("b")).await.expect("stored");
     let names: Vec<_> = there
         .list(&Default::default())
