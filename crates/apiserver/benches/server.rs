@@ -1,7 +1,7 @@
-//! The whole server: start, writes through the verbs, lists and fan-out over a socket, memory.
+//! Benchmarks of the whole server: start, writes, lists and fan-out over a socket, memory.
 //!
-//! `cargo bench -p kube-embedded-apiserver --bench server` prints what it measures and judges nothing. Processor time is that of the
-//! whole process, so that a busy machine does not change it much; where a socket is used it contains both ends.
+//! `cargo bench -p kube-embedded-apiserver --bench server` prints measurements without thresholds. CPU time is that of the whole
+//! process, because it depends less on other load; with a socket, it includes both ends.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ const WRITES: usize = 100;
 const STREAMS: usize = 200;
 const IDLE: usize = 10_000;
 
-/// From now on, without the state.
+/// A watch from now on, without the initial state.
 const WATCH: &str =
     "/api/v1/namespaces/default/configmaps?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
 
@@ -39,13 +39,13 @@ fn main() {
     threads.block_on(list_and_fan_out());
 }
 
-/// As a test would run it: on one thread.
+/// Runs on one thread, like a test.
 fn in_process(measure: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(measure);
 }
 
-/// Time on the clock and of the processors.
+/// Measures wall-clock and CPU time.
 struct Stopwatch(Instant, ProcessTime);
 
 impl Stopwatch {
@@ -73,16 +73,16 @@ async fn start() {
     for _ in 0..20 {
         let begun = Instant::now();
         let server = ApiServer::start().await.expect("the server starts");
-        let answer = get(&mut connect(server.address()).await, "/readyz").await;
+        let response = get(&mut connect(server.address()).await, "/readyz").await;
         times.push(begun.elapsed());
-        assert_eq!(answer.status(), 200);
+        assert_eq!(response.status(), 200);
         server.shutdown().await;
     }
     times.sort();
-    println!("start to first answer   median {:?}, slowest {:?}", times[10], times[19]);
+    println!("start to first response   median {:?}, slowest {:?}", times[10], times[19]);
 }
 
-/// The server's end only: nobody reads.
+/// Memory of the server only: no client reads the events.
 async fn idle_watchers() {
     let server = ApiServer::builder().in_process().await.expect("the server starts");
     let client = server.client();
@@ -139,7 +139,7 @@ async fn list_and_fan_out() {
 }
 
 async fn fan_out(server: &ApiServer) {
-    let heard = Arc::new(AtomicUsize::new(0));
+    let received = Arc::new(AtomicUsize::new(0));
     let mut senders = Vec::new();
     for n in 0..WATCHERS {
         if n % STREAMS == 0 {
@@ -147,7 +147,7 @@ async fn fan_out(server: &ApiServer) {
         }
         let sender = senders.last_mut().expect("pushed above");
         let watch = get(sender, WATCH).await;
-        tokio::spawn(count(watch, Arc::clone(&heard)));
+        tokio::spawn(count(watch, Arc::clone(&received)));
     }
     let mut writer = connect(server.address()).await;
     let watch = Stopwatch::start();
@@ -155,19 +155,19 @@ async fn fan_out(server: &ApiServer) {
         let body = json!({"metadata": {"name": format!("m{n}")}, "data": {"k": "v".repeat(500)}}).to_string();
         let uri = format!("{}/api/v1/namespaces/default/configmaps", server.url());
         let request = http::Request::post(uri).body(Full::new(Bytes::from(body))).expect("a request");
-        assert_eq!(writer.send_request(request).await.expect("an answer").status(), 201);
+        assert_eq!(writer.send_request(request).await.expect("a response").status(), 201);
     }
-    while heard.load(Ordering::Relaxed) < WRITES * WATCHERS {
+    while received.load(Ordering::Relaxed) < WRITES * WATCHERS {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     report(&format!("events to {WATCHERS} watchers"), WRITES * WATCHERS, watch.stop());
 }
 
-async fn count(watch: http::Response<Incoming>, heard: Arc<AtomicUsize>) {
+async fn count(watch: http::Response<Incoming>, received: Arc<AtomicUsize>) {
     let mut body = watch.into_body();
     while let Some(Ok(frame)) = body.frame().await {
         let lines = frame.data_ref().map_or(0, |d| d.iter().filter(|b| **b == b'\n').count());
-        heard.fetch_add(lines, Ordering::Relaxed);
+        received.fetch_add(lines, Ordering::Relaxed);
     }
 }
 
@@ -183,7 +183,7 @@ async fn connect(address: SocketAddr) -> Sender {
 async fn get(sender: &mut Sender, path: &str) -> http::Response<Incoming> {
     let request =
         http::Request::get(format!("http://localhost{path}")).body(Full::default()).expect("a request");
-    sender.send_request(request).await.expect("an answer")
+    sender.send_request(request).await.expect("a response")
 }
 
 fn report(what: &str, n: usize, [clock, processors]: [Duration; 2]) {

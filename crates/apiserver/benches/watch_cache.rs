@@ -1,7 +1,7 @@
-//! Store and watch cache without HTTP: writes, lists, fan-out, memory.
+//! Benchmarks of the store and the watch cache without HTTP: writes, lists, fan-out, memory.
 //!
-//! `cargo bench -p kube-embedded-apiserver --bench watch_cache` prints what it measures and judges nothing. Times are processor time of the one
-//! thread where the system tells, so that a busy machine does not change them much.
+//! `cargo bench -p kube-embedded-apiserver --bench watch_cache` prints measurements without thresholds. Times are CPU times of the
+//! only thread where available, because they depend less on other load.
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
-use kube_embedded_apiserver::{
-    CacheOptions, Document, ListRequest, MemoryStorage, Resource, RevisionMatch, RevisionOption, Storage,
-    TypeHead, WatchCache, WatchItem, WatchRequest,
+use kube_embedded_apiserver::storage::{Document, MemoryStorage, Storage, TypeHead};
+use kube_embedded_apiserver::watch_cache::{
+    CacheOptions, ListRequest, Resource, RevisionMatch, RevisionOption, WatchCache, WatchItem, WatchRequest,
 };
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn main() {
         bench.page().await;
         bench.fan_out().await;
         bench.selective_fan_out().await;
-        bench.past().await;
+        bench.exact_lists().await;
         bench.idle_watchers().await;
         Bench::encode();
     });
@@ -68,14 +68,14 @@ fn key(n: usize) -> String {
     format!("/pods/ns-{:02}/pod-{n:06}", n % 20)
 }
 
-/// Resident bytes of this process, where the system tells.
+/// Resident memory of this process in bytes; zero where not available.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: usize = statm.split(' ').nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
     pages * 4096
 }
 
-/// Time this thread has run, or else the time of day.
+/// The CPU time of this thread, or the time of day where not available.
 fn clock() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let run = stat.split(' ').next().and_then(|text| text.parse().ok()).map(Duration::from_nanos);
@@ -86,7 +86,7 @@ fn since(start: Duration) -> Duration {
     clock().saturating_sub(start)
 }
 
-fn say(what: &str, total: Duration, count: usize) {
+fn report(what: &str, total: Duration, count: usize) {
     println!("{what:<52} {:>10.1?} in all {:>10.2?} each", total, total / count.max(1) as u32);
 }
 
@@ -108,7 +108,7 @@ impl Bench {
         for (n, document) in documents.into_iter().enumerate() {
             self.storage.create(&key(n), document).await.expect("created");
         }
-        say(&format!("create {OBJECTS} objects, store and cache"), since(start), OBJECTS);
+        report(&format!("create {OBJECTS} objects, store and cache"), since(start), OBJECTS);
         let each = (resident() - before) / OBJECTS;
         println!(
             "{:<52} {each} bytes resident each, of which {own} are its JSON",
@@ -119,12 +119,12 @@ impl Bench {
     async fn list(&self) {
         for revision in [RevisionOption::Unset, RevisionOption::Any] {
             let start = clock();
-            let answer =
+            let response =
                 self.cache.list(&ListRequest { revision, ..ListRequest::default() }).await.expect("a list");
             let read = since(start);
             let mut piece = Vec::with_capacity(80 * 1024);
             let mut bytes = 0;
-            for stored in &answer.items {
+            for stored in &response.items {
                 stored.document.write(None, stored.revision, &mut piece);
                 if piece.len() > 64 * 1024 {
                     bytes += piece.len();
@@ -132,14 +132,14 @@ impl Bench {
                 }
             }
             bytes += piece.len();
-            say(&format!("list {OBJECTS} objects, version {revision:?}"), read, OBJECTS);
-            say(&format!("splice the {} MB of its body", bytes >> 20), since(start) - read, OBJECTS);
+            report(&format!("list {OBJECTS} objects, version {revision:?}"), read, OBJECTS);
+            report(&format!("splice the {} MB of its body", bytes >> 20), since(start) - read, OBJECTS);
         }
         let selected =
             ListRequest { labels: "app=app-7".parse().expect("a selector"), ..ListRequest::default() };
         let start = clock();
         let found = self.cache.list(&selected).await.expect("a list").items.len();
-        say(&format!("find {found} of {OBJECTS} by label"), since(start), OBJECTS);
+        report(&format!("find {found} of {OBJECTS} by label"), since(start), OBJECTS);
     }
 
     async fn page(&self) {
@@ -147,22 +147,22 @@ impl Bench {
         let (mut token, mut pages) = (None, 0);
         loop {
             let request = ListRequest { limit: 500, continue_token: token, ..ListRequest::default() };
-            let answer = self.cache.list(&request).await.expect("a page");
+            let response = self.cache.list(&request).await.expect("a page");
             pages += 1;
-            token = answer.continue_token;
+            token = response.continue_token;
             if token.is_none() {
                 break;
             }
         }
-        say(&format!("read {OBJECTS} objects in {pages} pages"), since(start), pages);
+        report(&format!("read {OBJECTS} objects in {pages} pages"), since(start), pages);
     }
 
-    /// Writes while watchers, each a task of its own, take every frame.
+    /// Writes while watchers, each in its own task, encode every event.
     async fn fan_out(&self) {
         self.watched("fan out to 1,000 watchers", |_| WatchRequest::default(), WATCHERS).await;
     }
 
-    /// The same number of watchers, each of one node, as kubelets do.
+    /// The same number of watchers, each of one node, like kubelets.
     async fn selective_fan_out(&self) {
         let of_node = |n: usize| {
             let fields = format!("spec.nodeName=node-{}", n % 500).parse().expect("a selector");
@@ -197,15 +197,15 @@ impl Bench {
             }
         }
         let total = since(start);
-        say(&format!("{what}: until written"), writing, WRITES);
-        say(&format!("{what}: until all have it"), total, WRITES);
+        report(&format!("{what}: until written"), writing, WRITES);
+        report(&format!("{what}: until all have it"), total, WRITES);
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
         for task in tasks {
             let _ = task.await;
         }
     }
 
-    async fn past(&self) {
+    async fn exact_lists(&self) {
         let current = self.storage.current_revision().await.expect("a revision");
         let start = clock();
         let count = 50;
@@ -216,9 +216,9 @@ impl Bench {
                 limit: 500,
                 ..ListRequest::default()
             };
-            self.cache.list(&request).await.expect("a page of the past");
+            self.cache.list(&request).await.expect("a page");
         }
-        say("a page of 500 at an exact version of the past", since(start), count as usize);
+        report("a page of 500 at an older exact version", since(start), count as usize);
     }
 
     fn encode() {
@@ -228,7 +228,7 @@ impl Bench {
             let node = format!("node-{n}");
             Document::encode(value, [("spec.nodeName", node.as_str())]).expect("an object");
         }
-        say("encode an object from a JSON value", since(start), values.len());
+        report("encode an object from a JSON value", since(start), values.len());
     }
 
     async fn idle_watchers(&self) {
@@ -242,7 +242,7 @@ impl Bench {
             streams.push(stream);
             tokio::task::yield_now().await;
         }
-        say(&format!("open {count} watches"), since(start), count);
+        report(&format!("open {count} watches"), since(start), count);
         println!("{:<52} {} bytes resident each", "memory of an idle watch", (resident() - before) / count);
     }
 }

@@ -1,4 +1,4 @@
-//! Ways to talk to the server.
+//! Clients and kubeconfigs for the server.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::http::handle;
 
 const NAMESPACE: &str = "default";
 
-/// What a client needs to know to be let in.
+/// The URL and the credentials that a client needs.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) url: String,
-    /// Certificates to trust, as PEM.
+    /// CA certificates, as PEM.
     pub(crate) authority: Option<String>,
     pub(crate) token: Option<String>,
 }
@@ -27,7 +27,7 @@ impl Access {
         let url = self.url.parse().map_err(|e| kube::Error::Service(Box::new(e)))?;
         let mut config = kube::Config::new(url);
         config.default_namespace = NAMESPACE.to_owned();
-        // A watch may be silent for long; its end is the server's decision.
+        // A watch may be idle for a long time; the server ends it.
         config.read_timeout = None;
         config.root_cert = self.authority.as_deref().map(|pem| {
             CertificateDer::pem_slice_iter(pem.as_bytes()).flatten().map(|der| der.to_vec()).collect()
@@ -36,7 +36,7 @@ impl Access {
         kube::Client::try_from(config)
     }
 
-    /// A kubeconfig. JSON where a value is not of our making: JSON is YAML.
+    /// Returns a kubeconfig. Values are written as JSON, which is valid YAML, to escape them.
     pub(crate) fn kubeconfig(&self) -> String {
         let mut cluster = json!({"server": self.url});
         if let Some(pem) = &self.authority {
@@ -58,13 +58,13 @@ impl Access {
 }
 
 impl std::fmt::Debug for Access {
-    /// Without the token.
+    /// Does not show the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Access({})", self.url)
     }
 }
 
-/// The client's requests run in the task that awaits their answers; only its queue has a task of its own.
+/// Returns a client without a connection. A request runs in the task that awaits it; the client has one task for its queue.
 pub(crate) fn in_process(engine: Arc<Engine>) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let engine = Arc::clone(&engine);

@@ -1,10 +1,10 @@
-//! Where the next page of a list starts, in the encoding that all Kubernetes API servers share.
+//! Continue tokens, in the encoding of kube-apiserver.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-/// The longest token that is read: a key has at most two names of 253 bytes.
+/// The longest accepted token: a key has at most two names of 253 bytes.
 const MAX_TOKEN_BYTES: usize = 4096;
 
 const VERSION: &str = "meta.k8s.io/v1";
@@ -12,7 +12,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 /// The position after the last item of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContinueToken {
-    /// The revision of the first page; negative goes on at the latest.
+    /// The revision of the first page; negative means the latest revision.
     pub(crate) revision: i64,
     /// The first key of the next page, relative to the prefix of the request, without a leading `/`.
     pub(crate) start: String,
@@ -28,33 +28,34 @@ struct Encoded<'a> {
     start: String,
 }
 
-/// Tokens of the cache have a slash before the start key, tokens of the store have none. Both are read alike.
+/// The form of a token. Tokens of the cache have a slash before the start key, tokens of the store have none; [`ContinueToken::decode`]
+/// accepts both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Maker {
+pub(crate) enum TokenFormat {
     Cache,
     Storage,
 }
 
 impl ContinueToken {
-    /// The token that goes on after `last`, a key relative to the prefix.
+    /// Returns the token that continues after `last`, a key relative to the prefix.
     pub(crate) fn after(last: &str, revision: i64) -> Self {
         Self { revision, start: format!("{last}\0") }
     }
 
-    /// The token that goes on from the same key at the latest revision.
+    /// Returns the token that continues from the same key at the latest revision.
     pub(crate) fn inconsistent(&self) -> Self {
         Self { revision: -1, start: self.start.clone() }
     }
 
-    pub(crate) fn encode(&self, maker: Maker) -> String {
-        let slash = if maker == Maker::Cache { "/" } else { "" };
+    pub(crate) fn encode(&self, format: TokenFormat) -> String {
+        let slash = if format == TokenFormat::Cache { "/" } else { "" };
         let encoded =
             Encoded { v: VERSION.into(), rv: self.revision, start: format!("{slash}{}", self.start) };
         let json = serde_json::to_vec(&encoded).expect("strings and numbers always encode");
         URL_SAFE_NO_PAD.encode(json)
     }
 
-    /// Reads a token. The error is the text after `invalid continue token: `.
+    /// Decodes a token. The error is the text after `invalid continue token: `.
     pub(crate) fn decode(token: &str) -> Result<Self, String> {
         let invalid = |why: &dyn std::fmt::Display| format!("continue key is not valid: {why}");
         if token.len() > MAX_TOKEN_BYTES {
@@ -79,7 +80,7 @@ impl ContinueToken {
     }
 }
 
-/// Whether a path, taken from the root, is its own shortest form: a start key must never leave its prefix.
+/// Returns whether a path has no empty, `.` or `..` parts, so that a start key cannot leave its prefix.
 fn is_clean(path: &str) -> bool {
     path.is_empty() || path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
@@ -98,27 +99,30 @@ mod tests {
     }
 
     #[test]
-    fn the_encoding_is_the_one_of_other_servers() {
+    fn tokens_are_encoded_as_by_kube_apiserver() {
         let after = ContinueToken::after("a", 1);
         assert_eq!(
-            after.encode(Maker::Cache),
+            after.encode(TokenFormat::Cache),
             "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIvYVx1MDAwMCJ9"
         );
-        assert_eq!(after.encode(Maker::Storage), token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a\u0000"}"#));
+        assert_eq!(
+            after.encode(TokenFormat::Storage),
+            token(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a\u0000"}"#)
+        );
     }
 
     #[test]
-    fn both_makers_are_read() {
-        for maker in [Maker::Cache, Maker::Storage] {
+    fn both_formats_are_decoded() {
+        for format in [TokenFormat::Cache, TokenFormat::Storage] {
             let after = ContinueToken::after("ns/name", 77);
-            assert_eq!(ContinueToken::decode(&after.encode(maker)), Ok(after.clone()));
+            assert_eq!(ContinueToken::decode(&after.encode(format)), Ok(after.clone()));
             let replaced = ContinueToken { revision: -1, start: "ns/name\0".to_owned() };
-            assert_eq!(ContinueToken::decode(&after.inconsistent().encode(maker)), Ok(replaced));
+            assert_eq!(ContinueToken::decode(&after.inconsistent().encode(format)), Ok(replaced));
         }
     }
 
     #[test]
-    fn what_is_wrong_with_a_token() {
+    fn malformed_tokens_are_rejected_with_a_reason() {
         let version = "(version meta.k8s.io/v1)";
         assert_eq!(
             error(r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a"}"#),

@@ -1,8 +1,7 @@
-//! Custom kinds: definitions (`CustomResourceDefinition`), their schemas, and the resources they make.
+//! Custom resources: CRDs (`CustomResourceDefinition`), their schemas, and the resources they define.
 //!
-//! A definition is an object like any other until it is established; then [`resources`] turns it into rows of the registry.
-//! Everything here is a pure function of definitions and values; when it happens is decided in `verbs/definitions.rs`, and where
-//! the result is kept in `serving.rs`.
+//! Once a CRD is established, [`resources`] converts it to entries of the registry. This module consists of pure functions of
+//! CRDs and values. `verbs/definitions.rs` calls them, and `serving.rs` keeps the results.
 
 mod check;
 mod coerce;
@@ -23,7 +22,7 @@ mod validate;
 
 pub(crate) use check::validate as validate_definition;
 pub(crate) use check::validate_update as validate_definition_update;
-pub(crate) use coerce::fill;
+pub(crate) use coerce::apply_defaults;
 pub(crate) use coerce::prune;
 pub(crate) use columns::PrinterColumns;
 pub(crate) use conditions::Condition;
@@ -44,11 +43,11 @@ pub(crate) use rules::warn_of_definition;
 pub(crate) use schema::Structural;
 pub(crate) use validate::validate;
 
-/// Group of definitions.
+/// Group of CRDs.
 pub(crate) const GROUP: &str = "apiextensions.k8s.io";
-/// Plural name of definitions.
+/// Plural name of CRDs.
 pub(crate) const PLURAL: &str = "customresourcedefinitions";
-/// Holds a definition until its objects are gone.
+/// Keeps a CRD until its custom resources are deleted.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 #[cfg(test)]

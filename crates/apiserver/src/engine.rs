@@ -11,7 +11,7 @@ use crate::controllers::{Controllers, Switches};
 use crate::faults::FaultRules;
 use crate::metrics::Metrics;
 use crate::registry::{Object, Resource};
-use crate::server::Limits;
+use crate::server::ServerLimits;
 use crate::serving::{self, Serving, Snapshot};
 use crate::status::Status;
 use crate::storage::{Document, Follower, Storage, StorageError, Stored};
@@ -28,7 +28,7 @@ pub(crate) struct Ingredients {
     pub(crate) seed: u64,
     pub(crate) empties_namespaces: bool,
     pub(crate) controllers: Switches,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ServerLimits,
     pub(crate) fault_endpoints: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Engine {
     /// Whether dying namespaces are emptied here, for want of a controller.
     pub(crate) empties_namespaces: bool,
     pub(crate) controllers: Arc<Controllers>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ServerLimits,
     /// One permit per watch that may still be opened.
     pub(crate) watches: Arc<Semaphore>,
     pub(crate) metrics: Metrics,

@@ -1,4 +1,4 @@
-//! What goes wrong on real servers, on demand.
+//! Fault injection: failures of real servers, on demand.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use crate::registry::Resource;
 use crate::status::Status;
 use crate::storage::StorageError;
 
-/// One way to fail.
+/// A fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// 429 with `Retry-After`.
     TooManyRequests {
-        /// Seconds the client is asked to wait.
+        /// The value of `Retry-After`, in seconds.
         retry_after: u32,
     },
     /// 500 `InternalError`.
@@ -24,67 +24,68 @@ pub enum Fault {
     Unavailable,
     /// 504 `Timeout`.
     Timeout,
-    /// 403 `Forbidden`, as authorization would say it.
+    /// 403 `Forbidden`, as from authorization.
     Forbidden,
-    /// 409 `Conflict`, as if somebody else had been faster.
+    /// 409 `Conflict`, as after a concurrent write.
     Conflict,
-    /// The request is done, and nobody hears of it: the connection breaks instead of an answer.
-    AnswerLost,
-    /// The request is answered, but so much later.
+    /// The request is executed, and the connection is closed instead of a response.
+    ResponseLost,
+    /// The request is executed after a delay.
     Delay(Duration),
 }
 
-/// A fault for the next requests that fit.
+/// A fault for the next matching requests.
 #[derive(Debug, Clone)]
+#[must_use = "pass the rule to Faults::add"]
 pub struct FaultRule {
     fault: Fault,
     verb: Option<Verb>,
     resource: Option<String>,
-    left: u64,
+    remaining: u64,
 }
 
 impl FaultRule {
-    /// The fault, once, for the next request of any kind to a resource.
+    /// Returns a rule for the next request to any resource.
     pub fn new(fault: Fault) -> Self {
-        Self { fault, verb: None, resource: None, left: 1 }
+        Self { fault, verb: None, resource: None, remaining: 1 }
     }
 
-    /// Only requests with this verb.
+    /// Matches only requests with this verb.
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verb = Some(verb);
         self
     }
 
-    /// Only requests to this resource, by its plural name.
+    /// Matches only requests to this resource, by its plural name.
     pub fn resource(mut self, plural: impl Into<String>) -> Self {
         self.resource = Some(plural.into());
         self
     }
 
-    /// The next `n` requests that fit.
+    /// Applies to the next `n` matching requests.
     pub fn times(mut self, n: u64) -> Self {
-        self.left = n;
+        self.remaining = n;
         self
     }
 
-    /// What happens.
+    /// Returns the fault.
     pub fn fault(&self) -> Fault {
         self.fault
     }
 
-    /// How many requests it still meets.
-    pub fn left(&self) -> u64 {
-        self.left
+    /// Returns the number of matching requests that are still to fail.
+    pub fn remaining(&self) -> u64 {
+        self.remaining
     }
 
-    fn fits(&self, verb: Verb, plural: &str) -> bool {
-        self.left > 0
+    fn matches(&self, verb: Verb, plural: &str) -> bool {
+        self.remaining > 0
             && self.verb.is_none_or(|v| v == verb)
             && self.resource.as_deref().is_none_or(|r| r == plural)
     }
 }
 
-/// The rules in force, oldest first. The first that fits a request is used up by one.
+/// The active rules, oldest first. A request uses the first matching rule.
 #[derive(Debug, Default)]
 pub(crate) struct FaultRules(Mutex<Vec<FaultRule>>);
 
@@ -93,20 +94,20 @@ impl FaultRules {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fault this request meets, if any.
+    /// Returns the fault for a request, if any, and counts it.
     pub(crate) fn draw(&self, verb: Verb, plural: &str) -> Option<Fault> {
         let mut rules = self.lock();
-        let rule = rules.iter_mut().find(|rule| rule.fits(verb, plural))?;
-        rule.left -= 1;
+        let rule = rules.iter_mut().find(|rule| rule.matches(verb, plural))?;
+        rule.remaining -= 1;
         let fault = rule.fault;
-        rules.retain(|rule| rule.left > 0);
+        rules.retain(|rule| rule.remaining > 0);
         Some(fault)
     }
 }
 
-/// The request that meets a fault.
+/// The request that a fault applies to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Met<'a> {
+pub(crate) struct FaultTarget<'a> {
     pub(crate) verb: Verb,
     pub(crate) resource: &'a Resource,
     pub(crate) namespace: &'a str,
@@ -114,8 +115,8 @@ pub(crate) struct Met<'a> {
 }
 
 impl Fault {
-    /// What the client gets; `None` if the request is done after all.
-    pub(crate) fn status(self, met: Met<'_>) -> Option<Status> {
+    /// Returns the status of the response; `None` if the request is executed.
+    pub(crate) fn status(self, target: FaultTarget<'_>) -> Option<Status> {
         match self {
             Self::TooManyRequests { retry_after } => {
                 Some(Status::too_many_requests("Too many requests, please try again later.", retry_after))
@@ -125,18 +126,21 @@ impl Fault {
                 "fault injected: the server is currently unable to handle the request",
             )),
             Self::Timeout => Some(Status::deadline_exceeded()),
-            Self::Forbidden => {
-                Some(Status::not_permitted(met.resource, met.verb.as_str(), met.namespace, met.name))
-            }
-            Self::Conflict => Some(Status::modified(met.resource, met.name)),
-            Self::Delay(_) | Self::AnswerLost => None,
+            Self::Forbidden => Some(Status::not_permitted(
+                target.resource,
+                target.verb.as_str(),
+                target.namespace,
+                target.name,
+            )),
+            Self::Conflict => Some(Status::modified(target.resource, target.name)),
+            Self::Delay(_) | Self::ResponseLost => None,
         }
     }
 }
 
-/// The switches of one server. Cloning gives another handle to the same switches.
+/// Controls the faults of one server. Clones control the same server.
 ///
-/// Switches that take a resource take its plural name (`pods`); `None` means all of them.
+/// A `resource` parameter is a plural name (`pods`); `None` means all resources.
 #[derive(Debug, Clone)]
 pub struct Faults {
     engine: Arc<Engine>,
@@ -147,17 +151,17 @@ impl Faults {
         Self { engine }
     }
 
-    /// Adds a rule behind those in force.
+    /// Adds a rule after the active ones.
     pub fn add(&self, rule: FaultRule) {
         self.engine.faults.lock().push(rule);
     }
 
-    /// The rules in force, oldest first.
+    /// Returns the active rules, oldest first.
     pub fn rules(&self) -> Vec<FaultRule> {
         self.engine.faults.lock().clone()
     }
 
-    /// Drops all rules.
+    /// Removes all rules.
     pub fn clear(&self) {
         self.engine.faults.lock().clear();
     }
@@ -168,7 +172,7 @@ impl Faults {
         self.engine.storage.compact(revision).await
     }
 
-    /// Fills caches anew: what they remember of the past is gone and their watches end.
+    /// Reinitializes caches: their windows of recent changes are empty and their watches end.
     pub async fn forget_window(&self, resource: Option<&str>) -> Result<(), StorageError> {
         for cache in self.engine.caches(resource) {
             cache.forget_window().await?;
@@ -176,17 +180,17 @@ impl Faults {
         Ok(())
     }
 
-    /// Ends open watches, cleanly.
+    /// Ends open watches without an error.
     pub fn cut_watches(&self, resource: Option<&str>) {
         self.engine.caches(resource).iter().for_each(|cache| cache.cut_watches());
     }
 
-    /// Holds watch streams still, or lets them go on.
+    /// Pauses or resumes watch streams.
     pub fn stall_watches(&self, resource: Option<&str>, stalled: bool) {
         self.engine.caches(resource).iter().for_each(|cache| cache.stall_watches(stalled));
     }
 
-    /// Makes caches fall behind the store, as on a replica with a slow connection to it; or lets them catch up.
+    /// Makes caches lag behind the store, like a replica with a slow connection, or catch up with it.
     pub async fn lag(&self, resource: Option<&str>, lagging: bool) -> Result<(), StorageError> {
         for cache in self.engine.caches(resource) {
             cache.lag(lagging).await?;
@@ -194,7 +198,7 @@ impl Faults {
         Ok(())
     }
 
-    /// Makes caches unready, as at start-up, until [`forget_window`](Self::forget_window) fills them.
+    /// Makes caches unready, as at start-up, until [`forget_window`](Self::forget_window) reinitializes them.
     pub fn make_unready(&self, resource: Option<&str>, cause: &str) {
         self.engine.caches(resource).iter().for_each(|cache| cache.make_unready(cause));
     }
@@ -205,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_meets_what_it_names_and_is_used_up() {
+    fn a_rule_applies_to_matching_requests_the_given_number_of_times() {
         let rules = FaultRules::default();
         rules.lock().push(FaultRule::new(Fault::Timeout).verb(Verb::List).resource("pods").times(2));
         rules.lock().push(FaultRule::new(Fault::InternalError));

@@ -1,8 +1,8 @@
-//! Private parsers in plain types, for the fuzz targets in `crates/fuzz` and nobody else: no part of the API.
+//! Private parsers with plain types, for the fuzz targets in `crates/fuzz`. Not part of the API.
 
 use serde_json::{Map, Value};
 
-use crate::continue_token::{ContinueToken, Maker};
+use crate::continue_token::{ContinueToken, TokenFormat};
 use crate::patch::{Patch, PatchKind};
 use crate::protobuf;
 use crate::schema::{conform, parse_json, types};
@@ -16,51 +16,51 @@ pub use crate::http::fuzzing::accept;
 pub use crate::http::fuzzing::duration;
 pub use crate::managed::fuzzing::FieldSet;
 
-/// Revision and start key of a continue token.
+/// Decodes a continue token to its revision and start key.
 pub fn decode_continue(token: &str) -> Result<(i64, String), String> {
     ContinueToken::decode(token).map(|token| (token.revision, token.start))
 }
 
-/// The token of a revision and a start key, as the cache writes it or as the store does.
+/// Encodes a continue token, in the format of the cache or of the store.
 pub fn encode_continue(revision: i64, start: &str, cached: bool) -> String {
-    let maker = if cached { Maker::Cache } else { Maker::Storage };
-    ContinueToken { revision, start: start.to_owned() }.encode(maker)
+    let format = if cached { TokenFormat::Cache } else { TokenFormat::Storage };
+    ContinueToken { revision, start: start.to_owned() }.encode(format)
 }
 
-/// Applies a patch of a media type; strategic ones are guided by the type of a Pod.
+/// Applies a patch of a media type. Strategic merge patches use the schema of Pods.
 pub fn patch(media_type: &str, body: Value, object: Value) -> Result<Value, String> {
     let kind = PatchKind::of(media_type).ok_or("no patch")?;
     let patch = Patch::read(kind, body).map_err(|e| e.to_string())?;
     patch.apply(object, types().kind("", "v1", "Pod")).map_err(|e| e.to_string())
 }
 
-/// A protobuf body as JSON.
+/// Decodes a protobuf body to JSON.
 pub fn decode_protobuf(body: &[u8]) -> Result<Value, String> {
     protobuf::decode(body).map_err(|e| e.to_string())
 }
 
-/// An object as a protobuf body.
+/// Encodes an object as a protobuf body.
 pub fn encode_protobuf(object: &Value) -> Result<Vec<u8>, String> {
     protobuf::encode(object.to_string().as_bytes()).map(Into::into).map_err(|e| e.to_string())
 }
 
-/// A JSON body, and the paths of the fields it has more than once.
+/// Parses a JSON body, and returns the paths of its duplicate fields.
 pub fn json_body(text: &[u8]) -> Result<(Value, Vec<String>), String> {
     parse_json(text).map(|parsed| (parsed.value, parsed.duplicates)).map_err(|e| e.to_string())
 }
 
-/// Makes an object what a Pod is; the paths of the fields that left, or what cannot be.
+/// Normalizes an object to the schema of Pods, and returns the paths of removed fields.
 pub fn conform_pod(object: &mut Map<String, Value>) -> Result<Vec<String>, String> {
     let shape = types().kind("", "v1", "Pod").ok_or("no such type")?;
     conform(shape, "Pod", object).map_err(|e| e.to_string())
 }
 
-/// The limit of a list, or the body of the refusal.
+/// Parses the options of a list; returns its limit, or the body of the error response.
 pub fn list_options(query: &str) -> Result<i64, Vec<u8>> {
     ListOptions::parse(&Query::parse(Some(query))).map(|options| options.limit).map_err(|s| s.to_json())
 }
 
-/// Whether a write is a dry run, or the body of the refusal; of an apply, or of another patch.
+/// Parses the options of a patch; returns whether it is a dry run, or the body of the error response.
 pub fn write_options(query: &str, apply: bool) -> Result<bool, Vec<u8>> {
     let query = Query::parse(Some(query));
     let options =

@@ -95,7 +95,7 @@ impl<'s> Kind<'s> {
                 None => Self::Fields(Model::Free),
             },
             (Model::Custom(schema), Value::Object(_)) if schema.is_atomic() => Self::Whole,
-            (Model::Shape(Shape::Map(_) | Shape::Any | Shape::Perhaps(_)), Value::Object(_)) => {
+            (Model::Shape(Shape::Map(_) | Shape::Any | Shape::ObjectOrAny(_)), Value::Object(_)) => {
                 Self::Fields(model)
             }
             (Model::Shape(_), Value::Object(_)) => Self::Whole,

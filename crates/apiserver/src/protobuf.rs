@@ -1,11 +1,11 @@
-//! Objects as protobuf, for clients that prefer it: controller-runtime and the Go controllers do for built-in kinds.
+//! The protobuf encoding of objects, which controller-runtime and the Go controllers prefer for built-in kinds.
 //!
-//! The server thinks in JSON. Here a body is turned into JSON before anybody looks at it, and an answer into protobuf
-//! after everybody is done with it. The tables are those of the schema and, beside it, the numbers of the fields.
+//! The server works on JSON. A request body is converted to JSON first, and a response to protobuf last. The conversion uses the
+//! schema and a table of field numbers.
 //!
-//! 1. What the tables do not know is left out in both directions, as a client of another release would do.
-//! 2. A kind without numbers (custom resources) has no protobuf form; its metadata has.
-//! 3. Hostile bytes are an error; what is allocated for them is bounded by their own length.
+//! 1. Fields that are not in the tables are dropped in both directions, as by a client of another release.
+//! 2. A kind without field numbers (a custom resource) has no protobuf encoding, but its metadata has.
+//! 3. Malformed bytes are an error. The memory allocated for them is bounded by their length.
 
 mod envelope;
 mod messages;
@@ -23,20 +23,20 @@ pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The media type of a watch.
 pub(crate) const WATCH_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// Why bytes are no object, or an object has no protobuf form.
+/// The error of decoding or encoding protobuf.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProtobufError {
     #[error("the body does not start with the magic bytes of Kubernetes protobuf")]
     NoMagic,
-    #[error("the protobuf message is cut off or malformed")]
+    #[error("the protobuf message is truncated or malformed")]
     Malformed,
-    #[error("kind {kind:?} of version {api_version:?} has no protobuf form here; send JSON")]
+    #[error("kind {kind:?} of version {api_version:?} has no protobuf encoding here; send JSON")]
     UnknownKind { api_version: String, kind: String },
-    #[error("field {field:?} is not what its type says")]
+    #[error("field {field:?} does not have the type of its schema")]
     Mismatch { field: String },
 }
 
-/// Whether objects of a kind have a protobuf form.
+/// Returns whether objects of a kind have a protobuf encoding.
 pub(crate) fn knows(api_version: &str, kind: &str) -> bool {
     messages().of_kind(api_version, kind).is_some()
 }
@@ -48,7 +48,7 @@ fn message_of(api_version: &str, kind: &str) -> Result<&'static Message, Protobu
     })
 }
 
-/// An object or a Status as a protobuf body.
+/// Encodes an object or a Status as a protobuf body.
 pub(crate) fn encode(json: &[u8]) -> Result<Bytes, ProtobufError> {
     let object = read_object(json)?;
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -63,7 +63,7 @@ fn read_object(json: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
     serde_json::from_slice(json).map_err(|_| ProtobufError::Malformed)
 }
 
-/// Writes a list as a protobuf body. Only one item at a time exists decoded.
+/// Encodes a list as a protobuf body. Only one item at a time is decoded.
 pub(crate) struct ListWriter<'a> {
     api_version: &'a str,
     kind: &'a str,
@@ -93,7 +93,7 @@ impl<'a> ListWriter<'a> {
     }
 }
 
-/// A protobuf body as the JSON it stands for.
+/// Decodes a protobuf body.
 pub(crate) fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
     let Envelope { api_version, kind, raw } = Envelope::decode(body)?;
     let message = message_of(api_version, kind)?;
@@ -104,7 +104,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
     Ok(Value::Object(object))
 }
 
-/// One frame of a watch: its length, the type of the event, the object in its envelope.
+/// Encodes one frame of a watch: its length, the type of the event, the object in its envelope.
 pub(crate) fn encode_event(event_type: &str, object: &[u8]) -> Result<Bytes, ProtobufError> {
     let object = encode(object)?;
     let mut event = Vec::with_capacity(object.len() + 32);

@@ -1,8 +1,8 @@
-//! What the built-in kinds look like: field names, JSON types, zero values and merge rules, as one table read once.
+//! The schema of the built-in kinds: field names, JSON types, zero values and merge rules, parsed once from a table.
 //!
-//! The table serves three readers: decoding and completing a body ([`conform`]: wrong types are errors, unknown fields are
-//! reported and dropped; [`write_zeros`]: what a typed server always writes), strategic merge patches (merge keys), and later server-side apply (list and map types).
-//! It belongs to this crate and not to `k8s-openapi`, so that a user's choice of Kubernetes version there changes nothing here.
+//! The table has three users: decoding a body ([`conform`] reports wrong types and drops unknown fields, [`write_zeros`] adds the zero
+//! values that kube-apiserver always writes), strategic merge patches (merge keys), and server-side apply (list and map types).
+//! This crate has its own table because that of `k8s-openapi` depends on the Kubernetes version its user selects.
 
 mod conform;
 mod parse;

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub use builder::Builder;
+pub use builder::ApiServerBuilder;
 pub use builder::StartError;
-pub use limits::Limits;
+pub use limits::ServerLimits;
 pub use tls::Tls;
 pub use tls::TlsError;
 pub use tokens::TokenError;
@@ -49,6 +49,7 @@ use crate::storage::Storage;
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping the server stops it"]
 pub struct ApiServer {
     local: LocalServer,
     address: SocketAddr,
@@ -90,8 +91,8 @@ impl ApiServer {
     }
 
     /// Choices before the start.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> ApiServerBuilder {
+        ApiServerBuilder::default()
     }
 
     /// Where clients find it, such as `http://127.0.0.1:PORT`.

@@ -146,7 +146,7 @@ impl Serving {
         };
         // Whoever still holds the cache ends its watches when they let it go; all others end here.
         if let Some(watches) = ended.as_ref().and_then(|cache| cache.if_started()) {
-            watches.end_watches();
+            watches.drain_watches();
         }
     }
 }

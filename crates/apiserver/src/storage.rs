@@ -1,7 +1,7 @@
-//! Where objects live: the contract every backend keeps, and what travels through it.
+//! Storage of objects: the [`Storage`] contract and its backends.
 //!
-//! The contract knows keys, revisions and encoded documents. It knows nothing of HTTP, kinds or selectors; what may be
-//! written is decided above it ([`guaranteed_update`]), what is shown is decided by the watch cache.
+//! The contract consists of keys, revisions and encoded documents. It has no notion of HTTP, kinds or selectors: the code that calls
+//! [`guaranteed_update`] decides what is written, and the watch cache decides what is read.
 
 mod document;
 #[cfg(feature = "etcd")]
@@ -40,36 +40,36 @@ pub use update::guaranteed_update;
 
 /// A multi-version store of documents with one global sequence of revisions.
 ///
-/// Laws, checked on every backend by the contract suite:
+/// Guarantees, checked on every backend by the contract tests:
 ///
-/// 1. **One sequence.** Every successful write takes the next revision of one 64-bit sequence shared by all keys; the
-///    sequence starts above 1 and never goes back. A write that fails takes none.
-/// 2. **Keys.** A key is a path, `/resource/namespace/name` or `/resource/name`; order is the order of its bytes. A prefix
-///    ends in `/`, so that `/pods/a/` never covers `/pods/ab/x`.
-/// 3. **Compare and set.** `create` succeeds only if the key is absent; `update` and `delete` only if the stored revision
-///    is the expected one. Of two racing writes that expect the same revision exactly one succeeds. The loser is told the
+/// 1. **One sequence.** Every successful write takes the next revision of one 64-bit sequence shared by all keys. The
+///    sequence starts above 1 and never decreases. A failed write takes no revision.
+/// 2. **Keys.** A key is a path, `/resource/namespace/name` or `/resource/name`. Keys are ordered by their bytes. A prefix
+///    ends in `/`, so that `/pods/a/` never includes `/pods/ab/x`.
+/// 3. **Compare and set.** `create` succeeds only if the key is absent; `update` and `delete` succeed only if the stored revision
+///    is the expected one. Of two concurrent writes that expect the same revision, exactly one succeeds. The other one fails with the
 ///    current version.
-/// 4. **Current reads are linearizable.** A read without a revision sees every write that was answered before it began, and
-///    says at which revision it read.
-/// 5. **Past reads are exact.** A read at revision `r` sees the writes up to `r` and no others, until `r` is compacted; then it
-///    is [`StorageError::Compacted`]. A revision not yet reached is [`StorageError::Future`].
-/// 6. **Changes.** `watch(prefix, after)` gives every change under the prefix with a revision above `after`, once, in order, none left out; if
-///    `after` is compacted it is refused, and a stream that falls behind compaction ends with that error. A
-///    delete is a change whose `current` is absent and which has a revision of its own.
-/// 7. **Followers** are told the same changes in the same order, and never later than the write is answered: who wrote at `r`
-///    finds a follower at `r` or beyond (backends over a network may keep this by progress instead).
-/// 8. **Compaction** forgets versions that are not visible at or after the given revision; the newest version of each live key stays.
+/// 4. **Current reads are linearizable.** A read without a revision sees every write that completed before the read began, and
+///    returns the revision at which it read.
+/// 5. **Reads of older revisions are exact.** A read at revision `r` sees the writes up to `r` and no others. It fails with
+///    [`StorageError::Compacted`] once `r` is compacted, and with [`StorageError::Future`] if `r` is not reached yet.
+/// 6. **Changes.** `watch(prefix, after)` yields every change under the prefix with a revision above `after`, exactly once and in order.
+///    It fails if `after` is compacted, and a stream that falls behind compaction ends with the same error. A delete is a change without
+///    `current` and has its own revision.
+/// 7. **Followers** receive the same changes in the same order, before the write completes: after a write at `r`, every follower has
+///    received `r` (backends over a network may rely on `progress` instead).
+/// 8. **Compaction** removes versions that are not visible at or after the given revision. The newest version of each key stays.
 pub trait Storage: Send + Sync + 'static {
-    /// The newest revision given to a write.
+    /// Returns the revision of the newest write.
     fn current_revision(&self) -> BoxFuture<'_, Result<u64, StorageError>>;
 
-    /// One document as it is now, or `None`.
+    /// Returns the current document, or `None`.
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Arc<Stored>>, StorageError>>;
 
-    /// A range of documents in key order.
+    /// Returns a range of documents in key order.
     fn list<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Result<Page, StorageError>>;
 
-    /// Stores a document under a key that is not taken.
+    /// Stores a document under a key that does not exist.
     fn create<'a>(
         &'a self,
         key: &'a str,
@@ -84,99 +84,112 @@ pub trait Storage: Send + Sync + 'static {
         document: Document,
     ) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>>;
 
-    /// Removes the document whose revision is `expected`; the answer has its last content at the revision of the removal.
+    /// Removes the document whose revision is `expected`. Returns its last content at the revision of the delete.
     fn delete<'a>(&'a self, key: &'a str, expected: u64) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>>;
 
-    /// Changes under `prefix` with a revision above `after`.
+    /// Returns the changes under `prefix` with a revision above `after`.
     fn watch<'a>(&'a self, prefix: &'a str, after: u64) -> BoxFuture<'a, Result<ChangeStream, StorageError>>;
 
-    /// Tells `follower` the state under `prefix` and then every change, until it is dropped.
+    /// Notifies `follower` of the state under `prefix` and then of every change, until it is dropped.
     fn follow<'a>(
         &'a self,
         prefix: &'a str,
         follower: Weak<dyn Follower>,
     ) -> BoxFuture<'a, Result<(), StorageError>>;
 
-    /// Forgets what is not visible at or after `revision`.
+    /// Removes versions that are not visible at or after `revision`.
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<(), StorageError>>;
 
-    /// Bytes it takes to keep everything, for those who look after the server.
+    /// Returns the size of the store in bytes, for metrics.
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>>;
 }
 
-/// Changes as they are committed. Ends after the first error.
+/// A stream of changes in commit order. Ends after the first error.
 pub type ChangeStream = Pin<Box<dyn Stream<Item = Result<Arc<Change>, StorageError>> + Send>>;
 
-/// Who is told of changes by the store itself, in order, one call at a time.
+/// Receives changes from a store, in order, one call at a time.
 ///
-/// The memory backend calls these while it commits, so that a write is answered only after everybody knows of it:
-/// implementations take short locks, never block and never call the store.
+/// The memory backend makes these calls while it commits, so that a write completes only after all followers have received it.
+/// Implementations hold locks only briefly, never block and never call the store.
 pub trait Follower: Send + Sync {
-    /// The whole state under the prefix, in key order, at a revision. Whatever was known before is void.
+    /// Called with the whole state under the prefix, in key order, at a revision. It replaces everything received before.
     fn reset(&self, revision: u64, items: Vec<Arc<Stored>>);
 
-    /// One change under the prefix.
+    /// Called with one change under the prefix.
     fn change(&self, change: &Arc<Change>);
 
-    /// Nothing under the prefix has changed up to this revision beyond what was told.
+    /// Called when the follower has received every change under the prefix up to this revision.
     fn progress(&self, revision: u64);
 
-    /// Everything at or below this revision is compacted.
+    /// Called when everything at or below this revision is compacted.
     fn compacted(&self, revision: u64);
 
-    /// The connection to the store broke; a `reset` follows when it is back.
+    /// Called when the connection to the store broke. A `reset` follows after it is restored.
     fn lost(&self, cause: &str);
 }
 
-/// What to read: a prefix, from where, as of when, how much.
+/// The range and the revision of a read.
 #[derive(Debug, Clone, Default)]
 pub struct Range {
-    /// Keys that start with this; ends in `/`.
+    /// The prefix of the keys; ends in `/`.
     pub prefix: String,
-    /// The first key to return, if not the first of the prefix.
+    /// The first key to return; `None` for the first key of the prefix.
     pub start: Option<String>,
-    /// The revision to read at; `None` is now.
+    /// The revision to read at; `None` for the current one.
     pub at: Option<u64>,
-    /// At most this many documents; zero is all.
+    /// The most documents to return; zero for all.
     pub limit: usize,
 }
 
-/// What was read.
+/// The result of a read.
 #[derive(Debug, Clone)]
 pub struct Page {
     /// The documents, in key order.
     pub items: Vec<Arc<Stored>>,
-    /// How many more documents of the range follow the last item.
+    /// The number of documents of the range that follow the last item.
     pub remaining: usize,
-    /// The revision the read shows.
+    /// The revision of the read.
     pub revision: u64,
 }
 
-/// Why the store did not do it.
+/// The error of a request to a store.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum StorageError {
     /// No document has this key.
     #[error("no object is stored under this key")]
     NotFound,
-    /// `create` found a document; here it is.
+    /// The key of a `create` exists; contains the current document.
     #[error("an object is already stored under this key at revision {}", .0.revision)]
     Exists(Arc<Stored>),
-    /// The stored revision is not the expected one; here is the current document.
+    /// The stored revision is not the expected one; contains the current document.
     #[error("the stored object is at revision {}, not at the expected one: read it again and retry", .0.revision)]
     Conflict(Arc<Stored>),
-    /// The revision is no longer kept.
+    /// The revision is compacted.
     #[error("revision is compacted, the oldest readable one is {oldest}: read the current state")]
     Compacted {
         /// The smallest revision that can still be read.
         oldest: u64,
     },
-    /// The revision is not reached yet.
+    /// The revision is newer than the newest write.
     #[error("revision is in the future, the current one is {current}: retry later")]
     Future {
         /// The newest revision.
         current: u64,
     },
     /// The backend failed.
-    #[error("storage failed: {0}")]
-    Internal(String),
+    #[error("storage failed: {message}")]
+    Internal {
+        /// The failure, without its cause.
+        message: String,
+        /// The cause, if the backend reported one.
+        source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+impl StorageError {
+    /// Returns an internal error without a cause.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::Internal { message: message.into(), source: None }
+    }
 }

@@ -30,7 +30,7 @@ use crate::managed::Writer;
 use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::storage::Stored;
-use crate::watch_cache::{ListAnswer, WatchStream};
+use crate::watch_cache::{ListResponse, WatchStream};
 
 /// A request to a resource, its path resolved and its body read.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) enum Answer {
         code: u16,
         scale: serde_json::Value,
     },
-    List(ListAnswer),
+    List(ListResponse),
     Watch(WatchStream),
     Status(Status),
 }

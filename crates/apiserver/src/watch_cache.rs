@@ -1,27 +1,27 @@
-//! The watch cache of one resource: its current state, a window of recent changes, and everybody who watches.
+//! The watch cache of one resource: its current state, a window of recent changes, and its watchers.
 //!
-//! A read comes in through [`list`](WatchCache::list), [`get`](WatchCache::get) or [`watch`](WatchCache::watch); the delegation rule says
-//! whether the cache answers or the store. The store tells the cache of every change before the write is answered, so nothing runs in
-//! the background and a cache costs nothing while nobody writes or reads.
+//! [`list`](WatchCache::list), [`get`](WatchCache::get) and [`watch`](WatchCache::watch) read from the cache or from the store, as the
+//! delegation rule decides. The store notifies the cache of every change before it responds to the write, so a cache needs no background
+//! task and costs nothing while it is idle.
 
 mod error;
 mod event;
 mod faults;
 mod filter;
 mod initial;
-mod interest;
 mod list;
 mod options;
 mod pages;
 mod readiness;
+mod registration;
 mod request;
 mod schedule;
-mod seat;
 mod shared;
 mod state;
 mod stats;
 mod stream;
 mod watch;
+mod watcher_index;
 mod watchers;
 mod window;
 
@@ -29,6 +29,7 @@ use std::sync::{Arc, Weak};
 
 use kube_informer_wire::{FieldSelector, LabelSelector};
 
+pub use crate::delegate::FeatureGates;
 pub use error::ReadError;
 pub use event::Bookmark;
 pub use event::EventType;
@@ -36,8 +37,8 @@ pub use event::Format;
 pub use event::WatchEvent;
 pub use event::WatchItem;
 pub use options::CacheOptions;
-pub use request::ListAnswer;
 pub use request::ListRequest;
+pub use request::ListResponse;
 pub use request::Resource;
 pub use request::RevisionMatch;
 pub use request::RevisionOption;
@@ -50,10 +51,10 @@ use self::filter::Filter;
 use self::shared::Shared;
 use crate::storage::{Follower, Storage, StorageError};
 
-/// Reads of one resource.
+/// Serves the reads of one resource.
 ///
-/// 1. A list without a version shows every write that was answered before it; a list at a version shows exactly that version, or at least
-///    that version, as the options say.
+/// 1. A list without a resource version shows every write that completed before it. A list at a resource version shows exactly that
+///    version, or that version or a newer one, as `resourceVersionMatch` says.
 /// 2. List at `n` and the events of a watch from `n` up to `m`, applied to it, give the list at `m`.
 /// 3. Any two watches of the same objects see the same events in the same order.
 /// 4. No watch, however slow, delays a write, a read or another watch.
@@ -63,7 +64,7 @@ pub struct WatchCache {
 }
 
 impl WatchCache {
-    /// A cache that follows the store. A resource without a cache is read from the store, through the same methods.
+    /// Starts a cache that follows the store. If `resource.cached` is false, the same methods read from the store.
     pub async fn start(
         storage: Arc<dyn Storage>,
         resource: Resource,
@@ -71,33 +72,34 @@ impl WatchCache {
     ) -> Result<Self, StorageError> {
         let cache = Self { storage, shared: Arc::new(Shared::new(resource, options)) };
         if cache.cached() {
-            cache.fill().await?;
+            cache.initialize().await?;
         }
         Ok(cache)
     }
 
-    /// The newest revision the cache is known to show.
+    /// Returns the newest revision that the cache has applied.
     pub fn revision(&self) -> u64 {
         self.shared.revision()
     }
 
-    /// How many watches are open.
+    /// Returns the number of open watches.
     pub fn watch_count(&self) -> usize {
         self.shared.lock().watchers.len()
     }
 
-    /// How many watches were closed because they were read too slowly.
-    pub fn overtaken_count(&self) -> u64 {
-        self.shared.lock().watchers.overtaken
+    /// Returns the number of watches that were closed because they were read too slowly.
+    pub fn terminated_count(&self) -> u64 {
+        self.shared.lock().watchers.terminated
     }
 
-    /// Ends every watch when it has shown what happened so far: the resource is no longer served.
-    pub fn end_watches(&self) {
-        let wake = self.shared.lock().watchers.drain_all();
-        wake.all();
+    /// Ends every watch after it has yielded the changes so far. Called when the resource is no longer served.
+    pub fn drain_watches(&self) {
+        let wakers = self.shared.lock().watchers.drain_all();
+        wakers.wake_all();
     }
 
-    async fn fill(&self) -> Result<(), StorageError> {
+    /// Reads the whole state from the store and follows it from there.
+    async fn initialize(&self) -> Result<(), StorageError> {
         let follower: Arc<dyn Follower> = Arc::clone(&self.shared) as _;
         let follower: Weak<dyn Follower> = Arc::downgrade(&follower);
         self.storage.follow(&self.shared.resource.prefix, follower).await
@@ -117,9 +119,9 @@ impl WatchCache {
 }
 
 impl Drop for WatchCache {
-    /// A cache that is gone follows nothing, so its watches end.
+    /// A dropped cache receives no more changes, so its watches end.
     fn drop(&mut self) {
-        self.end_watches();
+        self.drain_watches();
     }
 }
 

@@ -9,7 +9,8 @@ use crate::{
     protocol::{answer, commands, number},
 };
 use anyhow::{Context, bail};
-use kube_embedded_apiserver::{ApiServer, CacheOptions};
+use kube_embedded_apiserver::ApiServer;
+use kube_embedded_apiserver::watch_cache::CacheOptions;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
@@ -47,7 +48,8 @@ impl Driver {
             Some(url) => (None, remote(&url)?, url),
             None => {
                 // A burst is written while nobody reads it: the window must hold all of it.
-                let cache = CacheOptions { window_min: 102_400, ..CacheOptions::default() };
+                let mut cache = CacheOptions::default();
+                cache.window_min = 102_400;
                 let server = ApiServer::builder().seed(options.seed).cache_options(cache).start().await?;
                 let (client, url) = (server.local().client(), server.url());
                 (Some(server), client, url)

@@ -12,7 +12,7 @@ use crate::{
     terminal::note,
 };
 use anyhow::Context;
-use kube_embedded_apiserver::{ApiServer, Builder, Limits, StartError, Tls, Tokens};
+use kube_embedded_apiserver::{ApiServer, ApiServerBuilder, ServerLimits, StartError, Tls, Tokens};
 use std::{
     io::{self, Write},
     path::Path,
@@ -43,9 +43,10 @@ async fn start(options: &ServeOptions) -> anyhow::Result<ApiServer> {
     Ok(server)
 }
 
-async fn builder(options: &ServeOptions) -> anyhow::Result<Builder> {
-    let limits =
-        Limits { connections: options.max_connections, watches: options.max_watches, ..Limits::default() };
+async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
+    let mut limits = ServerLimits::default();
+    limits.connections = options.max_connections;
+    limits.watches = options.max_watches;
     let mut builder = ApiServer::builder()
         .listen(options.listen)
         .limits(limits)

@@ -8,20 +8,20 @@ use serde_json::Value;
 pub fn schema(data: &[u8]) {
     let Some((schema, value)) = values(data) else { return };
     let Some(schema) = Schema::compile(&schema) else { return };
-    schema.faults(&value);
+    schema.error_count(&value);
     let Value::Object(mut object) = value else { return };
     schema.prune(&mut object);
     let pruned = object.clone();
     assert!(schema.prune(&mut object).is_empty(), "pruning is not idempotent");
     assert_eq!(object, pruned);
-    schema.fill(&mut object);
+    schema.apply_defaults(&mut object);
     schema.prune(&mut object);
-    schema.fill(&mut object);
+    schema.apply_defaults(&mut object);
     let filled = object.clone();
-    schema.fill(&mut object);
+    schema.apply_defaults(&mut object);
     assert_eq!(object, filled, "defaulting is not idempotent");
     let object = Value::Object(object);
-    assert_eq!(schema.faults(&object), schema.faults(&object.clone()));
+    assert_eq!(schema.error_count(&object), schema.error_count(&object.clone()));
 }
 
 /// Every accepted definition can be served.

@@ -13,7 +13,8 @@ use crate::{
     network::Network,
     truth::{ClientId, Truth},
 };
-use kube_embedded_apiserver::{LocalServer, MemoryStorage};
+use kube_embedded_apiserver::LocalServer;
+use kube_embedded_apiserver::storage::MemoryStorage;
 use kube_informer::{Kind, KubeSource, ListWatch, Origin};
 use recorder::Recorder;
 use std::{

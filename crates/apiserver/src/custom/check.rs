@@ -1,8 +1,8 @@
-//! What makes a definition invalid, in the words clients know.
+//! Validation of CRDs, with the error messages of kube-apiserver.
 
+mod keywords;
 mod structural;
 mod versions;
-mod words;
 
 use serde_json::Value;
 
@@ -13,12 +13,12 @@ use crate::registry::label_1035;
 use crate::registry::subdomain;
 use crate::status::FieldError;
 
-/// Groups that belong to Kubernetes itself.
+/// Suffixes of the groups that are reserved for Kubernetes.
 const PROTECTED: [&str; 2] = [".k8s.io", ".kubernetes.io"];
-/// Who may define kinds in them says so here.
+/// The annotation that a CRD in a protected group requires.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// What is wrong with a definition by itself.
+/// Returns the errors of a CRD.
 pub(crate) fn validate(object: &Object) -> Vec<FieldError> {
     let spec = match Spec::read(object.at("/spec")) {
         Ok(spec) => spec,
@@ -57,25 +57,25 @@ pub(crate) fn validate(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the step from `old` to `new`.
+/// Returns the errors of an update from `old` to `new`.
 pub(crate) fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut fixed = |pointer: &str, field: &str| {
+    let mut immutable = |pointer: &str, field: &str| {
         if new.at(pointer) != old.at(pointer) {
             errors.push(FieldError::invalid(field, new.at(pointer), "field is immutable"));
         }
     };
     if conditions::holds(old, "Established") {
-        fixed("/spec/scope", "spec.scope");
-        fixed("/spec/names/kind", "spec.names.kind");
+        immutable("/spec/scope", "spec.scope");
+        immutable("/spec/names/kind", "spec.names.kind");
     }
-    fixed("/spec/group", "spec.group");
-    fixed("/spec/names/plural", "spec.names.plural");
+    immutable("/spec/group", "spec.group");
+    immutable("/spec/names/plural", "spec.names.plural");
     errors.extend(check_stored_versions(new));
     errors
 }
 
-/// Objects may be stored in these versions, so they must stay readable.
+/// Checks that the CRD still has all stored versions.
 fn check_stored_versions(object: &Object) -> Vec<FieldError> {
     let versions = object.at("/spec/versions").and_then(Value::as_array);
     let names: Vec<&str> = versions.into_iter().flatten().filter_map(|v| v["name"].as_str()).collect();
@@ -135,7 +135,7 @@ fn check_names(names: &Names, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Versions are told apart by their name alone here: nobody is asked to convert between them.
+/// This server converts between versions only by changing `apiVersion`; it does not call webhooks.
 fn check_conversion(spec: &Spec) -> Option<FieldError> {
     let conversion = spec.conversion.as_ref()?;
     match conversion.strategy.as_str() {

@@ -1,13 +1,14 @@
-//! What a schema makes of a value before it is looked at: unknown fields leave, and what is left out is filled in.
+//! Pruning of unknown fields and defaulting, which precede validation.
 
 use serde_json::{Map, Value};
 
 use super::schema::{Additional, Structural};
 
-/// Fields every object has, whatever its schema says.
+/// Fields that every object has, independent of its schema.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes fields that the schema does not name; gives their paths in document order. The object's own type and metadata stay.
+/// Removes fields that the schema does not specify, and returns their paths in document order. The type and the metadata of the object
+/// stay.
 pub(crate) fn prune(schema: &Structural, object: &mut Map<String, Value>) -> Vec<String> {
     let mut walk = Pruning { path: String::new(), unknown: Vec::new() };
     walk.fields(schema, object, true);
@@ -15,7 +16,7 @@ pub(crate) fn prune(schema: &Structural, object: &mut Map<String, Value>) -> Vec
 }
 
 struct Pruning {
-    /// Where the walk stands, as `a.b[3]`.
+    /// The path of the current value, as `a.b[3]`.
     path: String,
     unknown: Vec<String>,
 }
@@ -39,7 +40,7 @@ impl Pruning {
 
     fn fields(&mut self, schema: &Structural, fields: &mut Map<String, Value>, identity: bool) {
         let mark = self.path.len();
-        let mut gone = Vec::new();
+        let mut pruned_names = Vec::new();
         for (name, value) in fields.iter_mut() {
             if mark > 0 {
                 self.path.push('.');
@@ -48,62 +49,62 @@ impl Pruning {
             match (schema.properties.get(name), &schema.additional) {
                 _ if identity && IDENTITY.contains(&name.as_str()) => {}
                 (Some(named), _) => self.value(named, value),
-                (None, Additional::Like(schema)) => self.value(schema, value),
+                (None, Additional::Schema(schema)) => self.value(schema, value),
                 (None, Additional::Any) => {}
                 (None, Additional::None) if schema.preserve => {}
                 (None, Additional::None) => {
                     self.unknown.push(self.path.clone());
-                    gone.push(name.clone());
+                    pruned_names.push(name.clone());
                 }
             }
             self.path.truncate(mark);
         }
-        for name in gone {
+        for name in pruned_names {
             fields.remove(&name);
         }
     }
 }
 
-/// Fills in defaults, inside objects that are there. A `null` where none may be counts as left out.
-pub(crate) fn fill(schema: &Structural, object: &mut Map<String, Value>) {
-    fill_fields(schema, object);
+/// Applies defaults to the fields of existing objects. A `null` that is not allowed counts as absent.
+pub(crate) fn apply_defaults(schema: &Structural, object: &mut Map<String, Value>) {
+    default_fields(schema, object);
 }
 
-fn fill_fields(schema: &Structural, fields: &mut Map<String, Value>) {
+fn default_fields(schema: &Structural, fields: &mut Map<String, Value>) {
     fields.retain(|name, value| {
         let inner = schema.property(name);
         !(value.is_null() && inner.is_some_and(|s| !s.nullable && s.default.is_none()))
     });
     for (name, inner) in &schema.properties {
         if let Some(default) = &inner.default
-            && (!fields.contains_key(name) || is_refused_null(inner, &fields[name]))
+            && (!fields.contains_key(name) || is_disallowed_null(inner, &fields[name]))
         {
             fields.insert(name.clone(), default.clone());
         }
     }
     for (name, value) in fields.iter_mut() {
         if let Some(inner) = schema.property(name) {
-            fill_value(inner, value);
+            default_value(inner, value);
         }
     }
 }
 
-fn fill_value(schema: &Structural, value: &mut Value) {
-    if let (true, Some(default)) = (is_refused_null(schema, value), &schema.default) {
+fn default_value(schema: &Structural, value: &mut Value) {
+    if let (true, Some(default)) = (is_disallowed_null(schema, value), &schema.default) {
         *value = default.clone();
     }
     match value {
-        Value::Object(fields) => fill_fields(schema, fields),
+        Value::Object(fields) => default_fields(schema, fields),
         Value::Array(items) => {
             if let Some(inner) = &schema.items {
-                items.iter_mut().for_each(|item| fill_value(inner, item));
+                items.iter_mut().for_each(|item| default_value(inner, item));
             }
         }
         _ => {}
     }
 }
 
-fn is_refused_null(schema: &Structural, value: &Value) -> bool {
+fn is_disallowed_null(schema: &Structural, value: &Value) -> bool {
     value.is_null() && !schema.nullable
 }
 
@@ -118,13 +119,13 @@ mod tests {
         (value, unknown)
     }
 
-    fn filled(s: Value, mut value: Value) -> Value {
-        fill(&schema(s), value.as_object_mut().unwrap());
+    fn defaulted(s: Value, mut value: Value) -> Value {
+        apply_defaults(&schema(s), value.as_object_mut().unwrap());
         value
     }
 
     #[test]
-    fn unknown_fields_leave_wherever_they_are() {
+    fn unknown_fields_are_pruned_at_every_depth() {
         let s = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
             "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"b": {"type": "string"}}}},
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn embedded_objects_keep_their_identity() {
+    fn embedded_objects_keep_their_type_and_metadata() {
         let s = json!({"type": "object", "properties": {"template": {"type": "object", "x-kubernetes-embedded-resource": true,
             "properties": {"spec": {"type": "object", "properties": {}}}}}});
         let value = json!({"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"x": 1}, "y": 1}});
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_is_left_out_and_nulls_that_may_not_be() {
+    fn defaults_replace_absent_fields_and_disallowed_nulls() {
         let s = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "size": {"type": "integer", "default": 3},
             "maybe": {"type": "integer", "default": 4, "nullable": true},
@@ -164,9 +165,9 @@ mod tests {
             "deep": {"type": "object", "default": {}, "properties": {"mode": {"type": "string", "default": "auto"}}},
             "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}},
             "list": {"type": "array", "items": {"type": "object", "properties": {"p": {"type": "string", "default": "TCP"}}}}}}}});
-        assert_eq!(filled(s.clone(), json!({})), json!({}));
+        assert_eq!(defaulted(s.clone(), json!({})), json!({}));
         assert_eq!(
-            filled(
+            defaulted(
                 s,
                 json!({"spec": {"size": null, "maybe": null, "plain": null, "map": {"a": {}}, "list": [{}, {"p": "UDP"}]}})
             ),

@@ -1,4 +1,4 @@
-//! Printer columns: what `kubectl get` shows of a custom kind.
+//! Printer columns of custom resources, as shown by `kubectl get`.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::json_path::JsonPath;
 use crate::registry::Object;
 use crate::registry::age;
 
-/// The columns of one version, the name excepted, which is always the first.
+/// The columns of one version after the name, which is always the first column.
 #[derive(Debug)]
 pub(crate) struct PrinterColumns(Vec<PrinterColumn>);
 
@@ -15,7 +15,7 @@ pub(crate) struct PrinterColumns(Vec<PrinterColumn>);
 struct PrinterColumn {
     definition: Value,
     kind: String,
-    /// `None` if the path cannot be read: the cell stays empty.
+    /// `None` if the path is malformed: the cell stays empty.
     path: Option<JsonPath>,
 }
 
@@ -37,7 +37,7 @@ impl PrinterColumns {
         self.0.iter().map(|column| &column.definition)
     }
 
-    /// The cells of one object, given the present in seconds since 1970.
+    /// Returns the cells of one object. `now` is in seconds since 1970.
     pub(crate) fn cells(&self, object: &Object, now: i64) -> Vec<Value> {
         let name = Value::from(object.name());
         std::iter::once(name).chain(self.0.iter().map(|column| column.cell(object, now))).collect()
@@ -48,7 +48,7 @@ impl PrinterColumn {
     fn new(column: &Column) -> Self {
         let description = match column.description.as_str() {
             "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
-            own => own.to_owned(),
+            description => description.to_owned(),
         };
         Self {
             definition: json!({"name": column.name, "type": column.r#type, "format": column.format,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn without_columns_there_is_an_age() {
+    fn the_default_column_is_the_age() {
         let columns = PrinterColumns::of(&Version::default());
         assert_eq!(columns.definitions().next().unwrap()["name"], "Age");
     }

@@ -1,10 +1,10 @@
-//! `status.conditions` of a definition.
+//! `status.conditions` of a CRD.
 
 use serde_json::{Map, Value, json};
 
 use crate::registry::Object;
 
-/// One condition to be.
+/// A condition to set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Condition<'a> {
     pub(crate) kind: &'a str,
@@ -32,13 +32,13 @@ pub(crate) const TERMINATING: Condition<'static> = Condition {
     message: "CustomResource deletion is in progress",
 };
 
-/// Whether a condition is true.
+/// Returns whether a condition is true.
 pub(crate) fn holds(object: &Object, kind: &str) -> bool {
     let list = object.at("/status/conditions").and_then(Value::as_array);
     list.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
 }
 
-/// Sets a condition; its time moves only when it turns.
+/// Sets a condition. Its `lastTransitionTime` changes only with its status.
 pub(crate) fn set(object: &mut Object, condition: Condition<'_>, now: &str) {
     let status = if condition.holds { "True" } else { "False" };
     let list = object.section_mut("status").entry("conditions").or_insert(Value::Null);
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_moves_when_the_condition_turns() {
+    fn the_transition_time_changes_with_the_status() {
         let mut object = Object::new(json!({"metadata": {}})).unwrap();
         set(&mut object, INSTALLING, "t1");
         set(&mut object, NOT_ACCEPTED, "t2");

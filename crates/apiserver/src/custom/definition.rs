@@ -1,11 +1,11 @@
-//! A `CustomResourceDefinition` as it is read.
+//! The deserialized form of a CRD.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::props::Props;
 
-/// `spec` of a definition.
+/// `spec` of a CRD.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Spec {
@@ -17,7 +17,7 @@ pub(crate) struct Spec {
     pub(crate) preserve_unknown_fields: bool,
 }
 
-/// What a kind is called.
+/// `spec.names` and `status.acceptedNames` of a CRD.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Names {
@@ -47,7 +47,7 @@ pub(crate) struct Version {
     pub(crate) selectable_fields: Vec<SelectableField>,
 }
 
-/// Read once as words to check and compile, and once as it is, to be published.
+/// The schema of a version, kept as JSON: it is deserialized to [`Props`] for validation and published unchanged.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Validation {

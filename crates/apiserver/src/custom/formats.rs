@@ -1,12 +1,12 @@
-//! Formats of strings. Those nobody knows are not checked.
+//! String formats. Unknown formats are not checked.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Whether a text has a format.
-pub(super) fn fits(format: &str, text: &str) -> bool {
+/// Returns whether a text has a format.
+pub(super) fn matches(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_time(text),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
@@ -20,18 +20,18 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "uri" => is_uri(text),
         "email" => is_email(text),
         "hostname" => is_hostname(text),
-        "hexcolor" => is_hex_colour(text),
+        "hexcolor" => is_hex_color(text),
         _ => true,
     }
 }
 
 fn is_time(text: &str) -> bool {
-    // A space instead of the `T` is a habit of some, but not in JSON.
+    // jiff also accepts a space instead of the `T`.
     text.parse::<jiff::Timestamp>().is_ok()
         && text.as_bytes().get(10).is_some_and(|b| matches!(b, b'T' | b't'))
 }
 
-/// As Go prints them, and in days and weeks besides: `1h30m`, `2 days`.
+/// Go durations, and days and weeks: `1h30m`, `2 days`.
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 26] = [
         "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "second", "m", "min", "minute", "h",
@@ -61,12 +61,12 @@ fn is_duration(text: &str) -> bool {
 
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
-    let most = match address.parse::<std::net::IpAddr>() {
+    let max_bits = match address.parse::<std::net::IpAddr>() {
         Ok(std::net::IpAddr::V4(_)) => 32,
         Ok(std::net::IpAddr::V6(_)) => 128,
         Err(_) => return false,
     };
-    !bits.starts_with('+') && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+    !bits.starts_with('+') && bits.parse::<u8>().is_ok_and(|bits| bits <= max_bits)
 }
 
 fn is_mac(text: &str) -> bool {
@@ -117,17 +117,17 @@ fn is_hostname(text: &str) -> bool {
     !text.is_empty() && text.len() <= 255 && text.strip_suffix('.').unwrap_or(text).split('.').all(label)
 }
 
-fn is_hex_colour(text: &str) -> bool {
+fn is_hex_color(text: &str) -> bool {
     let digits = text.strip_prefix('#').unwrap_or(text);
     matches!(digits.len(), 3 | 6) && is_hex(digits)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::matches;
 
     #[test]
-    fn each_format_takes_the_good_and_refuses_the_bad() {
+    fn each_format_accepts_valid_and_rejects_invalid_text() {
         for (format, good, bad) in [
             ("date-time", "2026-01-02T03:04:05.5+01:00", "2026-01-02 03:04:05Z"),
             ("date", "2026-02-28", "2026-02-30"),
@@ -145,9 +145,9 @@ mod tests {
             ("hostname", "a-b.example.com", "-a"),
             ("hexcolor", "#fff", "#ggg"),
         ] {
-            assert!(fits(format, good), "{format} {good}");
-            assert!(!fits(format, bad), "{format} {bad}");
+            assert!(matches(format, good), "{format} {good}");
+            assert!(!matches(format, bad), "{format} {bad}");
         }
-        assert!(fits("password", "anything"));
+        assert!(matches("password", "anything"));
     }
 }

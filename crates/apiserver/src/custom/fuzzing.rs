@@ -1,4 +1,4 @@
-//! Definitions and schemas in plain types, for the fuzz targets.
+//! CRDs and schemas in plain types, for the fuzz targets.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::json_path::JsonPath;
 use super::pattern::Patterns;
 use super::props::Props;
-use super::{Installed, Structural, default_definition, fill, prepare_definition, prune, validate};
+use super::{Installed, Structural, apply_defaults, default_definition, prepare_definition, prune, validate};
 use super::{validate_definition, validate_definition_update};
 use crate::registry::Object;
 
@@ -15,29 +15,29 @@ use crate::registry::Object;
 pub struct Schema(Structural);
 
 impl Schema {
-    /// Compiles a schema, whether or not a definition could have it.
+    /// Compiles a schema, even if it is not valid in a CRD.
     pub fn compile(schema: &Value) -> Option<Self> {
         let props = Props::deserialize(schema).ok()?;
         Structural::compile(&props, &mut Patterns::default()).ok().map(Self)
     }
 
-    /// Removes what the schema does not name; the paths of that.
+    /// Removes fields that the schema does not specify, and returns their paths.
     pub fn prune(&self, object: &mut Map<String, Value>) -> Vec<String> {
         prune(&self.0, object)
     }
 
-    /// Fills in defaults.
-    pub fn fill(&self, object: &mut Map<String, Value>) {
-        fill(&self.0, object);
+    /// Applies defaults.
+    pub fn apply_defaults(&self, object: &mut Map<String, Value>) {
+        apply_defaults(&self.0, object);
     }
 
-    /// How many things are wrong with an object.
-    pub fn faults(&self, object: &Value) -> usize {
+    /// Returns the number of validation errors of an object.
+    pub fn error_count(&self, object: &Value) -> usize {
         validate(&self.0, object).len()
     }
 }
 
-/// Takes a definition with this specification through its life: whether it is accepted, and then whether it can be served.
+/// Validates and installs a CRD with this spec. Returns whether it is valid, and whether it can be served.
 pub fn definition(spec: Value) -> (bool, Result<bool, String>) {
     let body = json!({"metadata": {"name": "widgets.example.com"}, "spec": spec});
     let Some(mut definition) = Object::new(body) else { return (false, Ok(false)) };
@@ -53,7 +53,7 @@ pub fn definition(spec: Value) -> (bool, Result<bool, String>) {
     (accepted, Installed::read(&definition).map(|installed| installed.is_some()))
 }
 
-/// How many values a path leads to; `None` if it is none.
+/// Returns the number of values that match a path; `None` if the path is malformed.
 pub fn follow(path: &str, value: &Value) -> Option<usize> {
     JsonPath::parse(path).ok().map(|path| path.find(value).len())
 }

@@ -1,20 +1,20 @@
-//! JSON paths as printer columns use them: `.spec.size`, `.status.conditions[?(@.type=="Ready")].status`.
+//! JSON paths of printer columns: `.spec.size`, `.status.conditions[?(@.type=="Ready")].status`.
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// A path, read.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JsonPath(Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
     Field(String),
-    /// From the end if negative.
+    /// Counted from the end if negative.
     Index(i64),
     /// Every element or member.
     All,
-    /// Elements whose value at the path compares so; without a comparison, those that have the path.
+    /// Elements whose value at the path satisfies the comparison; without a comparison, elements that have the path.
     Filter(Vec<Step>, Option<(Comparison, Value)>),
 }
 
@@ -26,7 +26,7 @@ enum Comparison {
     Greater,
 }
 
-/// Text that is no path.
+/// The error of a malformed path.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum PathError {
     #[error("must start with a dot")]
@@ -45,13 +45,13 @@ impl JsonPath {
         steps(text).map(Self)
     }
 
-    /// What the path leads to, in document order.
+    /// Returns the values that match the path, in document order.
     pub(crate) fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         follow(&self.0, value)
     }
 }
 
-/// A path of field names alone as a JSON pointer; `None` if it is none.
+/// Converts a path of field names to a JSON pointer; `None` if it is malformed or has other steps.
 pub(crate) fn pointer(text: &str) -> Option<String> {
     let JsonPath(steps) = JsonPath::parse(text).ok()?;
     let fields: Option<Vec<String>> = steps
@@ -89,7 +89,7 @@ fn steps(text: &str) -> Result<Vec<Step>, PathError> {
     Ok(steps)
 }
 
-/// A name up to the next dot or bracket; a backslash takes the next character as it is.
+/// Splits off a name up to the next dot or bracket. A backslash escapes the next character.
 fn field(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut chars = text.char_indices();
@@ -103,7 +103,7 @@ fn field(text: &str) -> (String, &str) {
     (name, "")
 }
 
-/// What is inside a bracket, and what follows it. Quotes hide brackets.
+/// Splits at the closing bracket. Brackets inside quotes do not count.
 fn bracketed(text: &str) -> Result<(&str, &str), PathError> {
     let (mut quote, mut depth) = (None, 0usize);
     for (at, c) in text.char_indices() {
@@ -205,7 +205,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn paths_find_what_they_name() {
+    fn paths_match_values() {
         let value = json!({"metadata": {"annotations": {"a.b/c": "x"}}, "spec": {"list": [{"n": 1}, {"n": 2}]},
             "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "False"}]}});
         for (path, found) in [
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn malformed_paths_are_rejected() {
         for bad in ["", "spec", ".a[", ".a[b]", ".a..b", ".a[?(x)]", ".a[0:2]"] {
             assert!(JsonPath::parse(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn pointers_are_paths_of_names() {
+    fn paths_of_names_convert_to_pointers() {
         assert_eq!(pointer(".spec.size").as_deref(), Some("/spec/size"));
         assert_eq!(pointer(r".a.b/c\.d").as_deref(), Some("/a/b~1c.d"));
         assert_eq!(pointer(".a[0]"), None);

@@ -1,4 +1,4 @@
-//! Lists that are sets or maps hold nothing twice.
+//! Checks that lists of type `set` or `map` have no duplicates.
 
 use std::collections::HashSet;
 
@@ -57,7 +57,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn sets_and_maps_refuse_what_they_have() {
+    fn duplicates_in_sets_and_maps_are_errors() {
         let s = schema(json!({"type": "object", "properties": {
             "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["p", "q"],

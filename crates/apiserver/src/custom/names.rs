@@ -1,42 +1,42 @@
-//! Which of the names a definition asks for it gets.
+//! Acceptance of the names that a CRD requests.
 
 use super::definition::Names;
 
-/// What the names of a definition come to.
+/// The accepted names of a CRD.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Acceptance {
-    /// Those it has: what it asks for, and where that is taken what it had before.
+    /// The requested names, except that a name in use by another CRD keeps its previous value.
     pub(crate) names: Names,
-    /// The last name that is taken: reason and message of the condition.
+    /// The reason and message of the condition, for the last name in use by another CRD.
     pub(crate) conflict: Option<(&'static str, String)>,
 }
 
-/// Compares what is asked for with what other definitions of the group have.
-pub(crate) fn accept(asked: &Names, had: &Names, others: &[Names]) -> Acceptance {
+/// Compares the requested names with those of other CRDs in the group.
+pub(crate) fn accept(requested: &Names, previous: &Names, others: &[Names]) -> Acceptance {
     let resources = |name: &str| {
         others
             .iter()
             .any(|o| o.plural == name || o.singular == name || o.short_names.iter().any(|s| s == name))
     };
     let kinds = |name: &str| others.iter().any(|o| o.kind == name || o.list_kind == name);
-    let mut result = Acceptance { names: had.clone(), conflict: None };
+    let mut result = Acceptance { names: previous.clone(), conflict: None };
     let names = &mut result.names;
-    let mut claim = |reason, taken: bool, asked: &str, place: &mut String| {
-        if taken {
-            result.conflict = Some((reason, format!("{asked:?} is already in use")));
+    let mut claim = |reason, in_use: bool, requested: &str, accepted: &mut String| {
+        if in_use {
+            result.conflict = Some((reason, format!("{requested:?} is already in use")));
         } else {
-            asked.clone_into(place);
+            requested.clone_into(accepted);
         }
     };
-    claim("PluralConflict", resources(&asked.plural), &asked.plural, &mut names.plural);
-    claim("SingularConflict", resources(&asked.singular), &asked.singular, &mut names.singular);
-    claim("KindConflict", kinds(&asked.kind), &asked.kind, &mut names.kind);
-    claim("ListKindConflict", kinds(&asked.list_kind), &asked.list_kind, &mut names.list_kind);
-    match asked.short_names.iter().find(|s| resources(s)) {
+    claim("PluralConflict", resources(&requested.plural), &requested.plural, &mut names.plural);
+    claim("SingularConflict", resources(&requested.singular), &requested.singular, &mut names.singular);
+    claim("KindConflict", kinds(&requested.kind), &requested.kind, &mut names.kind);
+    claim("ListKindConflict", kinds(&requested.list_kind), &requested.list_kind, &mut names.list_kind);
+    match requested.short_names.iter().find(|s| resources(s)) {
         Some(short) => result.conflict = Some(("ShortNamesConflict", format!("{short:?} is already in use"))),
-        None => names.short_names.clone_from(&asked.short_names),
+        None => names.short_names.clone_from(&requested.short_names),
     }
-    names.categories.clone_from(&asked.categories);
+    names.categories.clone_from(&requested.categories);
     result
 }
 
@@ -56,20 +56,20 @@ mod tests {
     }
 
     #[test]
-    fn free_names_are_accepted_whole() {
-        let asked = names("widgets", "Widget", &["wd"]);
-        let got = accept(&asked, &Names::default(), &[names("gadgets", "Gadget", &["gd"])]);
-        assert_eq!(got, Acceptance { names: asked, conflict: None });
+    fn names_without_conflict_are_accepted() {
+        let requested = names("widgets", "Widget", &["wd"]);
+        let acceptance = accept(&requested, &Names::default(), &[names("gadgets", "Gadget", &["gd"])]);
+        assert_eq!(acceptance, Acceptance { names: requested, conflict: None });
     }
 
     #[test]
-    fn a_taken_name_is_refused_and_the_others_are_not() {
-        let asked = names("widgets", "Widget", &["gd"]);
-        let got = accept(&asked, &Names::default(), &[names("gadgets", "Gadget", &["gd"])]);
-        assert_eq!(got.conflict, Some(("ShortNamesConflict", "\"gd\" is already in use".to_owned())));
-        assert_eq!((got.names.plural.as_str(), got.names.short_names.len()), ("widgets", 0));
-        let got =
+    fn only_names_in_use_are_rejected() {
+        let requested = names("widgets", "Widget", &["gd"]);
+        let acceptance = accept(&requested, &Names::default(), &[names("gadgets", "Gadget", &["gd"])]);
+        assert_eq!(acceptance.conflict, Some(("ShortNamesConflict", "\"gd\" is already in use".to_owned())));
+        assert_eq!((acceptance.names.plural.as_str(), acceptance.names.short_names.len()), ("widgets", 0));
+        let acceptance =
             accept(&names("others", "Gadget", &[]), &Names::default(), &[names("gadgets", "Gadget", &[])]);
-        assert_eq!(got.conflict.unwrap().0, "ListKindConflict");
+        assert_eq!(acceptance.conflict.unwrap().0, "ListKindConflict");
     }
 }

@@ -1,29 +1,29 @@
-//! Regular expressions of schemas: bounded, and read as Go reads them.
+//! Regular expressions of schemas: with limits, and with the syntax of Go.
 
 use std::collections::HashMap;
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// Most memory one compiled expression may take. Matching takes time in proportion to the text, whatever the expression.
+/// The most memory of one compiled expression. Matching takes time linear in the text for every expression.
 const MAX_COMPILED: usize = 512 * 1024;
-/// Longest expression.
+/// The length of the longest expression.
 const MAX_LENGTH: usize = 4 * 1024;
-/// Most different expressions in one definition.
+/// The most distinct expressions in one CRD.
 const MAX_PATTERNS: usize = 512;
 
-/// Why an expression is refused.
+/// The error of compiling an expression.
 #[derive(Debug, Clone, Error, PartialEq, Eq)]
 pub(super) enum PatternError {
     #[error("{0}")]
     Syntax(String),
     #[error("it is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    #[error("this definition has more than {MAX_PATTERNS} different expressions")]
+    #[error("this CRD has more than {MAX_PATTERNS} different expressions")]
     TooMany,
 }
 
-/// The expressions of one definition; equal ones are compiled once.
+/// The expressions of one CRD; equal ones are compiled once.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(HashMap<String, Result<Regex, PatternError>>);
 
@@ -50,24 +50,25 @@ fn compile(pattern: &str) -> Result<Regex, PatternError> {
     builder.build().map_err(|e| PatternError::Syntax(first_line(&e)))
 }
 
-/// The message without the drawing of the expression above it.
+/// Returns the message without the excerpt of the expression above it.
 fn first_line(error: &regex::Error) -> String {
     let text = error.to_string();
     let reason = text.lines().find_map(|line| line.strip_prefix("error: "));
     reason.map_or_else(|| text.lines().next().unwrap_or_default().to_owned(), str::to_owned)
 }
 
-/// Go's classes `\d`, `\w`, `\s` and the border `\b` know ASCII alone, and its character classes know no operators.
+/// Translates Go syntax to that of the `regex` crate: in Go, `\d`, `\w`, `\s` and `\b` are ASCII-only, and character classes have no
+/// set operators.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
-    // How the class that is open began; a `]` right after that is an ordinary character.
+    // The start of the open character class; a `]` right after it is an ordinary character.
     let mut class_start: Option<usize> = None;
     while let Some(c) = chars.next() {
         match (c, class_start) {
-            ('\\', within) => match chars.next() {
+            ('\\', class) => match chars.next() {
                 None => out.push('\\'),
-                Some(escaped) => push_escaped(&mut out, escaped, within.is_some()),
+                Some(escaped) => push_escaped(&mut out, escaped, class.is_some()),
             },
             ('[', None) => {
                 out.push('[');
@@ -128,29 +129,29 @@ fn push_escaped(out: &mut String, escaped: char, in_class: bool) {
 mod tests {
     use super::*;
 
-    fn fits(pattern: &str, text: &str) -> bool {
+    fn matches(pattern: &str, text: &str) -> bool {
         compile(pattern).unwrap_or_else(|e| panic!("{pattern}: {e}")).is_match(text)
     }
 
     #[test]
-    fn classes_are_ascii_as_in_go() {
-        assert!(fits(r"^\d+$", "12") && !fits(r"^\d+$", "١٢"));
-        assert!(fits(r"^[\w-]+$", "a-b_9") && !fits(r"^\w+$", "é"));
-        assert!(fits(r"^[^\s]+$", "é") && fits(r"^\S+$", "é") && !fits(r"^[\S]$", " "));
-        assert!(fits(r"\bx\b", "a x b") && !fits(r"\bx\b", "axb"));
+    fn escaped_classes_are_ascii_as_in_go() {
+        assert!(matches(r"^\d+$", "12") && !matches(r"^\d+$", "١٢"));
+        assert!(matches(r"^[\w-]+$", "a-b_9") && !matches(r"^\w+$", "é"));
+        assert!(matches(r"^[^\s]+$", "é") && matches(r"^\S+$", "é") && !matches(r"^[\S]$", " "));
+        assert!(matches(r"\bx\b", "a x b") && !matches(r"\bx\b", "axb"));
     }
 
     #[test]
-    fn characters_that_only_rust_gives_a_meaning_are_characters() {
-        assert!(fits(r"^[a&&b]+$", "a&b"));
-        assert!(fits(r"^[[x]+$", "[x"));
-        assert!(fits(r"^[]a]+$", "]a") && fits(r"^[^]a]+$", "b"));
-        assert!(fits(r"^[[:alpha:]_]+$", "aZ_") && !fits(r"^[[:alpha:]_]+$", "1"));
-        assert!(fits(r"^\/x$", "/x"));
+    fn operators_of_the_regex_crate_are_escaped() {
+        assert!(matches(r"^[a&&b]+$", "a&b"));
+        assert!(matches(r"^[[x]+$", "[x"));
+        assert!(matches(r"^[]a]+$", "]a") && matches(r"^[^]a]+$", "b"));
+        assert!(matches(r"^[[:alpha:]_]+$", "aZ_") && !matches(r"^[[:alpha:]_]+$", "1"));
+        assert!(matches(r"^\/x$", "/x"));
     }
 
     #[test]
-    fn what_costs_too_much_or_is_no_expression_is_refused() {
+    fn invalid_and_expensive_expressions_are_rejected() {
         assert!(matches!(compile("["), Err(PatternError::Syntax(_))));
         assert!(matches!(compile(r"(\pL{1000}){1000}"), Err(PatternError::Syntax(_))));
         assert_eq!(compile(&"a".repeat(MAX_LENGTH + 1)).unwrap_err(), PatternError::TooLong);

@@ -1,11 +1,11 @@
-//! A schema as a definition spells it.
+//! The deserialized form of a schema in a CRD.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
-/// `JSONSchemaProps`: every word a definition may use, whether it is supported or not.
+/// `JSONSchemaProps`: every known keyword, supported or not.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Props {
@@ -52,7 +52,7 @@ pub(crate) struct Props {
     pub(super) map_type: Option<String>,
     #[serde(rename = "x-kubernetes-validations")]
     pub(super) rules: Vec<Map<String, Value>>,
-    // Words that are known and refused.
+    // Known keywords that are rejected.
     pub(super) id: String,
     #[serde(rename = "$ref")]
     pub(super) reference: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Props {
     pub(super) pattern_properties: Map<String, Value>,
 }
 
-/// What other properties than the named ones may be.
+/// `additionalProperties`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(super) enum SchemaOrBool {
@@ -70,7 +70,7 @@ pub(super) enum SchemaOrBool {
     Schema(Box<Props>),
 }
 
-/// What elements may be. Lists of schemas are known and refused.
+/// `items`. Lists of schemas are rejected.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(super) enum SchemaOrList {
@@ -78,7 +78,7 @@ pub(super) enum SchemaOrList {
     Schema(Box<Props>),
 }
 
-/// A default of `null` is a default.
+/// Distinguishes a default of `null` from an absent default.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

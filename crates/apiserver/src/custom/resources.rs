@@ -1,4 +1,4 @@
-//! From an established definition to the resources it makes.
+//! Conversion of an established CRD to resources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,21 +19,20 @@ use crate::storage::TypeHead;
 
 const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
-/// A definition that is served, and what it was made from.
+/// A CRD that is served, with the resources of its versions.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) uid: String,
     pub(crate) terminating: bool,
-    /// Moves with the specification, which makes the resources.
+    /// Changes with the spec, from which the resources are built.
     generation: i64,
     names: Names,
-    /// One for each version that is served.
+    /// One for each served version.
     pub(crate) resources: Vec<Arc<Resource>>,
 }
 
 impl Installed {
-    /// What the definition makes, or `None` while it is not established. A definition that cannot be read is not served: the
-    /// reason is the error.
+    /// Builds the resources of a CRD, or returns `None` if it is not established. A CRD with an error is not served.
     pub(crate) fn read(object: &Object) -> Result<Option<Self>, String> {
         if !conditions::holds(object, "Established") {
             return Ok(None);
@@ -48,17 +47,17 @@ impl Installed {
             names,
             resources: Vec::new(),
         };
-        installed.resources = Maker::new(object, &spec, &installed)?.resources()?;
+        installed.resources = ResourceBuilder::new(object, &spec, &installed)?.resources()?;
         Ok(Some(installed))
     }
 
-    /// Whether objects are read and written as before.
+    /// Returns whether both have the same resources.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.uid == other.uid && self.generation == other.generation && self.names == other.names
     }
 }
 
-struct Maker<'d> {
+struct ResourceBuilder<'d> {
     object: &'d Object,
     spec: &'d Spec,
     installed: &'d Installed,
@@ -67,7 +66,7 @@ struct Maker<'d> {
     schemas: Vec<Arc<Structural>>,
 }
 
-impl<'d> Maker<'d> {
+impl<'d> ResourceBuilder<'d> {
     fn new(object: &'d Object, spec: &'d Spec, installed: &'d Installed) -> Result<Self, String> {
         let fields = spec.versions.iter().flat_map(|v| &v.selectable_fields);
         let indexed: BTreeMap<String, String> = fields
@@ -115,7 +114,7 @@ impl<'d> Maker<'d> {
         }
     }
 
-    /// Whether an object may have been stored under another schema than that of the version it is asked in.
+    /// Returns whether an object may have been stored under another schema than that of the requested version.
     fn may_differ(&self) -> bool {
         let mut schemas = self.spec.versions.iter().map(Version::schema);
         let first = schemas.next();
@@ -155,7 +154,7 @@ fn scale_paths(scale: &Scale) -> ScalePaths {
     }
 }
 
-/// The schema with the fields every object has, as text.
+/// Returns the schema to publish, with the fields that every object has.
 fn publish(version: &Version) -> Published {
     let mut schema = version.schema().cloned().unwrap_or_else(|| json!({"type": "object"}));
     if let Some(fields) = schema.as_object_mut() {

@@ -1,10 +1,10 @@
-//! What the server fills into definitions.
+//! Defaulting and preparation of CRDs.
 
 use serde_json::{Value, json};
 
 use crate::registry::Object;
 
-/// On every write: names that follow from others, and the only conversion there is.
+/// Applies defaults on every write: names derived from the kind, and the conversion strategy.
 pub(crate) fn default_definition(object: &mut Object) {
     let kind = object.str_at("/spec/names/kind").to_owned();
     let Some(spec) = object.root_mut().get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -19,21 +19,21 @@ pub(crate) fn default_definition(object: &mut Object) {
     }
 }
 
-/// On create: a status that says in which version objects will be stored.
+/// Sets the initial status on create, with the storage version.
 pub(crate) fn prepare_definition(object: &mut Object) {
     let status = object.section_mut("status");
     status.insert("acceptedNames".to_owned(), json!({"kind": "", "plural": ""}));
     status.insert("conditions".to_owned(), Value::Null);
     status.insert("storedVersions".to_owned(), json!([]));
-    note_storage_version(object);
+    add_storage_version(object);
 }
 
-/// On update: a new storage version is remembered beside the old ones.
+/// Adds a new storage version to the stored versions on update.
 pub(crate) fn prepare_definition_update(new: &mut Object, _old: &Object) {
-    note_storage_version(new);
+    add_storage_version(new);
 }
 
-fn note_storage_version(object: &mut Object) {
+fn add_storage_version(object: &mut Object) {
     let versions = object.at("/spec/versions").and_then(Value::as_array);
     let storage = versions.into_iter().flatten().find(|v| v["storage"] == true);
     let Some(name) = storage.and_then(|v| v["name"].as_str()).map(Value::from) else { return };
@@ -43,11 +43,11 @@ fn note_storage_version(object: &mut Object) {
     }
 }
 
-/// Rules that nobody will check should not be trusted in silence.
+/// Returns warnings about CEL rules, which this server does not evaluate.
 pub(crate) fn warn_of_definition(object: &Object) -> Vec<String> {
     let versions = object.at("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-    let ruled = versions.enumerate().filter(|(_, version)| has_rules(&version["schema"]));
-    ruled
+    let with_rules = versions.enumerate().filter(|(_, version)| has_rules(&version["schema"]));
+    with_rules
         .map(|(i, _)| {
             format!("spec.versions[{i}].schema: x-kubernetes-validations are kept and published, but this server does not evaluate them")
         })
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_follow_from_the_kind() {
+    fn names_are_derived_from_the_kind() {
         let mut object =
             Object::new(json!({"spec": {"names": {"kind": "Widget", "plural": "widgets"}}})).unwrap();
         default_definition(&mut object);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_versions_are_remembered_once() {
+    fn storage_versions_are_added_once() {
         let mut object =
             Object::new(json!({"spec": {"versions": [{"name": "v1", "storage": true}]}})).unwrap();
         prepare_definition(&mut object);

@@ -1,4 +1,4 @@
-//! A structural schema, compiled once when its definition is installed.
+//! Structural schemas, compiled once when a CRD is installed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::pattern::{PatternError, Patterns};
 use super::props::{Props, SchemaOrBool};
 use crate::schema::ListKind;
 
-/// The seven words of JSON, less `null`.
+/// The types of JSON Schema, except `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JsonType {
     Object,
@@ -20,39 +20,39 @@ pub(super) enum JsonType {
     Boolean,
 }
 
-/// What a value may be: its structure, and what it must satisfy.
+/// A compiled schema: the structure of a value, and the checks it must satisfy.
 #[derive(Debug, Default)]
 pub(crate) struct Structural {
     pub(super) kind: Option<JsonType>,
     pub(super) nullable: bool,
     pub(super) int_or_string: bool,
-    /// Fields that are not named stay.
+    /// Fields that are not specified are not pruned.
     pub(super) preserve: bool,
-    /// The value is an object with a type and metadata of its own.
+    /// The value is an object with its own type and metadata.
     pub(super) embedded: bool,
     pub(super) default: Option<Value>,
     pub(super) properties: BTreeMap<String, Structural>,
     pub(super) additional: Additional,
     pub(super) items: Option<Box<Structural>>,
     pub(super) list: ListKind,
-    /// Owned as a whole.
+    /// Server-side apply owns the value as a whole.
     pub(super) atomic: bool,
     pub(super) checks: Checks,
 }
 
-/// Properties that are not named.
+/// `additionalProperties`.
 #[derive(Debug, Default)]
 pub(super) enum Additional {
-    /// Pruned, unless preserved.
+    /// They are pruned, unless unknown fields are preserved.
     #[default]
     None,
-    /// Anything.
+    /// They may have any value.
     Any,
-    /// Like this.
-    Like(Box<Structural>),
+    /// They have this schema.
+    Schema(Box<Structural>),
 }
 
-/// What a value must satisfy beyond its structure.
+/// The checks of a value beyond its structure.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     pub(super) required: Vec<String>,
@@ -106,18 +106,18 @@ impl JsonType {
 }
 
 impl Structural {
-    /// Compiles a schema that passed the checks of definitions.
+    /// Compiles a schema that passed the validation of CRDs.
     pub(super) fn compile(props: &Props, patterns: &mut Patterns) -> Result<Self, PatternError> {
-        let mut below = |props: &Props| Self::compile(props, patterns);
+        let mut compile_inner = |props: &Props| Self::compile(props, patterns);
         let properties: Result<_, PatternError> =
-            props.properties.iter().map(|(name, p)| Ok((name.clone(), below(p)?))).collect();
+            props.properties.iter().map(|(name, p)| Ok((name.clone(), compile_inner(p)?))).collect();
         let properties = properties?;
         let additional = match &props.additional_properties {
-            Some(SchemaOrBool::Schema(schema)) => Additional::Like(Box::new(below(schema)?)),
+            Some(SchemaOrBool::Schema(schema)) => Additional::Schema(Box::new(compile_inner(schema)?)),
             Some(SchemaOrBool::Bool(true)) => Additional::Any,
             Some(SchemaOrBool::Bool(false)) | None => Additional::None,
         };
-        let items = props.items().map(&mut below).transpose()?.map(Box::new);
+        let items = props.items().map(&mut compile_inner).transpose()?.map(Box::new);
         Ok(Self {
             kind: JsonType::parse(&props.r#type),
             nullable: props.nullable,
@@ -134,10 +134,10 @@ impl Structural {
         })
     }
 
-    /// The schema of a property, named or not.
+    /// Returns the schema of a property, specified or additional.
     pub(crate) fn property(&self, name: &str) -> Option<&Structural> {
         self.properties.get(name).or(match &self.additional {
-            Additional::Like(schema) => Some(schema),
+            Additional::Schema(schema) => Some(schema),
             _ => None,
         })
     }

@@ -8,7 +8,7 @@ use super::props::Props;
 use super::*;
 use crate::registry::Object;
 
-/// A compiled schema.
+/// Compiles a schema.
 pub(super) fn schema(schema: Value) -> Structural {
     let props = Props::deserialize(schema).expect("a schema");
     Structural::compile(&props, &mut Patterns::default()).expect("patterns compile")
@@ -16,7 +16,7 @@ pub(super) fn schema(schema: Value) -> Structural {
 
 const FIELDS: [&str; 3] = ["a", "b", "c"];
 
-/// Structural schemas, with defaults that need not fit.
+/// Structural schemas, with defaults that may be invalid.
 fn schemas() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         any::<Option<i8>>()
@@ -31,8 +31,8 @@ fn schemas() -> impl Strategy<Value = Value> {
         prop_oneof![
             inner.clone().prop_map(|s| json!({"type": "array", "items": s})),
             inner.prop_map(|s| json!({"type": "object", "additionalProperties": s})),
-            (fields, any::<bool>()).prop_map(|(fields, filled)| {
-                let default = filled.then(|| json!({}));
+            (fields, any::<bool>()).prop_map(|(fields, has_default)| {
+                let default = has_default.then(|| json!({}));
                 with_default(json!({"type": "object", "properties": fields}), default)
             }),
         ]
@@ -63,36 +63,36 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// What was pruned and filled once is canonical: doing it again changes nothing, so a second write of it is no write.
+    /// Pruning and defaulting are idempotent, so that writing the result again changes nothing.
     #[test]
-    fn coercion_settles(s in schemas(), value in values()) {
+    fn coercion_is_idempotent(s in schemas(), value in values()) {
         let schema = schema(json!({"type": "object", "properties": {"x": s}}));
         let mut object = json!({"x": value}).as_object().cloned().unwrap_or_default();
         prune(&schema, &mut object);
-        fill(&schema, &mut object);
+        apply_defaults(&schema, &mut object);
         let once = object.clone();
         prop_assert_eq!(prune(&schema, &mut object), Vec::<String>::new());
-        fill(&schema, &mut object);
+        apply_defaults(&schema, &mut object);
         prop_assert_eq!(once, object);
     }
 
-    /// A value that a schema takes is taken by "all of" that schema and refused by "not" it.
+    /// A value that satisfies a schema satisfies `allOf` of it and does not satisfy `not` of it.
     #[test]
-    fn junctors_agree_with_what_they_join(s in schemas(), value in values()) {
+    fn combined_schemas_agree_with_their_parts(s in schemas(), value in values()) {
         let plain = schema(s.clone());
         let all = schema(json!({"allOf": [s]}));
         let not = schema(json!({"not": s}));
-        let takes = |schema: &Structural| {
+        let accepts = |schema: &Structural| {
             let mut errors = Vec::new();
             validate::check(schema, &value, "x", &mut errors);
             errors.is_empty()
         };
-        prop_assert_eq!(takes(&plain), takes(&all));
-        prop_assert_eq!(takes(&plain), !takes(&not));
+        prop_assert_eq!(accepts(&plain), accepts(&all));
+        prop_assert_eq!(accepts(&plain), !accepts(&not));
     }
 
     #[test]
-    fn nothing_that_is_sent_as_a_definition_breaks_the_server(spec in values(), s in values()) {
+    fn malformed_definitions_do_not_panic(spec in values(), s in values()) {
         let mut definition = Object::new(json!({"metadata": {"name": "x"}, "spec": spec})).expect("an object");
         default_definition(&mut definition);
         prepare_definition(&mut definition);
@@ -106,14 +106,14 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_path_or_not(text in "[.\\[\\]()?@*'\"=a\\\\0-9 -]{0,20}", value in values()) {
+    fn malformed_paths_do_not_panic(text in "[.\\[\\]()?@*'\"=a\\\\0-9 -]{0,20}", value in values()) {
         if let Ok(path) = JsonPath::parse(&text) {
             path.find(&value);
         }
     }
 
     #[test]
-    fn any_text_is_a_pattern_or_not(text in "[\\[\\]\\\\^$.a-c:&~|(){}0-9dwsWb-]{0,24}") {
+    fn malformed_patterns_do_not_panic(text in "[\\[\\]\\\\^$.a-c:&~|(){}0-9dwsWb-]{0,24}") {
         let _ = Patterns::default().get(&text);
     }
 }

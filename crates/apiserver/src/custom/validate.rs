@@ -1,4 +1,4 @@
-//! Whether a value is what its schema says, in the words clients know.
+//! Validation of a value against its schema, with the error messages of kube-apiserver.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::lists;
 use super::schema::{Bound, Checks, JsonType, Structural};
 use crate::status::FieldError;
 
-/// Everything that is wrong with an object. Its own `metadata` is the server's to check, except where the schema restricts it.
+/// Returns the errors of an object. Its `metadata` is checked elsewhere, except for the restrictions in the schema.
 pub(crate) fn validate(schema: &Structural, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check(schema, object, "", &mut errors);
@@ -18,7 +18,7 @@ pub(crate) fn validate(schema: &Structural, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The place of a field or an element below `path`.
+/// Returns the path of a field below `path`.
 pub(super) fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
@@ -28,7 +28,7 @@ pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut
         return;
     }
     check_type(schema, value, path, errors);
-    check_junctors(&schema.checks, value, path, errors);
+    check_combined(&schema.checks, value, path, errors);
     match value {
         Value::String(text) => check_text(&schema.checks, text, path, errors),
         Value::Number(number) => check_number(&schema.checks, number, path, errors),
@@ -43,16 +43,16 @@ pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut
 
 fn check_type(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let found = type_of(value);
-    let (fits, wanted) = match schema.kind {
+    let (matches, wanted) = match schema.kind {
         _ if schema.int_or_string => (is_integer(value) || value.is_string(), "integer,string"),
         None => (!value.is_null() || schema.preserve, "object"),
         Some(JsonType::Integer) => (is_integer(value), "integer"),
         Some(JsonType::Number) => (value.is_number(), "number"),
         Some(kind) => (found == kind.as_str(), kind.as_str()),
     };
-    // Alternatives below `anyOf` and its kin have no type of their own.
+    // Schemas in `anyOf`, `allOf`, `oneOf` and `not` have no type.
     let typed = schema.kind.is_some() || schema.int_or_string;
-    if typed && !fits {
+    if typed && !matches {
         let why = format!("{path} in body must be of type {wanted}: {found:?}");
         errors.push(FieldError::wrong_type(path, found, &why));
     }
@@ -70,7 +70,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// A number without a fraction is an integer, however it is written.
+/// Returns whether a value is an integer; `1.0` is one.
 fn is_integer(value: &Value) -> bool {
     match value {
         Value::Number(n) => n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0),
@@ -80,18 +80,18 @@ fn is_integer(value: &Value) -> bool {
 
 fn check_text(checks: &Checks, text: &str, path: &str, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
-    if let Some(most) = checks.max_length.filter(|most| length > *most) {
-        errors.push(FieldError::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
+    if let Some(max) = checks.max_length.filter(|max| length > *max) {
+        errors.push(FieldError::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
         return;
     }
-    if let Some(least) = checks.min_length.filter(|least| length < *least) {
-        let why = format!("{path} in body should be at least {least} chars long");
+    if let Some(min) = checks.min_length.filter(|min| length < *min) {
+        let why = format!("{path} in body should be at least {min} chars long");
         errors.push(FieldError::invalid(path, text, why));
     }
     if let Some((pattern, _)) = checks.pattern.as_ref().filter(|(_, regex)| !regex.is_match(text)) {
         errors.push(FieldError::invalid(path, text, format!("{path} in body should match '{pattern}'")));
     }
-    if let Some(format) = checks.format.as_deref().filter(|format| !formats::fits(format, text)) {
+    if let Some(format) = checks.format.as_deref().filter(|format| !formats::matches(format, text)) {
         let why = format!("{path} in body must be of type {format}: {text:?}");
         errors.push(FieldError::wrong_type(path, text, &why));
     }
@@ -109,25 +109,29 @@ fn check_number(checks: &Checks, number: &Number, path: &str, errors: &mut Vec<F
         errors.push(FieldError::invalid("<nil>", "", why));
         return;
     }
-    let mut refuse = |why: String| {
+    let mut reject = |why: String| {
         errors.push(FieldError::invalid(path, number, format!("{path} in body should be {why}")));
     };
     if let Some(Bound { value, exclusive }) = &checks.minimum {
         match (compare(number, value), exclusive) {
-            (Ordering::Less, false) => refuse(format!("greater than or equal to {}", shown(value))),
-            (Ordering::Less | Ordering::Equal, true) => refuse(format!("greater than {}", shown(value))),
+            (Ordering::Less, false) => reject(format!("greater than or equal to {}", format_bound(value))),
+            (Ordering::Less | Ordering::Equal, true) => {
+                reject(format!("greater than {}", format_bound(value)))
+            }
             _ => {}
         }
     }
     if let Some(Bound { value, exclusive }) = &checks.maximum {
         match (compare(number, value), exclusive) {
-            (Ordering::Greater, false) => refuse(format!("less than or equal to {}", shown(value))),
-            (Ordering::Greater | Ordering::Equal, true) => refuse(format!("less than {}", shown(value))),
+            (Ordering::Greater, false) => reject(format!("less than or equal to {}", format_bound(value))),
+            (Ordering::Greater | Ordering::Equal, true) => {
+                reject(format!("less than {}", format_bound(value)))
+            }
             _ => {}
         }
     }
     if let Some(factor) = checks.multiple_of.as_ref().filter(|factor| !is_multiple(number, factor)) {
-        refuse(format!("a multiple of {}", shown(factor)));
+        reject(format!("a multiple of {}", format_bound(factor)));
     }
 }
 
@@ -150,8 +154,8 @@ fn is_multiple(number: &Number, factor: &Number) -> bool {
     }
 }
 
-/// A bound as Go prints it: whole numbers without a fraction.
-fn shown(number: &Number) -> String {
+/// Formats a bound as Go does: whole numbers without a fraction.
+fn format_bound(number: &Number) -> String {
     match number.as_f64() {
         Some(f) if number.is_f64() && f.fract() == 0.0 && f.abs() < 1e15 => format!("{f:.0}"),
         _ => number.to_string(),
@@ -160,11 +164,11 @@ fn shown(number: &Number) -> String {
 
 fn check_items(schema: &Structural, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
     let count = items.len() as u64;
-    if let Some(most) = schema.checks.max_items.filter(|most| count > *most) {
-        errors.push(FieldError::too_many(path, count, most));
+    if let Some(max) = schema.checks.max_items.filter(|max| count > *max) {
+        errors.push(FieldError::too_many(path, count, max));
     }
-    if let Some(least) = schema.checks.min_items.filter(|least| count < *least) {
-        let why = format!("{path} in body should have at least {least} items");
+    if let Some(min) = schema.checks.min_items.filter(|min| count < *min) {
+        let why = format!("{path} in body should have at least {min} items");
         errors.push(FieldError::invalid(path, count, why));
     }
     if let Some(inner) = &schema.items {
@@ -176,11 +180,11 @@ fn check_items(schema: &Structural, items: &[Value], path: &str, errors: &mut Ve
 
 fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
     let count = fields.len() as u64;
-    if let Some(most) = schema.checks.max_properties.filter(|most| count > *most) {
-        errors.push(FieldError::too_many(path, count, most));
+    if let Some(max) = schema.checks.max_properties.filter(|max| count > *max) {
+        errors.push(FieldError::too_many(path, count, max));
     }
-    if let Some(least) = schema.checks.min_properties.filter(|least| count < *least) {
-        let why = format!("{path} in body should have at least {least} properties");
+    if let Some(min) = schema.checks.min_properties.filter(|min| count < *min) {
+        let why = format!("{path} in body should have at least {min} properties");
         errors.push(FieldError::invalid(path, count, why));
     }
     for name in schema.checks.required.iter().filter(|name| !fields.contains_key(*name)) {
@@ -203,54 +207,54 @@ fn check_enum(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<Field
     }
 }
 
-fn check_junctors(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let faults = |schema: &Structural| {
+fn check_combined(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let errors_of = |schema: &Structural| {
         let mut found = Vec::new();
         check(schema, value, path, &mut found);
         found
     };
-    let mut refuse = |why: String, nearest: Vec<FieldError>| {
-        // The original gives no place, only words.
+    let mut reject = |why: String, nearest: Vec<FieldError>| {
+        // kube-apiserver reports no field here, only a message.
         errors.push(FieldError::invalid("<nil>", "", format!("{path:?} must {why}")));
         errors.extend(nearest);
     };
     if !checks.any_of.is_empty() {
-        let all: Vec<_> = checks.any_of.iter().map(faults).collect();
+        let all: Vec<_> = checks.any_of.iter().map(errors_of).collect();
         if all.iter().all(|found| !found.is_empty()) {
-            refuse("validate at least one schema (anyOf)".to_owned(), nearest(all));
+            reject("validate at least one schema (anyOf)".to_owned(), nearest(all));
         }
     }
     if !checks.one_of.is_empty() {
-        let all: Vec<_> = checks.one_of.iter().map(faults).collect();
+        let all: Vec<_> = checks.one_of.iter().map(errors_of).collect();
         match all.iter().filter(|found| found.is_empty()).count() {
             1 => {}
             0 => {
-                refuse("validate one and only one schema (oneOf). Found none valid".to_owned(), nearest(all))
+                reject("validate one and only one schema (oneOf). Found none valid".to_owned(), nearest(all))
             }
-            n => refuse(
+            n => reject(
                 format!("validate one and only one schema (oneOf). Found {n} valid alternatives"),
                 Vec::new(),
             ),
         }
     }
-    let all: Vec<_> = checks.all_of.iter().map(faults).filter(|found| !found.is_empty()).collect();
+    let all: Vec<_> = checks.all_of.iter().map(errors_of).filter(|found| !found.is_empty()).collect();
     if !all.is_empty() {
         let none = if all.len() == checks.all_of.len() { ". None validated" } else { "" };
-        refuse(format!("validate all the schemas (allOf){none}"), all.concat());
+        reject(format!("validate all the schemas (allOf){none}"), all.concat());
     }
     if let Some(not) = &checks.not
-        && faults(not).is_empty()
+        && errors_of(not).is_empty()
     {
-        refuse("not validate the schema (not)".to_owned(), Vec::new());
+        reject("not validate the schema (not)".to_owned(), Vec::new());
     }
 }
 
-/// The faults of the alternative that came closest.
+/// Returns the errors of the alternative with the fewest.
 fn nearest(all: Vec<Vec<FieldError>>) -> Vec<FieldError> {
     all.into_iter().min_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Objects inside objects have a type of their own.
+/// Checks that embedded objects have a type.
 fn check_embedded(schema: &Structural, value: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(fields) => {

@@ -1,6 +1,6 @@
 use super::*;
-use Answerer::{Cache, Storage};
 use Consistency::{Any, Exact, Latest, NotOlderThan};
+use ListSource::{Cache, Storage};
 
 const N: u64 = 7;
 const TOKEN: i64 = 5;
@@ -11,10 +11,10 @@ const AT: RevisionOption = RevisionOption::At(N);
 const EXACT: Option<RevisionMatch> = Some(RevisionMatch::Exact);
 const NOT_OLDER: Option<RevisionMatch> = Some(RevisionMatch::NotOlderThan);
 
-/// One row: version, match, token, limit → what is shown, who answers with the gates of 1.36, who answers by the classic rule.
-type Row = (RevisionOption, Option<RevisionMatch>, Option<i64>, bool, Consistency, Answerer, Answerer);
+/// One row: version, match, token, limit → consistency, source with the gates of 1.36, source with all gates disabled.
+type Row = (RevisionOption, Option<RevisionMatch>, Option<i64>, bool, Consistency, ListSource, ListSource);
 
-/// Every combination that passes validation: a match needs a version, Exact excludes 0, a token excludes version and match.
+/// Every combination that passes validation: a match requires a version, Exact excludes 0, a token excludes version and match.
 const TABLE: [Row; 18] = [
     (UNSET, None, None, false, Latest, Cache, Storage),
     (UNSET, None, None, true, Latest, Cache, Storage),
@@ -42,35 +42,35 @@ fn options(row: &Row) -> ListOptions {
 }
 
 #[test]
-fn what_the_options_ask_for() {
+fn options_determine_the_consistency() {
     for row in &TABLE {
         assert_eq!(options(row).consistency(), row.4, "{row:?}");
     }
 }
 
 #[test]
-fn with_the_gates_of_1_36() {
+fn sources_with_the_gates_of_1_36() {
     for row in &TABLE {
-        assert_eq!(options(row).answerer(Gates::default()), row.5, "{row:?}");
+        assert_eq!(options(row).source(FeatureGates::default()), row.5, "{row:?}");
     }
 }
 
 #[test]
-fn the_classic_rule() {
+fn sources_with_all_gates_disabled() {
     for row in &TABLE {
-        assert_eq!(options(row).answerer(Gates::CLASSIC), row.6, "{row:?}");
+        assert_eq!(options(row).source(FeatureGates::DISABLED), row.6, "{row:?}");
     }
 }
 
-/// The classic rule in words, against the function, for every combination of options whatsoever.
+/// An independent statement of the rule without gates, checked for every combination of options.
 #[test]
-fn the_classic_rule_in_words() {
+fn the_rule_without_gates_matches_its_definition() {
     for revision in [UNSET, ZERO, AT] {
         for revision_match in [None, EXACT, NOT_OLDER] {
             for continue_at in [None, Some(TOKEN), Some(-1)] {
                 for limited in [false, true] {
                     if revision == ZERO && revision_match == EXACT {
-                        continue; // refused by validation
+                        continue; // rejected by validation
                     }
                     let options =
                         ListOptions { revision, revision_match, limited, continue_at, single: false };
@@ -79,7 +79,7 @@ fn the_classic_rule_in_words() {
                         || (limited && revision != ZERO)
                         || revision_match == EXACT;
                     let expected = if to_storage { Storage } else { Cache };
-                    assert_eq!(options.answerer(Gates::CLASSIC), expected, "{options:?}");
+                    assert_eq!(options.source(FeatureGates::DISABLED), expected, "{options:?}");
                 }
             }
         }
@@ -88,20 +88,20 @@ fn the_classic_rule_in_words() {
 
 #[test]
 fn each_gate_moves_only_its_own_rows() {
-    let consistent = Gates { consistent_list_from_cache: true, ..Gates::CLASSIC };
-    let snapshots = Gates { list_from_cache_snapshot: true, ..Gates::CLASSIC };
+    let consistent = FeatureGates { consistent_list_from_cache: true, ..FeatureGates::DISABLED };
+    let snapshots = FeatureGates { list_from_cache_snapshot: true, ..FeatureGates::DISABLED };
     for row in &TABLE {
         let latest = row.4 == Latest;
-        assert_eq!(options(row).answerer(consistent), if latest { row.5 } else { row.6 }, "{row:?}");
-        assert_eq!(options(row).answerer(snapshots), if latest { row.6 } else { row.5 }, "{row:?}");
+        assert_eq!(options(row).source(consistent), if latest { row.5 } else { row.6 }, "{row:?}");
+        assert_eq!(options(row).source(snapshots), if latest { row.6 } else { row.5 }, "{row:?}");
     }
 }
 
 #[test]
-fn an_exact_version_of_one_object_is_a_read_of_the_store() {
+fn an_exact_list_of_one_object_reads_from_the_store() {
     for row in &TABLE {
         let single = ListOptions { single: true, ..options(row) };
         let expected = if matches!(row.4, Exact(_)) { Storage } else { row.5 };
-        assert_eq!(single.answerer(Gates::default()), expected, "{row:?}");
+        assert_eq!(single.source(FeatureGates::default()), expected, "{row:?}");
     }
 }

@@ -18,7 +18,7 @@ use crate::registry::Resource;
 use crate::status::Status;
 use crate::storage::Stored;
 use crate::verbs::{Answer, Shown};
-use crate::watch_cache::ListAnswer;
+use crate::watch_cache::ListResponse;
 
 /// How this client wants this answer.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +108,7 @@ pub(crate) fn respond_text(
 fn respond_list(
     engine: &Arc<Engine>,
     resource: &Arc<Resource>,
-    list: ListAnswer,
+    list: ListResponse,
     wish: Wish,
 ) -> Result<Response<AnswerBody>, Status> {
     let mut metadata = list_metadata(&list);
@@ -167,7 +167,7 @@ fn protobuf_list(
     Ok(list.finish())
 }
 
-fn list_metadata(list: &ListAnswer) -> Value {
+fn list_metadata(list: &ListResponse) -> Value {
     let mut metadata = json!({"resourceVersion": list.revision.to_string()});
     if let Some(token) = &list.continue_token {
         metadata["continue"] = token.as_str().into();

@@ -21,7 +21,7 @@ use super::switches;
 use super::verb::Verb;
 use super::watch_seats::WatchSeats;
 use crate::engine::Engine;
-use crate::faults::{Fault, Met};
+use crate::faults::{Fault, FaultTarget};
 use crate::metrics::Record;
 use crate::protobuf::{self, ProtobufError};
 use crate::registry::{Missing, Resource, is_built_in};
@@ -142,7 +142,7 @@ where
     };
     let fault = engine.faults.draw(verb, &resource.plural);
     let answered = answer(engine, verb, parts, path, Arc::clone(&resource), query, body, fault).await;
-    if fault == Some(Fault::AnswerLost) {
+    if fault == Some(Fault::ResponseLost) {
         return Err(AnswerLost);
     }
     let mut response = match answered {
@@ -282,7 +282,7 @@ async fn meet(fault: Fault, verb: Verb, resource: &Resource, path: &ResourcePath
     }
     let (namespace, name) =
         (path.namespace.as_deref().unwrap_or_default(), path.name.as_deref().unwrap_or_default());
-    fault.status(Met { verb, resource, namespace, name }).map_or(Ok(()), Err)
+    fault.status(FaultTarget { verb, resource, namespace, name }).map_or(Ok(()), Err)
 }
 
 async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Status>

@@ -30,13 +30,13 @@ const OF_CACHES: [Gauge; 6] = [
         s.revision
     }),
     ("apiserver_watch_cache_initializations_total", "counter", "How often a watch cache was filled.", |s| {
-        s.fills
+        s.initializations
     }),
     (
         "apiserver_terminated_watchers_total",
         "counter",
         "Watches closed because they were read too slowly.",
-        |s| s.overtaken,
+        |s| s.terminated,
     ),
     ("watch_cache_capacity", "gauge", "Changes the window of a watch cache has room for.", |s| {
         s.capacity as u64

@@ -198,7 +198,7 @@ impl Schemas {
                 json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
             }
             Shape::Any => json!({"type": "object"}),
-            Shape::Perhaps(_) => json!({}),
+            Shape::ObjectOrAny(_) => json!({}),
             Shape::Struct(name, merge) => {
                 types().named(name).into_iter().for_each(|inner| self.add(inner, None));
                 with_merge(json!({"allOf": [reference(name)]}), merge)

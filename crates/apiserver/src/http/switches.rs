@@ -65,7 +65,7 @@ async fn set(faults: &Faults, switch: &str, query: &Query) -> Result<(), Status>
             let time = Duration::from_millis(whole(query, "ms", None)?.unsigned_abs());
             faults.add(rule(Fault::Delay(time), query)?);
         }
-        "lose-answers" => faults.add(rule(Fault::AnswerLost, query)?),
+        "lose-answers" => faults.add(rule(Fault::ResponseLost, query)?),
         "compact" => faults.compact().await.map_err(Status::internal)?,
         "forget-window" => faults.forget_window(resource).await.map_err(Status::internal)?,
         "cut-watches" => faults.cut_watches(resource),
@@ -128,7 +128,7 @@ fn state(faults: &Faults) -> Value {
     let rules: Vec<Value> = faults
         .rules()
         .iter()
-        .map(|rule| json!({"fault": format!("{:?}", rule.fault()), "left": rule.left()}))
+        .map(|rule| json!({"fault": format!("{:?}", rule.fault()), "left": rule.remaining()}))
         .collect();
     json!({"rules": rules})
 }

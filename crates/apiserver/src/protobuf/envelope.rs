@@ -1,4 +1,4 @@
-//! What surrounds a message: magic bytes, and the type of what is inside.
+//! The envelope of a message (`runtime.Unknown`): magic bytes, the type and the message.
 
 use super::ProtobufError;
 use super::read::{Fields, Wire};
@@ -17,7 +17,7 @@ impl<'a> Envelope<'a> {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.raw.len() + 64);
         out.extend_from_slice(MAGIC);
-        // Writing into memory cannot fail, nor can these two.
+        // The closure does not fail.
         let _ = write::nested(&mut out, 1, |out| {
             write::text(out, 1, self.api_version);
             write::text(out, 2, self.kind);
@@ -36,8 +36,8 @@ impl<'a> Envelope<'a> {
             match field? {
                 (1, Wire::Bytes(type_meta)) => envelope.read_type(type_meta)?,
                 (2, Wire::Bytes(raw)) => envelope.raw = raw,
-                // Compressed or foreign content: nobody sends it, and we could not read it.
-                (3 | 4, Wire::Bytes(said)) if !said.is_empty() => return Err(ProtobufError::Malformed),
+                // A content encoding or content type: clients do not send them, and no other content is supported.
+                (3 | 4, Wire::Bytes(value)) if !value.is_empty() => return Err(ProtobufError::Malformed),
                 _ => {}
             }
         }

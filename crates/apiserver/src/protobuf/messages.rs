@@ -1,18 +1,18 @@
-//! The numbers of fields: `numbers.txt`, whose notation is explained at its top, joined with the types of the schema.
+//! Field numbers: parses `numbers.txt`, whose notation is explained at its top, and joins it with the types of the schema.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::schema::{Merge, Shape, types};
 
-/// The fields of a type by their numbers.
+/// The fields of a type by number.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     /// In the order of their numbers.
     slots: Vec<Slot>,
 }
 
-/// What stands under one number.
+/// The content of one field number.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) number: u32,
@@ -22,7 +22,7 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub(super) enum Content {
     Field(Field),
-    /// A message of its own whose fields JSON shows among those of the outer one.
+    /// A nested message whose fields are inlined in JSON.
     Inline(Message),
 }
 
@@ -33,15 +33,15 @@ pub(super) struct Field {
     pub(super) zero: Zero,
 }
 
-/// What a zero value on the wire means. Go writes one for every field that is not a pointer.
+/// The meaning of a zero value on the wire. Go encodes every field that is not a pointer, even if it is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Zero {
-    /// It is a value like any other: without one, the field is not written.
-    Told,
-    /// Nothing: JSON leaves the field out.
+    /// It is distinct from an absent value: an absent field is not encoded.
+    Distinct,
+    /// JSON omits it.
     Omitted,
-    /// JSON shows it.
-    Shown,
+    /// JSON has it.
+    Written,
 }
 
 /// All messages.
@@ -56,7 +56,7 @@ impl Messages {
         self.by_name.get(name)
     }
 
-    /// The message of a kind. Options of a delete are known in every group.
+    /// Returns the message of a kind. `DeleteOptions` exist in every group.
     pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Message> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         match (group, kind) {
@@ -94,13 +94,13 @@ impl Message {
     }
 }
 
-/// The messages, read on first use.
+/// Returns the messages, which are parsed on first use.
 pub(super) fn messages() -> &'static Messages {
-    static MESSAGES: LazyLock<Messages> = LazyLock::new(|| read(include_str!("numbers.txt")));
+    static MESSAGES: LazyLock<Messages> = LazyLock::new(|| parse(include_str!("numbers.txt")));
     &MESSAGES
 }
 
-fn read(text: &'static str) -> Messages {
+fn parse(text: &'static str) -> Messages {
     static OBJECT_META: LazyLock<Shape> =
         LazyLock::new(|| Shape::Struct("meta.v1.ObjectMeta", Merge::default()));
     let mut by_name: HashMap<&'static str, Message> = HashMap::new();
@@ -111,7 +111,7 @@ fn read(text: &'static str) -> Messages {
             by_name.insert(owner, Message::default());
             continue;
         };
-        let Some((numbers, field)) = read_field(owner, field) else { continue };
+        let Some((numbers, field)) = parse_field(owner, field) else { continue };
         by_name.entry(owner).or_default().insert(&numbers, field);
     }
     let mut partial_metadata = Message::default();
@@ -120,13 +120,13 @@ fn read(text: &'static str) -> Messages {
     Messages { by_name, partial_metadata }
 }
 
-/// `None` for a field the schema does not know; a test holds that there is none.
-fn read_field(owner: &str, line: &'static str) -> Option<(Vec<u32>, Field)> {
+/// Returns `None` for a field that is not in the schema; a test checks that there is none.
+fn parse_field(owner: &str, line: &'static str) -> Option<(Vec<u32>, Field)> {
     let (name, numbers) = line.split_once(' ')?;
     let (numbers, zero) = match numbers.strip_suffix(['?', '-']) {
-        Some(rest) if numbers.ends_with('?') => (rest, Zero::Told),
+        Some(rest) if numbers.ends_with('?') => (rest, Zero::Distinct),
         Some(rest) => (rest, Zero::Omitted),
-        None => (numbers, Zero::Shown),
+        None => (numbers, Zero::Written),
     };
     let numbers: Option<Vec<u32>> = numbers.split('.').map(|number| number.parse().ok()).collect();
     let shape = &types().named(owner)?.field(name)?.shape;
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_table_is_understood() {
+    fn every_line_of_the_table_is_parsed() {
         let lines = include_str!("numbers.txt").lines().filter(|line| line.starts_with(' ')).count();
         assert_eq!(messages().by_name.values().map(fields).sum::<usize>(), lines);
     }
 
-    /// So that reading a message needs no bound on its depth.
+    /// Decoding therefore needs no limit on the depth of messages.
     #[test]
     fn no_message_contains_itself() {
         fn visit<'a>(name: &'a str, path: &mut Vec<&'a str>) {

@@ -1,4 +1,4 @@
-//! From protobuf to JSON.
+//! Decodes protobuf to JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use super::ProtobufError;
 use super::messages::{Content, Field, Message, Zero, messages};
 use crate::schema::Shape;
 
-/// The value of one field as it travels.
+/// The value of one field on the wire.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wire<'a> {
     Varint(u64),
@@ -17,7 +17,7 @@ pub(super) enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message, one after another.
+/// An iterator over the fields of a message.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
@@ -94,7 +94,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Reads the fields of a message into an object.
+/// Decodes the fields of a message into an object.
 pub(super) fn message(
     bytes: &[u8],
     message: &Message,
@@ -132,7 +132,7 @@ fn field(field: &Field, wire: Wire<'_>, into: &mut Map<String, Value>) -> Result
     }
 }
 
-/// One element of a list, or many numbers packed into one field.
+/// Decodes one element of a list, or packed numbers.
 fn items(field: &Field, shape: &Shape, wire: Wire<'_>, list: &mut Vec<Value>) -> Result<(), ProtobufError> {
     if let (Shape::Int32 | Shape::Int64 | Shape::Bool, Wire::Bytes(packed)) = (shape, wire) {
         let mut numbers = Fields(packed);
@@ -167,7 +167,7 @@ fn entry(
             _ => {}
         }
     }
-    // A value that is its type's zero may be left out.
+    // A zero value may be absent.
     let missing = || match shape {
         Shape::List(..) => Value::Array(Vec::new()),
         Shape::Struct(..) => Value::Object(Map::new()),
@@ -181,7 +181,7 @@ fn value(field: &Field, shape: &Shape, wire: Wire<'_>) -> Result<Value, Protobuf
     Ok(match shape {
         Shape::String | Shape::Enum(_) => wire.text()?.into(),
         Shape::Bytes => STANDARD.encode(wire.bytes()?).into(),
-        // A 32-bit number is what its lower half says, whatever came above it.
+        // Protobuf truncates a varint to the size of its type.
         Shape::Int32 => (wire.integer()? as i32).into(),
         Shape::Int64 => wire.integer()?.into(),
         Shape::Bool => (wire.integer()? != 0).into(),
@@ -193,19 +193,19 @@ fn value(field: &Field, shape: &Shape, wire: Wire<'_>) -> Result<Value, Protobuf
         Shape::MicroTime => time(wire.bytes()?, true)?,
         Shape::Quantity => quantity(wire.bytes()?)?,
         Shape::IntOrString => int_or_string(wire.bytes()?)?,
-        Shape::Any | Shape::Perhaps(_) => raw_json(wire.bytes()?, field)?,
+        Shape::Any | Shape::ObjectOrAny(_) => raw_json(wire.bytes()?, field)?,
         Shape::Struct(name, _) => {
             let mut object = Map::new();
             let message = messages().named(name).ok_or(ProtobufError::Malformed)?;
             self::message(wire.bytes()?, message, &mut object)?;
             Value::Object(object)
         }
-        // A list or a map inside a list: no type has that.
+        // No type has a list or a map inside a list.
         Shape::Map(_) | Shape::List(..) => return Err(ProtobufError::Malformed),
     })
 }
 
-/// The zero time is no time.
+/// Decodes a time; an empty message is null.
 fn time(bytes: &[u8], micro: bool) -> Result<Value, ProtobufError> {
     let (mut seconds, mut nanos) = (0, 0);
     for field in Fields(bytes) {
@@ -245,7 +245,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, ProtobufError> {
     Ok(if is_string { string.into() } else { number.into() })
 }
 
-/// JSON inside protobuf; nothing is null.
+/// Decodes JSON inside protobuf; empty bytes are null.
 fn raw_json(bytes: &[u8], owner: &Field) -> Result<Value, ProtobufError> {
     let mut raw: &[u8] = &[];
     for field in Fields(bytes) {

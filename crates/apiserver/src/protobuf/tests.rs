@@ -1,12 +1,12 @@
 use super::*;
 use serde_json::json;
 
-fn round(object: &Value) -> Value {
+fn round_trip(object: &Value) -> Value {
     decode(&encode(object.to_string().as_bytes()).unwrap()).unwrap()
 }
 
 #[test]
-fn an_object_comes_back_as_it_went() {
+fn objects_round_trip() {
     let pod = json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {
@@ -30,21 +30,21 @@ fn an_object_comes_back_as_it_went() {
         },
         "status": {"containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0}]}
     });
-    assert_eq!(round(&pod), pod);
+    assert_eq!(round_trip(&pod), pod);
     let secret =
         json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"k": "AAEC/w=="}});
-    assert_eq!(round(&secret), secret);
+    assert_eq!(round_trip(&secret), secret);
     let lease = json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": {"name": "l"},
         "spec": {"renewTime": "2026-01-02T03:04:05.000006Z", "leaseDurationSeconds": 15}});
-    assert_eq!(round(&lease), lease);
+    assert_eq!(round_trip(&lease), lease);
     let review = json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
         "spec": {"user": "u", "extra": {"scopes": ["a", "b"], "none": []}}});
-    assert_eq!(round(&review)["spec"], review["spec"]);
+    assert_eq!(round_trip(&review)["spec"], review["spec"]);
 }
 
-/// Go writes every field that is not a pointer; JSON would not show most of those.
+/// Go encodes every field that is not a pointer, and omits most zero values in JSON.
 #[test]
-fn zero_values_are_read_as_go_would_show_them() {
+fn zero_values_are_decoded_as_by_go() {
     let mut spec = Vec::new();
     write::text(&mut spec, 10, ""); // nodeName
     let mut pod = Vec::new();
@@ -56,7 +56,7 @@ fn zero_values_are_read_as_go_would_show_them() {
 }
 
 #[test]
-fn lists_and_metadata_have_a_form_of_their_own() {
+fn lists_and_partial_metadata_are_encoded() {
     let mut list = ListWriter::new("v1", "ConfigMapList", &json!({"resourceVersion": "7"})).unwrap();
     list.push(br#"{"metadata": {"name": "a"}}"#).unwrap();
     list.push(br#"{"metadata": {"name": "b"}}"#).unwrap();
@@ -68,12 +68,12 @@ fn lists_and_metadata_have_a_form_of_their_own() {
     assert_eq!(fields, [1, 2, 2]);
     let partial =
         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}});
-    assert_eq!(round(&partial), partial);
+    assert_eq!(round_trip(&partial), partial);
     assert!(!knows("example.com/v1", "Widget") && knows("apps/v1", "Deployment") && knows("v1", "Status"));
 }
 
 #[test]
-fn packed_numbers_are_read_too() {
+fn packed_numbers_are_decoded() {
     let mut context = Vec::new();
     write::bytes(&mut context, 4, &[1, 0x96, 0x01]); // supplementalGroups
     let (mut spec, mut pod) = (Vec::new(), Vec::new());
@@ -84,14 +84,14 @@ fn packed_numbers_are_read_too() {
 }
 
 #[test]
-fn hostile_bytes_are_an_error() {
+fn malformed_bytes_are_an_error() {
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});
     let good = encode(map.to_string().as_bytes()).unwrap();
-    let mut refused = 0;
+    let mut rejected = 0;
     for end in 0..good.len() {
-        refused += usize::from(decode(&good[..end]).is_err());
+        rejected += usize::from(decode(&good[..end]).is_err());
     }
-    assert!(refused > good.len() / 2, "most beginnings of a message are none");
+    assert!(rejected > good.len() / 2, "most truncated messages are rejected");
     let mut rng = fastrand::Rng::with_seed(1);
     for _ in 0..20_000 {
         let mut bytes = good.to_vec();
@@ -102,7 +102,7 @@ fn hostile_bytes_are_an_error() {
         let _ = decode(&bytes);
     }
     assert_eq!(decode(b"{}"), Err(ProtobufError::NoMagic));
-    let length_of_everything =
+    let huge_length =
         [b"k8s\0".as_slice(), &[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]].concat();
-    assert_eq!(decode(&length_of_everything), Err(ProtobufError::Malformed));
+    assert_eq!(decode(&huge_length), Err(ProtobufError::Malformed));
 }

@@ -1,4 +1,4 @@
-//! From JSON to protobuf.
+//! Encodes JSON as protobuf.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
 
-/// Writes the fields of an object in the order of their numbers.
+/// Encodes the fields of an object in the order of their numbers.
 pub(super) fn message(
     out: &mut Vec<u8>,
     message: &Message,
@@ -71,7 +71,7 @@ fn value(
             })?;
         }
         Shape::IntOrString => int_or_string(out, number, value).ok_or_else(mismatch)?,
-        Shape::Any | Shape::Perhaps(_) => {
+        Shape::Any | Shape::ObjectOrAny(_) => {
             nested(out, number, |out| {
                 bytes(out, 1, value.to_string().as_bytes());
                 Ok(())
@@ -88,7 +88,7 @@ fn value(
                 nested(out, number, |out| {
                     text(out, 1, entry);
                     match &**inner {
-                        // A list cannot be the value of a map; it is wrapped.
+                        // A list cannot be the value of a map, so it is wrapped in a message.
                         Shape::List(..) => nested(out, 2, |out| self::value(out, 1, field, inner, found)),
                         inner => self::value(out, 2, field, inner, found),
                     }
@@ -131,7 +131,7 @@ fn int_or_string(out: &mut Vec<u8>, number: u32, value: &Value) -> Option<()> {
     written.ok()
 }
 
-/// Writes a message inside a message.
+/// Encodes a nested message.
 pub(super) fn nested(
     out: &mut Vec<u8>,
     number: u32,
@@ -140,7 +140,7 @@ pub(super) fn nested(
     key(out, number, LENGTH_DELIMITED);
     let start = out.len();
     fields(out)?;
-    // Its length is known only now; most are short, and what moves is short then too.
+    // The length is known only after encoding. Most messages are short, so moving them is cheap.
     let mut length = Vec::with_capacity(5);
     varint(&mut length, (out.len() - start) as u64);
     out.splice(start..start, length);
@@ -157,7 +157,7 @@ pub(super) fn bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Negative numbers are ten bytes long: their sign is extended.
+/// Encodes an integer; a negative number takes ten bytes because its sign is extended.
 fn integer(out: &mut Vec<u8>, number: u32, value: i64) {
     key(out, number, VARINT);
     varint(out, value.cast_unsigned());

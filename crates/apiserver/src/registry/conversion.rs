@@ -47,7 +47,7 @@ impl Conversion {
             Self::Renamed(names) => rename(object, names.renamed.iter().copied()),
             Self::Coerced(schema) => {
                 custom::prune(schema, object);
-                custom::fill(schema, object);
+                custom::apply_defaults(schema, object);
             }
         }
     }

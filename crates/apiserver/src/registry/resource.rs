@@ -171,7 +171,7 @@ impl Resource {
         (self.rules.default)(object);
         match &self.schema {
             Schema::Table(shape) => write_zeros(shape, object.root_mut()),
-            Schema::Custom(schema) => custom::fill(schema, object.root_mut()),
+            Schema::Custom(schema) => custom::apply_defaults(schema, object.root_mut()),
             Schema::Free => {}
         }
     }

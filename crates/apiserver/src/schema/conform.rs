@@ -1,4 +1,4 @@
-//! Makes a value what a typed server would have decoded: wrong types are refused, unknown fields leave, empty ones too.
+//! Normalizes a value as if it had been decoded into a Go struct: rejects wrong types, drops unknown and empty fields.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::quantity::Quantity;
 use super::table::{Field, Shape, Type, Zero, types};
 
-/// A field holds what cannot be decoded.
+/// A field whose value cannot be decoded.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum TypeMismatch {
     /// The wrong JSON type.
@@ -27,34 +27,34 @@ pub(crate) enum TypeMismatch {
     Quantity,
 }
 
-/// Checks `object` against `shape_of` in place.
+/// Normalizes `object` to a type in place.
 ///
-/// 1. A field of the wrong JSON type is an error; nothing may be stored then.
-/// 2. Fields the type does not have are removed; their paths are returned in document order.
-/// 3. `null`, and a zero value in a field that leaves it out, mean absent and are removed: what is stored is canonical, so that
-///    a write of the same thing in another spelling changes nothing. Empty objects of a type of their own (`emptyDir: {}`) stay.
+/// 1. A field with the wrong JSON type is an error; the object must not be stored then.
+/// 2. Fields that the type does not have are removed. Their paths are returned in document order.
+/// 3. `null`, and a zero value of a field that omits it, are removed: the stored form is canonical, so that an equivalent
+///    write changes nothing. Empty objects with a type of their own (`emptyDir: {}`) stay.
 pub(crate) fn conform(
-    shape_of: &Type,
+    object_type: &Type,
     kind: &str,
     object: &mut Map<String, Value>,
 ) -> Result<Vec<String>, TypeMismatch> {
     let mut walk =
         Walk { owner: kind.to_owned(), path: String::new(), fields: String::new(), unknown: Vec::new() };
-    walk.fields(shape_of, object)?;
+    walk.fields(object_type, object)?;
     Ok(walk.unknown)
 }
 
 struct Walk {
-    /// The type whose fields are being looked at.
+    /// The type whose fields are visited.
     owner: String,
     path: String,
-    /// The path without indexes and keys of maps, as the original names fields of the wrong type.
+    /// The path without list indexes and map keys, as kube-apiserver names fields with a wrong type.
     fields: String,
     unknown: Vec<String>,
 }
 
 impl Walk {
-    fn fields(&mut self, shape_of: &Type, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
+    fn fields(&mut self, object_type: &Type, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
         let (mark, named) = (self.path.len(), self.fields.len());
         let mut drop = Vec::new();
         for (name, value) in object.iter_mut() {
@@ -64,7 +64,7 @@ impl Walk {
             self.path.push_str(name);
             self.fields.push('.');
             self.fields.push_str(name);
-            match shape_of.field(name) {
+            match object_type.field(name) {
                 None => {
                     self.unknown.push(self.path.clone());
                     drop.push(name.clone());
@@ -108,7 +108,7 @@ impl Walk {
                 Ok(())
             }
             (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
-            (Shape::Struct(name, _) | Shape::Perhaps(name), Value::Object(object)) => {
+            (Shape::Struct(name, _) | Shape::ObjectOrAny(name), Value::Object(object)) => {
                 let Some(inner) = types().named(name) else { return Ok(()) };
                 let owner = std::mem::replace(&mut self.owner, short_name(name).to_owned());
                 let result = self.fields(inner, object);
@@ -117,7 +117,7 @@ impl Walk {
                 }
                 result
             }
-            (Shape::Perhaps(_), _) => Ok(()),
+            (Shape::ObjectOrAny(_), _) => Ok(()),
             (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object),
             (Shape::List(inner, ..), Value::Array(items)) => {
                 let mark = self.path.len();
@@ -168,7 +168,7 @@ impl Shape {
             Shape::MicroTime => "v1.MicroTime",
             Shape::Quantity => "resource.Quantity",
             Shape::IntOrString => "intstr.IntOrString",
-            Shape::Any | Shape::Perhaps(_) => "interface {}",
+            Shape::Any | Shape::ObjectOrAny(_) => "interface {}",
             Shape::Struct(name, _) => name.split_once('.').map_or(name, |(_, short)| short),
             Shape::Map(_) => "map[string]string",
             Shape::List(..) => "[]interface {}",
@@ -176,14 +176,16 @@ impl Shape {
     }
 }
 
-/// What a typed server would leave out when it writes the object again. `null` means absent everywhere; whether that is then
-/// shown is not decided here.
+/// Returns whether kube-apiserver would omit a value when it encodes the object. `null` always means absent; [`write_zeros`] decides
+/// whether it is written.
+///
+/// [`write_zeros`]: super::write_zeros
 fn is_absent(value: &Value, field: &Field) -> bool {
     let omitted = field.zero == Zero::Omitted;
     match (value, &field.shape) {
         (Value::Null, _) => true,
-        (_, Shape::Any | Shape::Perhaps(_) | Shape::Struct(..)) => false,
-        // Stored as protobuf, an empty list and none are the same.
+        (_, Shape::Any | Shape::ObjectOrAny(_) | Shape::Struct(..)) => false,
+        // In protobuf, the storage format of kube-apiserver, an empty list is the same as none.
         (Value::Array(items), _) => items.is_empty(),
         (Value::Object(entries), _) => entries.is_empty(),
         (Value::String(text), _) => omitted && text.is_empty(),
@@ -210,7 +212,7 @@ fn check_base64(text: &str) -> Result<(), TypeMismatch> {
     }
 }
 
-/// What is stored is what a typed server would write, not what it read.
+/// Replaces a text by its canonical form.
 fn rewrite(text: &mut String, canonical: Result<String, TypeMismatch>) -> Result<(), TypeMismatch> {
     canonical.map(|canonical| *text = canonical)
 }
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_leave_and_are_named() {
+    fn unknown_fields_are_removed_and_reported() {
         let (pod, unknown) = check(
             "Pod",
             "",
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_are_refused_with_the_field() {
+    fn wrong_types_are_rejected_with_the_field() {
         let (_, e) = check("ConfigMap", "", json!({"data": {"k": 1}}));
         assert_eq!(
             e.unwrap_err(),
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn times_quantities_and_bytes_must_read_as_such() {
+    fn malformed_times_quantities_and_bytes_are_rejected() {
         let quantity =
             |q: &str| json!({"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": q}}}]}});
         for good in ["1", "100m", "1.5Gi", "+2e3", "1E", ".5", "-3"] {
@@ -296,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn empty_text_means_absent_except_where_it_means_something() {
+    fn empty_text_is_removed_except_where_it_is_significant() {
         let (claim, _) =
             check("PersistentVolumeClaim", "", json!({"spec": {"storageClassName": "", "volumeName": ""}}));
         assert_eq!(claim, json!({"spec": {"storageClassName": ""}}));
     }
 
     #[test]
-    fn typed_empty_objects_stay_and_nulls_leave() {
+    fn typed_empty_objects_stay_and_nulls_are_removed() {
         let (pod, _) = check(
             "Pod",
             "",

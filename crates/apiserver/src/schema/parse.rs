@@ -1,19 +1,19 @@
-//! JSON text to a value, remembering fields that occur twice.
+//! A JSON parser that reports duplicate fields.
 
 use std::fmt::{self, Write};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A body, read.
+/// A parsed body.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) value: Value,
-    /// Paths of fields that the text held more than once; the last one counts.
+    /// Paths of duplicate fields; the last value is used.
     pub(crate) duplicates: Vec<String>,
 }
 
-/// Reads one JSON value and nothing after it.
+/// Parses one JSON value; fails if anything follows it.
 pub(crate) fn parse_json(text: &[u8]) -> Result<Parsed, serde_json::Error> {
     let mut state = State::default();
     let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -24,7 +24,7 @@ pub(crate) fn parse_json(text: &[u8]) -> Result<Parsed, serde_json::Error> {
 
 #[derive(Default)]
 struct State {
-    /// Where the reader stands, as `a.b[3]`.
+    /// The path of the current value, as `a.b[3]`.
     path: String,
     duplicates: Vec<String>,
 }
@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// A body of nothing but repeated fields must not turn into as many warnings.
+/// The most duplicates reported, to bound the number of warnings.
 const MAX_REPORTED: usize = 100;
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_fields_are_named_and_the_last_wins() {
+    fn duplicate_fields_are_reported_and_the_last_wins() {
         let parsed = parse_json(br#"{"a":{"k":1,"k":2},"l":[{"x":1},{"x":1,"x":3}]}"#).unwrap();
         assert_eq!(parsed.value["a"]["k"], 2);
         assert_eq!(parsed.duplicates, ["a.k", "l[1].x"]);

@@ -1,20 +1,20 @@
-//! Amounts of resources: `100m`, `1.5Gi`, `2e3`.
+//! Resource quantities: `100m`, `1.5Gi`, `2e3`.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// An amount, exact to a billionth; finer ones are rounded away from zero, as the original does.
+/// A quantity, exact to a billionth; smaller fractions are rounded away from zero, as kube-apiserver does.
 ///
-/// Equal amounts compare equal however they are written. Written out, an amount has no fraction and the largest suffix that keeps it
-/// exact, of the family it was given in: clients get back the canonical form, not their own.
+/// Equal amounts compare equal regardless of their suffixes. The canonical text has no fraction and the largest suffix of the original
+/// family that keeps it exact.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity {
     nanos: i128,
     family: Family,
 }
 
-/// How an amount was written.
+/// The family of suffixes a quantity was written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
     /// `n` to `E`, powers of a thousand.
@@ -25,12 +25,12 @@ enum Family {
     Exponent,
 }
 
-/// Text that is not an amount, or one beyond all use.
+/// The text is not a quantity, or the quantity is out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotAQuantity;
 
 const NANO: i128 = 1_000_000_000;
-/// Powers of a thousand from a billionth on.
+/// Powers of a thousand, starting with a billionth.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
@@ -62,14 +62,14 @@ impl FromStr for Quantity {
         let (numerator, denominator, family) = scale(suffix).ok_or(NotAQuantity)?;
         let digits = format!("{whole}{fraction}").parse::<i128>().map_err(|_| NotAQuantity)?;
         let places = u32::try_from(fraction.len()).ok().and_then(|places| 10i128.checked_pow(places));
-        let below = places.and_then(|places| places.checked_mul(denominator)).ok_or(NotAQuantity)?;
-        let above = digits.checked_mul(numerator).ok_or(NotAQuantity)?;
-        let nanos = above / below + i128::from(above % below != 0);
+        let divisor = places.and_then(|places| places.checked_mul(denominator)).ok_or(NotAQuantity)?;
+        let dividend = digits.checked_mul(numerator).ok_or(NotAQuantity)?;
+        let nanos = dividend / divisor + i128::from(dividend % divisor != 0);
         Ok(Self { nanos: if negative { -nanos } else { nanos }, family })
     }
 }
 
-/// What a suffix multiplies a number by to give billionths, as a fraction.
+/// Returns the factor of a suffix in billionths, as a fraction.
 fn scale(suffix: &str) -> Option<(i128, i128, Family)> {
     if let Some(power) = BINARY.iter().skip(1).position(|name| *name == suffix) {
         return Some((NANO << (10 * (power + 1)), 1, Family::Binary));
@@ -79,21 +79,21 @@ fn scale(suffix: &str) -> Option<(i128, i128, Family)> {
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
     let power = 10i128.checked_pow(exponent.unsigned_abs())?;
-    let (above, below) = if exponent < 0 { (NANO, power) } else { (NANO.checked_mul(power)?, 1) };
-    Some((above, below, Family::Exponent))
+    let (numerator, denominator) = if exponent < 0 { (NANO, power) } else { (NANO.checked_mul(power)?, 1) };
+    Some((numerator, denominator, Family::Exponent))
 }
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.nanos / NANO;
         if self.family == Family::Binary && self.is_whole() && whole.abs() >= 1024 {
-            let (number, power) = without(whole, 1024, BINARY.len() - 1);
+            let (number, power) = divide_out(whole, 1024, BINARY.len() - 1);
             return write!(f, "{number}{}", BINARY[power]);
         }
         if self.nanos == 0 {
             return f.write_str("0");
         }
-        let (number, power) = without(self.nanos, 1000, DECIMAL.len() - 1);
+        let (number, power) = divide_out(self.nanos, 1000, DECIMAL.len() - 1);
         match self.family {
             Family::Exponent if power == 3 => write!(f, "{number}"),
             Family::Exponent => write!(f, "{number}e{}", 3 * i64::try_from(power).unwrap_or(0) - 9),
@@ -102,10 +102,10 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Takes a factor out as often as it goes, at most so many times.
-fn without(mut number: i128, factor: i128, most: usize) -> (i128, usize) {
+/// Divides by a factor as often as it divides evenly, at most `max` times. Returns the quotient and the number of divisions.
+fn divide_out(mut number: i128, factor: i128, max: usize) -> (i128, usize) {
     let mut power = 0;
-    while power < most && number != 0 && number % factor == 0 {
+    while power < max && number != 0 && number % factor == 0 {
         number /= factor;
         power += 1;
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn written_in_the_canonical_form() {
+    fn quantities_are_written_in_canonical_form() {
         let cases = [
             ("0.1", "100m"),
             ("1", "1"),
@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn canonical_forms_stay() {
+    fn canonical_quantities_are_unchanged() {
         for text in ["100m", "1536Mi", "1e3", "12E", "1k", "-5k", "1n", "0"] {
             assert_eq!(canonical(text).as_deref(), Some(text));
         }
     }
 
     #[test]
-    fn other_text_is_refused() {
+    fn malformed_text_is_rejected() {
         for text in [
             "",
             "x",
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn compared_by_amount() {
+    fn quantities_are_compared_by_amount() {
         let quantity = |text: &str| text.parse::<Quantity>().expect("a quantity");
         assert_eq!(quantity("1Gi"), quantity("1024Mi"));
         assert!(quantity("999m") < quantity("1") && quantity("1G") < quantity("1Gi"));

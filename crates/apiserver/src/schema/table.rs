@@ -1,4 +1,4 @@
-//! Reads `types.txt`, whose notation is explained at its top, into [`Types`].
+//! Parses `types.txt`, whose notation is explained at its top, into [`Types`].
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 /// All types of the table.
 #[derive(Debug)]
 pub(crate) struct Types {
-    /// Every type once; a reference is an index into this list.
+    /// Every type once; the maps contain indexes into this list.
     all: Vec<Type>,
-    /// The types that are kinds of their own, by (group, version, kind).
+    /// The types of kinds, by (group, version, kind).
     by_kind: HashMap<(&'static str, &'static str, &'static str), usize>,
     by_name: HashMap<&'static str, usize>,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Types {
 #[derive(Debug)]
 pub(crate) struct Type {
     pub(crate) name: &'static str,
-    /// Server-side apply and strategic merge replace it whole.
+    /// Whether server-side apply and strategic merge replace it as a whole.
     pub(crate) atomic: bool,
     /// Sorted by name.
     fields: Vec<Field>,
@@ -32,22 +32,22 @@ pub(crate) struct Field {
     pub(crate) zero: Zero,
 }
 
-/// What becomes of the zero value of a field: `false`, 0, empty text, an empty list or map.
+/// The meaning of the zero value of a field: `false`, 0, empty text, an empty list or map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Zero {
-    /// It is another thing than no value.
-    Told,
-    /// It is left out.
+    /// It is distinct from an absent value.
+    Distinct,
+    /// It is omitted.
     Omitted,
-    /// It is written, also when the client sent none.
+    /// It is always written, even if the client sent none.
     Written,
 }
 
-/// The JSON that a field may hold.
+/// The JSON type of a field.
 #[derive(Debug)]
 pub(crate) enum Shape {
     String,
-    /// A string out of these. Whether another one is refused is the validator's business, not the decoder's.
+    /// One of these strings. Validation rejects others, decoding does not.
     Enum(Vec<&'static str>),
     Int32,
     Int64,
@@ -55,21 +55,21 @@ pub(crate) enum Shape {
     Bool,
     /// Base64 text.
     Bytes,
-    /// To the second.
+    /// With seconds.
     Time,
-    /// To the microsecond.
+    /// With microseconds.
     MicroTime,
     Quantity,
     IntOrString,
     Any,
-    /// That type if it is an object, else anything.
-    Perhaps(&'static str),
+    /// The named type if the value is an object, otherwise any value.
+    ObjectOrAny(&'static str),
     Struct(&'static str, Merge),
     Map(Box<Shape>),
     List(Box<Shape>, ListKind, Merge),
 }
 
-/// How server-side apply sees a list.
+/// The `x-kubernetes-list-type` of a list, for server-side apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
     #[default]
@@ -78,27 +78,26 @@ pub(crate) enum ListKind {
     Map(Vec<String>),
 }
 
-/// How a strategic merge patch treats a list or object.
+/// The strategic merge patch rules of a list or object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Merge {
-    /// Elements are merged; otherwise the patch replaces the list whole.
+    /// Elements are merged; otherwise the patch replaces the list as a whole.
     pub(crate) merge: bool,
     /// The patch may name the keys to keep (`$retainKeys`).
     pub(crate) retain_keys: bool,
-    /// Replace even an object.
+    /// The patch replaces the value, even an object.
     pub(crate) replace: bool,
-    /// The field by which list elements are the same one; without it elements are compared as plain values.
+    /// The field that identifies list elements; without it elements are compared as plain values.
     pub(crate) key: Option<&'static str>,
 }
 
 impl Types {
-    /// The type of a kind, if the table has it.
+    /// Returns the type of a kind.
     pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Type> {
-        // The map's keys are static; a lookup by borrowed parts needs no allocation because the tuple is of references.
         self.by_kind.get(&(group, version, kind)).map(|i| &self.all[*i])
     }
 
-    /// The type of that name. References inside the table always resolve; a test holds that.
+    /// Returns the type of a name. A test checks that all references in the table resolve.
     pub(crate) fn named(&self, name: &str) -> Option<&Type> {
         self.by_name.get(name).map(|i| &self.all[*i])
     }
@@ -114,19 +113,19 @@ impl Type {
     }
 }
 
-/// The table, read on first use (about a millisecond).
+/// Returns the table, which is parsed on first use (about a millisecond).
 pub(crate) fn types() -> &'static Types {
-    static TYPES: LazyLock<Types> = LazyLock::new(|| read(include_str!("types.txt")));
+    static TYPES: LazyLock<Types> = LazyLock::new(|| parse(include_str!("types.txt")));
     &TYPES
 }
 
-fn read(text: &'static str) -> Types {
+fn parse(text: &'static str) -> Types {
     let mut types = Types { all: Vec::new(), by_kind: HashMap::new(), by_name: HashMap::new() };
     for line in text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
         if let Some(field) = line.strip_prefix(' ') {
             let (name, shape) = field.split_once(' ').unwrap_or((field, "*"));
             let (shape, zero) = match shape.as_bytes().last() {
-                Some(b'?') => (&shape[..shape.len() - 1], Zero::Told),
+                Some(b'?') => (&shape[..shape.len() - 1], Zero::Distinct),
                 Some(b'+') => (&shape[..shape.len() - 1], Zero::Written),
                 _ => (shape, Zero::Omitted),
             };
@@ -135,7 +134,7 @@ fn read(text: &'static str) -> Types {
                 None => (shape, false),
             };
             if let Some(owner) = types.all.last_mut() {
-                owner.fields.push(Field { name, shape: Reader(shape).shape(), required, zero });
+                owner.fields.push(Field { name, shape: ShapeParser(shape).shape(), required, zero });
             }
             continue;
         }
@@ -162,14 +161,14 @@ fn split3(gvk: &'static str) -> [&'static str; 3] {
 }
 
 /// A cursor over the notation of one shape.
-struct Reader(&'static str);
+struct ShapeParser(&'static str);
 
-impl Reader {
+impl ShapeParser {
     fn shape(&mut self) -> Shape {
         let first = self.0.as_bytes().first().copied().unwrap_or(b'*');
         self.0 = self.0.get(1..).unwrap_or_default();
         match first {
-            b's' => self.parenthesised('|').map_or(Shape::String, Shape::Enum),
+            b's' => self.parenthesized('|').map_or(Shape::String, Shape::Enum),
             b'i' => Shape::Int32,
             b'l' => Shape::Int64,
             b'n' => Shape::Number,
@@ -179,7 +178,7 @@ impl Reader {
             b'u' => Shape::MicroTime,
             b'q' => Shape::Quantity,
             b'x' => Shape::IntOrString,
-            b'?' => Shape::Perhaps(self.until(&['~', ']', '}'])),
+            b'?' => Shape::ObjectOrAny(self.until(&['~', ']', '}'])),
             b'@' => {
                 let name = self.until(&['~', ']', '}']);
                 Shape::Struct(name, self.merge())
@@ -205,7 +204,7 @@ impl Reader {
         if self.skip('s') {
             ListKind::Set
         } else if self.skip('m') {
-            let keys = self.parenthesised(',').unwrap_or_default();
+            let keys = self.parenthesized(',').unwrap_or_default();
             ListKind::Map(keys.into_iter().map(str::to_owned).collect())
         } else {
             self.skip('a');
@@ -223,7 +222,7 @@ impl Reader {
         Merge { merge: has("merge"), retain_keys: has("retainKeys"), replace: has("replace"), key }
     }
 
-    fn parenthesised(&mut self, separator: char) -> Option<Vec<&'static str>> {
+    fn parenthesized(&mut self, separator: char) -> Option<Vec<&'static str>> {
         if !self.skip('(') {
             return None;
         }
@@ -256,7 +255,7 @@ mod tests {
 
     fn check_references(shape: &Shape) {
         match shape {
-            Shape::Struct(name, _) | Shape::Perhaps(name) => {
+            Shape::Struct(name, _) | Shape::ObjectOrAny(name) => {
                 assert!(types().named(name).is_some(), "no type {name}");
             }
             Shape::Map(inner) | Shape::List(inner, ..) => check_references(inner),
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn merge_rules_are_read() {
+    fn merge_rules_are_parsed() {
         let pod = types().named("core.v1.PodSpec").unwrap();
         let Shape::List(_, kind, merge) = &pod.field("containers").unwrap().shape else { panic!() };
         assert_eq!(*kind, ListKind::Map(vec!["name".to_owned()]));

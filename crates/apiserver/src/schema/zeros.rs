@@ -1,18 +1,17 @@
-//! Writes the zero values that a typed server always writes, whoever left them out.
+//! Adds the zero values that kube-apiserver always writes.
 
 use serde_json::{Map, Value};
 
 use super::table::{Field, Shape, Type, Zero, types};
 
-/// Puts into `object` every field of `shape_of` that is written even at its zero value, at every depth. Fields that are there
-/// stay as they are.
-pub(crate) fn write_zeros(shape_of: &Type, object: &mut Map<String, Value>) {
+/// Adds every missing field that is written even if it has its zero value, at every depth.
+pub(crate) fn write_zeros(object_type: &Type, object: &mut Map<String, Value>) {
     for (name, value) in object.iter_mut() {
-        if let Some(field) = shape_of.field(name) {
+        if let Some(field) = object_type.field(name) {
             descend(&field.shape, value);
         }
     }
-    for field in shape_of.fields().iter().filter(|field| field.zero == Zero::Written) {
+    for field in object_type.fields().iter().filter(|field| field.zero == Zero::Written) {
         if !object.contains_key(field.name) {
             object.insert(field.name.to_owned(), zero(field));
         }
@@ -51,7 +50,7 @@ fn zero(field: &Field) -> Value {
             descend(&field.shape, &mut empty);
             empty
         }
-        // Times, lists, maps, bytes: there is no value that is not something.
+        // The zero values of times, lists, maps and bytes in Go encode as null.
         _ => Value::Null,
     }
 }
@@ -62,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_typed_server_always_writes_is_written() {
+    fn missing_zero_values_are_added() {
         let rows = [
             (
                 "",

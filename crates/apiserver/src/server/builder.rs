@@ -10,26 +10,27 @@ use tokio::sync::watch;
 
 use super::connections::{Reception, serve};
 use super::door::Door;
-use super::limits::Limits;
+use super::limits::ServerLimits;
 use super::tls::{Secured, Tls, TlsError};
 use super::tokens::Tokens;
 use super::{ApiServer, LocalServer};
 use crate::client::Access;
 use crate::controllers::Switches;
-use crate::delegate::Gates;
+use crate::delegate::FeatureGates;
 use crate::engine::{Clock, Engine, Ingredients};
 use crate::storage::{MemoryStorage, Storage, StorageError};
 use crate::watch_cache::CacheOptions;
 
 /// How a server is made. Every choice has a default.
-pub struct Builder {
+#[must_use = "a builder does nothing until it is started"]
+pub struct ApiServerBuilder {
     storage: Option<Arc<dyn Storage>>,
     cache_options: CacheOptions,
     clock: Clock,
     seed: Option<u64>,
     empties_namespaces: bool,
     controllers: Switches,
-    limits: Limits,
+    limits: ServerLimits,
     listen: SocketAddr,
     host_name: Option<String>,
     tls: Option<Tls>,
@@ -39,6 +40,7 @@ pub struct Builder {
 
 /// Why a server did not start.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The port cannot be listened on.
     #[error("cannot listen on {address}: choose another port, or 0 for any free one: {source}")]
@@ -74,7 +76,7 @@ pub enum StartError {
     Storage(#[from] StorageError),
 }
 
-impl Default for Builder {
+impl Default for ApiServerBuilder {
     fn default() -> Self {
         Self {
             storage: None,
@@ -83,7 +85,7 @@ impl Default for Builder {
             seed: None,
             empties_namespaces: true,
             controllers: Switches::default(),
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             host_name: None,
             tls: None,
@@ -93,7 +95,7 @@ impl Default for Builder {
     }
 }
 
-impl Builder {
+impl ApiServerBuilder {
     /// Keeps objects here instead of in memory of its own.
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = Some(storage);
@@ -107,7 +109,7 @@ impl Builder {
     }
 
     /// Which lists the watch caches answer.
-    pub fn gates(mut self, gates: Gates) -> Self {
+    pub fn gates(mut self, gates: FeatureGates) -> Self {
         self.cache_options.gates = gates;
         self
     }
@@ -145,7 +147,7 @@ impl Builder {
     }
 
     /// What clients may hold on to.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -294,9 +296,9 @@ impl Builder {
     }
 }
 
-impl std::fmt::Debug for Builder {
+impl std::fmt::Debug for ApiServerBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("ApiServerBuilder")
             .field("listen", &self.listen)
             .field("seed", &self.seed)
             .finish_non_exhaustive()
@@ -311,13 +313,13 @@ mod tests {
         Tokens::new(["0123456789abcdef"]).unwrap()
     }
 
-    fn exposed() -> Builder {
-        Builder::default().listen("0.0.0.0:0".parse().unwrap())
+    fn exposed() -> ApiServerBuilder {
+        ApiServerBuilder::default().listen("0.0.0.0:0".parse().unwrap())
     }
 
     #[test]
     fn other_machines_need_both_tls_and_a_token() {
-        let missing = |builder: Builder| match builder.check_exposure() {
+        let missing = |builder: ApiServerBuilder| match builder.check_exposure() {
             Err(StartError::Exposed { missing, .. }) => missing,
             other => panic!("{other:?}"),
         };
@@ -329,7 +331,7 @@ mod tests {
         let faults = exposed().tls(Tls::self_signed()).tokens(tokens()).fault_endpoints(true);
         assert!(matches!(faults.check_exposure(), Err(StartError::FaultsExposed { .. })));
         for loopback in ["127.0.0.1:0", "127.1.2.3:0", "[::1]:0"] {
-            let builder = Builder::default().listen(loopback.parse().unwrap()).fault_endpoints(true);
+            let builder = ApiServerBuilder::default().listen(loopback.parse().unwrap()).fault_endpoints(true);
             assert!(builder.check_exposure().is_ok(), "{loopback}");
         }
     }
@@ -337,10 +339,13 @@ mod tests {
     #[test]
     fn urls_are_ones_a_client_can_use() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
-        let url = |builder: Builder, text| builder.access(at(text), None).url;
-        assert_eq!(url(Builder::default(), "127.0.0.1:5"), "http://127.0.0.1:5");
-        assert_eq!(url(Builder::default(), "0.0.0.0:5"), "http://127.0.0.1:5");
-        assert_eq!(url(Builder::default(), "[::]:5"), "http://[::1]:5");
-        assert_eq!(url(Builder::default().host_name("ci.example"), "0.0.0.0:5"), "http://ci.example:5");
+        let url = |builder: ApiServerBuilder, text| builder.access(at(text), None).url;
+        assert_eq!(url(ApiServerBuilder::default(), "127.0.0.1:5"), "http://127.0.0.1:5");
+        assert_eq!(url(ApiServerBuilder::default(), "0.0.0.0:5"), "http://127.0.0.1:5");
+        assert_eq!(url(ApiServerBuilder::default(), "[::]:5"), "http://[::1]:5");
+        assert_eq!(
+            url(ApiServerBuilder::default().host_name("ci.example"), "0.0.0.0:5"),
+            "http://ci.example:5"
+        );
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::door::Door;
-use super::limits::Limits;
+use super::limits::ServerLimits;
 use crate::engine::Engine;
 use crate::http::{AnswerBody, AnswerLost, ConnectionWatches, handle, refuse};
 
@@ -25,7 +25,7 @@ use crate::http::{AnswerBody, AnswerLost, ConnectionWatches, handle, refuse};
 pub(super) struct Reception {
     pub(super) engine: Arc<Engine>,
     pub(super) door: Door,
-    pub(super) limits: Limits,
+    pub(super) limits: ServerLimits,
     pub(super) acceptor: Option<TlsAcceptor>,
 }
 
@@ -82,7 +82,7 @@ async fn accept(
     }
 }
 
-fn http_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+fn http_builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 /// What one client, or all together, may take. Every limit has a default that no ordinary client meets.
 #[derive(Debug, Clone)]
-pub struct Limits {
+#[non_exhaustive]
+pub struct ServerLimits {
     /// Open connections; further ones wait in the listener's backlog. 1,000.
     pub connections: usize,
     /// Time for the head of a request, and for a TLS handshake; then the connection is closed. 10 seconds.
@@ -21,7 +22,7 @@ pub struct Limits {
     pub watches_per_connection: usize,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 1000,

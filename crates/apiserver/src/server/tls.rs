@@ -38,6 +38,7 @@ pub(crate) struct Secured {
 
 /// Why a certificate cannot be used.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {}: {source}", .path.display())]

@@ -17,6 +17,7 @@ pub struct Tokens(Vec<String>);
 
 /// Why tokens cannot be used.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// The file cannot be read.
     #[error("cannot read the tokens in {}: {source}", .path.display())]

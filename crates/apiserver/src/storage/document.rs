@@ -1,4 +1,4 @@
-//! An object as bytes: encoded once when it is written, spliced into every answer.
+//! Encoded objects: encoded once when written, copied into every response.
 
 #[cfg(feature = "etcd")]
 mod packed;
@@ -9,17 +9,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-/// The JSON of one object without its type, with a gap where its resource version goes.
+/// The JSON of one object without its type, with a gap for its resource version.
 ///
-/// The bytes are `"metadata":{…,"resourceVersion":"","…},…}`: everything after `{"kind":…,"apiVersion":…,`. Four things follow:
-/// an answer in any version of the kind is a [`TypeHead`], the bytes and digits; a list item without a type is `{` and the bytes; a
-/// backend may give the revision after the bytes were made; and the final event of an object is its last bytes at another revision.
+/// The bytes are `"metadata":{…,"resourceVersion":"",…},…}`: everything after `{"kind":…,"apiVersion":…,`. Therefore:
 ///
-/// Equality is equality of content and says whether an update changes anything.
+/// 1. A response in any API version is a [`TypeHead`], the bytes and the digits of the resource version.
+/// 2. An item of a list without a type is `{`, the bytes and the digits.
+/// 3. A backend may assign the revision after the object is encoded.
+/// 4. The delete event of an object has its last bytes and another revision.
+///
+/// Two documents are equal if their content is equal. An update with an equal document changes nothing.
 #[derive(Clone)]
 pub struct Document {
     bytes: Bytes,
-    /// Where in `bytes` the digits of the resource version belong.
+    /// The offset in `bytes` of the digits of the resource version.
     gap: u32,
     attributes: Attributes,
 }
@@ -28,20 +31,21 @@ pub struct Document {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TypeHead(Arc<str>);
 
-/// What selectors look at, read once when the object is written: labels, and the selectable fields of the kind
-/// other than `metadata.name` and `metadata.namespace`, which are in the key.
+/// The labels and selectable fields of an object, extracted once when the object is written. The fields `metadata.name` and
+/// `metadata.namespace` are not included, because the key contains them.
 #[derive(Clone, Default)]
 pub struct Attributes {
-    /// Keys and values one after the other, labels before fields.
+    /// Alternating keys and values, labels before fields.
     text: Box<str>,
-    /// Where each key and each value ends in `text`.
+    /// The end of each key and each value in `text`.
     ends: Box<[u32]>,
-    /// How many of the pairs are labels.
+    /// The number of labels.
     labels: u32,
 }
 
-/// Why an object cannot be stored.
+/// The error of encoding or decoding an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DocumentError {
     /// The value is not an object with a metadata object.
     #[error("an object to store must be a JSON object with a `metadata` object")]
@@ -49,7 +53,7 @@ pub enum DocumentError {
     /// The encoding is 4 GiB or more.
     #[error("the encoded object has {0} bytes; objects must stay below 4 GiB")]
     TooLarge(usize),
-    /// The bytes do not decode as JSON; says where, never what.
+    /// The stored bytes are not JSON. Contains no content, which may be a secret.
     #[error("stored bytes are not JSON at line {line}, column {column}")]
     NotJson {
         /// Line of the error.
@@ -59,14 +63,14 @@ pub enum DocumentError {
     },
 }
 
-/// Room to encode an object in; most fit.
+/// Initial capacity of the encoding buffer; enough for most objects.
 const SCRATCH: usize = 16 * 1024;
 
-/// Metadata keys written first, in the order people expect to read them.
+/// Metadata keys written first, as in the output of kube-apiserver.
 const LEADING: [&str; 4] = ["name", "generateName", "namespace", "uid"];
 
 impl Document {
-    /// Encodes an object. Its `kind`, `apiVersion` and `metadata.resourceVersion` are left out, whatever they are.
+    /// Encodes an object without its `kind`, `apiVersion` and `metadata.resourceVersion`.
     pub fn encode<'f>(
         object: &Value,
         fields: impl IntoIterator<Item = (&'f str, &'f str)>,
@@ -87,24 +91,24 @@ impl Document {
         let labels = metadata.get("labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?)));
         Ok(Self {
-            // A copy of the right size, made last: cutting a large buffer down would leave a hole behind every object.
+            // Copies to an allocation of the exact size: shrinking the large buffer would fragment the heap.
             bytes: Bytes::copy_from_slice(&out),
             gap,
             attributes: Attributes::new(labels, fields),
         })
     }
 
-    /// What selectors look at.
+    /// Returns the labels and selectable fields.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// Bytes this document needs in an answer, without its type head.
+    /// Returns an upper bound for the size of the encoded object without its type.
     pub fn encoded_len(&self) -> usize {
         self.bytes.len() + 21
     }
 
-    /// Appends the whole object at a resource version: with a type, or without one as an item of a typed list.
+    /// Appends the object at a resource version: with a type, or without one for an item of a list.
     pub fn write(&self, head: Option<&TypeHead>, revision: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(head.map_or(b"{", |h| h.0.as_bytes()));
         let (before, after) = self.bytes.split_at(self.gap as usize);
@@ -113,7 +117,7 @@ impl Document {
         out.extend_from_slice(after);
     }
 
-    /// The object as a JSON value at a resource version, to be changed and encoded again.
+    /// Decodes the object at a resource version.
     pub fn to_value(&self, head: &TypeHead, revision: u64) -> Result<Value, DocumentError> {
         let mut json = Vec::with_capacity(self.encoded_len() + head.0.len());
         self.write(Some(head), revision, &mut json);
@@ -131,7 +135,7 @@ impl PartialEq for Document {
 impl Eq for Document {}
 
 impl fmt::Debug for Document {
-    /// Size only: the content may be a secret.
+    /// Shows only the size: the content may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Document({} bytes)", self.bytes.len())
     }
@@ -174,7 +178,7 @@ fn write_revision(out: &mut Vec<u8>, revision: u64) {
 }
 
 impl TypeHead {
-    /// The head of objects of this kind.
+    /// Returns the beginning of objects of this kind.
     pub fn new(api_version: &str, kind: &str) -> Self {
         let mut text = b"{\"kind\":".to_vec();
         write_json(&mut text, kind);
@@ -188,14 +192,14 @@ impl TypeHead {
         Arc::clone(&self.0)
     }
 
-    /// The bytes an encoded object of this kind starts with.
+    /// Returns the beginning as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Attributes {
-    /// Packs labels and fields.
+    /// Builds attributes from labels and fields.
     pub fn new<'l, 'f>(
         labels: impl IntoIterator<Item = (&'l str, &'l str)>,
         fields: impl IntoIterator<Item = (&'f str, &'f str)>,
@@ -212,12 +216,12 @@ impl Attributes {
         Self { text: text.into(), ends: ends.into(), labels }
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.find(key, 0..self.labels as usize)
     }
 
-    /// The value of a selectable field; absent fields count as empty in selectors.
+    /// Returns the value of a selectable field. Selectors treat an absent field as empty.
     pub fn field(&self, key: &str) -> Option<&str> {
         self.find(key, self.labels as usize..self.ends.len() / 2)
     }
@@ -249,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_its_type_its_bytes_and_its_revision() {
+    fn an_encoded_object_is_the_type_the_bytes_and_the_revision() {
         let document = Document::encode(&pod(), [("spec.nodeName", "n1")]).unwrap();
         let head = TypeHead::new("v1", "Pod");
         let (mut typed, mut item) = (Vec::new(), Vec::new());
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_find_labels_and_fields_apart() {
+    fn labels_and_fields_are_looked_up_separately() {
         let document = Document::encode(&pod(), [("app", "field"), ("empty", "")]).unwrap();
         let attributes = document.attributes();
         assert_eq!(attributes.label("app"), Some("web"));
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_version_in_the_body_is_no_change() {
+    fn the_resource_version_in_the_body_does_not_affect_equality() {
         let mut other = pod();
         other["metadata"]["resourceVersion"] = "8".into();
         assert_eq!(Document::encode(&pod(), []).unwrap(), Document::encode(&other, []).unwrap());
@@ -291,14 +295,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn values_that_are_not_objects_are_rejected() {
         for bad in [json!(1), json!({}), json!({"metadata": []}), json!({"metadata": "x"})] {
             assert_eq!(Document::encode(&bad, []), Err(DocumentError::NotAnObject));
         }
     }
 
     #[test]
-    fn an_empty_metadata_still_has_a_version() {
+    fn empty_metadata_has_a_resource_version() {
         let document = Document::encode(&json!({"metadata": {}}), []).unwrap();
         let mut out = Vec::new();
         document.write(None, 5, &mut out);

@@ -1,7 +1,7 @@
-//! The backend on a real etcd v3: objects that outlive the server, and several servers over one store.
+//! The etcd v3 backend: objects outlive the server, and several servers may share one store.
 //!
-//! Every write is one transaction that compares the revision of its key, stores the object, and touches one key of our own
-//! (`keys.rs`): the revision of that key is the newest of this store, so that nobody has to ask etcd how far its watch has come.
+//! Every write is one transaction that compares the revision of its key, stores the object, and writes one key of our own
+//! (`keys.rs`). The revision of that key is the newest of this store, so that reads need no progress notification from etcd.
 
 mod changes;
 mod connection;
@@ -29,81 +29,84 @@ use super::document::Document;
 use super::stored::{Change, Stored};
 use super::{ChangeStream, Follower, Page, Range, Storage, StorageError};
 
-/// How long a write waits for its own server to hear of it. Beyond that it is answered all the same: reads then wait for its version.
-const HEARD: Duration = Duration::from_secs(2);
+/// How long a write waits for our followers to receive it. The write then completes anyway: reads wait for its revision.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Requests to the feed that may wait.
+/// The most commands queued for the feed.
 const COMMANDS: usize = 64;
 
-/// A store in etcd, under a prefix of its own.
+/// A store in etcd, under its own prefix.
 ///
-/// 1. The revision of a write is etcd's. Other users of the same etcd take revisions as well, so that ours have gaps.
-/// 2. Followers are told by one watch of etcd: writes of other servers come in the same order as our own. A write is answered after our
-///    followers know of it, or after two seconds.
-/// 3. A broken connection is opened again where it broke, and nobody notices. If history was compacted meanwhile, or etcd came back
-///    without its data, followers are told that the past is lost, and then the whole state.
+/// 1. The revision of a write is etcd's. Other users of the same etcd take revisions too, so the revisions of this store have gaps.
+/// 2. One watch of etcd feeds all followers, so that they receive the writes of all servers in the same order. A write completes after
+///    our followers have received it, or after two seconds.
+/// 3. A broken watch is resumed where it broke, unnoticed by followers. If history was compacted meanwhile, or etcd lost its data,
+///    followers receive `lost` and then `reset` with the whole state.
 pub struct EtcdStorage {
     connection: Connection,
-    /// Which store this is, and up to where our followers were told.
+    /// The identity of the store, and the newest revision that our followers have received.
     delivered: watch::Receiver<Identity>,
     commands: mpsc::Sender<Command>,
     feed: AbortHandle,
 }
 
 impl EtcdStorage {
-    /// Connects, and finds the store or makes one. Must be called inside a tokio runtime, in which a task goes on until the store is
-    /// dropped.
+    /// Connects to etcd, and creates the store if it does not exist. Must be called in a tokio runtime, in which a task runs until the
+    /// store is dropped.
     pub async fn connect(options: EtcdOptions) -> Result<Self, EtcdError> {
         options.check()?;
         let client = options.client().await?;
         let connection = Connection::new(&client, Keys::new(options.prefix.clone()), options.timeout);
         let unusable = |source| EtcdError::Storage { endpoints: options.endpoints.join(","), source };
-        if !options.beside_kubernetes && connection.holds("/registry/").await.map_err(unusable)? {
+        if !options.share_with_kubernetes && connection.holds("/registry/").await.map_err(unusable)? {
             return Err(EtcdError::Occupied);
         }
         let identity = connection.identify().await.map_err(unusable)?;
-        let (told, delivered) = watch::channel(identity.clone());
-        let (commands, asked) = mpsc::channel(COMMANDS);
-        let feed = Feed::new(connection.clone(), &identity, told, asked, options.compaction);
+        let (sender, delivered) = watch::channel(identity.clone());
+        let (commands, receiver) = mpsc::channel(COMMANDS);
+        let feed = Feed::new(connection.clone(), &identity, sender, receiver, options.compaction);
         let feed = tokio::spawn(feed.run()).abort_handle();
         Ok(Self { connection, delivered, commands, feed })
     }
 
-    /// Stores or removes: the operation, if the comparison holds; otherwise what is there instead.
-    async fn write(&self, key: &str, compare: Compare, op: TxnOp) -> Result<u64, Refusal> {
+    /// Executes a put or delete if the comparison holds, and returns its revision.
+    async fn write(&self, key: &str, compare: Compare, op: TxnOp) -> Result<u64, WriteError> {
         let touch = TxnOp::put(self.connection.keys.sequence(), "", None);
         let look = TxnOp::get(self.connection.keys.full(key), None);
         let txn = Txn::new().when([compare]).and_then([op, touch]).or_else([look]);
-        let answer = self.connection.txn(txn).await.map_err(Refusal::Failed)?;
-        if !answer.succeeded() {
-            let found = pairs(&answer).into_iter().flatten().next();
-            return Err(found.map_or(Refusal::Absent, Refusal::Holds));
+        let response = self.connection.txn(txn).await.map_err(WriteError::Failed)?;
+        if !response.succeeded() {
+            let found = pairs(&response).into_iter().flatten().next();
+            return Err(found.map_or(WriteError::Absent, WriteError::Differs));
         }
-        let revision = written_at(&answer).map_err(Refusal::Failed)?;
-        self.heard(revision).await;
+        let revision = written_at(&response).map_err(WriteError::Failed)?;
+        self.wait_for_delivery(revision).await;
         Ok(revision)
     }
 
-    /// Waits until our followers know of a revision.
-    async fn heard(&self, revision: u64) {
+    /// Waits until our followers have received a revision.
+    async fn wait_for_delivery(&self, revision: u64) {
         let mut delivered = self.delivered.clone();
         let reached = delivered.wait_for(|delivered| delivered.revision >= revision);
-        // An error means that the feed has ended with the store; nobody is left to wait for.
-        let _ = tokio::time::timeout(HEARD, reached).await;
+        // An error means that the feed has ended, so that there are no followers to wait for.
+        let _ = tokio::time::timeout(DELIVERY_TIMEOUT, reached).await;
     }
 
-    /// What a refused write means for who expected a version.
-    fn refused(&self, refusal: Refusal) -> StorageError {
-        match refusal {
-            Refusal::Absent => StorageError::NotFound,
-            Refusal::Failed(error) => error,
-            Refusal::Holds(pair) => match self.connection.stored(&pair) {
+    /// Converts the error of an update or delete.
+    fn storage_error(&self, error: WriteError) -> StorageError {
+        match error {
+            WriteError::Absent => StorageError::NotFound,
+            WriteError::Failed(error) => error,
+            WriteError::Differs(pair) => match self.connection.stored(&pair) {
                 Some(stored) => StorageError::Conflict(stored),
-                None => StorageError::Internal("etcd holds something else under this key".to_owned()),
+                None => {
+                    StorageError::internal("the value of this key in etcd is not an object of this server")
+                }
             },
         }
     }
 
+    /// The comparison that a key has the expected revision.
     fn at(&self, key: &str, expected: u64) -> Compare {
         Compare::mod_revision(self.connection.keys.full(key), CompareOp::Equal, expected as i64)
     }
@@ -112,20 +115,24 @@ impl EtcdStorage {
         TxnOp::put(self.connection.keys.full(key), value(document), None)
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, StorageError> {
-        let (done, answer) = oneshot::channel();
-        let gone = || StorageError::Internal("the connection to etcd is closed".to_owned());
-        self.commands.send(command(done)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
+    /// Sends a command to the feed and waits until it is done.
+    async fn command<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, StorageError> {
+        let (done, response) = oneshot::channel();
+        let closed = || StorageError::internal("the connection to etcd is closed");
+        self.commands.send(command(done)).await.map_err(|_| closed())?;
+        response.await.map_err(|_| closed())
     }
 }
 
-/// Why a transaction did not write.
-enum Refusal {
-    /// Nothing is there.
+/// The error of a transaction that did not write.
+enum WriteError {
+    /// The key does not exist.
     Absent,
-    /// This is there.
-    Holds(KeyValue),
+    /// The comparison failed; this is the current pair.
+    Differs(KeyValue),
     Failed(StorageError),
 }
 
@@ -163,7 +170,7 @@ impl Storage for EtcdStorage {
             let absent = Compare::version(self.connection.keys.full(key), CompareOp::Equal, 0);
             match self.write(key, absent, self.put(key, &document)).await {
                 Ok(revision) => Ok(Arc::new(Stored { key: key.into(), revision, document })),
-                Err(refusal) => Err(match self.refused(refusal) {
+                Err(error) => Err(match self.storage_error(error) {
                     StorageError::Conflict(stored) => StorageError::Exists(stored),
                     other => other,
                 }),
@@ -180,19 +187,19 @@ impl Storage for EtcdStorage {
         Box::pin(async move {
             match self.write(key, self.at(key, expected), self.put(key, &document)).await {
                 Ok(revision) => Ok(Arc::new(Stored { key: key.into(), revision, document })),
-                Err(refusal) => Err(self.refused(refusal)),
+                Err(error) => Err(self.storage_error(error)),
             }
         })
     }
 
     fn delete<'a>(&'a self, key: &'a str, expected: u64) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
         Box::pin(async move {
-            // Its last content is read first: it is at the expected version, or the transaction fails.
+            // Reads the last content first: if its revision is not the expected one, the transaction fails.
             let last = self.connection.get(key).await?.ok_or(StorageError::NotFound)?;
             let remove = TxnOp::delete(self.connection.keys.full(key), Some(DeleteOptions::new()));
             match self.write(key, self.at(key, expected), remove).await {
                 Ok(revision) => Ok(Arc::new(last.at(revision))),
-                Err(refusal) => Err(self.refused(refusal)),
+                Err(error) => Err(self.storage_error(error)),
             }
         })
     }
@@ -213,7 +220,7 @@ impl Storage for EtcdStorage {
         follower: Weak<dyn Follower>,
     ) -> BoxFuture<'a, Result<(), StorageError>> {
         let prefix = prefix.to_owned();
-        Box::pin(async move { self.ask(|done| Command::Follow { prefix, follower, done }).await? })
+        Box::pin(async move { self.command(|done| Command::Follow { prefix, follower, done }).await? })
     }
 
     fn compact(&self, revision: u64) -> BoxFuture<'_, Result<(), StorageError>> {
@@ -223,7 +230,7 @@ impl Storage for EtcdStorage {
                 return Err(StorageError::Future { current });
             }
             self.connection.compact(revision).await?;
-            self.ask(|done| Command::Compacted { revision, done }).await
+            self.command(|done| Command::Compacted { revision, done }).await
         })
     }
 
@@ -234,7 +241,7 @@ impl Storage for EtcdStorage {
 
 type Reading = (Changes, std::vec::IntoIter<Arc<Change>>);
 
-/// One change after the other; an error is the last item.
+/// Returns the next change; an error is the last item.
 async fn next_change(state: Option<Reading>) -> Option<(Result<Arc<Change>, StorageError>, Option<Reading>)> {
     let (mut changes, mut batch) = state?;
     loop {

@@ -1,4 +1,4 @@
-//! The backend that keeps everything in this process: the default.
+//! The in-memory backend, which is the default.
 
 mod history;
 mod watch;
@@ -14,20 +14,20 @@ use super::document::Document;
 use super::stored::{Change, Stored};
 use super::{ChangeStream, Follower, Page, Range, Storage, StorageError};
 
-/// The revision of an empty store. Everything before it counts as compacted, so that a client that made up a small version is
-/// told so, as on a server with a past.
+/// The revision of an empty store. Everything before it counts as compacted, so that a small made-up resource version fails as it does
+/// on a server with history.
 const FIRST_REVISION: u64 = 1000;
 
-/// How often history is compacted by itself: what is older than one such period, and at most two, is forgotten.
+/// The period of automatic compaction. Versions are kept for at least one period and at most two.
 const COMPACTION_PERIOD: Duration = Duration::from_secs(300);
 
-/// A store in memory: multi-version, with compare-and-set, watches, and compaction.
+/// An in-memory store with multiple versions, compare-and-set, watches and compaction.
 ///
-/// One lock serialises writes and tells followers, in commit order. The longest critical section is one insertion into the
-/// tree plus one call per follower; reads take the lock only to copy a snapshot pointer and never while they scan.
+/// One lock serializes writes and the calls to followers, in commit order. The longest critical section is one insertion into the
+/// tree plus one call per follower. Reads take the lock only to copy a snapshot pointer, never while they scan.
 ///
-/// Bounds: history is compacted every five minutes of writing, and earlier, by half, when it has more than
-/// [`MemoryStorage::MAX_HISTORY`] changes or keeps more than [`MemoryStorage::MAX_HISTORY_BYTES`]. Nothing runs in the background.
+/// Bounds: a write compacts the history if the last compaction was five minutes ago, and compacts half of it if it has more than
+/// [`MemoryStorage::MAX_HISTORY`] changes or [`MemoryStorage::MAX_HISTORY_BYTES`] bytes. There is no background task.
 #[derive(Clone)]
 pub struct MemoryStorage {
     shared: Arc<Shared>,
@@ -35,7 +35,7 @@ pub struct MemoryStorage {
 
 struct Shared {
     state: Mutex<State>,
-    /// The newest revision whose change everybody was told of; wakes watches.
+    /// The newest revision that all followers have received; wakes watches.
     published: tokio::sync::watch::Sender<u64>,
 }
 
@@ -50,21 +50,22 @@ struct Registered {
     follower: Weak<dyn Follower>,
 }
 
-/// When history was last cut, and where the next cut goes.
+/// The state of automatic compaction.
 struct Compaction {
-    /// The revision at the last tick: nothing a reader started with since then is cut at the next one.
+    /// The revision at the last tick, to which the next tick compacts: a revision stays readable for at least one period.
     mark: u64,
+    /// The time of the last tick.
     at: Instant,
 }
 
 impl MemoryStorage {
-    /// The most changes kept for reads and watches of the past.
+    /// The most changes kept for reads and watches at older revisions.
     pub const MAX_HISTORY: usize = 200_000;
 
-    /// The most bytes of replaced versions kept for them.
+    /// The most bytes of replaced versions kept for reads and watches at older revisions.
     pub const MAX_HISTORY_BYTES: usize = 256 << 20;
 
-    /// An empty store. Its first write gets a revision above 1000.
+    /// Returns an empty store. Its first write gets a revision above 1000.
     pub fn new() -> Self {
         let state = State {
             history: History::new(FIRST_REVISION),
@@ -75,10 +76,10 @@ impl MemoryStorage {
         Self { shared: Arc::new(Shared { state: Mutex::new(state), published }) }
     }
 
-    /// A copy of everything as it is now, without its past: what a store is that was restored from a backup. Revisions go on from the
-    /// same number in both, each on its own; nobody follows the copy yet.
+    /// Returns a copy of the current state without history or followers, like a store restored from a backup. Revisions continue from
+    /// the same number in both stores, independently of each other.
     ///
-    /// Kept while the original goes on, and put in its place, it is a cluster whose store went back in time.
+    /// Replacing the store by an older copy simulates a cluster whose store was restored from a backup.
     pub fn backup(&self) -> Self {
         let history = self.shared.lock().history.backup();
         let revision = history.revision();
@@ -95,7 +96,7 @@ impl MemoryStorage {
     ) -> Result<Arc<Change>, StorageError> {
         let mut state = self.shared.lock();
         let change = commit(&mut state.history)?;
-        state.tell(key, &change);
+        state.notify(key, &change);
         state.compact_when_due();
         self.shared.published.send_replace(change.revision);
         Ok(change)
@@ -115,14 +116,14 @@ impl std::fmt::Debug for MemoryStorage {
 }
 
 impl Shared {
-    /// Poison is ignored: a commit changes the history in one step, after everything that can panic.
+    /// Ignores poisoning: a commit changes the history in one step, after everything that can panic.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn tell(&mut self, key: &str, change: &Arc<Change>) {
+    fn notify(&mut self, key: &str, change: &Arc<Change>) {
         self.followers.retain(|registered| {
             let Some(follower) = registered.follower.upgrade() else { return false };
             if key.starts_with(&*registered.prefix) {
@@ -156,7 +157,7 @@ impl State {
     }
 }
 
-/// What is done at once needs no future of its own.
+/// Boxes a value that is available at once as a future.
 fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
     Box::pin(std::future::ready(value))
 }
@@ -184,7 +185,7 @@ impl Storage for MemoryStorage {
             Some(existing) => Err(StorageError::Exists(Arc::clone(existing))),
             None => Ok(history.put(key, document)),
         });
-        ready(change.map(after))
+        ready(change.map(current_version))
     }
 
     fn update<'a>(
@@ -197,7 +198,7 @@ impl Storage for MemoryStorage {
             history.check(key, expected)?;
             Ok(history.put(key, document))
         });
-        ready(change.map(after))
+        ready(change.map(current_version))
     }
 
     fn delete<'a>(&'a self, key: &'a str, expected: u64) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
@@ -206,7 +207,7 @@ impl Storage for MemoryStorage {
             history.remove(key).ok_or(StorageError::NotFound)
         });
         ready(change.map(|change| {
-            let last = change.previous.as_ref().expect("a removal has a version before");
+            let last = change.previous.as_ref().expect("a delete has a previous version");
             Arc::new(last.at(change.revision))
         }))
     }
@@ -221,11 +222,11 @@ impl Storage for MemoryStorage {
         follower: Weak<dyn Follower>,
     ) -> BoxFuture<'a, Result<(), StorageError>> {
         let mut state = self.shared.lock();
-        if let Some(told) = follower.upgrade() {
+        if let Some(target) = follower.upgrade() {
             let everything = Range { prefix: prefix.to_owned(), ..Range::default() };
             let page = state.history.view(None).map(|view| view.read(&everything));
             match page {
-                Ok(page) => told.reset(page.revision, page.items),
+                Ok(page) => target.reset(page.revision, page.items),
                 Err(error) => return ready(Err(error)),
             }
             state.followers.retain(|known| !Weak::ptr_eq(&known.follower, &follower));
@@ -255,8 +256,8 @@ impl Storage for MemoryStorage {
     }
 }
 
-fn after(change: Arc<Change>) -> Arc<Stored> {
-    Arc::clone(change.current.as_ref().expect("a write that stores has a version after"))
+fn current_version(change: Arc<Change>) -> Arc<Stored> {
+    Arc::clone(change.current.as_ref().expect("a create or update has a current version"))
 }
 
 #[cfg(test)]
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_backup_stays_as_it_was_and_goes_on_by_itself() {
+    async fn a_backup_is_independent_of_the_original() {
         let store = MemoryStorage::new();
         let first = store.create("/things/ns/a", document(1)).await.unwrap();
         let backup = store.backup();
@@ -282,7 +283,7 @@ mod tests {
         assert!(matches!(past, Err(StorageError::Compacted { oldest }) if oldest == first.revision));
 
         let other = backup.update("/things/ns/a", first.revision, document(3)).await.unwrap();
-        assert_eq!(other.revision, second.revision, "the same number, another meaning");
+        assert_eq!(other.revision, second.revision, "the same revision for different content");
         assert_eq!(store.get("/things/ns/a").await.unwrap().unwrap().revision, second.revision);
     }
 }

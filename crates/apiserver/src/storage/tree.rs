@@ -1,4 +1,4 @@
-//! Documents by key, in key order, in a tree whose copies share what did not change.
+//! A persistent tree of documents by key.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use imbl::OrdMap;
 
 use super::stored::{Change, Stored};
 
-/// Documents by key. Copying it is O(1).
+/// Documents by key, in key order. Cloning is O(1), and clones share their unchanged nodes.
 pub(crate) type Tree = OrdMap<Arc<str>, Arc<Stored>>;
 
-/// Repeats a change.
+/// Applies a change to a tree.
 pub(crate) fn apply(tree: &mut Tree, change: &Change) {
     match &change.current {
         Some(stored) => tree.insert(Arc::clone(&stored.key), Arc::clone(stored)),
@@ -18,9 +18,9 @@ pub(crate) fn apply(tree: &mut Tree, change: &Change) {
     };
 }
 
-/// Documents under a prefix that ends in `/`, from a key on.
+/// Returns the documents under a prefix that ends in `/`, from a key on.
 ///
-/// Both ends are found in the tree, so that no key on the way has to be looked at.
+/// Finds both bounds in the tree, so that no key between them is compared.
 pub(crate) fn scan<'t>(tree: &'t Tree, prefix: &str, start: &str) -> impl Iterator<Item = &'t Arc<Stored>> {
     let end = format!("{}0", prefix.trim_end_matches('/')); // the byte after `/`
     let start = start.max(prefix);

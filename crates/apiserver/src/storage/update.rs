@@ -1,4 +1,4 @@
-//! Read, change, write, and again when somebody else was faster.
+//! Read, change and write an object, with retries after conflicts.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use super::document::Document;
 use super::stored::Stored;
 use super::{Storage, StorageError};
 
-/// What to do with the object just read.
+/// The decision of a change function about the object it was called with.
 #[derive(Debug)]
 pub enum Update {
-    /// Store this in its place. If it equals what is stored nothing is written.
+    /// Replace it with this document, unless both are equal.
     Write(Document),
     /// Leave it as it is.
     Unchanged,
@@ -17,30 +17,31 @@ pub enum Update {
     Delete,
 }
 
-/// What became of it.
+/// The result of an update.
 #[derive(Debug, Clone)]
 pub enum Updated {
-    /// A new version.
+    /// The new version.
     Written(Arc<Stored>),
-    /// Nothing was written; this is the stored version.
+    /// The stored version; nothing was written.
     Unchanged(Arc<Stored>),
-    /// Removed; this is its last content at the revision of the removal.
+    /// The last content at the revision of the delete.
     Deleted(Arc<Stored>),
 }
 
-/// Why an update did not happen.
+/// The error of an update.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpdateError<E> {
-    /// The caller's function refused the object as it is stored.
+    /// The change function rejected the stored object.
     #[error(transparent)]
     Refused(E),
-    /// The store refused.
+    /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
 impl Updated {
-    /// The version to answer with.
+    /// Returns the resulting version.
     pub fn stored(&self) -> &Arc<Stored> {
         match self {
             Self::Written(stored) | Self::Unchanged(stored) | Self::Deleted(stored) => stored,
@@ -48,15 +49,15 @@ impl Updated {
     }
 }
 
-/// Applies `change` to the newest version of an object until the result is stored without a race.
+/// Applies `change` to the newest version of an object and writes the result, with retries after conflicts.
 ///
-/// 1. `change` sees the version that is compared on write; preconditions belong inside it.
-/// 2. A `suggestion` (from a cache) saves the first read. If `change` refuses it, or finds nothing to change, the object is read and
-///    `change` asked again: a stale cache never decides.
-/// 3. A result equal to what is stored takes no revision and causes no event.
+/// 1. The write succeeds only if the version that `change` was called with is still current; check preconditions in `change`.
+/// 2. A `suggestion` (from a cache) saves the first read. If `change` rejects it or changes nothing, the object is read from the store
+///    and `change` is called again, so that a stale cache never decides.
+/// 3. A result equal to the stored document takes no revision and causes no event.
 ///
 /// # Cancel safety
-/// Dropped before it returns, either the write has happened or it has not; nothing is half done.
+/// If the future is dropped, the write has either happened completely or not at all.
 pub async fn guaranteed_update<E>(
     storage: &dyn Storage,
     key: &str,

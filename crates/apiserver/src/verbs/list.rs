@@ -9,7 +9,7 @@ use super::{Answer, Request};
 use crate::engine::Engine;
 use crate::registry::Resource;
 use crate::status::Status;
-use crate::watch_cache::{ListAnswer, ListRequest, RevisionMatch, Scope};
+use crate::watch_cache::{ListRequest, ListResponse, RevisionMatch, Scope};
 
 pub(crate) async fn list(
     engine: &Engine,
@@ -24,7 +24,7 @@ pub(crate) async fn read(
     engine: &Engine,
     request: &Request,
     options: &ListOptions,
-) -> Result<ListAnswer, Status> {
+) -> Result<ListResponse, Status> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
     let list = ListRequest {

@@ -1,56 +1,58 @@
-//! Why a read was not answered. HTTP knows these only at the edge.
+//! The errors of reads. The HTTP layer maps them to statuses.
 
 use crate::storage::StorageError;
 
-/// Why a GET, LIST or WATCH was not answered, or why a watch ended with an error in its stream.
+/// The error of a GET, LIST or WATCH, or the last item of a failed watch.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
-    /// The version asked for was not reached in time.
+    /// The server did not reach the requested resource version in time.
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLarge {
-        /// The version asked for.
+        /// The requested resource version.
         requested: u64,
-        /// The newest version there is.
+        /// The newest resource version.
         current: u64,
-        /// Seconds to wait before another try; the store itself gives none.
+        /// Seconds to wait before a retry; `None` if the store reported the error.
         retry_after: Option<u32>,
     },
-    /// The exact version of a list is no longer kept.
+    /// The exact resource version of a list is no longer available.
     #[error("The resourceVersion for the provided list is too old.")]
     ListExpired,
-    /// The version of a continue token is no longer kept. The replacement goes on from the same key at the latest version.
+    /// The resource version of a continue token is no longer available. The replacement continues from the same key at the latest
+    /// resource version.
     #[error(
         "The provided continue parameter is too old to display a consistent list result. Start a new list without \
-         it, or go on with the continue token of this answer: the rest is then read at the latest version, and \
-         what changed in between may be missing or be there twice."
+         it, or continue with the continue token of this response: the remaining items are then read at the latest \
+         resource version, and objects that changed in between may be missing or duplicated."
     )]
     ContinueExpired {
-        /// The token to go on with.
+        /// The token to continue with.
         replacement: String,
     },
-    /// A watch asked for changes that are no longer in the window.
+    /// A watch requested changes that are no longer in the window.
     #[error("too old resource version: {requested} ({oldest})")]
     WatchExpired {
-        /// The version asked for.
+        /// The requested resource version.
         requested: u64,
-        /// The oldest version a watch can start from.
+        /// The oldest resource version that a watch can start from.
         oldest: u64,
     },
-    /// The same, from the store of a resource without a cache.
+    /// A watch of a resource without a cache requested changes that the store has compacted.
     #[error("The resourceVersion for the provided watch is too old.")]
     StorageWatchExpired,
-    /// The continue token cannot be read.
+    /// The continue token cannot be decoded.
     #[error("invalid continue token: {0}")]
     InvalidContinue(String),
-    /// A continue token came together with a version.
+    /// The request has both a continue token and a resource version.
     #[error("specifying resource version is not allowed when using continue")]
     ContinueWithVersion,
-    /// The cache is being filled.
+    /// The cache is not initialized.
     #[error("storage is (re)initializing{}", .cause.as_deref().map(|c| format!(": {c}")).unwrap_or_default())]
     NotReady {
-        /// Seconds to wait before another try.
+        /// Seconds to wait before a retry.
         retry_after: u32,
-        /// Why, if known.
+        /// The reason, if known.
         cause: Option<String>,
     },
     /// The store failed.

@@ -1,4 +1,4 @@
-//! What a watch yields: changes as one watcher sees them, encoded once for all of them.
+//! The items of a watch: changes as one watcher sees them, each encoded once for all watchers.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,11 +14,11 @@ pub enum WatchItem {
     Event(WatchEvent),
     /// Every event up to this revision has been sent.
     Bookmark(Bookmark),
-    /// The watch failed; nothing follows.
+    /// The watch failed; this is the last item.
     Error(ReadError),
 }
 
-/// A bookmark: an otherwise empty object of the watched kind.
+/// A bookmark: an object of the watched kind with nothing but a resource version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bookmark {
     /// Its `metadata.resourceVersion`.
@@ -27,18 +27,18 @@ pub struct Bookmark {
     pub initial_events_end: bool,
 }
 
-/// How an event looks to one watcher.
+/// The type of an event, as one watcher sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
     /// The object is new to this watcher.
     Added,
     /// The object changed.
     Modified,
-    /// The object is gone, or no longer selected.
+    /// The object was deleted, or is no longer selected.
     Deleted,
 }
 
-/// An event for one watcher: a type, a version of an object, and the revision to show in it.
+/// An event for one watcher: a type, a version of an object, and the resource version to write into it.
 #[derive(Debug, Clone)]
 pub struct WatchEvent {
     event_type: EventType,
@@ -53,11 +53,12 @@ enum Source {
     Window(Arc<Event>),
 }
 
-/// A change in the window, with what was encoded of it.
+/// A change in the window, with its encodings.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) change: Arc<Change>,
-    /// `None` once the event is no longer among the newest: encodings are kept while a fan-out lasts, not as long as the window.
+    /// `None` once the event is no longer among the newest: encodings are cached during the fan-out, not as long as the event is in the
+    /// window.
     encoded: Mutex<Option<Vec<(EventType, Format, Bytes)>>>,
 }
 
@@ -66,7 +67,7 @@ pub(crate) struct Event {
 pub struct Format(Arc<str>);
 
 impl EventType {
-    /// The word on the wire.
+    /// Returns the type as it is written in a watch frame.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -77,14 +78,14 @@ impl EventType {
 }
 
 impl Format {
-    /// A format of this name.
+    /// Returns the format with this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 }
 
 impl Bookmark {
-    /// The bookmark as a JSON watch frame with its newline.
+    /// Encodes the bookmark as a JSON watch frame with its newline.
     pub fn frame(&self, head: &TypeHead) -> Bytes {
         let annotation = match self.initial_events_end {
             true => r#","annotations":{"k8s.io/initial-events-end":"true"}"#,
@@ -97,13 +98,14 @@ impl Bookmark {
 }
 
 impl WatchEvent {
-    pub(crate) fn state(stored: Arc<Stored>) -> Self {
+    /// Returns the event for an object of the initial state.
+    pub(crate) fn initial(stored: Arc<Stored>) -> Self {
         Self { event_type: EventType::Added, source: Source::State(stored) }
     }
 
-    /// `old` and `new` say whether the watcher selects the version before and the version after.
-    pub(crate) fn seen(event: &Arc<Event>, old: bool, new: bool) -> Option<Self> {
-        let event_type = match (old, new) {
+    /// Returns the event as one watcher sees it, or `None` if the watcher selects neither the previous nor the current version.
+    pub(crate) fn new(event: &Arc<Event>, selects_previous: bool, selects_current: bool) -> Option<Self> {
+        let event_type = match (selects_previous, selects_current) {
             (false, true) => EventType::Added,
             (true, true) => EventType::Modified,
             (true, false) => EventType::Deleted,
@@ -112,23 +114,23 @@ impl WatchEvent {
         Some(Self { event_type, source: Source::Window(Arc::clone(event)) })
     }
 
-    /// What the watcher is told.
+    /// Returns the type of the event.
     pub fn event_type(&self) -> EventType {
         self.event_type
     }
 
-    /// The version whose content is shown: for [`EventType::Deleted`] the one before.
+    /// Returns the version whose content the event carries: for [`EventType::Deleted`] the previous one.
     pub fn object(&self) -> &Arc<Stored> {
         match &self.source {
             Source::State(stored) => stored,
             Source::Window(event) if self.event_type == EventType::Deleted => {
-                event.change.previous.as_ref().expect("a watcher can only lose what was there")
+                event.change.previous.as_ref().expect("a deleted object has a previous version")
             }
             Source::Window(event) => event.change.current.as_ref().expect("a selected version exists"),
         }
     }
 
-    /// The resource version to show in the object: for [`EventType::Deleted`] that of the change, not of the content.
+    /// Returns the resource version to write into the object: for [`EventType::Deleted`] that of the change, not of the content.
     pub fn revision(&self) -> u64 {
         match &self.source {
             Source::State(stored) => stored.revision,
@@ -136,14 +138,14 @@ impl WatchEvent {
         }
     }
 
-    /// The event as a JSON watch frame with its newline: one allocation for all watchers of a kind.
+    /// Encodes the event as a JSON watch frame with its newline. All watchers of a kind share one allocation.
     pub fn frame(&self, head: &TypeHead) -> Bytes {
         self.encoded(&Format(head.shared()), || self.json_frame(head))
     }
 
-    /// The event in some other encoding, computed by the first who asks and shared with all others.
+    /// Returns the event in another encoding. The first caller computes it, and later callers share it.
     ///
-    /// `encode` must not ask for another encoding of the same event.
+    /// `encode` must not request another encoding of the same event.
     pub fn encoded(&self, format: &Format, encode: impl FnOnce() -> Bytes) -> Bytes {
         match &self.source {
             Source::State(_) => encode(),
@@ -168,12 +170,12 @@ impl Event {
         Self { change, encoded: Mutex::new(Some(Vec::new())) }
     }
 
-    /// Drops the encodings and keeps none from now on.
-    pub(crate) fn retire(&self) {
+    /// Drops the encodings and stops caching new ones.
+    pub(crate) fn drop_encodings(&self) {
         *self.lock() = None;
     }
 
-    /// The lock is held while encoding, so that a thousand watchers that wake at once encode once.
+    /// Holds the lock while encoding, so that a thousand watchers that wake at the same time encode once.
     fn encoded(&self, event_type: EventType, format: &Format, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut slot = self.lock();
         let Some(known) = slot.as_mut() else {

@@ -1,50 +1,49 @@
-//! What goes wrong on real servers, on demand.
+//! Fault injection: failures of real servers, on demand.
 
 use super::WatchCache;
-use super::state::Wake;
 use crate::storage::StorageError;
 
 impl WatchCache {
-    /// Fills the cache anew: its past is forgotten and every watch ends, as after a broken connection to the store.
-    /// Without a cache only the watches end.
+    /// Reinitializes the cache from the store: the window is empty and every watch ends, as after a broken connection to the store.
+    /// For a resource without a cache, only ends the watches.
     pub async fn forget_window(&self) -> Result<(), StorageError> {
         if self.cached() {
-            return self.fill().await;
+            return self.initialize().await;
         }
         self.cut_watches();
         Ok(())
     }
 
-    /// Ends every watch, without an error in its stream.
+    /// Ends every watch at once, without an error in its stream.
     pub fn cut_watches(&self) {
-        let wake: Wake = self.shared.lock().watchers.close_all();
-        wake.all();
+        let wakers = self.shared.lock().watchers.close_all();
+        wakers.wake_all();
     }
 
-    /// Holds every stream still, or lets all go on. Streams opened meanwhile are held too.
+    /// Pauses or resumes all watch streams, including those opened while paused.
     pub fn stall_watches(&self, stalled: bool) {
         self.shared.stall(stalled);
     }
 
-    /// Stops the cache from following the store, as a replica that is behind; or lets it catch up. What was held back while it lagged is
-    /// at most as much as the window has room for: a cache that lags further is filled anew.
+    /// Makes the cache lag behind the store, like a replica with a slow connection, or catch up with it. A lagging cache buffers at most
+    /// as many changes as the window has room for; after more changes, it reinitializes instead of catching up.
     pub async fn lag(&self, lagging: bool) -> Result<(), StorageError> {
         if lagging {
-            self.shared.hold_back();
-        } else if !self.shared.let_go() {
-            self.fill().await?;
+            self.shared.start_lagging();
+        } else if !self.shared.catch_up() {
+            self.initialize().await?;
         }
         Ok(())
     }
 
-    /// Makes the cache say that it is being filled, and end its watches, until [`WatchCache::forget_window`] fills it.
-    /// A resource without a cache goes on.
+    /// Makes the cache report that it is not initialized, and ends its watches, until [`WatchCache::forget_window`] reinitializes it.
+    /// Does not affect reads of a resource without a cache.
     pub fn make_unready(&self, cause: &str) {
-        let wake: Wake = self.shared.lock().lost(cause);
-        wake.all();
+        let wakers = self.shared.lock().lost(cause);
+        wakers.wake_all();
     }
 
-    /// Whether the cache can answer.
+    /// Returns whether the cache is initialized.
     pub fn is_ready(&self) -> bool {
         self.shared.lock().readiness.is_ready()
     }

@@ -1,4 +1,4 @@
-//! Which objects a request is about: a scope and two selectors, narrowed to the smallest range of keys.
+//! The objects a request selects: a scope and two selectors, narrowed to the smallest range of keys.
 
 use std::cell::OnceCell;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 use super::request::{Resource, Scope};
 use crate::storage::{Attributes, Stored, TypeHead};
 
-/// What a request selects.
+/// The scope and the selectors of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Filter {
-    /// Narrowed: a selector on one name or one namespace is part of it.
+    /// The scope of the URL, narrowed by field selectors on one name or one namespace.
     scope: Scope,
-    /// What keys in scope start with; ends in `/`.
+    /// The prefix of all keys in scope; ends in `/`.
     prefix: String,
     /// The key, if the scope is one object.
     key: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
     namespaced: bool,
-    contradictory: bool,
+    selects_nothing: bool,
 }
 
 impl Filter {
@@ -46,7 +46,7 @@ impl Filter {
         };
         Self {
             // A `/` in a selector value could name a key of another namespace; no object has such a name.
-            contradictory: !is_path_safe(&scope),
+            selects_nothing: !is_path_safe(&scope),
             scope,
             prefix,
             key,
@@ -60,24 +60,24 @@ impl Filter {
         &self.scope
     }
 
-    /// What every key in scope starts with; ends in `/`.
+    /// Returns the prefix of all keys in scope; ends in `/`.
     pub(super) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The key, if the scope is one object.
+    /// Returns the key, if the scope is one object.
     pub(super) fn single(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// A field that must have one value, if the selector demands that: what is in scope but has another value is never selected.
-    pub(super) fn pinned(&self) -> Option<(&str, &str)> {
+    /// Returns a field and the only value it may have, if the field selector has such a term.
+    pub(super) fn required_field(&self) -> Option<(&str, &str)> {
         let term =
             self.fields.terms().iter().find(|term| term.equal && *term.field != *"metadata.namespace")?;
         Some((&term.field, &term.value))
     }
 
-    /// Whether there are selectors: then nobody knows how many objects remain.
+    /// Returns whether there are selectors. The number of remaining objects is then unknown.
     pub(super) fn has_selectors(&self) -> bool {
         !self.labels.is_everything() || !self.fields.is_everything()
     }
@@ -90,15 +90,15 @@ impl Filter {
         in_scope && self.selects_in_scope(stored)
     }
 
-    /// The same for an object that was found by scanning the scope.
+    /// Like [`selects`](Self::selects), for an object that is known to be in scope.
     pub(super) fn selects_in_scope(&self, stored: &Stored) -> bool {
-        !self.contradictory
+        !self.selects_nothing
             && (self.labels.is_everything() || self.labels.matches(stored.document.attributes()))
             && (self.fields.is_everything() || self.fields.matches(&Fields::new(stored, self.namespaced)))
     }
 }
 
-/// Selectors on name and namespace become part of the scope. They stay in the selector too: a contradiction selects nothing.
+/// Narrows a scope by field selectors on name and namespace. They stay in the selector too, so that a contradiction selects nothing.
 fn narrow(resource: &Resource, scope: &Scope, fields: &FieldSelector) -> Scope {
     let name = fields.required("metadata.name").filter(|name| !name.is_empty());
     let namespace = match scope {
@@ -134,8 +134,8 @@ impl Lookup for Attributes {
     }
 }
 
-/// A selectable field of an object: its name from the key, others from its attributes. Not its namespace: whether there is
-/// one the key does not tell.
+/// Returns a selectable field of an object: the name from its key, other fields from its attributes. `metadata.namespace` is not
+/// handled here, because the key does not tell whether the resource is namespaced.
 pub(super) fn field<'s>(stored: &'s Stored, name: &str) -> Option<&'s str> {
     match name {
         "metadata.name" => Some(stored.name()),
@@ -147,7 +147,7 @@ pub(super) fn field<'s>(stored: &'s Stored, name: &str) -> Option<&'s str> {
 struct Fields<'a> {
     stored: &'a Stored,
     namespaced: bool,
-    /// The object's content with every leaf as text, read only for fields that were not selectable when it was written.
+    /// The object with every leaf as text. Decoded only for fields that were not selectable when the object was written.
     content: OnceCell<Value>,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Fields<'a> {
         Self { stored, namespaced, content: OnceCell::new() }
     }
 
-    fn late(&self, key: &str) -> Option<&str> {
+    fn content_field(&self, key: &str) -> Option<&str> {
         let content = self.content.get_or_init(|| {
             let value = self.stored.to_value(&TypeHead::new("", "")).unwrap_or_default();
             as_text(value)
@@ -169,7 +169,7 @@ impl Lookup for Fields<'_> {
     fn lookup(&self, key: &str) -> Option<&str> {
         match key {
             "metadata.namespace" => self.namespaced.then(|| self.stored.parent()),
-            other => field(self.stored, other).or_else(|| self.late(other)),
+            other => field(self.stored, other).or_else(|| self.content_field(other)),
         }
     }
 }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_look_at_attributes() {
+    fn selectors_match_labels_and_fields() {
         assert!(filter(Scope::All, "app=web", "spec.nodeName=n1").selects(&pod("/pods/a/x")));
         assert!(!filter(Scope::All, "app=db", "").selects(&pod("/pods/a/x")));
         assert!(!filter(Scope::All, "", "spec.nodeName=n2").selects(&pod("/pods/a/x")));

@@ -1,18 +1,18 @@
-//! The state a watch begins with, read from a snapshot piece by piece.
+//! The initial state of a watch, read from a snapshot in chunks.
 
 use std::sync::Arc;
 
 use super::filter::Filter;
 use crate::storage::{Stored, Tree, scan};
 
-/// Objects collected at a time: neither the whole state at once nor a search per object.
+/// Objects per chunk: bounds the memory of a large initial state without a tree search per object.
 const CHUNK: usize = 256;
 
 /// A cursor over a snapshot.
 pub(super) struct InitialState {
     tree: Tree,
     chunk: std::vec::IntoIter<Arc<Stored>>,
-    /// Where the next chunk starts; `None` when there is none.
+    /// The first key of the next chunk; `None` after the last chunk.
     next: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl InitialState {
         Self { tree, chunk: Vec::new().into_iter(), next: Some(String::new()) }
     }
 
-    /// The next object that the filter selects, in key order.
+    /// Returns the next object that the filter selects, in key order.
     pub(super) fn next(&mut self, filter: &Filter) -> Option<Arc<Stored>> {
         loop {
             if let Some(stored) = self.chunk.next() {

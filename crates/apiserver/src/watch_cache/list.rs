@@ -1,21 +1,21 @@
-//! LIST and GET: from the cache, or from the store when the cache may not or cannot answer.
+//! LIST and GET: from the cache, or from the store where the delegation rule requires it or the cache is not initialized.
 
 use std::sync::Arc;
 
 use super::WatchCache;
 use super::error::ReadError;
 use super::filter::Filter;
-use super::pages::Position;
-use super::request::{ListAnswer, ListRequest, RevisionOption, Scope};
+use super::pages::PageStart;
+use super::request::{ListRequest, ListResponse, RevisionOption, Scope};
 use super::shared::Snapshot;
-use crate::continue_token::{ContinueToken, Maker};
-use crate::delegate::{Answerer, Consistency, ListOptions};
+use crate::continue_token::{ContinueToken, TokenFormat};
+use crate::delegate::{Consistency, ListOptions, ListSource};
 use crate::storage::{Range, StorageError, Stored, Tree, scan};
 
-/// The largest page asked of the store while a selector leaves pages short.
+/// The largest page read from the store while a selector leaves pages short.
 const MAX_STORAGE_PAGE: usize = 10_000;
 
-/// A list whose options were understood.
+/// A list request with parsed options.
 struct Query {
     filter: Filter,
     options: ListOptions,
@@ -23,19 +23,19 @@ struct Query {
     token: Option<ContinueToken>,
 }
 
-/// Part of a list, before it becomes an answer.
+/// The objects of one page, before the response is built.
 struct Scanned {
     items: Vec<Arc<Stored>>,
-    /// Whether an object, selected or not, follows the last one that was looked at.
+    /// Whether another object in scope, selected or not, follows the page.
     more: bool,
-    /// How many objects follow, if that is known and means something.
+    /// The number of objects that follow, if known.
     remaining: Option<usize>,
 }
 
 impl WatchCache {
-    /// One object, or `None`.
+    /// Returns one object, or `None` if it does not exist.
     ///
-    /// Without a version the store is read; with one the cache, once it is that new.
+    /// Reads from the store if no resource version is given, otherwise from the cache once it has reached that version.
     pub async fn get(
         &self,
         scope: &Scope,
@@ -45,21 +45,21 @@ impl WatchCache {
         let Some(key) = filter.single() else { return Ok(None) };
         if !self.cached() || revision == RevisionOption::Unset || !self.is_ready() {
             if let RevisionOption::At(requested) = revision {
-                self.check_storage_reached(requested).await?;
+                self.check_storage_revision(requested).await?;
             }
             return Ok(self.storage.get(key).await?);
         }
         if let RevisionOption::At(requested) = revision {
-            self.shared.reached(requested).await?;
+            self.shared.wait_for_revision(requested).await?;
         }
         Ok(self.shared.lock().tree.get(key).cloned())
     }
 
-    /// A list.
-    pub async fn list(&self, request: &ListRequest) -> Result<ListAnswer, ReadError> {
+    /// Returns a list.
+    pub async fn list(&self, request: &ListRequest) -> Result<ListResponse, ReadError> {
         let query = self.query(request)?;
         let consistency = query.options.consistency();
-        if !self.cached() || query.options.answerer(self.shared.options.gates) == Answerer::Storage {
+        if !self.cached() || query.options.source(self.shared.options.gates) == ListSource::Storage {
             return self.list_from_storage(&query, consistency).await;
         }
         if let Err(not_ready) = self.check_ready() {
@@ -67,29 +67,34 @@ impl WatchCache {
             return if small { self.list_from_storage(&query, consistency).await } else { Err(not_ready) };
         }
         match self.snapshot(consistency).await? {
-            Some(snapshot) => Ok(self.answer(&query, &snapshot, consistency)),
+            Some(snapshot) => Ok(self.list_from_snapshot(&query, &snapshot, consistency)),
             None => self.list_from_storage(&query, consistency).await,
         }
     }
 
-    fn answer(&self, query: &Query, snapshot: &Snapshot, consistency: Consistency) -> ListAnswer {
+    fn list_from_snapshot(
+        &self,
+        query: &Query,
+        snapshot: &Snapshot,
+        consistency: Consistency,
+    ) -> ListResponse {
         if let Some(key) = query.filter.single() {
-            return query.finish(query.look_up(&snapshot.tree, key), snapshot.revision, Maker::Cache);
+            return query.finish(query.look_up(&snapshot.tree, key), snapshot.revision, TokenFormat::Cache);
         }
-        // The limit of a list that takes any state has always been ignored by caches, and clients count on it.
+        // kube-apiserver has always ignored the limit of a list with `resourceVersion=0`, and clients rely on it.
         let limit = if consistency == Consistency::Any { 0 } else { query.limit };
-        let here = query.position(query.start().unwrap_or_default());
+        let page_start = query.page_start(query.start().unwrap_or_default());
         let counted = match (&query.token, query.filter.scope()) {
-            (Some(_), _) => self.shared.lock().pages.count(snapshot.revision, &here),
+            (Some(_), _) => self.shared.lock().pages.count(snapshot.revision, &page_start),
             (None, Scope::All) => Some(snapshot.tree.len()),
             (None, _) => None,
         };
-        let scanned = query.scan(&snapshot.tree, &here, limit, counted);
+        let scanned = query.scan(&snapshot.tree, &page_start, limit, counted);
         if let (true, Some(last)) = (scanned.more, scanned.items.last()) {
-            let next = Position { start: format!("{}\0", last.key), ..here };
+            let next = PageStart { start: format!("{}\0", last.key), ..page_start };
             self.shared.lock().pages.remember(snapshot.revision, &snapshot.tree, next, scanned.remaining);
         }
-        query.finish(scanned, snapshot.revision, Maker::Cache)
+        query.finish(scanned, snapshot.revision, TokenFormat::Cache)
     }
 
     fn query(&self, request: &ListRequest) -> Result<Query, ReadError> {
@@ -109,45 +114,45 @@ impl WatchCache {
         Ok(Query { filter, options, limit: request.limit, token })
     }
 
-    /// The state to show, or `None` if the store must be asked after all.
+    /// Returns the state to list, or `None` if the list must be read from the store.
     async fn snapshot(&self, consistency: Consistency) -> Result<Option<Snapshot>, ReadError> {
         match consistency {
             Consistency::Any => {}
-            Consistency::NotOlderThan(revision) => self.shared.reached(revision).await?,
+            Consistency::NotOlderThan(revision) => self.shared.wait_for_revision(revision).await?,
             Consistency::Latest => {
                 let current = self.storage.current_revision().await?;
-                if self.shared.reached(current).await.is_err() {
+                if self.shared.wait_for_revision(current).await.is_err() {
                     return Ok(None);
                 }
             }
             Consistency::Exact(revision) => {
-                self.shared.reached(revision).await?;
-                return Ok(self.past(revision));
+                self.shared.wait_for_revision(revision).await?;
+                return Ok(self.snapshot_at(revision));
             }
         }
         self.shared.snapshot().map(Some)
     }
 
-    /// The state at a revision, if the cache still has it.
-    fn past(&self, revision: u64) -> Option<Snapshot> {
-        let past = {
+    /// Returns the state at a revision, if the cache still has it.
+    fn snapshot_at(&self, revision: u64) -> Option<Snapshot> {
+        let state_at = {
             let state = self.shared.lock();
             if let Some(tree) = state.pages.tree(revision) {
                 return Some(Snapshot { tree, revision });
             }
-            state.window.past(revision)?
+            state.window.state_at(revision)?
         };
-        Some(Snapshot { tree: past.tree(), revision })
+        Some(Snapshot { tree: state_at.tree(), revision })
     }
 
-    /// Reads the store in pages until the limit is full: a selector may leave a page short.
+    /// Reads pages from the store until the limit is reached: a selector may leave a page short.
     async fn list_from_storage(
         &self,
         query: &Query,
         consistency: Consistency,
-    ) -> Result<ListAnswer, ReadError> {
+    ) -> Result<ListResponse, ReadError> {
         if let Consistency::NotOlderThan(requested) = consistency {
-            self.check_storage_reached(requested).await?;
+            self.check_storage_revision(requested).await?;
         }
         let at = if let Consistency::Exact(revision) = consistency { Some(revision) } else { None };
         let start = query.start().map(|start| format!("{}{start}", query.filter.prefix()));
@@ -158,7 +163,7 @@ impl WatchCache {
         }
         let mut items = Vec::new();
         loop {
-            let page = self.storage.list(&range).await.map_err(|error| query.expired(error))?;
+            let page = self.storage.list(&range).await.map_err(|error| query.storage_error(error))?;
             let mut last = None;
             let mut unread = page.items.len() + page.remaining;
             for stored in page.items {
@@ -173,7 +178,7 @@ impl WatchCache {
             }
             if unread == 0 || query.is_full(&items) {
                 let scanned = Scanned { items, more: unread > 0, remaining: Some(unread) };
-                return Ok(query.finish(scanned, page.revision, Maker::Storage));
+                return Ok(query.finish(scanned, page.revision, TokenFormat::Storage));
             }
             range.start = last.map(|key| format!("{key}\0"));
             range.at = Some(page.revision);
@@ -181,15 +186,15 @@ impl WatchCache {
         }
     }
 
-    /// The first key from a key on is that key, if it is there.
-    async fn look_up_in_storage(&self, query: &Query, range: Range) -> Result<ListAnswer, ReadError> {
+    /// Reads one object, as the first of a range that starts at its key.
+    async fn look_up_in_storage(&self, query: &Query, range: Range) -> Result<ListResponse, ReadError> {
         let first = Range { limit: 1, ..range };
-        let page = self.storage.list(&first).await.map_err(|error| query.expired(error))?;
+        let page = self.storage.list(&first).await.map_err(|error| query.storage_error(error))?;
         let items = page.items.into_iter().filter(|stored| query.filter.selects(stored)).collect();
-        Ok(query.finish(Scanned { items, more: false, remaining: None }, page.revision, Maker::Storage))
+        Ok(query.finish(Scanned { items, more: false, remaining: None }, page.revision, TokenFormat::Storage))
     }
 
-    pub(super) async fn check_storage_reached(&self, requested: u64) -> Result<(), ReadError> {
+    pub(super) async fn check_storage_revision(&self, requested: u64) -> Result<(), ReadError> {
         let current = self.storage.current_revision().await?;
         if current >= requested {
             return Ok(());
@@ -207,10 +212,10 @@ impl Query {
         self.limit > 0 && items.len() >= self.limit
     }
 
-    /// Where a page that begins with a key, relative to the prefix, starts.
-    fn position(&self, start: &str) -> Position {
+    /// Returns the start of the page whose first key, relative to the prefix, is `start`.
+    fn page_start(&self, start: &str) -> PageStart {
         let prefix = self.filter.prefix().to_owned();
-        Position { start: format!("{prefix}{start}"), prefix }
+        PageStart { start: format!("{prefix}{start}"), prefix }
     }
 
     fn look_up(&self, tree: &Tree, key: &str) -> Scanned {
@@ -218,8 +223,8 @@ impl Query {
         Scanned { items, more: false, remaining: None }
     }
 
-    /// `counted` is how many objects there are from the start on, if that is known.
-    fn scan(&self, tree: &Tree, from: &Position, limit: usize, counted: Option<usize>) -> Scanned {
+    /// Collects a page. `counted` is the number of objects from its start on, if known.
+    fn scan(&self, tree: &Tree, from: &PageStart, limit: usize, counted: Option<usize>) -> Scanned {
         let mut found = scan(tree, &from.prefix, &from.start);
         let selected = found.by_ref().filter(|stored| self.filter.selects_in_scope(stored));
         let most = if limit == 0 { usize::MAX } else { limit };
@@ -230,23 +235,23 @@ impl Query {
         Scanned { items, more, remaining }
     }
 
-    fn finish(&self, scanned: Scanned, revision: u64, maker: Maker) -> ListAnswer {
+    fn finish(&self, scanned: Scanned, revision: u64, format: TokenFormat) -> ListResponse {
         let Scanned { items, more, remaining } = scanned;
         let token = items.last().filter(|_| more).map(|last| {
             let last = last.key.strip_prefix(self.filter.prefix()).unwrap_or_default();
-            ContinueToken::after(last, revision as i64).encode(maker)
+            ContinueToken::after(last, revision as i64).encode(format)
         });
         let known = token.is_some() && !self.filter.has_selectors();
         let remaining = remaining.filter(|_| known).map(|count| count as u64);
-        ListAnswer { items, revision, continue_token: token, remaining }
+        ListResponse { items, revision, continue_token: token, remaining }
     }
 
-    /// What a store says, in the words of a list.
-    fn expired(&self, error: StorageError) -> ReadError {
+    /// Converts an error of the store to the error of a list.
+    fn storage_error(&self, error: StorageError) -> ReadError {
         match (error, &self.token) {
             (StorageError::Compacted { .. }, None) => ReadError::ListExpired,
             (StorageError::Compacted { .. }, Some(token)) => {
-                ReadError::ContinueExpired { replacement: token.inconsistent().encode(Maker::Storage) }
+                ReadError::ContinueExpired { replacement: token.inconsistent().encode(TokenFormat::Storage) }
             }
             (StorageError::Future { current }, _) => {
                 let requested = match self.options.consistency() {

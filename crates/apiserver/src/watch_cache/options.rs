@@ -1,33 +1,34 @@
-//! Numbers of the cache, with the values Kubernetes uses.
+//! Options of a watch cache, with the defaults of Kubernetes.
 
 use std::time::Duration;
 
 use super::window::WindowSize;
-use crate::delegate::Gates;
+use crate::delegate::FeatureGates;
 
-/// How a watch cache behaves. The default is what kube-apiserver 1.36 does.
+/// Options of a watch cache. The defaults are those of kube-apiserver 1.36.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CacheOptions {
-    /// Which lists the cache answers.
-    pub gates: Gates,
-    /// The fewest changes the window has room for.
+    /// Decides which lists the cache serves.
+    pub gates: FeatureGates,
+    /// The smallest capacity of the window, in changes.
     pub window_min: usize,
-    /// The most changes the window has room for. It bounds memory, and how far a slow watcher may fall behind.
+    /// The largest capacity of the window, in changes. Bounds memory, and how far a slow watcher may fall behind.
     pub window_max: usize,
-    /// How long a read waits for a version that is not there yet.
+    /// How long a read waits for the cache to reach its resource version.
     pub wait: Duration,
-    /// How often a watch gets a bookmark.
+    /// The time between two bookmarks of a watch.
     pub bookmark_period: Duration,
-    /// A watch shorter than an hour gets its last bookmark so long before its end.
+    /// The time between the last bookmark of a watch and its timeout.
     pub bookmark_before_end: Duration,
-    /// Seed of the lengths of watches without a timeout; each resource draws its own sequence from it.
+    /// Seed for the durations of watches without a timeout. Each resource draws its own sequence from it.
     pub seed: u64,
 }
 
 impl Default for CacheOptions {
     fn default() -> Self {
         Self {
-            gates: Gates::default(),
+            gates: FeatureGates::default(),
             window_min: 100,
             window_max: 102_400,
             wait: Duration::from_secs(3),
@@ -39,7 +40,7 @@ impl Default for CacheOptions {
 }
 
 impl CacheOptions {
-    /// A sequence of its own for each resource: their watches should not all end at the same moments.
+    /// Returns a generator seeded for one resource, so that the watches of all resources do not end at the same time.
     pub(super) fn rng(&self, prefix: &str) -> fastrand::Rng {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         fastrand::Rng::with_seed(prefix.bytes().fold(self.seed ^ 0xcbf2_9ce4_8422_2325, mix))

@@ -1,4 +1,4 @@
-//! What can be asked of the cache. Options arrive here parsed and validated; what they mean is decided here.
+//! Requests to a watch cache. Options are already parsed and validated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use crate::storage::Stored;
 /// The resource a cache serves.
 #[derive(Debug, Clone)]
 pub struct Resource {
-    /// Where its objects are stored, `/pods/`.
+    /// The prefix of its storage keys, such as `/pods/`.
     pub prefix: String,
     /// Whether keys have a namespace part.
     pub namespaced: bool,
-    /// Whether reads are answered from a cache. Kubernetes has one kind that is not: events.
+    /// Whether reads are served from a cache. In Kubernetes, only `events` are not.
     pub cached: bool,
 }
 
-/// The part of a resource that the URL names.
+/// The part of a resource that a URL addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Scope {
     /// All objects, of all namespaces.
@@ -41,9 +41,9 @@ pub enum RevisionOption {
     /// Not given: the most recent state.
     #[default]
     Unset,
-    /// `0`: any state will do.
+    /// `0`: any state.
     Any,
-    /// A version.
+    /// A resource version.
     At(u64),
 }
 
@@ -56,18 +56,18 @@ pub enum RevisionMatch {
     NotOlderThan,
 }
 
-/// A LIST.
+/// A LIST request.
 #[derive(Debug, Clone, Default)]
 pub struct ListRequest {
-    /// What the URL names.
+    /// The scope of the URL.
     pub scope: Scope,
-    /// Which version.
+    /// The `resourceVersion` parameter.
     pub revision: RevisionOption,
-    /// How the version is meant.
+    /// The `resourceVersionMatch` parameter.
     pub revision_match: Option<RevisionMatch>,
-    /// At most this many objects; zero is no limit (a negative `limit` parameter is no limit too).
+    /// The most objects to return; zero means no limit (as does a negative `limit` parameter).
     pub limit: usize,
-    /// The token of the page before.
+    /// The continue token of the previous page.
     pub continue_token: Option<String>,
     /// Only objects with these labels.
     pub labels: LabelSelector,
@@ -75,9 +75,10 @@ pub struct ListRequest {
     pub fields: FieldSelector,
 }
 
-/// The answer to a LIST.
+/// The response to a LIST.
 #[derive(Debug, Clone)]
-pub struct ListAnswer {
+#[non_exhaustive]
+pub struct ListResponse {
     /// The objects, in key order.
     pub items: Vec<Arc<Stored>>,
     /// `metadata.resourceVersion` of the list.
@@ -88,12 +89,12 @@ pub struct ListAnswer {
     pub remaining: Option<u64>,
 }
 
-/// A WATCH, after the defaulting of `sendInitialEvents`.
+/// A WATCH request, after the defaulting of `sendInitialEvents`.
 #[derive(Debug, Clone, Default)]
 pub struct WatchRequest {
-    /// What the URL names.
+    /// The scope of the URL.
     pub scope: Scope,
-    /// From which version.
+    /// The resource version to start from.
     pub revision: RevisionOption,
     /// Only objects with these labels.
     pub labels: LabelSelector,
@@ -101,10 +102,10 @@ pub struct WatchRequest {
     pub fields: FieldSelector,
     /// Whether bookmarks may be sent.
     pub allow_bookmarks: bool,
-    /// Whether the stream begins with the current state. With [`RevisionOption::At`] that state is at least as new.
+    /// Whether the stream begins with the current state. With [`RevisionOption::At`], that state is at least as new.
     pub initial_events: bool,
-    /// Whether a bookmark marks the end of that state (`sendInitialEvents` was set or defaulted, and bookmarks are allowed).
+    /// Whether a bookmark marks the end of the initial state (`sendInitialEvents` was set or defaulted, and bookmarks are allowed).
     pub mark_initial_end: bool,
-    /// How long the watch lasts; `None` draws between 30 and 60 minutes.
+    /// The duration of the watch; `None` draws a duration between 30 and 60 minutes.
     pub timeout: Option<Duration>,
 }

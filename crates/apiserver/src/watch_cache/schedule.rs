@@ -1,4 +1,4 @@
-//! When a watch ends and when its bookmarks are due.
+//! The times at which a watch ends and its bookmarks are due.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The clock of one watch: one timer for whatever comes next.
+/// The timer of one watch, set to the next bookmark or the end.
 pub(super) struct Schedule {
     end: Instant,
     bookmark: Option<Instant>,
     /// `None` if the watch gets no bookmarks.
     period: Option<Duration>,
     before_end: Duration,
-    /// Set to the earlier of `end` and `bookmark`. Made when first needed: a watch that never waits needs none.
+    /// Set to the earlier of `end` and `bookmark`. Created when first needed: a watch that never waits needs none.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// What the clock says.
+/// The timer that has fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -33,7 +33,7 @@ impl Schedule {
         period: Option<Duration>,
         before_end: Duration,
     ) -> Self {
-        // An hour from now at most by default; what a client asks for beyond a year is a year.
+        // Clients may request any timeout; a year does not overflow an `Instant`.
         let end = now + length.min(Duration::from_secs(365 * 24 * 3600));
         let bookmark = period.and_then(|period| next_bookmark(now, end, period, before_end));
         Self { end, bookmark, period, before_end, timer: None }
@@ -49,17 +49,17 @@ impl Schedule {
         }
     }
 
-    /// The bookmark that was due is dealt with.
+    /// Schedules the next bookmark.
     pub(super) fn bookmark_done(&mut self, now: Instant) {
         self.bookmark = self.period.and_then(|period| next_bookmark(now, self.end, period, self.before_end));
     }
 
-    /// Waits for whatever is due next.
+    /// Completes at the next bookmark or at the end.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_at(self.bookmark.map_or(self.end, |bookmark| bookmark.min(self.end)), cx)
     }
 
-    /// Waits for the end alone.
+    /// Completes at the end.
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_at(self.end, cx)
     }
@@ -73,7 +73,7 @@ impl Schedule {
     }
 }
 
-/// A period from now, or shortly before the end if that is earlier.
+/// Returns the time one period from now, or `before_end` before the end if that is earlier.
 fn next_bookmark(now: Instant, end: Instant, period: Duration, before_end: Duration) -> Option<Instant> {
     let regular = Some(now + period).filter(|at| *at < end);
     let last = end.checked_sub(before_end).filter(|at| *at > now);
@@ -90,7 +90,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
     const BEFORE: Duration = Duration::from_secs(2);
 
-    /// Seconds after the start at which a watch of this length gets bookmarks.
+    /// Seconds after the start at which a watch of this length sends bookmarks.
     fn bookmarks(length: u64) -> Vec<u64> {
         let start = Instant::now();
         let mut schedule = Schedule::new(start, Duration::from_secs(length), Some(MINUTE), BEFORE);
@@ -104,20 +104,20 @@ mod tests {
     }
 
     #[test]
-    fn every_minute_and_shortly_before_the_end() {
+    fn bookmarks_are_due_every_minute_and_shortly_before_the_end() {
         assert_eq!(bookmarks(150), [60, 120, 148]);
         assert_eq!(bookmarks(61), [59]);
         assert_eq!(bookmarks(5), [3]);
     }
 
     #[test]
-    fn a_watch_that_is_over_at_once_gets_none() {
+    fn a_watch_that_ends_at_once_sends_no_bookmark() {
         assert!(bookmarks(1).is_empty());
         assert!(bookmarks(2).is_empty());
     }
 
     #[test]
-    fn the_end_comes_before_a_bookmark() {
+    fn the_end_takes_precedence_over_a_bookmark() {
         let start = Instant::now();
         let schedule = Schedule::new(start, Duration::from_secs(5), Some(MINUTE), BEFORE);
         assert_eq!(schedule.due(start), Due::Nothing);

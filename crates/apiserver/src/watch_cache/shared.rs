@@ -1,4 +1,4 @@
-//! The part of a cache that the store tells of changes and that watches hold on to.
+//! The part of a cache that receives changes from the store and that open watches share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,30 +15,30 @@ use crate::storage::{Change, Follower, Stored, Tree};
 pub(super) struct Shared {
     pub(super) resource: Resource,
     pub(super) options: CacheOptions,
-    /// Held for one step of the state or one batch of reading, never over an await or a wake.
+    /// Locked for one change of the state or to read one batch, never across an await or while waking a task.
     state: Mutex<State>,
-    /// Everything of this resource up to this revision is in `state`. Written after `state`, read before it: whoever reads `r` here and then
-    /// locks finds at least `r`. Apart from the lock because every write to any other resource moves it.
+    /// `state` includes every change of this resource up to this revision. Written after `state` and read before it: a reader that loads
+    /// `r` and then locks finds at least `r`. Outside the lock because writes to all other resources advance it too.
     progress: AtomicU64,
     /// Wakes reads that wait for a revision.
     advanced: Notify,
-    /// Whether streams are held still (a fault).
+    /// Whether all streams are stalled (fault injection).
     stalled: AtomicBool,
-    /// Whether `lag` holds something back; saves its lock on every other write.
+    /// Whether `lag` is set; a cache that does not lag need not lock it.
     lagging: AtomicBool,
-    lag: Mutex<Option<HeldBack>>,
+    lag: Mutex<Option<LagBuffer>>,
 }
 
-/// What a lagging cache was told and has not looked at (a fault). At most as much as the window has room for: a cache that lags
-/// further has lost its place and is filled anew.
+/// The changes that a lagging cache has received and not applied (fault injection). Bounded by the capacity of the window: a cache with
+/// more pending changes reinitializes.
 #[derive(Default)]
-struct HeldBack {
+struct LagBuffer {
     changes: Vec<Arc<Change>>,
     progress: u64,
     overflowed: bool,
 }
 
-/// What a cache shows at one moment.
+/// The state of a cache at one revision.
 pub(super) struct Snapshot {
     pub(super) tree: Tree,
     pub(super) revision: u64,
@@ -59,17 +59,17 @@ impl Shared {
         }
     }
 
-    /// Poison is ignored: what panics under this lock is a bug that the next check of the state shows.
+    /// Ignores poisoning: a panic under this lock is a bug, and the next read of the state reveals it.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The newest revision of the store this cache is known to show.
+    /// Returns the newest revision of the store that this cache has applied.
     pub(super) fn revision(&self) -> u64 {
         self.progress.load(Ordering::Acquire)
     }
 
-    /// Locks, and says at which revision the state then is.
+    /// Locks the state and returns its revision.
     pub(super) fn lock_at(&self) -> (MutexGuard<'_, State>, u64) {
         let progress = self.revision();
         let state = self.lock();
@@ -83,8 +83,8 @@ impl Shared {
         Ok(Snapshot { tree: state.tree.clone(), revision })
     }
 
-    /// Waits until the cache has reached a revision, for a while.
-    pub(super) async fn reached(&self, revision: u64) -> Result<(), ReadError> {
+    /// Waits until the cache has reached a revision, up to the time in the options.
+    pub(super) async fn wait_for_revision(&self, revision: u64) -> Result<(), ReadError> {
         let deadline = Instant::now() + self.options.wait;
         loop {
             let mut advanced = std::pin::pin!(self.advanced.notified());
@@ -103,43 +103,43 @@ impl Shared {
         self.stalled.load(Ordering::Acquire)
     }
 
-    /// Holds all streams still or lets them go on. Changed under the lock, so that no stream parks after it was let go.
+    /// Stalls or resumes all streams. Sets the flag under the lock, so that no stream parks after it was resumed.
     pub(super) fn stall(&self, stalled: bool) {
-        let wake = {
+        let wakers = {
             let mut state = self.lock();
             self.stalled.store(stalled, Ordering::Release);
             state.watchers.wake_all()
         };
-        wake.all();
+        wakers.wake_all();
     }
 
-    /// Stops looking at what the store tells.
-    pub(super) fn hold_back(&self) {
+    /// Buffers changes from now on instead of applying them.
+    pub(super) fn start_lagging(&self) {
         let mut lag = self.lag();
         lag.get_or_insert_default();
         self.lagging.store(true, Ordering::Release);
     }
 
-    /// Catches up. False if too much was held back and the cache must be filled anew.
-    pub(super) fn let_go(&self) -> bool {
+    /// Applies the buffered changes. Returns false if the buffer overflowed and the cache must reinitialize.
+    pub(super) fn catch_up(&self) -> bool {
         let mut lag = self.lag();
-        let held = lag.take().unwrap_or_default();
-        if !held.overflowed {
-            held.changes.iter().for_each(|change| self.apply(change));
-            self.advance(held.progress);
+        let buffer = lag.take().unwrap_or_default();
+        if !buffer.overflowed {
+            buffer.changes.iter().for_each(|change| self.apply(change));
+            self.advance(buffer.progress);
         }
         self.lagging.store(false, Ordering::Release);
-        !held.overflowed
+        !buffer.overflowed
     }
 
-    fn lag(&self) -> MutexGuard<'_, Option<HeldBack>> {
+    fn lag(&self) -> MutexGuard<'_, Option<LagBuffer>> {
         self.lag.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn apply(&self, change: &Arc<Change>) {
-        let wake = self.lock().change(change);
+        let wakers = self.lock().change(change);
         self.advance(change.revision);
-        wake.all();
+        wakers.wake_all();
     }
 
     fn advance(&self, revision: u64) {
@@ -150,21 +150,21 @@ impl Shared {
 
 impl Follower for Shared {
     fn reset(&self, revision: u64, items: Vec<Arc<Stored>>) {
-        if let Some(held) = self.lag().as_mut() {
-            *held = HeldBack { progress: revision, ..HeldBack::default() };
+        if let Some(buffer) = self.lag().as_mut() {
+            *buffer = LagBuffer { progress: revision, ..LagBuffer::default() };
         }
-        let wake = self.lock().reset(revision, items);
+        let wakers = self.lock().reset(revision, items);
         self.advance(revision);
-        wake.all();
+        wakers.wake_all();
     }
 
     fn change(&self, change: &Arc<Change>) {
         if self.lagging.load(Ordering::Acquire)
-            && let Some(held) = self.lag().as_mut()
+            && let Some(buffer) = self.lag().as_mut()
         {
-            held.overflowed |= held.changes.len() >= self.options.window_max;
-            if !held.overflowed {
-                held.changes.push(Arc::clone(change));
+            buffer.overflowed |= buffer.changes.len() >= self.options.window_max;
+            if !buffer.overflowed {
+                buffer.changes.push(Arc::clone(change));
             }
             return;
         }
@@ -173,9 +173,9 @@ impl Follower for Shared {
 
     fn progress(&self, revision: u64) {
         if self.lagging.load(Ordering::Acquire)
-            && let Some(held) = self.lag().as_mut()
+            && let Some(buffer) = self.lag().as_mut()
         {
-            held.progress = held.progress.max(revision);
+            buffer.progress = buffer.progress.max(revision);
             return;
         }
         self.advance(revision);
@@ -186,7 +186,7 @@ impl Follower for Shared {
     }
 
     fn lost(&self, cause: &str) {
-        let wake = self.lock().lost(cause);
-        wake.all();
+        let wakers = self.lock().lost(cause);
+        wakers.wake_all();
     }
 }

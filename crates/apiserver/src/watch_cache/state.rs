@@ -1,4 +1,4 @@
-//! What the cache knows, changed only by what the store tells it.
+//! The state of a cache, changed only by notifications from the store.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,30 +15,29 @@ use crate::storage::{Change, Stored, Tree, apply};
 
 /// The state behind the lock of a cache.
 ///
-/// Invariants: `tree` is the state of the store at `revision`, as far as this resource goes; the newest event of `window` led to it; every
-/// watcher is idle or holds a position in the window.
+/// Invariants: `tree` holds the objects of this resource at `revision`; the newest event of `window` led to it; every watcher is idle,
+/// closed or has a position in the window.
 pub(super) struct State {
     pub(super) readiness: Readiness,
     pub(super) tree: Tree,
-    /// The revision of the last change or full read that was told.
+    /// The revision of the last change or reset.
     pub(super) revision: u64,
     pub(super) window: Window,
     pub(super) pages: Pages,
     pub(super) watchers: Watchers,
-    /// How many changes were told.
+    /// The number of changes received.
     pub(super) received: u64,
-    /// How often everything was told anew.
     pub(super) resets: u64,
-    /// Draws the length of watches that do not say theirs.
+    /// Draws the durations of watches without a timeout.
     pub(super) rng: fastrand::Rng,
 }
 
-/// Who must be woken after the lock is released.
+/// The wakers to call after the lock is released.
 #[must_use = "watchers sleep until they are woken"]
-pub(super) struct Wake(pub(super) Vec<Waker>);
+pub(super) struct Wakers(pub(super) Vec<Waker>);
 
-impl Wake {
-    pub(super) fn all(self) {
+impl Wakers {
+    pub(super) fn wake_all(self) {
         self.0.into_iter().for_each(Waker::wake);
     }
 }
@@ -46,7 +45,7 @@ impl Wake {
 impl State {
     pub(super) fn new(size: WindowSize, rng: fastrand::Rng) -> Self {
         Self {
-            readiness: Readiness::filling(None),
+            readiness: Readiness::initializing(None),
             tree: Tree::new(),
             revision: 0,
             window: Window::new(size),
@@ -58,8 +57,8 @@ impl State {
         }
     }
 
-    /// The whole state anew: history is void and every watch ends.
-    pub(super) fn reset(&mut self, revision: u64, items: Vec<Arc<Stored>>) -> Wake {
+    /// Replaces the whole state. The window is emptied and every watch ends.
+    pub(super) fn reset(&mut self, revision: u64, items: Vec<Arc<Stored>>) -> Wakers {
         self.tree = items.into_iter().map(|stored| (Arc::clone(&stored.key), stored)).collect();
         self.revision = revision;
         self.window.reset(revision, self.tree.clone());
@@ -69,8 +68,8 @@ impl State {
         self.watchers.close_all()
     }
 
-    /// One change: state, window, watchers, in this order.
-    pub(super) fn change(&mut self, change: &Arc<Change>) -> Wake {
+    /// Applies one change to the tree, the window and the watchers, in this order.
+    pub(super) fn change(&mut self, change: &Arc<Change>) -> Wakers {
         apply(&mut self.tree, change);
         self.revision = change.revision;
         self.received += 1;
@@ -78,23 +77,24 @@ impl State {
         let number = self.window.end();
         let first = self.window.first();
         self.window.push(event, &self.tree, Instant::now());
-        let mut wake = self.watchers.tell(change, number);
+        let mut wakers = self.watchers.notify(change, number);
         let dropped = self.window.first() - first;
         if dropped > 0 {
             self.pages.forget_before(self.window.oldest());
-            self.watchers.close_overtaken(dropped, &self.window, &mut wake);
+            self.watchers.close_slow(dropped, &self.window, &mut wakers);
         }
-        wake
+        wakers
     }
 
-    /// The store has compacted up to this revision.
+    /// Removes what the store has compacted: everything up to this revision.
     pub(super) fn compacted(&mut self, revision: u64) {
         self.window.compacted(revision);
         self.pages.forget_before(revision + 1);
     }
 
-    pub(super) fn lost(&mut self, cause: &str) -> Wake {
-        self.readiness = Readiness::filling(Some(cause.to_owned()));
+    /// Marks the cache as not ready after the connection to the store broke.
+    pub(super) fn lost(&mut self, cause: &str) -> Wakers {
+        self.readiness = Readiness::initializing(Some(cause.to_owned()));
         self.watchers.close_all()
     }
 

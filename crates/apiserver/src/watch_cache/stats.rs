@@ -1,37 +1,38 @@
-//! What a cache tells those who look after the server.
+//! Statistics of a cache, for metrics.
 
 use super::WatchCache;
 
-/// Numbers of one cache at one moment.
+/// Statistics of one cache. Counters count from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CacheStats {
-    /// Objects in it.
+    /// The number of objects.
     pub objects: usize,
-    /// The newest revision it shows.
+    /// The newest revision it has applied.
     pub revision: u64,
-    /// Changes it was told of since the start.
+    /// Changes received from the store.
     pub received: u64,
-    /// How often it was filled.
-    pub fills: u64,
+    /// Initializations from the store.
+    pub initializations: u64,
     /// Open watches.
     pub watches: usize,
-    /// Watches closed because they were read too slowly, since the start.
-    pub overtaken: u64,
-    /// Changes its window has room for.
+    /// Watches closed because they were read too slowly.
+    pub terminated: u64,
+    /// The capacity of the window, in changes.
     pub capacity: usize,
 }
 
 impl WatchCache {
-    /// Numbers to look at.
+    /// Returns the statistics of the cache.
     pub fn stats(&self) -> CacheStats {
         let (state, revision) = self.shared.lock_at();
         CacheStats {
             objects: state.tree.len(),
             revision,
             received: state.received,
-            fills: state.resets,
+            initializations: state.resets,
             watches: state.watchers.len(),
-            overtaken: state.watchers.overtaken,
+            terminated: state.watchers.terminated,
             capacity: state.window.capacity(),
         }
     }

@@ -1,32 +1,32 @@
-//! Everybody who watches: woken when there is something to read, closed when overtaken.
+//! The watchers of a cache: woken when there are events to read, closed when the window moves past them.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use super::filter::Filter;
-use super::interest::Interest;
-use super::state::Wake;
+use super::state::Wakers;
+use super::watcher_index::WatcherIndex;
 use super::window::Window;
 use crate::storage::Change;
 
 /// Watchers of one cache.
 ///
-/// A watcher has no queue: it reads the window it shares with all others, from its own position. So a change costs one wake per idle
-/// watcher whom it concerns, nothing for one that is already behind, and a slow watcher costs nothing but itself.
+/// A watcher has no queue: it reads the window, which all watchers share, from its own position. A change therefore costs one wakers per
+/// affected idle watcher and nothing for a watcher that is already behind, and a slow watcher does not slow down others.
 ///
-/// **Bound and policy**: the backlog of a watcher is the window. A watcher that the window moves past is closed; it may resume with a new
-/// watch if its version is still known, or is told that it is too old.
+/// **Bound and policy**: the backlog of a watcher is the window. A watcher that the window moves past is closed; its client may resume
+/// with a new watch, which fails if the resource version is too old.
 #[derive(Default)]
 pub(super) struct Watchers {
-    /// By slot; a slot is used again when its watcher has left.
+    /// By slot; the slot of a removed watcher is reused.
     slots: Vec<Option<Watcher>>,
     free: Vec<usize>,
     /// Every occupied slot, by what it watches.
-    interest: Interest,
-    /// Events dropped from the window since watchers were last checked for being overtaken.
+    index: WatcherIndex,
+    /// Events dropped from the window since the last search for slow watchers.
     dropped: u64,
-    /// How many watchers were closed because they were too slow.
-    pub(super) overtaken: u64,
+    /// Watchers closed because they were too slow.
+    pub(super) terminated: u64,
 }
 
 struct Watcher {
@@ -35,21 +35,21 @@ struct Watcher {
     waker: Option<Waker>,
 }
 
-/// Where a watcher is.
+/// The position of a watcher in the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
-    /// It has read everything that concerns it.
+    /// The watcher has read everything that affects it.
     Idle,
-    /// It has read the window up to this number.
+    /// The watcher reads next from this number on.
     Reading(u64),
-    /// The same, and its stream must end when it has read what is there.
+    /// Like `Reading`, and its stream must end after the events that are in the window.
     Draining(u64),
-    /// Its stream must end.
+    /// Its stream must end now.
     Closed,
 }
 
 impl Watchers {
-    /// Registers a watcher that has read up to a number, and says in which slot.
+    /// Adds a watcher that reads from a number on, and returns its slot.
     pub(super) fn add(&mut self, filter: &Arc<Filter>, from: u64) -> usize {
         let watcher = Watcher { filter: Arc::clone(filter), position: Position::Reading(from), waker: None };
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -57,13 +57,13 @@ impl Watchers {
             self.slots.len() - 1
         });
         self.slots[slot] = Some(watcher);
-        self.interest.add(filter, slot);
+        self.index.add(filter, slot);
         slot
     }
 
     pub(super) fn remove(&mut self, slot: usize) {
         if let Some(watcher) = self.slots[slot].take() {
-            self.interest.remove(&watcher.filter, slot);
+            self.index.remove(&watcher.filter, slot);
             self.free.push(slot);
         }
     }
@@ -76,7 +76,7 @@ impl Watchers {
         self.slots[slot].as_ref().map_or(Position::Closed, |watcher| watcher.position)
     }
 
-    /// Moves a watcher and keeps its waker for the next change.
+    /// Sets the position of a watcher and stores its waker for the next change.
     pub(super) fn park(&mut self, slot: usize, position: Position, cx: &Context<'_>) {
         if let Some(watcher) = &mut self.slots[slot] {
             watcher.position = position;
@@ -96,23 +96,23 @@ impl Watchers {
         }
     }
 
-    /// Wakes the idle ones whom a change concerns; it has this number in the window.
-    pub(super) fn tell(&mut self, change: &Change, number: u64) -> Wake {
-        let (slots, mut wake) = (&mut self.slots, Vec::new());
-        self.interest.concerned(change, |slot| {
+    /// Returns the wakers of idle watchers that select a change, which has this number in the window.
+    pub(super) fn notify(&mut self, change: &Change, number: u64) -> Wakers {
+        let (slots, mut wakers) = (&mut self.slots, Vec::new());
+        self.index.for_each_candidate(change, |slot| {
             if let Some(watcher) = &mut slots[slot]
                 && watcher.position == Position::Idle
                 && watcher.selects_either(change)
             {
                 watcher.position = Position::Reading(number);
-                wake.extend(watcher.waker.take());
+                wakers.extend(watcher.waker.take());
             }
         });
-        Wake(wake)
+        Wakers(wakers)
     }
 
-    /// Closes who is behind the window, checking only when a good part of it has gone since the last time.
-    pub(super) fn close_overtaken(&mut self, dropped: u64, window: &Window, wake: &mut Wake) {
+    /// Closes watchers that the window has moved past. Searches only after an eighth of the window has been dropped, to amortize the cost.
+    pub(super) fn close_slow(&mut self, dropped: u64, window: &Window, wakers: &mut Wakers) {
         self.dropped += dropped;
         if self.dropped < window.capacity() as u64 / 8 {
             return;
@@ -121,33 +121,33 @@ impl Watchers {
         let first = window.first();
         for watcher in self.slots.iter_mut().flatten() {
             if matches!(watcher.position, Position::Reading(at) | Position::Draining(at) if at < first) {
-                self.overtaken += 1;
-                watcher.close(wake);
+                self.terminated += 1;
+                watcher.close(wakers);
             }
         }
     }
 
-    pub(super) fn close_all(&mut self) -> Wake {
-        let mut wake = Wake(Vec::new());
-        self.slots.iter_mut().flatten().for_each(|watcher| watcher.close(&mut wake));
-        wake
+    pub(super) fn close_all(&mut self) -> Wakers {
+        let mut wakers = Wakers(Vec::new());
+        self.slots.iter_mut().flatten().for_each(|watcher| watcher.close(&mut wakers));
+        wakers
     }
 
-    /// Closes who has read everything, and lets the others read to the end.
-    pub(super) fn drain_all(&mut self) -> Wake {
-        let mut wake = Wake(Vec::new());
+    /// Closes the idle watchers, and lets the others read the events that are in the window.
+    pub(super) fn drain_all(&mut self) -> Wakers {
+        let mut wakers = Wakers(Vec::new());
         for watcher in self.slots.iter_mut().flatten() {
             match watcher.position {
                 Position::Reading(from) => watcher.position = Position::Draining(from),
-                Position::Idle => watcher.close(&mut wake),
+                Position::Idle => watcher.close(&mut wakers),
                 Position::Draining(_) | Position::Closed => {}
             }
         }
-        wake
+        wakers
     }
 
-    pub(super) fn wake_all(&mut self) -> Wake {
-        Wake(self.slots.iter_mut().flatten().filter_map(|watcher| watcher.waker.take()).collect())
+    pub(super) fn wake_all(&mut self) -> Wakers {
+        Wakers(self.slots.iter_mut().flatten().filter_map(|watcher| watcher.waker.take()).collect())
     }
 }
 
@@ -156,8 +156,8 @@ impl Watcher {
         [&change.previous, &change.current].into_iter().flatten().any(|stored| self.filter.selects(stored))
     }
 
-    fn close(&mut self, wake: &mut Wake) {
+    fn close(&mut self, wakers: &mut Wakers) {
         self.position = Position::Closed;
-        wake.0.extend(self.waker.take());
+        wakers.0.extend(self.waker.take());
     }
 }

@@ -1,4 +1,4 @@
-//! The recent past of one resource: the newest changes, and a state now and then.
+//! The recent history of one resource: the newest changes, and checkpoints of the state.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,15 +9,14 @@ use tokio::time::Instant;
 use super::event::Event;
 use crate::storage::Tree;
 
-/// A state is kept every so many changes, and at least four per window; an exact read repeats the changes that follow it, in well under a
-/// millisecond. A state per change would keep alive a path of tree nodes for each, as large as a small object.
+/// The most changes between two checkpoints; a window has at least four. An exact read applies the changes since the nearest checkpoint,
+/// in well under a millisecond. A checkpoint per change would keep a path of tree nodes alive for each, as large as a small object.
 const CHECKPOINT_EVERY: usize = 1024;
 
-/// Replaced versions are kept up to this many bytes, and beyond it only in a window of the smallest size: a burst of large objects must not
-/// fill the memory.
+/// The most bytes of replaced versions in a window larger than its minimum: bounds the memory of a burst of large objects.
 const MAX_REPLACED_BYTES: usize = 256 << 20;
 
-/// Encodings are kept for this many of the newest events: as long as a fan-out may last, not as long as the window.
+/// The number of newest events whose encodings are cached: enough for a fan-out, less than the window.
 const ENCODED: u64 = 64;
 
 /// Sizes of the window.
@@ -25,13 +24,13 @@ const ENCODED: u64 = 64;
 pub(super) struct WindowSize {
     pub(super) min: usize,
     pub(super) max: usize,
-    /// Changes younger than this are worth keeping: a bookmark period and a little more, so that who saw its last bookmark can resume.
+    /// The age up to which changes are kept: a little more than a bookmark period, so that a watcher can resume at its last bookmark.
     pub(super) period: Duration,
 }
 
 /// The newest changes, in order.
 ///
-/// Every change has a number that never repeats while the cache lives, so that a reader holds a position and not an index.
+/// Every change has a number that never repeats while the cache lives, so that the position of a reader stays valid when the window moves.
 /// Invariants: `events` holds the numbers `first .. first + events.len()`; `events.len() <= capacity`; a checkpoint numbered `n` is the
 /// state before event `n`, and only checkpoints at or after `first` are kept.
 pub(super) struct Window {
@@ -61,8 +60,8 @@ struct Checkpoint {
     tree: Tree,
 }
 
-/// A state of the past: a tree and the changes that lead from it to the revision.
-pub(super) struct Past {
+/// The state at an older revision: a checkpoint and the changes from there to the revision.
+pub(super) struct StateAt {
     tree: Tree,
     changes: Vec<Arc<Event>>,
 }
@@ -82,9 +81,9 @@ impl Window {
         }
     }
 
-    /// Forgets everything and starts at a state. Positions of before are behind it.
+    /// Drops all changes and starts from a new state. All earlier positions become invalid.
     pub(super) fn reset(&mut self, revision: u64, tree: Tree) {
-        // A gap in the numbers: a position at the old end must not pass for one at the new beginning.
+        // Leaves a gap in the numbers, so that a position at the old end is not valid at the new start.
         self.first = self.end() + 1;
         self.events.clear();
         self.replaced = 0;
@@ -93,12 +92,12 @@ impl Window {
         (self.listed_at, self.dropped) = (revision, false);
     }
 
-    /// The number of the oldest event here.
+    /// Returns the number of the oldest event in the window.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// The number the next event gets.
+    /// Returns the number of the next event.
     pub(super) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
@@ -112,7 +111,7 @@ impl Window {
         let revision = event.change.revision;
         self.resize(now);
         self.replaced += event.change.replaced_bytes();
-        while self.events.len() >= self.capacity || self.is_too_heavy() {
+        while self.events.len() >= self.capacity || self.exceeds_memory() {
             self.drop_oldest();
         }
         self.events.push_back(Entry { event, at: now });
@@ -124,11 +123,11 @@ impl Window {
             self.checkpoints.push_back(Checkpoint { number: end, revision, tree: tree.clone() });
         }
         if let Some(index) = self.events.len().checked_sub(ENCODED as usize + 1) {
-            self.events[index].event.retire();
+            self.events[index].event.drop_encodings();
         }
     }
 
-    fn is_too_heavy(&self) -> bool {
+    fn exceeds_memory(&self) -> bool {
         self.replaced > MAX_REPLACED_BYTES && self.events.len() >= self.size.min
     }
 
@@ -140,7 +139,7 @@ impl Window {
         }
     }
 
-    /// Doubles when a full window does not span the period, halves when a quarter of it does.
+    /// Doubles the capacity if a full window does not span the period, and halves it if the newest quarter does.
     fn resize(&mut self, now: Instant) {
         if self.events.len() < self.capacity {
             return;
@@ -154,7 +153,7 @@ impl Window {
         }
     }
 
-    /// The smallest revision from which every later change is here.
+    /// Returns the smallest revision after which the window has every change.
     pub(super) fn oldest(&self) -> u64 {
         match self.events.front() {
             Some(oldest) if self.dropped => oldest.event.change.revision - 1,
@@ -162,22 +161,27 @@ impl Window {
         }
     }
 
-    /// The position after a revision, if every later change is here.
+    /// Returns the position after a revision, if the window has every later change.
     pub(super) fn after(&self, revision: u64) -> Option<u64> {
         let seen = self.events.partition_point(|entry| entry.event.change.revision <= revision);
         (revision >= self.oldest()).then_some(self.first + seen as u64)
     }
 
-    /// Events from a position on, at most so many. `None` if the window has moved past it.
-    pub(super) fn read(&self, from: u64, most: usize) -> Option<Vec<Arc<Event>>> {
+    /// Returns up to `limit` events from a position on, or `None` if the window has moved past it.
+    pub(super) fn read(&self, from: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         let skip = from.checked_sub(self.first)?;
         Some(
-            self.events.iter().skip(skip as usize).take(most).map(|entry| Arc::clone(&entry.event)).collect(),
+            self.events
+                .iter()
+                .skip(skip as usize)
+                .take(limit)
+                .map(|entry| Arc::clone(&entry.event))
+                .collect(),
         )
     }
 
-    /// The state at a revision that is not in the future, if the window reaches back to it.
-    pub(super) fn past(&self, revision: u64) -> Option<Past> {
+    /// Returns the state at a current or older revision, if the window reaches back to it.
+    pub(super) fn state_at(&self, revision: u64) -> Option<StateAt> {
         if revision <= self.compacted {
             return None;
         }
@@ -186,17 +190,17 @@ impl Window {
         let skip = checkpoint.number.checked_sub(self.first)?;
         let changes = self.events.iter().skip(skip as usize).map(|entry| &entry.event);
         let changes = changes.take_while(|event| event.change.revision <= revision).cloned().collect();
-        Some(Past { tree: checkpoint.tree.clone(), changes })
+        Some(StateAt { tree: checkpoint.tree.clone(), changes })
     }
 
-    /// The store has compacted up to this revision.
+    /// Stops serving exact reads up to this revision, which the store has compacted.
     pub(super) fn compacted(&mut self, revision: u64) {
         self.compacted = self.compacted.max(revision);
     }
 }
 
-impl Past {
-    /// The state; costs as much as the changes since the last checkpoint.
+impl StateAt {
+    /// Returns the state. Applies the changes since the checkpoint, so call it without the lock.
     pub(super) fn tree(self) -> Tree {
         self.changes.iter().fold(self.tree, |mut tree, event| {
             crate::storage::apply(&mut tree, &event.change);

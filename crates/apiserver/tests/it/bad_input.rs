@@ -1,4 +1,4 @@
-//! Input nobody should send: the right `Status`, and nothing stored.
+//! Malformed requests: the right `Status`, and nothing is stored.
 
 use serde_json::{Value, json};
 
@@ -7,18 +7,18 @@ use kube_embedded_apiserver::ApiServer;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-struct Answer {
+struct Response {
     status: u64,
     reason: String,
     message: String,
 }
 
-async fn ask(server: &ApiServer, request: Value) -> Answer {
-    let response = send(server.address(), &request).await.expect("an answer");
-    let got = read(response).await.expect("a whole answer");
+async fn fetch(server: &ApiServer, request: Value) -> Response {
+    let response = send(server.address(), &request).await.expect("a response");
+    let got = read(response).await.expect("a complete response");
     let body = got.get("body").cloned().unwrap_or_default();
     let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
-    Answer {
+    Response {
         status: got["status"].as_u64().unwrap_or_default(),
         reason: text("reason"),
         message: text("message"),
@@ -26,8 +26,10 @@ async fn ask(server: &ApiServer, request: Value) -> Answer {
 }
 
 async fn stored_maps(server: &ApiServer) -> usize {
-    let response = send(server.address(), &json!({"path": "/api/v1/configmaps"})).await.expect("an answer");
-    read(response).await.expect("a whole answer")["body"]["items"].as_array().map_or(usize::MAX, Vec::len)
+    let response = send(server.address(), &json!({"path": "/api/v1/configmaps"})).await.expect("a response");
+    read(response).await.expect("a complete response")["body"]["items"]
+        .as_array()
+        .map_or(usize::MAX, Vec::len)
 }
 
 fn post(text: impl Into<String>) -> Value {
@@ -35,7 +37,7 @@ fn post(text: impl Into<String>) -> Value {
 }
 
 #[tokio::test]
-async fn bodies() {
+async fn malformed_bodies_are_rejected() {
     let server = ApiServer::start().await.expect("the server starts");
     let named = |extra: &str| format!(r#"{{"metadata":{{"name":"a"}}{extra}}}"#);
     for (body, status, reason) in [
@@ -69,20 +71,20 @@ async fn bodies() {
         (named(r#","data":{"bad key!":"v"}"#), 422, "Invalid"),
         ("x".repeat(3 * 1024 * 1024 + 1), 413, "RequestEntityTooLarge"),
     ] {
-        let answer = ask(&server, post(body.clone())).await;
+        let response = fetch(&server, post(body.clone())).await;
         assert_eq!(
-            (answer.status, answer.reason.as_str()),
+            (response.status, response.reason.as_str()),
             (status, reason),
             "{:.80}: {}",
             body,
-            answer.message
+            response.message
         );
     }
     assert_eq!(stored_maps(&server).await, 0);
 }
 
 #[tokio::test]
-async fn media_types_and_methods() {
+async fn unsupported_media_types_and_methods_are_rejected() {
     let server = ApiServer::start().await.expect("the server starts");
     let body = r#"{"metadata":{"name":"a"}}"#;
     let with_type = |method: &str, path: &str, media: &str| json!({"method": method, "path": path, "headers": {"Content-Type": media}, "text": body});
@@ -100,24 +102,24 @@ async fn media_types_and_methods() {
         (json!({"path": "/api/v1/namespaces/default/nodes"}), 404, "NotFound"),
         (json!({"path": format!("{MAPS}/a/nonsense")}), 404, "NotFound"),
     ] {
-        let answer = ask(&server, request.clone()).await;
+        let response = fetch(&server, request.clone()).await;
         assert_eq!(
-            (answer.status, answer.reason.as_str()),
+            (response.status, response.reason.as_str()),
             (status, reason),
             "{request}: {}",
-            answer.message
+            response.message
         );
     }
     for path in
         ["/apis/example.com/v1/things", "/%2e%2e/secrets", "/api/v1/namespaces/a%2Fb/pods", "/etc/passwd"]
     {
-        assert_eq!(ask(&server, json!({"path": path})).await.status, 404, "{path}");
+        assert_eq!(fetch(&server, json!({"path": path})).await.status, 404, "{path}");
     }
     assert_eq!(stored_maps(&server).await, 0);
 }
 
 #[tokio::test]
-async fn selectors_and_tokens() {
+async fn malformed_selectors_and_tokens_are_rejected() {
     let server = ApiServer::start().await.expect("the server starts");
     let token = |json: &str| {
         use base64::Engine;
@@ -152,18 +154,18 @@ async fn selectors_and_tokens() {
         "resourceVersion=-1".to_owned(),
         "resourceVersion=1.5".to_owned(),
     ] {
-        let answer = ask(&server, json!({"path": format!("{MAPS}?{query}")})).await;
-        // A request line beyond the limit never becomes a request with a Status.
-        let refused =
-            answer.status == 400 && answer.reason == "BadRequest" || matches!(answer.status, 414 | 431);
-        assert!(refused, "{query:.100}: {} {} {}", answer.status, answer.reason, answer.message);
+        let response = fetch(&server, json!({"path": format!("{MAPS}?{query}")})).await;
+        // A request line above the limit is rejected without a Status.
+        let rejected =
+            response.status == 400 && response.reason == "BadRequest" || matches!(response.status, 414 | 431);
+        assert!(rejected, "{query:.100}: {} {} {}", response.status, response.reason, response.message);
     }
 }
 
 #[tokio::test]
-async fn patches_and_options() {
+async fn malformed_patches_and_options_are_rejected() {
     let server = ApiServer::start().await.expect("the server starts");
-    assert_eq!(ask(&server, post(r#"{"metadata":{"name":"a"},"data":{"k":"1"}}"#)).await.status, 201);
+    assert_eq!(fetch(&server, post(r#"{"metadata":{"name":"a"},"data":{"k":"1"}}"#)).await.status, 201);
     let path = format!("{MAPS}/a");
     let patch = |kind: &str, body: Value| json!({"method": "PATCH", "path": path, "headers": {"Content-Type": format!("application/{kind}+json")}, "json": body});
     let many: Vec<Value> = vec![json!({"op": "remove", "path": "/x"}); 10_001];
@@ -198,9 +200,9 @@ async fn patches_and_options() {
         ),
         (json!({"method": "DELETE", "path": format!("{path}?dryRun=All&dryRun=Some")}), 422),
     ] {
-        let answer = ask(&server, request.clone()).await;
-        assert_eq!(answer.status, status, "{:.200}: {}", request.to_string(), answer.message);
+        let response = fetch(&server, request.clone()).await;
+        assert_eq!(response.status, status, "{:.200}: {}", request.to_string(), response.message);
     }
-    let response = send(server.address(), &json!({"path": path})).await.expect("an answer");
-    assert_eq!(read(response).await.expect("a whole answer")["body"]["data"], json!({"k": "1"}));
+    let response = send(server.address(), &json!({"path": path})).await.expect("a response");
+    assert_eq!(read(response).await.expect("a complete response")["body"]["data"], json!({"k": "1"}));
 }

@@ -1,4 +1,4 @@
-//! Writes beyond the recorded conversations: what the model promises, asked in process under a paused clock.
+//! Writes beyond the recorded scenarios, in process under a paused clock.
 
 use kube_embedded_apiserver::ApiServer;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn a_put_with_another_uid_conflicts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn propagation_is_noted_as_a_finalizer() {
+async fn propagation_policies_add_a_finalizer() {
     let c = Cluster::new().await;
     for (policy, finalizer) in [("Orphan", "orphan"), ("Foreground", "foregroundDeletion")] {
         c.post(MAPS, json!({"metadata": {"name": "a"}})).await;
@@ -105,12 +105,12 @@ async fn a_pod_is_bound_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn generations_follow_their_rule() {
+async fn generations_follow_the_rules_of_their_kind() {
     let c = Cluster::new().await;
     c.post(DEPLOYMENTS, deployment("d")).await;
     let path = format!("{DEPLOYMENTS}/d");
     let (_, annotated) = c.patch(&path, MERGE, json!({"metadata": {"annotations": {"a": "1"}}})).await;
-    assert_eq!(annotated["metadata"]["generation"], 2, "annotations of a deployment count");
+    assert_eq!(annotated["metadata"]["generation"], 2, "annotations of a deployment change its generation");
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let slice = json!({"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": []});
     let (code, made) = c.post(slices, slice).await;
@@ -155,7 +155,7 @@ async fn scale_is_checked_and_guarded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_wait_for_finalize_when_nobody_empties_them() {
+async fn namespaces_wait_for_finalize_if_emptying_is_off() {
     let server =
         ApiServer::builder().seed(5).empty_namespaces(false).in_process().await.expect("the server starts");
     let client = server.client();
@@ -164,7 +164,7 @@ async fn namespaces_wait_for_finalize_when_nobody_empties_them() {
     let (code, dying) = c.delete("/api/v1/namespaces/n", Value::Null).await;
     assert_eq!((code, &dying["status"]["phase"]), (200, &json!("Terminating")));
     let (_, kept) = c.put("/api/v1/namespaces/n", json!({"metadata": {"name": "n"}, "spec": {}})).await;
-    assert_eq!(kept["spec"]["finalizers"], json!(["kubernetes"]), "only /finalize takes them");
+    assert_eq!(kept["spec"]["finalizers"], json!(["kubernetes"]), "only /finalize removes them");
     let (code, _) =
         c.put("/api/v1/namespaces/n/finalize", json!({"metadata": {"name": "n"}, "spec": {}})).await;
     assert_eq!((code, c.get("/api/v1/namespaces/n").await.0), (200, 404));
@@ -172,7 +172,7 @@ async fn namespaces_wait_for_finalize_when_nobody_empties_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn applied_status_and_spec_have_owners_of_their_own() {
+async fn applied_status_and_spec_have_separate_owners() {
     let c = Cluster::new().await;
     let mut config = deployment("d");
     config["apiVersion"] = "apps/v1".into();
@@ -224,16 +224,16 @@ async fn an_applied_configuration_with_a_uid_is_for_that_object_only() {
 }
 
 #[tokio::test]
-async fn containers_are_owned_one_by_one_whoever_created_them() {
+async fn containers_are_owned_individually() {
     let c = Cluster::new().await;
     let (code, object) = c.post(&format!("{DEPLOYMENTS}?fieldManager=maker"), deployment("d")).await;
     assert_eq!(code, 201, "{object}");
     let owned = &object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:template"]["f:spec"];
     let containers = owned["f:containers"].as_object().unwrap();
     let keys: Vec<&String> = containers.keys().collect();
-    assert_eq!(keys, [r#"k:{"name":"c"}"#], "each, and not the list as a whole");
+    assert_eq!(keys, [r#"k:{"name":"c"}"#], "each container, not the list as a whole");
     assert_eq!(containers[keys[0]]["f:image"], json!({}));
-    // Somebody else owns a container of his own beside it, without a conflict.
+    // Another manager owns another container without a conflict.
     let sidecar = json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "s"}]}}}});
     let (code, object) = c.patch(&format!("{DEPLOYMENTS}/d?fieldManager=injector"), APPLY, sidecar).await;
@@ -242,7 +242,7 @@ async fn containers_are_owned_one_by_one_whoever_created_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_of_the_future_wait_and_give_up() {
+async fn reads_of_a_future_version_wait_and_time_out() {
     let c = Cluster::new().await;
     let began = tokio::time::Instant::now();
     let (code, status) = c.get(&format!("{MAPS}/a?resourceVersion=9000000000000000")).await;
@@ -252,7 +252,7 @@ async fn reads_of_the_future_wait_and_give_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_have_two_faces() {
+async fn events_are_served_in_two_groups() {
     let c = Cluster::new().await;
     let new = "/apis/events.k8s.io/v1/namespaces/default/events";
     let event = json!({"metadata": {"name": "e"}, "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}, "note": "n", "reason": "R",
@@ -270,16 +270,16 @@ async fn events_have_two_faces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reviews_say_yes_and_are_not_kept() {
+async fn reviews_allow_everything_and_are_not_stored() {
     let c = Cluster::new().await;
     let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let (code, answer) = c.post(path, review).await;
+    let (code, response) = c.post(path, review).await;
     assert_eq!(
-        (code, &answer["status"]["allowed"], &answer["kind"]),
+        (code, &response["status"]["allowed"], &response["kind"]),
         (201, &json!(true), &json!("SelfSubjectAccessReview"))
     );
     assert_eq!(c.get(path).await.0, 405);
-    let (_, who) = c.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({})).await;
-    assert!(who["status"]["userInfo"]["groups"].as_array().unwrap().contains(&json!("system:masters")));
+    let (_, review) = c.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", json!({})).await;
+    assert!(review["status"]["userInfo"]["groups"].as_array().unwrap().contains(&json!("system:masters")));
 }

@@ -1,4 +1,4 @@
-//! A server in this process, and JSON requests to it.
+//! A server in this process, and helpers to send JSON requests to it.
 
 use std::collections::VecDeque;
 
@@ -23,44 +23,49 @@ impl Cluster {
         Self { server, client }
     }
 
-    pub(crate) async fn ask(&self, method: &str, path: &str, media: &str, body: Value) -> (u16, Value) {
+    pub(crate) async fn request(&self, method: &str, path: &str, media: &str, body: Value) -> (u16, Value) {
         let response = self.send(method, path, &[("Content-Type", media)], body).await;
-        whole(response).await
+        read(response).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
-        self.ask("GET", path, "", Value::Null).await
+        self.request("GET", path, "", Value::Null).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("POST", path, "application/json", body).await
+        self.request("POST", path, "application/json", body).await
     }
 
     pub(crate) async fn put(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("PUT", path, "application/json", body).await
+        self.request("PUT", path, "application/json", body).await
     }
 
     pub(crate) async fn patch(&self, path: &str, media: &str, body: Value) -> (u16, Value) {
-        self.ask("PATCH", path, media, body).await
+        self.request("PATCH", path, media, body).await
     }
 
     pub(crate) async fn delete(&self, path: &str, body: Value) -> (u16, Value) {
-        self.ask("DELETE", path, "application/json", body).await
+        self.request("DELETE", path, "application/json", body).await
     }
 
-    /// The same, with the `Warning` headers of the answer.
-    pub(crate) async fn warned(&self, method: &str, path: &str, body: Value) -> (u16, Value, Vec<String>) {
+    /// Sends a JSON request and also returns the `Warning` headers of the response.
+    pub(crate) async fn request_with_warnings(
+        &self,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> (u16, Value, Vec<String>) {
         let response = self.send(method, path, &[("Content-Type", "application/json")], body).await;
         let text = |value: &http::HeaderValue| value.to_str().expect("ASCII").to_owned();
         let warnings = response.headers().get_all("Warning").iter().map(text).collect();
-        let (status, body) = whole(response).await;
+        let (status, body) = read(response).await;
         (status, body, warnings)
     }
 
-    /// An answer in the representation asked for.
+    /// Sends a GET with an `Accept` header.
     pub(crate) async fn get_as(&self, path: &str, accept: &str) -> (u16, Value) {
         let response = self.send("GET", path, &[("Accept", accept)], Value::Null).await;
-        whole(response).await
+        read(response).await
     }
 
     /// Opens a watch.
@@ -83,13 +88,13 @@ impl Cluster {
             request = request.header(*name, *value);
         }
         let request = request.body(kube::client::Body::from(body.to_vec())).expect("a request");
-        self.client.send(request).await.expect("an answer")
+        self.client.send(request).await.expect("a response")
     }
 }
 
-async fn whole(response: http::Response<kube::client::Body>) -> (u16, Value) {
+async fn read(response: http::Response<kube::client::Body>) -> (u16, Value) {
     let status = response.status().as_u16();
-    let bytes = response.into_body().collect().await.expect("a whole answer").to_bytes();
+    let bytes = response.into_body().collect().await.expect("a complete response").to_bytes();
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
@@ -100,7 +105,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// The next event, or `None` when the server has ended the watch.
+    /// Returns the next event, or `None` after the server ended the watch.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         while self.events.is_empty() {
             let frame = self.body.frame().await?.expect("a frame");

@@ -1,10 +1,10 @@
-//! The contract of storage and of reads. Every test runs on the bare store, through the cache, and through the cache with the classic
-//! delegation rule. A new backend is a new way to make a `World`.
+//! The contract of storage and of reads. Every test runs on the bare store, through the cache, and through the cache with all feature
+//! gates disabled. A new backend is another way to create a `World`.
 
 mod bookmarks;
 mod cache;
+mod guarantees;
 mod initial;
-mod laws;
 mod list;
 mod paging;
 mod property;
@@ -19,7 +19,7 @@ macro_rules! on_every_reader {
     ($($name:ident),* $(,)?) => {
         on_every_reader!(@ stored, Stored: $($name),*);
         on_every_reader!(@ cached, Cached: $($name),*);
-        on_every_reader!(@ classic, Classic: $($name),*);
+        on_every_reader!(@ no_gates, NoGates: $($name),*);
     };
     (@ $reader:ident, $variant:ident: $($name:ident),*) => {
         mod $reader {
@@ -35,21 +35,21 @@ macro_rules! on_every_reader {
 }
 use on_every_reader;
 
-/// Runs the same functions on etcd, in real time: those that wait for simulated hours are left out, and on the
-/// bare store those that look at a stream without waiting for the network.
+/// Runs the same functions on etcd, in real time, except those that wait for simulated hours and, on the bare store,
+/// those that read a stream without waiting for the network.
 #[cfg(feature = "etcd")]
 macro_rules! on_etcd {
     ($($reader:ident, $variant:ident: $($name:ident),* $(,)?);* $(;)?) => {
         $(mod $reader {
             use std::sync::Arc;
 
-            use kube_embedded_apiserver::CacheOptions;
+            use kube_embedded_apiserver::watch_cache::CacheOptions;
 
             use crate::contract::world::{Reader, World};
             $(
                 #[tokio::test]
                 async fn $name() {
-                    let Some(etcd) = crate::etcd::turn().await else { return };
+                    let Some(etcd) = crate::etcd::shared().await else { return };
                     let storage = Arc::new(etcd.store().await);
                     super::$name(World::on(storage, Reader::$variant, CacheOptions::default()).await).await;
                 }

@@ -1,4 +1,4 @@
-//! Garbage collection and the end of pods, without a controller or a kubelet, under a clock that stands still.
+//! Garbage collection and pod deletion without a controller or a kubelet, under a paused clock.
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -21,7 +21,7 @@ fn maps(client: &Client) -> Api<ConfigMap> {
     Api::default_namespaced(client.clone())
 }
 
-/// A config map; `owners` are names and uids of others, each waited for if `block`.
+/// Creates a config map with these owners and this `blockOwnerDeletion`.
 async fn make(client: &Client, name: &str, owners: &[&ConfigMap], block: bool) -> ConfigMap {
     let owner = |owner: &&ConfigMap| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid().unwrap(), "blockOwnerDeletion": block});
     let owners: Vec<Value> = owners.iter().map(owner).collect();
@@ -47,22 +47,22 @@ fn policy(policy: PropagationPolicy) -> DeleteParams {
     DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() }
 }
 
-/// Everything that happened to config maps since a version: sign and name.
-async fn story(client: &Client, since: &str) -> Vec<String> {
+/// The events of config maps since a version: sign and name.
+async fn events_since(client: &Client, since: &str) -> Vec<String> {
     let stream = maps(client).watch(&WatchParams::default(), since).await.expect("a watch");
     let mut stream = Box::pin(stream.boxed());
-    let mut story = Vec::new();
+    let mut events = Vec::new();
     while let Some(Some(event)) =
         tokio::task::unconstrained(stream.try_next()).now_or_never().transpose().expect("events")
     {
-        story.push(match event {
+        events.push(match event {
             WatchEvent::Added(map) => format!("+{}", map.name_any()),
             WatchEvent::Modified(map) => format!("~{}", map.name_any()),
             WatchEvent::Deleted(map) => format!("-{}", map.name_any()),
             other => format!("{other:?}"),
         });
     }
-    story
+    events
 }
 
 async fn version(client: &Client) -> String {
@@ -76,37 +76,38 @@ async fn version(client: &Client) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_background_dependents_follow() {
+async fn background_deletion_deletes_dependents_after_the_owner() {
     let server = server(true, false).await;
     let client = server.client();
     family(&client).await;
     let since = version(&client).await;
     maps(&client).delete("a", &policy(PropagationPolicy::Background)).await.expect("deleted");
     assert_eq!(names(&client).await, Vec::<String>::new());
-    assert_eq!(story(&client, &since).await, ["-a", "-b", "-c", "-d"]);
+    assert_eq!(events_since(&client, &since).await, ["-a", "-b", "-c", "-d"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_foreground_dependents_go_first() {
+async fn foreground_deletion_deletes_dependents_first() {
     let server = server(true, false).await;
     let client = server.client();
     family(&client).await;
     let since = version(&client).await;
-    let answer = maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
-    let marked = answer.left().expect("an object that waits");
+    let response = maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
+    let marked = response.left().expect("an object with a finalizer");
     assert_eq!(marked.finalizers(), ["foregroundDeletion"]);
     assert_eq!(names(&client).await, Vec::<String>::new());
-    let story = story(&client, &since).await;
-    let at =
-        |what: &str| story.iter().position(|s| s == what).unwrap_or_else(|| panic!("{what} in {story:?}"));
+    let events = events_since(&client, &since).await;
+    let at = |event: &str| {
+        events.iter().position(|s| s == event).unwrap_or_else(|| panic!("{event} in {events:?}"))
+    };
     assert!(
         at("~a") < at("-d") && at("-d") < at("-b") && at("-b") < at("-a") && at("-c") < at("-a"),
-        "{story:?}"
+        "{events:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn orphans_stay_without_their_owner() {
+async fn orphaned_dependents_lose_the_owner_reference() {
     let server = server(true, false).await;
     let client = server.client();
     family(&client).await;
@@ -116,12 +117,12 @@ async fn orphans_stay_without_their_owner() {
     assert_eq!(
         maps(&client).get("d").await.expect("there").owner_references().len(),
         1,
-        "only who was orphaned"
+        "only direct dependents are orphaned"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dependent_needs_one_owner_and_forgets_those_who_went() {
+async fn a_dependent_needs_one_owner_and_loses_references_to_deleted_ones() {
     let server = server(true, false).await;
     let client = server.client();
     let (a, b) = (make(&client, "a", &[], false).await, make(&client, "b", &[], false).await);
@@ -134,7 +135,7 @@ async fn a_dependent_needs_one_owner_and_forgets_those_who_went() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_born_without_an_owner_does_not_stay() {
+async fn an_object_whose_owner_does_not_exist_is_deleted() {
     let server = server(true, false).await;
     let client = server.client();
     let ghost: ConfigMap = serde_json::from_value(
@@ -148,38 +149,38 @@ async fn who_is_born_without_an_owner_does_not_stay() {
         .create(&PostParams::default(), &serde_json::from_value(unknown).unwrap())
         .await
         .expect("stored");
-    assert_eq!(names(&client).await, ["other"], "owners of kinds nobody serves may exist");
+    assert_eq!(names(&client).await, ["other"], "an owner of an unknown kind may exist");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_of_somebody_else_holds_up_the_chain() {
+async fn a_finalizer_of_a_dependent_blocks_foreground_deletion() {
     let server = server(true, false).await;
     let client = server.client();
     family(&client).await;
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     maps(&client).patch("d", &PatchParams::default(), &Patch::Merge(&hold)).await.expect("held");
     maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
-    assert_eq!(names(&client).await, ["a", "b", "d"], "they wait for d");
+    assert_eq!(names(&client).await, ["a", "b", "d"], "the others wait for d");
     let free = json!({"metadata": {"finalizers": []}});
-    maps(&client).patch("d", &PatchParams::default(), &Patch::Merge(&free)).await.expect("let go");
+    maps(&client).patch("d", &PatchParams::default(), &Patch::Merge(&free)).await.expect("released");
     assert_eq!(names(&client).await, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_own_each_other_can_go() {
+async fn objects_that_own_each_other_can_be_deleted() {
     let server = server(true, false).await;
     let client = server.client();
     let a = make(&client, "a", &[], true).await;
     let b = make(&client, "b", &[&a], true).await;
-    let circle = json!({"metadata": {"ownerReferences": [
+    let cycle = json!({"metadata": {"ownerReferences": [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": b.uid(), "blockOwnerDeletion": true}]}});
-    maps(&client).patch("a", &PatchParams::default(), &Patch::Merge(&circle)).await.expect("a circle");
+    maps(&client).patch("a", &PatchParams::default(), &Patch::Merge(&cycle)).await.expect("a cycle");
     maps(&client).delete("a", &policy(PropagationPolicy::Foreground)).await.expect("deleted");
     assert_eq!(names(&client).await, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_leave_their_pods_unless_told() {
+async fn jobs_orphan_their_pods_by_default() {
     let server = server(true, false).await;
     let client = server.client();
     let jobs: Api<DynamicObject> = Api::default_namespaced_with(
@@ -213,7 +214,7 @@ async fn delete(client: &Client, path: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_belongs_to_custom_resources_goes_with_them_and_with_their_definition() {
+async fn dependents_of_custom_resources_are_deleted_with_them_and_with_their_crd() {
     let server = server(true, false).await;
     let client = server.client();
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -232,7 +233,7 @@ async fn what_belongs_to_custom_resources_goes_with_them_and_with_their_definiti
     delete(&client, "/apis/example.com/v1/namespaces/default/widgets/one").await;
     assert_eq!(names(&client).await, ["of-two"]);
     delete(&client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com").await;
-    assert_eq!(names(&client).await, Vec::<String>::new(), "though nobody knows widgets any more");
+    assert_eq!(names(&client).await, Vec::<String>::new(), "although the kind is no longer served");
 }
 
 fn pod(name: &str) -> Pod {
@@ -241,14 +242,14 @@ fn pod(name: &str) -> Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_pods_end_without_a_kubelet() {
+async fn deleted_pods_are_removed_without_a_kubelet() {
     let server = server(false, true).await;
     let pods: Api<Pod> = Api::default_namespaced(server.client());
     for name in ["a", "b", "c"] {
         pods.create(&PostParams::default(), &pod(name)).await.expect("stored");
     }
-    let answer = pods.delete("a", &DeleteParams::default()).await.expect("deleted");
-    assert_eq!(answer.left().expect("a pod").metadata.deletion_grace_period_seconds, Some(30), "as ever");
+    let response = pods.delete("a", &DeleteParams::default()).await.expect("deleted");
+    assert_eq!(response.left().expect("a pod").metadata.deletion_grace_period_seconds, Some(30), "unchanged");
     assert!(pods.get_opt("a").await.expect("read").is_none());
 
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
@@ -257,7 +258,7 @@ async fn deleted_pods_end_without_a_kubelet() {
     assert!(pods.get("b").await.expect("held").metadata.deletion_timestamp.is_some());
     pods.patch("b", &PatchParams::default(), &Patch::Merge(&json!({"metadata": {"finalizers": []}})))
         .await
-        .expect("let go");
+        .expect("released");
     assert!(pods.get_opt("b").await.expect("read").is_none());
 
     pods.delete_collection(&DeleteParams::default(), &Default::default()).await.expect("deleted");
@@ -265,7 +266,7 @@ async fn deleted_pods_end_without_a_kubelet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn switched_off_nothing_is_done() {
+async fn without_the_options_nothing_is_collected() {
     let server = server(false, false).await;
     let client = server.client();
     family(&client).await;
@@ -278,8 +279,8 @@ async fn switched_off_nothing_is_done() {
 }
 
 #[tokio::test]
-async fn what_was_left_undone_is_done_at_the_start() {
-    let storage = std::sync::Arc::new(kube_embedded_apiserver::MemoryStorage::new());
+async fn pending_garbage_collection_continues_at_the_start() {
+    let storage = std::sync::Arc::new(kube_embedded_apiserver::storage::MemoryStorage::new());
     let first = ApiServer::builder().storage(storage.clone()).in_process().await.expect("the server starts");
     let client = first.client();
     family(&client).await;
@@ -295,20 +296,20 @@ async fn what_was_left_undone_is_done_at_the_start() {
     assert_eq!(names(&second.client()).await, Vec::<String>::new());
 }
 
-/// A server that did not do the write notices by itself.
+/// A server collects the dependents of objects that another server deleted.
 #[tokio::test]
-async fn changes_of_other_servers_are_noticed() {
-    let storage = std::sync::Arc::new(kube_embedded_apiserver::MemoryStorage::new());
+async fn deletes_by_other_servers_are_collected() {
+    let storage = std::sync::Arc::new(kube_embedded_apiserver::storage::MemoryStorage::new());
     let writer = ApiServer::builder().storage(storage.clone()).in_process().await.expect("the server starts");
     let builder = ApiServer::builder().storage(storage).garbage_collection(true);
     let _collector = builder.start().await.expect("the server starts");
     let client = writer.client();
     family(&client).await;
     maps(&client).delete("a", &DeleteParams::default()).await.expect("deleted");
-    let gone = async {
+    let collected = async {
         while !names(&client).await.is_empty() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), gone).await.expect("collected");
+    tokio::time::timeout(std::time::Duration::from_secs(20), collected).await.expect("collected");
 }

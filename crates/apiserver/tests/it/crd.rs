@@ -1,8 +1,8 @@
-//! Custom resources beyond the recorded conversations, in process under a paused clock.
+//! Custom resources beyond the recorded scenarios, in process under a paused clock.
 
 mod discovery;
 mod kube_rs;
-mod life;
+mod lifecycle;
 mod objects;
 mod ownership;
 mod shared_store;
@@ -16,14 +16,14 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const WIDGET: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
 
-/// One version, served and stored, whose `spec` has these properties.
+/// A version, served and stored, whose `spec` has these properties.
 fn version(name: &str, spec: Value) -> Value {
     let status = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({"name": name, "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
         "properties": {"spec": {"type": "object", "properties": spec}, "status": status}}}})
 }
 
-/// `widgets.example.com` in these versions.
+/// The CRD `widgets.example.com` with these versions.
 fn definition(versions: &[Value]) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
@@ -39,11 +39,11 @@ fn widget(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
 }
 
-/// A server with this definition.
+/// A server with this CRD.
 async fn cluster(definition: Value) -> Cluster {
     let cluster = Cluster::new().await;
-    let (code, made) = cluster.post(DEFINITIONS, definition).await;
-    assert_eq!(code, 201, "{made}");
+    let (code, created) = cluster.post(DEFINITIONS, definition).await;
+    assert_eq!(code, 201, "{created}");
     cluster
 }
 

@@ -1,8 +1,7 @@
-//! Conversations recorded from a real kube-apiserver, replayed over real sockets.
+//! Scenarios recorded from a real kube-apiserver, replayed over real sockets.
 //!
-//! The scenarios are in `tests/golden/`; their format is that of the recorder. One test per area, one line per scenario that differs;
-//! none is left out.
-//! These tests run in real time: silence on a socket can only be observed by waiting for it.
+//! The scenarios are in `tests/golden/`, in the format of the recorder. There is one test per area, with one line per scenario that
+//! differs. These tests run in real time: the absence of events on a socket can only be observed by waiting.
 
 pub(crate) mod exchange;
 mod matcher;

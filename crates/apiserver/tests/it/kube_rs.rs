@@ -1,4 +1,4 @@
-//! kube-rs, which nobody here wrote, against the server.
+//! kube-rs, an independent client, against the server.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ fn map(name: &str, value: u64) -> ConfigMap {
         .expect("a config map")
 }
 
-/// Follows config maps until dropped, as names and versions.
+/// Watches config maps, and keeps their names and versions in `known`.
 fn follow(client: Client, config: watcher::Config, known: &Known) -> tokio::task::JoinHandle<()> {
     let known = Arc::clone(known);
     tokio::spawn(async move {
@@ -44,7 +44,7 @@ fn follow(client: Client, config: watcher::Config, known: &Known) -> tokio::task
                 Ok(watcher::Event::Delete(o)) => {
                     known.lock().expect("unpoisoned").remove(&key(&o));
                 }
-                Err(_) => {} // the watcher retries by itself
+                Err(_) => {} // the watcher retries
             }
         }
     })
@@ -99,7 +99,7 @@ async fn agree(client: &Client, known: &Known, label: &str) {
         }
     };
     if tokio::time::timeout(Duration::from_secs(400), caught_up).await.is_err() {
-        panic!("{label}: the watcher knows {:?}, the list says {want:?}", known.lock().expect("unpoisoned"));
+        panic!("{label}: the watcher has {:?}, the list has {want:?}", known.lock().expect("unpoisoned"));
     }
 }
 
@@ -130,7 +130,7 @@ async fn watchers_stay_in_step_through_ten_thousand_writes() {
 }
 
 #[tokio::test]
-async fn objects_travel_over_sockets() {
+async fn objects_are_served_over_sockets() {
     let server = ApiServer::start().await.expect("the server starts");
     let client = server.client().expect("a client");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
@@ -143,7 +143,7 @@ async fn objects_travel_over_sockets() {
     assert!(created.name_any().starts_with("p-"));
     let evicted = pods.evict(&created.name_any(), &Default::default()).await;
     assert!(evicted.is_ok(), "{evicted:?}");
-    assert_eq!(pods.get_opt(&created.name_any()).await.expect("an answer"), None);
+    assert_eq!(pods.get_opt(&created.name_any()).await.expect("a response"), None);
     let namespaces: Api<Namespace> = Api::all(client);
     let deleted = namespaces.delete("default", &DeleteParams::default()).await;
     assert!(matches!(deleted, Err(kube::Error::Api(status)) if status.code == 403));
@@ -169,7 +169,7 @@ async fn the_same_seed_gives_the_same_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dying_namespace_takes_its_content_along() {
+async fn deleting_a_namespace_deletes_its_objects() {
     let server = ApiServer::builder().seed(1).in_process().await.expect("the server starts");
     let client = server.client();
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -197,5 +197,5 @@ async fn a_dying_namespace_takes_its_content_along() {
 
     let free = json!({"metadata": {"finalizers": null}});
     maps.patch("held", &PatchParams::default(), &Patch::Merge(free)).await.expect("patched");
-    assert!(namespaces.get_opt("team").await.expect("an answer").is_none());
+    assert!(namespaces.get_opt("team").await.expect("a response").is_none());
 }

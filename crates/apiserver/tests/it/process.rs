@@ -1,4 +1,4 @@
-//! The server as a process that others talk to: who is let in, how it proves who it is, what it tells of itself, and trouble on demand.
+//! The server as a process: authentication, TLS, metrics and fault endpoints.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, Limits, StartError, Tls, Tokens, Verb};
+use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, ServerLimits, StartError, Tls, Tokens, Verb};
 use serde_json::{Map, Value, json};
 
 use crate::golden::exchange::{read, send};
 
 const TOKEN: &str = "0123456789abcdef";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-async fn ask(address: SocketAddr, request: Value) -> Map<String, Value> {
-    read(send(address, &request).await.expect("an answer")).await.expect("whole")
+async fn fetch(address: SocketAddr, request: Value) -> Map<String, Value> {
+    read(send(address, &request).await.expect("a response")).await.expect("whole")
 }
 
 fn map(name: &str) -> ConfigMap {
@@ -23,35 +23,35 @@ fn map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn web_pages_and_foreign_hosts_are_refused() {
+async fn requests_with_a_foreign_host_or_an_origin_are_rejected() {
     let server = ApiServer::start().await.expect("the server starts");
     for headers in [json!({"Host": "evil.example"}), json!({"Origin": "http://localhost"})] {
-        let got = ask(server.address(), json!({"path": "/api/v1/secrets", "headers": headers})).await;
+        let got = fetch(server.address(), json!({"path": "/api/v1/secrets", "headers": headers})).await;
         assert_eq!(got["status"], 403, "{got:?}");
         assert_eq!((&got["body"]["kind"], &got["body"]["reason"]), (&json!("Status"), &json!("Forbidden")));
     }
-    assert_eq!(ask(server.address(), json!({"path": "/api/v1/secrets"})).await["status"], 200);
+    assert_eq!(fetch(server.address(), json!({"path": "/api/v1/secrets"})).await["status"], 200);
 }
 
 #[tokio::test]
-async fn without_a_token_nothing_but_health_is_told() {
+async fn only_health_checks_work_without_a_token() {
     let server =
         ApiServer::builder().tokens(Tokens::new([TOKEN]).expect("a token")).start().await.expect("started");
     let with = |token: &str| json!({"path": "/api/v1/secrets", "headers": {"Authorization": format!("Bearer {token}")}});
     for request in [json!({"path": "/api/v1/secrets"}), with("fedcba9876543210"), json!({"path": "/metrics"})]
     {
-        let got = ask(server.address(), request).await;
+        let got = fetch(server.address(), request).await;
         let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "Unauthorized",
             "reason": "Unauthorized", "code": 401});
         assert_eq!((&got["status"], &got["body"]), (&json!(401), &expected));
     }
-    assert_eq!(ask(server.address(), with(TOKEN)).await["status"], 200);
-    assert_eq!(ask(server.address(), json!({"path": "/readyz"})).await["text"], "ok");
+    assert_eq!(fetch(server.address(), with(TOKEN)).await["status"], 200);
+    assert_eq!(fetch(server.address(), json!({"path": "/readyz"})).await["text"], "ok");
     let namespaces: Api<Namespace> = Api::all(server.client().expect("a client"));
-    assert_eq!(namespaces.list(&Default::default()).await.expect("let in").items.len(), 4);
+    assert_eq!(namespaces.list(&Default::default()).await.expect("authenticated").items.len(), 4);
 }
 
-/// A client that knows nothing but the kubeconfig.
+/// A client that is configured only by the kubeconfig.
 async fn by_kubeconfig(server: &ApiServer) -> kube::Client {
     let config = kube::config::Kubeconfig::from_yaml(&server.kubeconfig()).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.expect("complete");
@@ -70,15 +70,18 @@ async fn other_addresses_are_served_with_tls_and_a_token() {
     assert!(server.url().starts_with("https://127.0.0.1:"), "{}", server.url());
     for client in [by_kubeconfig(&server).await, server.client().expect("a client")] {
         let namespaces: Api<Namespace> = Api::all(client);
-        assert_eq!(namespaces.list(&Default::default()).await.expect("trusted and let in").items.len(), 4);
+        assert_eq!(
+            namespaces.list(&Default::default()).await.expect("trusted and authenticated").items.len(),
+            4
+        );
     }
     let plain = send(server.address(), &json!({"path": "/livez"})).await;
-    assert!(plain.is_err(), "no plain HTTP where TLS is spoken: {plain:?}");
+    assert!(plain.is_err(), "plain HTTP fails on a TLS port: {plain:?}");
     server.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_given_certificate_is_shown() {
+async fn a_given_certificate_is_used() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let tls = Tls::from_pem(made.cert.pem(), made.signing_key.serialize_pem());
     let server =
@@ -89,10 +92,10 @@ async fn a_given_certificate_is_shown() {
 }
 
 #[tokio::test]
-async fn faults_over_http_only_when_asked_for() {
+async fn fault_endpoints_are_off_by_default() {
     let server = ApiServer::start().await.expect("the server starts");
     let post = |path: &str| json!({"method": "POST", "path": path});
-    assert_eq!(ask(server.address(), post("/faults/compact")).await["status"], 404);
+    assert_eq!(fetch(server.address(), post("/faults/compact")).await["status"], 404);
 
     let server = ApiServer::builder().fault_endpoints(true).start().await.expect("the server starts");
     let list = json!({"path": "/api/v1/pods"});
@@ -104,15 +107,15 @@ async fn faults_over_http_only_when_asked_for() {
         (504, "Timeout"),
     ] {
         let path = format!("/faults/fail?code={code}&times=1&verb=list&resource=pods");
-        let got = ask(server.address(), post(&path)).await;
+        let got = fetch(server.address(), post(&path)).await;
         assert_eq!((&got["status"], &got["body"]["rules"][0]["left"]), (&json!(200), &json!(1)), "{got:?}");
-        assert_eq!(ask(server.address(), json!({"path": "/api/v1/nodes"})).await["status"], 200);
-        let got = ask(server.address(), list.clone()).await;
+        assert_eq!(fetch(server.address(), json!({"path": "/api/v1/nodes"})).await["status"], 200);
+        let got = fetch(server.address(), list.clone()).await;
         assert_eq!((&got["status"], &got["body"]["reason"]), (&json!(code), &json!(reason)));
-        assert_eq!(ask(server.address(), list.clone()).await["status"], 200);
+        assert_eq!(fetch(server.address(), list.clone()).await["status"], 200);
     }
-    ask(server.address(), post("/faults/fail?code=500&times=5")).await;
-    let got = ask(server.address(), json!({"method": "DELETE", "path": "/faults"})).await;
+    fetch(server.address(), post("/faults/fail?code=500&times=5")).await;
+    let got = fetch(server.address(), json!({"method": "DELETE", "path": "/faults"})).await;
     assert_eq!(got["body"]["rules"], json!([]));
     for bad in [
         "/faults/fail?code=404",
@@ -120,92 +123,94 @@ async fn faults_over_http_only_when_asked_for() {
         "/faults/fail?code=500&verb=eat",
         "/faults/explode",
     ] {
-        let got = ask(server.address(), post(bad)).await;
+        let got = fetch(server.address(), post(bad)).await;
         assert_eq!((&got["status"], &got["body"]["reason"]), (&json!(400), &json!("BadRequest")), "{bad}");
     }
-    assert_eq!(ask(server.address(), json!({"path": "/faults/compact"})).await["status"], 405);
+    assert_eq!(fetch(server.address(), json!({"path": "/faults/compact"})).await["status"], 405);
 }
 
 #[tokio::test]
-async fn every_switch_over_http_does_what_it_says() {
+async fn every_fault_endpoint_works() {
     let server = ApiServer::builder().fault_endpoints(true).start().await.expect("the server starts");
-    let flip = async |path: &str| {
-        let got = ask(server.address(), json!({"method": "POST", "path": format!("/faults/{path}")})).await;
+    let post_fault = async |path: &str| {
+        let got = fetch(server.address(), json!({"method": "POST", "path": format!("/faults/{path}")})).await;
         assert_eq!(got["status"], 200, "{path}: {got:?}");
     };
-    let version = ask(server.address(), json!({"path": "/api/v1/namespaces"})).await["body"]["metadata"]["resourceVersion"].clone();
+    let version = fetch(server.address(), json!({"path": "/api/v1/namespaces"})).await["body"]["metadata"]["resourceVersion"].clone();
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client().expect("a client"));
     maps.create(&PostParams::default(), &map("a")).await.expect("stored");
-    flip("compact").await;
-    flip("forget-window").await;
+    post_fault("compact").await;
+    post_fault("forget-window").await;
     let version = version.as_str().expect("a version");
     let exact =
         json!({"path": format!("/api/v1/namespaces?resourceVersion={version}&resourceVersionMatch=Exact")});
-    assert_eq!(ask(server.address(), exact).await["status"], 410);
+    assert_eq!(fetch(server.address(), exact).await["status"], 410);
 
     let watch =
         send(server.address(), &json!({"path": "/api/v1/namespaces?watch=1"})).await.expect("a watch");
-    flip("cut-watches?resource=namespaces").await;
-    let ended = tokio::time::timeout(PATIENCE, read(watch)).await.expect("it ends");
+    post_fault("cut-watches?resource=namespaces").await;
+    let ended = tokio::time::timeout(TIMEOUT, read(watch)).await.expect("it ends");
     assert!(ended.is_ok(), "cleanly: {ended:?}");
 
-    flip("lag?resource=configmaps").await;
+    post_fault("lag?resource=configmaps").await;
     maps.create(&PostParams::default(), &map("b")).await.expect("stored");
     let any = json!({"path": "/api/v1/configmaps?resourceVersion=0"});
     let count = |got: &Map<String, Value>| got["body"]["items"].as_array().map(Vec::len);
-    assert_eq!(count(&ask(server.address(), any.clone()).await), Some(1), "behind");
-    flip("lag?resource=configmaps&on=false").await;
-    assert_eq!(count(&ask(server.address(), any.clone()).await), Some(2), "caught up");
+    assert_eq!(count(&fetch(server.address(), any.clone()).await), Some(1), "behind");
+    post_fault("lag?resource=configmaps&on=false").await;
+    assert_eq!(count(&fetch(server.address(), any.clone()).await), Some(2), "caught up");
 
-    flip("unready?resource=configmaps&cause=tests").await;
-    let got = ask(server.address(), any.clone()).await;
+    post_fault("unready?resource=configmaps&cause=tests").await;
+    let got = fetch(server.address(), any.clone()).await;
     assert_eq!(
         (&got["status"], &got["body"]["message"]),
         (&json!(429), &json!("storage is (re)initializing: tests"))
     );
-    flip("forget-window?resource=configmaps").await;
-    assert_eq!(ask(server.address(), any).await["status"], 200);
+    post_fault("forget-window?resource=configmaps").await;
+    assert_eq!(fetch(server.address(), any).await["status"], 200);
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_a_write_nobody_heard_of() {
+async fn a_write_whose_response_is_lost_is_executed() {
     let server = ApiServer::start().await.expect("the server starts");
     let post = json!({"method": "POST", "path": "/api/v1/namespaces/default/configmaps", "json": {"metadata": {"name": "a"}}});
-    server.faults().add(FaultRule::new(Fault::AnswerLost).verb(Verb::Create));
+    server.faults().add(FaultRule::new(Fault::ResponseLost).verb(Verb::Create));
     let lost = send(server.address(), &post).await;
     assert!(lost.is_err(), "{lost:?}");
     let maps: Api<ConfigMap> = Api::default_namespaced(server.local().client());
-    assert!(maps.get_opt("a").await.expect("read").is_some(), "it was done");
-    server.faults().add(FaultRule::new(Fault::AnswerLost).verb(Verb::Delete));
+    assert!(maps.get_opt("a").await.expect("read").is_some(), "the write was executed");
+    server.faults().add(FaultRule::new(Fault::ResponseLost).verb(Verb::Delete));
     let lost = maps.delete("a", &Default::default()).await.expect_err("lost without sockets as well");
     assert!(lost.to_string().contains("answer was lost"), "{lost}");
     assert!(maps.get_opt("a").await.expect("read").is_none());
-    assert_eq!(ask(server.address(), post).await["status"], 201);
+    assert_eq!(fetch(server.address(), post).await["status"], 201);
 }
 
 #[tokio::test]
 async fn watches_have_limits() {
-    let limits = Limits { watches: 1, ..Limits::default() };
+    let mut limits = ServerLimits::default();
+    limits.watches = 1;
     let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
     let watch = json!({"path": "/api/v1/namespaces?watch=1"});
     let open = send(server.address(), &watch).await.expect("a watch");
     assert_eq!(open.status(), 200);
-    let got = ask(server.address(), watch.clone()).await;
+    let got = fetch(server.address(), watch.clone()).await;
     assert_eq!((&got["status"], &got["headers"]["retry-after"]), (&json!(429), &json!("1")));
     assert_eq!(got["body"]["reason"], "TooManyRequests");
     server.faults().cut_watches(None);
-    tokio::time::timeout(PATIENCE, read(open)).await.expect("it ends").expect("cleanly");
+    tokio::time::timeout(TIMEOUT, read(open)).await.expect("it ends").expect("cleanly");
     let again = async {
-        while send(server.address(), &watch).await.expect("an answer").status() != 200 {
+        while send(server.address(), &watch).await.expect("a response").status() != 200 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, again).await.expect("its seat is free again");
+    tokio::time::timeout(TIMEOUT, again).await.expect("its permit is released");
 }
 
 #[tokio::test]
 async fn watches_of_one_connection_have_a_limit() {
-    let limits = Limits { watches_per_connection: 2, ..Limits::default() };
+    let mut limits = ServerLimits::default();
+    limits.watches_per_connection = 2;
     let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
     let connect = async || {
         let stream = tokio::net::TcpStream::connect(server.address()).await.expect("connected");
@@ -225,22 +230,26 @@ async fn watches_of_one_connection_have_a_limit() {
     let (mut one, mut other) = (connect().await, connect().await);
     let mut open = Vec::new();
     for expected in [200, 200, 429] {
-        let answer = one.send_request(watch()).await.expect("an answer");
-        assert_eq!(answer.status(), expected);
-        open.push(answer);
+        let response = one.send_request(watch()).await.expect("a response");
+        assert_eq!(response.status(), expected);
+        open.push(response);
     }
-    assert_eq!(other.send_request(watch()).await.expect("an answer").status(), 200, "its own limit");
+    assert_eq!(
+        other.send_request(watch()).await.expect("a response").status(),
+        200,
+        "each connection has its own limit"
+    );
 }
 
 #[tokio::test]
-async fn metrics_have_the_names_people_know() {
+async fn metrics_have_the_names_of_kube_apiserver() {
     let server = ApiServer::start().await.expect("the server starts");
     let watch =
         send(server.address(), &json!({"path": "/api/v1/namespaces?watch=1"})).await.expect("a watch");
-    ask(server.address(), json!({"path": "/api/v1/namespaces/default"})).await;
-    ask(server.address(), json!({"path": "/api/v1/namespaces/none"})).await;
-    ask(server.address(), json!({"path": "/apis/made.up.example/v1/things"})).await;
-    let got = ask(server.address(), json!({"path": "/metrics"})).await;
+    fetch(server.address(), json!({"path": "/api/v1/namespaces/default"})).await;
+    fetch(server.address(), json!({"path": "/api/v1/namespaces/none"})).await;
+    fetch(server.address(), json!({"path": "/apis/made.up.example/v1/things"})).await;
+    let got = fetch(server.address(), json!({"path": "/metrics"})).await;
     assert_eq!(got["headers"]["content-type"], "text/plain; version=0.0.4; charset=utf-8");
     let text = got["text"].as_str().expect("text").to_owned();
     let labels = "component=\"apiserver\",group=\"\",resource=\"namespaces\"";

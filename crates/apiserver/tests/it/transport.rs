@@ -1,4 +1,4 @@
-//! Sockets: protocols, limits, silence, and the end.
+//! Sockets: protocols, limits, idle clients, and shutdown.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use tokio::net::TcpStream;
 
 use crate::golden::exchange::{read, send};
 
-/// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than any of these tests should take.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
-    let mut heard = Vec::new();
-    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard))
+    let mut received = Vec::new();
+    tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut received))
         .await
         .expect("the server closes")
         .expect("cleanly");
-    heard
+    received
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn silent_and_slow_connections_are_closed() {
     until_closed(silent).await;
     until_closed(half_a_preface).await;
     until_closed(half_a_head).await;
-    let got = read(send(server.address(), &json!({"path": "/livez"})).await.expect("an answer"))
+    let got = read(send(server.address(), &json!({"path": "/livez"})).await.expect("a response"))
         .await
         .expect("whole");
     assert_eq!(got["text"], "ok");
@@ -47,28 +47,28 @@ async fn half_a_body_stores_nothing() {
     let server = ApiServer::start().await.expect("the server starts");
     let half = b"POST /api/v1/namespaces/default/configmaps?timeout=1s HTTP/1.1\r\nHost: localhost\r\n\
         Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"metadata\":{\"name\":\"a\"}}";
-    let mut falls_silent = TcpStream::connect(server.address()).await.expect("connected");
-    falls_silent.write_all(half).await.expect("sent");
+    let mut stalls = TcpStream::connect(server.address()).await.expect("connected");
+    stalls.write_all(half).await.expect("sent");
     let mut half_open = TcpStream::connect(server.address()).await.expect("connected");
     half_open.write_all(half).await.expect("sent");
-    half_open.shutdown().await.expect("no more to say");
+    half_open.shutdown().await.expect("half closed");
     let mut vanishes = TcpStream::connect(server.address()).await.expect("connected");
     vanishes.write_all(half).await.expect("sent");
     drop(vanishes);
-    let heard = until_closed(half_open).await;
-    assert!(!heard.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&heard));
+    let received = until_closed(half_open).await;
+    assert!(!received.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&received));
     let mut status = [0; 12];
-    tokio::time::timeout(PATIENCE, falls_silent.read_exact(&mut status))
+    tokio::time::timeout(TIMEOUT, stalls.read_exact(&mut status))
         .await
         .expect("in time")
-        .expect("an answer");
+        .expect("a response");
     assert_eq!(&status, b"HTTP/1.1 504");
-    let maps = send(server.address(), &json!({"path": "/api/v1/configmaps"})).await.expect("an answer");
+    let maps = send(server.address(), &json!({"path": "/api/v1/configmaps"})).await.expect("a response");
     assert_eq!(read(maps).await.expect("whole")["body"]["items"], json!([]));
 }
 
 #[tokio::test]
-async fn a_write_is_finished_although_its_client_hangs_up() {
+async fn a_write_completes_after_its_client_disconnects() {
     let server = ApiServer::start().await.expect("the server starts");
     let delay = Fault::Delay(Duration::from_millis(300));
     server.faults().add(FaultRule::new(delay).verb(Verb::Create).times(1));
@@ -79,35 +79,40 @@ async fn a_write_is_finished_although_its_client_hangs_up() {
     client.write_all(request.as_bytes()).await.expect("sent");
     let watch = json!({"path": "/api/v1/configmaps?watch=1&resourceVersion=0"});
     let mut events = send(server.address(), &watch).await.expect("a watch");
-    while server.faults().rules().iter().any(|rule| rule.left() > 0) {
+    while server.faults().rules().iter().any(|rule| rule.remaining() > 0) {
         tokio::task::yield_now().await; // until the request is under way
     }
     drop(client);
     let event =
-        tokio::time::timeout(PATIENCE, events.frame()).await.expect("the write is done").expect("an event");
+        tokio::time::timeout(TIMEOUT, events.frame()).await.expect("the write is done").expect("an event");
     let event = event.expect("whole").into_data().expect("data");
     assert!(String::from_utf8_lossy(&event).contains(r#""type":"ADDED""#));
 }
 
 #[tokio::test]
-async fn heads_beyond_the_limit_are_refused() {
+async fn request_heads_above_the_limit_are_rejected() {
     let server = ApiServer::start().await.expect("the server starts");
     let mut stream = TcpStream::connect(server.address()).await.expect("connected");
     let head = format!("GET /version HTTP/1.1\r\nHost: localhost\r\nX-Long: {}\r\n\r\n", "x".repeat(200_000));
-    // The server may close before it has read all of it.
+    // The server may close the connection before it has read the whole head.
     let _ = stream.write_all(head.as_bytes()).await;
-    let mut heard = Vec::new();
-    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut heard)).await.expect("the server closes");
-    assert!(heard.is_empty() || heard.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&heard));
+    let mut received = Vec::new();
+    let _ =
+        tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut received)).await.expect("the server closes");
+    assert!(
+        received.is_empty() || received.starts_with(b"HTTP/1.1 431"),
+        "{}",
+        String::from_utf8_lossy(&received)
+    );
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_their_turn() {
+async fn connections_above_the_limit_wait() {
     let server = ApiServer::builder().max_connections(1).start().await.expect("the server starts");
     let mut first = TcpStream::connect(server.address()).await.expect("connected");
     first.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("sent");
     let mut some = [0; 12];
-    first.read_exact(&mut some).await.expect("answered");
+    first.read_exact(&mut some).await.expect("a response");
     assert_eq!(&some, b"HTTP/1.1 200");
     let request = json!({"path": "/livez"});
     let mut second = Box::pin(send(server.address(), &request));
@@ -116,11 +121,11 @@ async fn connections_beyond_the_limit_wait_their_turn() {
         "the second must wait"
     );
     drop(first);
-    assert_eq!(second.await.expect("answered").status(), 200);
+    assert_eq!(second.await.expect("a response").status(), 200);
 }
 
 #[tokio::test]
-async fn http2_without_upgrade() {
+async fn http2_works_with_prior_knowledge() {
     let server = ApiServer::start().await.expect("the server starts");
     let stream = TcpStream::connect(server.address()).await.expect("connected");
     let (mut sender, connection) =
@@ -148,7 +153,7 @@ async fn large_lists_are_compressed_and_watches_never() {
     for i in 0..3 {
         let body = json!({"metadata": {"name": format!("m{i}")}, "data": {"k": "v".repeat(60_000)}});
         let post = json!({"method": "POST", "path": "/api/v1/namespaces/default/configmaps", "json": body});
-        assert_eq!(send(server.address(), &post).await.expect("an answer").status(), 201);
+        assert_eq!(send(server.address(), &post).await.expect("a response").status(), 201);
     }
     let get = |path: &str| json!({"path": path, "headers": {"Accept-Encoding": "gzip"}});
     let list = send(server.address(), &get("/api/v1/configmaps")).await.expect("a list");
@@ -159,8 +164,8 @@ async fn large_lists_are_compressed_and_watches_never() {
         serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).expect("JSON in gzip");
     assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
     for plain in ["/api/v1/namespaces", "/api/v1/configmaps?watch=1&timeoutSeconds=1"] {
-        let answer = send(server.address(), &get(plain)).await.expect("an answer");
-        assert!(!answer.headers().contains_key("content-encoding"), "{plain}");
+        let response = send(server.address(), &get(plain)).await.expect("a response");
+        assert!(!response.headers().contains_key("content-encoding"), "{plain}");
     }
 }
 
@@ -171,7 +176,7 @@ async fn shutdown_ends_watches_cleanly() {
     let watch = |kind: &str| json!({"path": format!("/api/v1/{kind}?watch=1")});
     let namespaces = send(address, &watch("namespaces")).await.expect("a watch");
     let events = send(address, &watch("events")).await.expect("a watch of a kind without a cache");
-    let (bodies, ()) = tokio::time::timeout(PATIENCE, async {
+    let (bodies, ()) = tokio::time::timeout(TIMEOUT, async {
         tokio::join!(
             async { (namespaces.into_body().collect().await, events.into_body().collect().await) },
             server.shutdown()
@@ -181,7 +186,7 @@ async fn shutdown_ends_watches_cleanly() {
     .expect("the shutdown ends");
     assert_eq!(bodies.0.expect("a clean end").to_bytes().iter().filter(|b| **b == b'\n').count(), 4);
     assert!(bodies.1.expect("a clean end").to_bytes().is_empty());
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
 }
 
 #[tokio::test]
@@ -190,14 +195,14 @@ async fn dropping_the_server_closes_its_port() {
     let address = server.address();
     let watch = send(address, &json!({"path": "/api/v1/namespaces?watch=1"})).await.expect("a watch");
     drop(server);
-    // However it ends, it ends.
-    let _ = tokio::time::timeout(PATIENCE, watch.into_body().collect()).await.expect("the watch ends");
-    let gone = async {
+    // The stream may end with or without an error.
+    let _ = tokio::time::timeout(TIMEOUT, watch.into_body().collect()).await.expect("the watch ends");
+    let closed = async {
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, gone).await.expect("the port closes");
+    tokio::time::timeout(TIMEOUT, closed).await.expect("the port closes");
 }
 
 #[tokio::test]
@@ -213,11 +218,11 @@ async fn injected_faults_reach_the_client() {
     ] {
         faults.add(FaultRule::new(fault).verb(Verb::List).resource("pods").times(2));
         for _ in 0..2 {
-            let answer = send(server.address(), &list).await.expect("an answer");
-            assert_eq!(answer.status(), status);
-            assert_eq!(answer.headers().get("retry-after").and_then(|v| v.to_str().ok()), retry);
+            let response = send(server.address(), &list).await.expect("a response");
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers().get("retry-after").and_then(|v| v.to_str().ok()), retry);
         }
-        assert_eq!(send(server.address(), &list).await.expect("an answer").status(), 200);
+        assert_eq!(send(server.address(), &list).await.expect("a response").status(), 200);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::local_writes::{fill, write};
 use anyhow::Context;
-use kube_embedded_apiserver::{ApiServer, CacheOptions, Limits};
+use kube_embedded_apiserver::watch_cache::CacheOptions;
+use kube_embedded_apiserver::{ApiServer, ServerLimits};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, Write},
@@ -69,8 +70,10 @@ impl ChildServer {
 /// Runs the server and executes the commands on standard input. This is the main function of the child process.
 pub async fn serve() -> anyhow::Result<()> {
     // The watch cache must keep all events that occur during a relist of many objects.
-    let cache = CacheOptions { window_min: 102_400, ..CacheOptions::default() };
-    let limits = Limits { connections: 4000, ..Limits::default() };
+    let mut cache = CacheOptions::default();
+    cache.window_min = 102_400;
+    let mut limits = ServerLimits::default();
+    limits.connections = 4000;
     let server = ApiServer::builder().cache_options(cache).limits(limits).start().await?;
     let mut commands = commands();
     while let Some(line) = commands.recv().await {

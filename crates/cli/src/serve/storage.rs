@@ -4,7 +4,7 @@ use crate::args::EtcdArguments;
 #[cfg(feature = "etcd")]
 use crate::exit::{self, Failure};
 use anyhow::bail;
-use kube_embedded_apiserver::Storage;
+use kube_embedded_apiserver::storage::Storage;
 use std::sync::Arc;
 
 /// Opens the storage; `None` is the memory of the server.
@@ -21,16 +21,16 @@ pub(super) async fn open(text: &str, etcd: &EtcdArguments) -> anyhow::Result<Opt
 
 #[cfg(feature = "etcd")]
 async fn connect(urls: &str, arguments: &EtcdArguments) -> anyhow::Result<Arc<dyn Storage>> {
-    use kube_embedded_apiserver::{EtcdError, EtcdOptions, EtcdStorage};
+    use kube_embedded_apiserver::storage::{EtcdError, EtcdOptions, EtcdStorage};
 
     let mut options = EtcdOptions::new(urls.split(','))
         .prefix(&arguments.etcd_prefix)
-        .beside_kubernetes(arguments.etcd_beside_kubernetes);
+        .share_with_kubernetes(arguments.etcd_beside_kubernetes);
     if let Some(path) = &arguments.etcd_ca {
-        options = options.authority(super::read(path)?);
+        options = options.ca_certificate(super::read(path)?);
     }
     if let (Some(certificate), Some(key)) = (&arguments.etcd_cert, &arguments.etcd_key) {
-        options = options.identity(super::read(certificate)?, super::read(key)?);
+        options = options.client_certificate(super::read(certificate)?, super::read(key)?);
     }
     match EtcdStorage::connect(options).await {
         Ok(storage) => Ok(Arc::new(storage)),
@@ -42,9 +42,9 @@ async fn connect(urls: &str, arguments: &EtcdArguments) -> anyhow::Result<Arc<dy
                 arguments.etcd_prefix
             ),
         )),
-        Err(error @ EtcdError::Storage { .. }) => Err(exit::error(
+        Err(EtcdError::Storage { endpoints, source }) => Err(exit::error(
             Failure::Other,
-            error.to_string(),
+            format!("cannot use etcd at {endpoints}: {source}"),
             "check that etcd runs there, and --etcd-ca, --etcd-cert and --etcd-key if it uses TLS",
         )),
         Err(error) => Err(error.into()),

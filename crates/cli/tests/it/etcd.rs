@@ -8,7 +8,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams},
 };
-use kube_embedded_apiserver::{EtcdOptions, EtcdStorage, Range, Storage};
+use kube_embedded_apiserver::storage::{EtcdOptions, EtcdStorage, Range, Storage};
 use kube_informer::{InformerFactory, SharedInformer};
 use std::{
     collections::BTreeMap,

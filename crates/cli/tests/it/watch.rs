@@ -6,7 +6,8 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use kube_embedded_apiserver::{ApiServer, MemoryStorage};
+use kube_embedded_apiserver::ApiServer;
+use kube_embedded_apiserver::storage::MemoryStorage;
 use serde_json::json;
 use std::{
     io::{BufRead, BufReader, Write},

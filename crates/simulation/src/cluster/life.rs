@@ -8,7 +8,7 @@ use crate::{
 };
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use kube_embedded_apiserver::{Follower, Storage};
+use kube_embedded_apiserver::storage::{Follower, Storage};
 use kube_informer::ObjectKey;
 use serde::Deserialize;
 use serde_json::json;

@@ -5,7 +5,7 @@ use crate::{
     truth::{Known, Truth},
 };
 use bytes::Bytes;
-use kube_embedded_apiserver::{Change, Follower, Stored};
+use kube_embedded_apiserver::storage::{Change, Follower, Stored};
 use kube_informer::ObjectKey;
 use serde::Deserialize;
 use std::{collections::BTreeSet, sync::Arc};

@@ -2,7 +2,9 @@
 
 use crate::subject::NAMESPACES;
 use http::Request;
-use kube_embedded_apiserver::{ApiServer, CacheOptions, LocalServer, MemoryStorage, Storage};
+use kube_embedded_apiserver::storage::{MemoryStorage, Storage};
+use kube_embedded_apiserver::watch_cache::CacheOptions;
+use kube_embedded_apiserver::{ApiServer, LocalServer};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, OnceLock},
@@ -54,12 +56,10 @@ pub(super) async fn serve(storage: MemoryStorage, seed: u64) -> LocalServer {
     let mut rng = fastrand::Rng::with_seed(seed);
     // Small windows are soon overrun, and frequent bookmarks soon wrong if anything is.
     let window_min = rng.choice([4, 16, 100]).unwrap_or(4);
-    let options = CacheOptions {
-        window_min,
-        window_max: window_min * rng.choice([1, 4, 100]).unwrap_or(1),
-        bookmark_period: Duration::from_secs(rng.u64(2..60)),
-        ..CacheOptions::default()
-    };
+    let mut options = CacheOptions::default();
+    options.window_min = window_min;
+    options.window_max = window_min * rng.choice([1, 4, 100]).unwrap_or(1);
+    options.bookmark_period = Duration::from_secs(rng.u64(2..60));
     let server = ApiServer::builder().storage(Arc::new(storage)).cache_options(options).seed(seed);
     let server = server.clock(move || day + start.elapsed());
     server.in_process().await.expect("memory does not fail")

@@ -8,7 +8,7 @@ use crate::{
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use kube_embedded_apiserver::{Document, Storage};
+use kube_embedded_apiserver::storage::{Document, Storage};
 use kube_informer::ObjectKey;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Whether a schema is structural: every field has its type outside of `allOf` and its kin, which only restrict.
+//! Checks that a schema is structural: every field has a type, and the schemas in `allOf`, `anyOf`, `oneOf` and `not` only restrict
+//! values.
 
 use super::super::pattern::Patterns;
 use super::super::props::Props;
@@ -6,7 +7,7 @@ use super::super::schema::Structural;
 use super::super::{coerce, validate};
 use crate::status::FieldError;
 
-/// Where a schema stands.
+/// The level of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -14,11 +15,11 @@ enum Level {
     Field,
 }
 
-/// Appends what is wrong with the schema of one version.
+/// Appends the errors of the schema of one version.
 pub(super) fn check(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
     let mut walk = Walk { patterns: Patterns::default(), errors: Vec::new() };
     walk.schema(props, Level::Root, at);
-    complete(props, at, &mut walk.errors);
+    check_complete(props, at, &mut walk.errors);
     errors.append(&mut walk.errors);
 }
 
@@ -52,7 +53,7 @@ impl Walk {
             }
         }
         self.extensions(props, at);
-        self.type_word(props, level, at);
+        self.type_keyword(props, level, at);
         self.identity(props, level, at);
         self.restrictions(props, at);
         self.default(props, at);
@@ -74,7 +75,7 @@ impl Walk {
         }
     }
 
-    fn type_word(&mut self, props: &Props, level: Level, at: &str) {
+    fn type_keyword(&mut self, props: &Props, level: Level, at: &str) {
         let field = format!("{at}.type");
         let kind = props.r#type.as_str();
         if props.embedded && kind != "object" {
@@ -95,7 +96,7 @@ impl Walk {
         }
     }
 
-    /// The fields every object has may be restricted little.
+    /// Checks the schemas of `kind`, `apiVersion` and `metadata`.
     fn identity(&mut self, props: &Props, level: Level, at: &str) {
         let is_object = level == Level::Root || props.embedded;
         for name in ["kind", "apiVersion"] {
@@ -123,14 +124,14 @@ impl Walk {
 
     fn restrictions(&mut self, props: &Props, at: &str) {
         self.pattern(props, at);
-        // The one place where alternatives have types: numbers or text.
-        let spared = |list: &[Props]| props.int_or_string && is_int_or_string(list);
-        if !spared(&props.any_of) {
+        // Only `x-kubernetes-int-or-string` allows alternatives with types: integer and string.
+        let is_allowed = |list: &[Props]| props.int_or_string && is_int_or_string(list);
+        if !is_allowed(&props.any_of) {
             self.nested_list(&props.any_of, "anyOf", at);
         }
         for (i, inner) in props.all_of.iter().enumerate() {
             let at = format!("{at}.allOf[{i}]");
-            if i == 0 && spared(&inner.any_of) {
+            if i == 0 && is_allowed(&inner.any_of) {
                 let without = Props { any_of: Vec::new(), ..inner.clone() };
                 self.nested(&without, &at);
             } else {
@@ -143,17 +144,18 @@ impl Walk {
         }
     }
 
-    fn nested_list(&mut self, list: &[Props], word: &str, at: &str) {
+    fn nested_list(&mut self, list: &[Props], keyword: &str, at: &str) {
         for (i, inner) in list.iter().enumerate() {
-            self.nested(inner, &format!("{at}.{word}[{i}]"));
+            self.nested(inner, &format!("{at}.{keyword}[{i}]"));
         }
     }
 
-    /// A schema under a junctor: it may restrict values, and say nothing else.
+    /// Checks a schema inside `allOf`, `anyOf`, `oneOf` or `not`, which may only restrict values.
     fn nested(&mut self, props: &Props, at: &str) {
         self.pattern(props, at);
-        for (word, list) in [("anyOf", &props.any_of), ("allOf", &props.all_of), ("oneOf", &props.one_of)] {
-            self.nested_list(list, word, at);
+        for (keyword, list) in [("anyOf", &props.any_of), ("allOf", &props.all_of), ("oneOf", &props.one_of)]
+        {
+            self.nested_list(list, keyword, at);
         }
         if let Some(inner) = &props.not {
             self.nested(inner, &format!("{at}.not"));
@@ -164,7 +166,7 @@ impl Walk {
         for (name, inner) in &props.properties {
             self.nested(inner, &format!("{at}.properties[{name}]"));
         }
-        for (word, used, must) in [
+        for (keyword, used, must) in [
             ("type", !props.r#type.is_empty(), "empty"),
             ("additionalProperties", props.additional_properties.is_some(), "undefined"),
             ("default", props.default.is_some(), "undefined"),
@@ -181,7 +183,7 @@ impl Walk {
         ] {
             if used {
                 let why = format!("must be {must} to be structural");
-                self.errors.push(FieldError::forbidden(format!("{at}.{word}"), why));
+                self.errors.push(FieldError::forbidden(format!("{at}.{keyword}"), why));
             }
         }
         if props.properties.contains_key("metadata") {
@@ -197,7 +199,7 @@ impl Walk {
         }
     }
 
-    /// A default must itself be what the schema allows.
+    /// Checks that a default satisfies its schema.
     fn default(&mut self, props: &Props, at: &str) {
         let Some(default) = &props.default else { return };
         let Ok(schema) = Structural::compile(props, &mut self.patterns) else { return };
@@ -208,7 +210,7 @@ impl Walk {
                 let why = format!("must not have unknown fields: {unknown}");
                 self.errors.push(FieldError::invalid(&field, default, why));
             }
-            coerce::fill(&schema, object);
+            coerce::apply_defaults(&schema, object);
         }
         let mut found = Vec::new();
         validate::check(&schema, &value, "", &mut found);
@@ -220,47 +222,59 @@ fn is_int_or_string(list: &[Props]) -> bool {
     list.len() == 2 && list[0].r#type == "integer" && list[1].r#type == "string"
 }
 
-/// Fields that junctors speak of must be specified outside of them too.
-fn complete(structure: &Props, at: &str, errors: &mut Vec<FieldError>) {
-    for (word, inner) in junctors(structure) {
-        check_named(structure, inner, at, &format!("{at}.{word}"), errors);
+/// Checks that fields inside `allOf`, `anyOf`, `oneOf` and `not` are specified outside of them too.
+fn check_complete(structure: &Props, at: &str, errors: &mut Vec<FieldError>) {
+    for (keyword, inner) in combined(structure) {
+        check_specified(structure, inner, at, &format!("{at}.{keyword}"), errors);
     }
     for (name, inner) in &structure.properties {
-        complete(inner, &format!("{at}.properties[{name}]"), errors);
+        check_complete(inner, &format!("{at}.properties[{name}]"), errors);
     }
     if let Some(inner) = structure.items() {
-        complete(inner, &format!("{at}.items"), errors);
+        check_complete(inner, &format!("{at}.items"), errors);
     }
     if let Some(inner) = structure.additional() {
-        complete(inner, &format!("{at}.additionalProperties"), errors);
+        check_complete(inner, &format!("{at}.additionalProperties"), errors);
     }
 }
 
-/// `said_at` is where the restriction stands, `at` where its subject should.
-fn check_named(structure: &Props, said: &Props, at: &str, said_at: &str, errors: &mut Vec<FieldError>) {
-    for (name, inner) in &said.properties {
-        let (at, said_at) = (format!("{at}.properties[{name}]"), format!("{said_at}.properties[{name}]"));
+/// Checks that the fields of a restriction at `restriction_at` are specified at `at`.
+fn check_specified(
+    structure: &Props,
+    restriction: &Props,
+    at: &str,
+    restriction_at: &str,
+    errors: &mut Vec<FieldError>,
+) {
+    for (name, inner) in &restriction.properties {
+        let (at, restriction_at) =
+            (format!("{at}.properties[{name}]"), format!("{restriction_at}.properties[{name}]"));
         match structure.properties.get(name).or(structure.additional()) {
-            Some(known) => check_named(known, inner, &at, &said_at, errors),
-            None => errors.push(FieldError::required(at, &format!("because it is defined in {said_at}"))),
+            Some(known) => check_specified(known, inner, &at, &restriction_at, errors),
+            None => {
+                errors.push(FieldError::required(at, &format!("because it is defined in {restriction_at}")))
+            }
         }
     }
-    if let Some(inner) = said.items() {
-        let (at, said_at) = (format!("{at}.items"), format!("{said_at}.items"));
+    if let Some(inner) = restriction.items() {
+        let (at, restriction_at) = (format!("{at}.items"), format!("{restriction_at}.items"));
         match structure.items() {
-            Some(known) => check_named(known, inner, &at, &said_at, errors),
-            None => errors.push(FieldError::required(at, &format!("because it is defined in {said_at}"))),
+            Some(known) => check_specified(known, inner, &at, &restriction_at, errors),
+            None => {
+                errors.push(FieldError::required(at, &format!("because it is defined in {restriction_at}")))
+            }
         }
     }
-    for (word, inner) in junctors(said) {
-        check_named(structure, inner, at, &format!("{said_at}.{word}"), errors);
+    for (keyword, inner) in combined(restriction) {
+        check_specified(structure, inner, at, &format!("{restriction_at}.{keyword}"), errors);
     }
 }
 
-fn junctors(props: &Props) -> impl Iterator<Item = (String, &Props)> {
+/// The schemas in `allOf`, `anyOf`, `oneOf` and `not`, with their paths.
+fn combined(props: &Props) -> impl Iterator<Item = (String, &Props)> {
     let lists = [("allOf", &props.all_of), ("anyOf", &props.any_of), ("oneOf", &props.one_of)];
-    let lists = lists.into_iter().flat_map(|(word, list)| {
-        list.iter().enumerate().map(move |(i, inner)| (format!("{word}[{i}]"), inner))
+    let lists = lists.into_iter().flat_map(|(keyword, list)| {
+        list.iter().enumerate().map(move |(i, inner)| (format!("{keyword}[{i}]"), inner))
     });
     lists.chain(props.not.as_deref().map(|inner| ("not".to_owned(), inner)))
 }

@@ -28,7 +28,7 @@ fn with_field(field: Value) -> Object {
     with_schema(json!({"type": "object", "properties": {"f": field}}))
 }
 
-fn faults(object: &Object) -> Vec<String> {
+fn messages(object: &Object) -> Vec<String> {
     validate(object).iter().map(FieldError::text).collect()
 }
 
@@ -36,29 +36,29 @@ const FIELD: &str = "spec.validation.openAPIV3Schema.properties[f]";
 
 #[test]
 fn a_plain_definition_is_valid() {
-    assert_eq!(faults(&definition(json!({}))), Vec::<String>::new());
+    assert_eq!(messages(&definition(json!({}))), Vec::<String>::new());
 }
 
 #[test]
-fn names_and_group() {
+fn names_and_group_are_checked() {
     let mut object = definition(json!({}));
     object.set_meta("name", "others.example.com");
     assert_eq!(
-        faults(&object),
+        messages(&object),
         ["metadata.name: Invalid value: \"others.example.com\": must be spec.names.plural+\".\"+spec.group"]
     );
     let mut object = definition(json!({}));
     object.section_mut("spec")["group"] = "example".into();
     object.set_meta("name", "widgets.example");
     assert_eq!(
-        faults(&object),
+        messages(&object),
         ["spec.group: Invalid value: \"example\": should be a domain with at least one dot"]
     );
     let mut object = definition(json!({}));
     object.section_mut("spec")["names"]["listKind"] = "Widget".into();
     object.section_mut("spec")["scope"] = "Galaxy".into();
     assert_eq!(
-        faults(&object),
+        messages(&object),
         [
             "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\"",
             "spec.names.listKind: Invalid value: \"Widget\": kind and listKind may not be the same"
@@ -67,15 +67,15 @@ fn names_and_group() {
 }
 
 #[test]
-fn groups_of_kubernetes_need_approval() {
+fn protected_groups_require_approval() {
     let mut object = definition(json!({}));
     object.section_mut("spec")["group"] = "things.k8s.io".into();
     object.set_meta("name", "widgets.things.k8s.io");
     assert!(
-        faults(&object)[0].starts_with("metadata.annotations[api-approved.kubernetes.io]: Required value")
+        messages(&object)[0].starts_with("metadata.annotations[api-approved.kubernetes.io]: Required value")
     );
     object.metadata_mut().insert("annotations".to_owned(), json!({APPROVAL: "https://example.com/pull/1"}));
-    assert_eq!(faults(&object), Vec::<String>::new());
+    assert_eq!(messages(&object), Vec::<String>::new());
 }
 
 #[test]
@@ -83,17 +83,17 @@ fn versions_are_unique_and_one_is_stored() {
     let mut object = definition(json!({"storage": false}));
     let versions = object.section_mut("spec")["versions"].as_array_mut().unwrap();
     versions.push(versions[0].clone());
-    let found = faults(&object);
+    let found = messages(&object);
     assert!(found[0].ends_with("must contain unique version names"), "{found:?}");
     assert!(found[1].ends_with("must have exactly one version marked as storage version"), "{found:?}");
     let mut object = definition(json!({}));
     object.section_mut("spec")["versions"][0]["schema"] = json!({});
-    assert_eq!(faults(&object), ["spec.versions[0].schema.openAPIV3Schema: Required value"]);
+    assert_eq!(messages(&object), ["spec.versions[0].schema.openAPIV3Schema: Required value"]);
 }
 
 #[test]
-fn a_schema_is_structural() {
-    for (schema, fault) in [
+fn schemas_must_be_structural() {
+    for (schema, message) in [
         (json!({}), ".type: Required value: must not be empty for specified object fields"),
         (json!({"type": "array"}), ".items: Required value: must be specified"),
         (
@@ -136,66 +136,66 @@ fn a_schema_is_structural() {
             ".default: Invalid value: {\"a\":1}: must not have unknown fields: a",
         ),
     ] {
-        assert_eq!(faults(&with_field(schema)), [format!("{FIELD}{fault}")]);
+        assert_eq!(messages(&with_field(schema)), [format!("{FIELD}{message}")]);
     }
-    let pattern = faults(&with_field(json!({"type": "string", "pattern": "["})));
+    let pattern = messages(&with_field(json!({"type": "string", "pattern": "["})));
     assert!(pattern[0].contains("must be a valid regular expression, but isn't: "), "{pattern:?}");
 }
 
 #[test]
-fn the_root_is_an_object_with_ordinary_metadata() {
+fn the_root_must_be_an_object_with_default_metadata() {
     let root = "spec.validation.openAPIV3Schema";
     assert_eq!(
-        faults(&with_schema(json!({"type": "array", "items": {"type": "string"}}))),
+        messages(&with_schema(json!({"type": "array", "items": {"type": "string"}}))),
         [format!("{root}.type: Invalid value: \"array\": must be object at the root")]
     );
     let metadata = json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}});
     assert_eq!(
-        faults(&with_schema(metadata)),
+        messages(&with_schema(metadata)),
         [format!(
             "{root}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata \
              is implicitly specified"
         )]
     );
     let name = json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}}});
-    assert_eq!(faults(&with_schema(name)), Vec::<String>::new());
+    assert_eq!(messages(&with_schema(name)), Vec::<String>::new());
 }
 
 #[test]
-fn numbers_or_text_may_be_spelled_out() {
+fn int_or_string_may_be_written_as_any_of() {
     let either = json!([{"type": "integer"}, {"type": "string"}]);
     for schema in [
         json!({"x-kubernetes-int-or-string": true, "anyOf": either}),
         json!({"x-kubernetes-int-or-string": true, "allOf": [{"anyOf": either}, {"pattern": "^a"}]}),
         json!({"x-kubernetes-int-or-string": true, "default": "50%"}),
     ] {
-        assert_eq!(faults(&with_field(schema)), Vec::<String>::new());
+        assert_eq!(messages(&with_field(schema)), Vec::<String>::new());
     }
 }
 
 #[test]
-fn lists_that_are_maps_have_keys() {
+fn lists_of_type_map_require_keys() {
     let list = |keys: Value, items: Value| json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys, "items": items});
     let item = json!({"type": "object", "properties": {"k": {"type": "string"}}});
     assert_eq!(
-        faults(&with_field(list(json!([]), item.clone()))),
+        messages(&with_field(list(json!([]), item.clone()))),
         [format!(
             "{FIELD}.x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map"
         )]
     );
     assert_eq!(
-        faults(&with_field(list(json!(["k"]), item))),
+        messages(&with_field(list(json!(["k"]), item))),
         [format!(
             "{FIELD}.items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must \
              have a default or be a required property"
         )]
     );
     let item = json!({"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}});
-    assert_eq!(faults(&with_field(list(json!(["k"]), item))), Vec::<String>::new());
+    assert_eq!(messages(&with_field(list(json!(["k"]), item))), Vec::<String>::new());
 }
 
 #[test]
-fn columns_scale_and_selectable_fields() {
+fn columns_scale_and_selectable_fields_are_checked() {
     let object = definition(json!({
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "color": {"type": "string"}, "deep": {"type": "object"}}}}}},
@@ -205,7 +205,7 @@ fn columns_scale_and_selectable_fields() {
     }));
     let at = "spec";
     assert_eq!(
-        faults(&object),
+        messages(&object),
         [
             format!("{at}.selectableFields[1].jsonPath: Duplicate value: \".spec.color\""),
             format!(
@@ -230,19 +230,19 @@ fn columns_scale_and_selectable_fields() {
 }
 
 #[test]
-fn webhooks_are_not_asked() {
+fn conversion_webhooks_are_rejected() {
     let mut object = definition(json!({}));
     object.section_mut("spec").insert("conversion".to_owned(), json!({"strategy": "Webhook", "webhook": {}}));
-    assert_eq!(faults(&object), Vec::<String>::new(), "one version needs no conversion");
+    assert_eq!(messages(&object), Vec::<String>::new(), "one version needs no conversion");
     let versions = object.section_mut("spec")["versions"].as_array_mut().unwrap();
     versions.push(json!({"name": "v2", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}}));
     assert!(
-        faults(&object)[0].starts_with("spec.conversion.strategy: Invalid value: \"Webhook\": this server")
+        messages(&object)[0].starts_with("spec.conversion.strategy: Invalid value: \"Webhook\": this server")
     );
 }
 
 #[test]
-fn what_was_stored_must_stay_readable_and_some_things_never_change() {
+fn stored_versions_must_stay_and_immutable_fields_must_not_change() {
     let mut old = definition(json!({}));
     old.section_mut("status").insert("storedVersions".to_owned(), json!(["v1"]));
     old.section_mut("status")

@@ -1,4 +1,4 @@
-//! Versions of a definition: their names, schemas, columns, subresources and selectable fields.
+//! Validation of the versions of a CRD: their names, schemas, columns, subresources and selectable fields.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::super::definition::{Scale, Spec, Version};
 use super::super::json_path::{JsonPath, pointer};
 use super::super::props::Props;
-use super::{structural, words};
+use super::{keywords, structural};
 use crate::registry::label_1035;
 use crate::status::FieldError;
 
-/// More fields than this cannot be selected on.
+/// The most selectable fields of a version.
 const MAX_SELECTABLE: u64 = 8;
 
-/// `raw` is the list as it was sent, to be shown.
+/// Returns the errors of all versions. `raw` is the list as JSON, for error messages.
 pub(super) fn check(spec: &Spec, raw: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (i, version) in spec.versions.iter().enumerate() {
@@ -23,7 +23,7 @@ pub(super) fn check(spec: &Spec, raw: Option<&Value>) -> Vec<FieldError> {
         if !faults.is_empty() {
             errors.push(FieldError::invalid(format!("{at}.name"), &version.name, faults.join(",")));
         }
-        check_version(version, &Places::of(i, raw), &mut errors);
+        check_version(version, &Paths::of(i, raw), &mut errors);
     }
     let names: BTreeSet<&str> = spec.versions.iter().map(|v| v.name.as_str()).collect();
     if names.len() < spec.versions.len() {
@@ -36,45 +36,46 @@ pub(super) fn check(spec: &Spec, raw: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Where the parts of a version stand in messages. What all versions agree on is the definition's own and is looked at once.
-struct Places {
+/// The paths of the parts of a version in error messages. A part that is the same in all versions is reported once, at the path of the
+/// CRD as a whole.
+struct Paths {
     version: String,
     schema: Option<String>,
     subresources: Option<String>,
     columns: Option<String>,
-    /// The name of a column's path, which differs by place.
+    /// The name of the path of a column, which differs between both cases.
     column_path: &'static str,
     selectable: Option<String>,
 }
 
-impl Places {
+impl Paths {
     fn of(i: usize, raw: Option<&Value>) -> Self {
         let version = format!("spec.versions[{i}]");
         let all = raw.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let agreed = |field: &str| {
+        let is_shared = |field: &str| {
             let first = all.first().map_or(&Value::Null, |version| &version[field]);
             !first.is_null() && all.iter().all(|version| version[field] == *first)
         };
-        let place = |field: &str, own: &str| match (agreed(field), i) {
-            (true, 0) => Some(own.to_owned()),
+        let path = |field: &str, shared: &str| match (is_shared(field), i) {
+            (true, 0) => Some(shared.to_owned()),
             (true, _) => None,
             (false, _) => Some(format!("{version}.{field}")),
         };
-        let column_path = if agreed("additionalPrinterColumns") { "JSONPath" } else { "jsonPath" };
+        let column_path = if is_shared("additionalPrinterColumns") { "JSONPath" } else { "jsonPath" };
         Self {
-            schema: place("schema", "spec.validation").map(|at| format!("{at}.openAPIV3Schema")),
-            subresources: place("subresources", "spec.subresources"),
-            columns: place("additionalPrinterColumns", "spec.additionalPrinterColumns"),
+            schema: path("schema", "spec.validation").map(|at| format!("{at}.openAPIV3Schema")),
+            subresources: path("subresources", "spec.subresources"),
+            columns: path("additionalPrinterColumns", "spec.additionalPrinterColumns"),
             column_path,
-            selectable: place("selectableFields", "spec.selectableFields"),
+            selectable: path("selectableFields", "spec.selectableFields"),
             version,
         }
     }
 }
 
-fn check_version(version: &Version, places: &Places, errors: &mut Vec<FieldError>) {
-    let at = &places.version;
-    let schema_at = places.schema.as_deref().unwrap_or_default();
+fn check_version(version: &Version, paths: &Paths, errors: &mut Vec<FieldError>) {
+    let at = &paths.version;
+    let schema_at = paths.schema.as_deref().unwrap_or_default();
     let props = match version.props() {
         None => {
             errors.push(FieldError::required(format!("{at}.schema.openAPIV3Schema"), ""));
@@ -86,25 +87,25 @@ fn check_version(version: &Version, places: &Places, errors: &mut Vec<FieldError
         }
         Some(Ok(props)) => Some(props),
     };
-    if let (Some(props), Some(at)) = (&props, &places.schema) {
+    if let (Some(props), Some(at)) = (&props, &paths.schema) {
         let before = errors.len();
-        words::check(props, at, errors);
-        // What uses words that are not supported cannot be looked at any closer.
+        keywords::check(props, at, errors);
+        // The structural check requires supported keywords.
         if errors.len() == before {
             structural::check(props, at, errors);
         }
     }
-    if let (Some(props), Some(at)) = (&props, &places.selectable) {
+    if let (Some(props), Some(at)) = (&props, &paths.selectable) {
         check_selectable(version, props, at, errors);
     }
     if let Some(warning) = version.deprecation_warning.as_deref() {
         check_warning(version, warning, &format!("{at}.deprecationWarning"), errors);
     }
-    if let (Some(scale), Some(at)) = (version.scale(), &places.subresources) {
+    if let (Some(scale), Some(at)) = (version.scale(), &paths.subresources) {
         check_scale(scale, &format!("{at}.scale"), errors);
     }
-    if let Some(at) = &places.columns {
-        check_columns(version, at, places.column_path, errors);
+    if let Some(at) = &paths.columns {
+        check_columns(version, at, paths.column_path, errors);
     }
 }
 
@@ -173,7 +174,7 @@ fn check_columns(version: &Version, at: &str, path: &str, errors: &mut Vec<Field
             let why = "must be a simple json path starting with .";
             errors.push(FieldError::invalid(format!("{at}.{path}"), &column.json_path, why));
         } else if let Err(error) = JsonPath::parse(&column.json_path) {
-            let why = format!("must be a JSON path this server reads: {error}");
+            let why = format!("must be a JSON path that this server supports: {error}");
             errors.push(FieldError::invalid(format!("{at}.{path}"), &column.json_path, why));
         }
     }

@@ -1,7 +1,7 @@
-//! A document as one run of bytes, for backends that keep nothing else.
+//! A document serialized to bytes, for backends that store bytes.
 //!
-//! The form is a line of JSON with what the bytes alone do not tell (where the resource version goes, and what selectors look at), then
-//! the object as JSON, its resource version empty: people can read it, and nothing has to be decoded to show it.
+//! The format is a line of JSON with the offset of the resource version and the attributes, followed by the object as JSON with an empty
+//! resource version. It is human-readable, and the object need not be decoded to be served.
 
 use std::borrow::Cow;
 
@@ -12,9 +12,9 @@ use super::{Attributes, Document};
 
 #[derive(Serialize, Deserialize)]
 struct Head<'a> {
-    /// Counted from the first byte after the opening brace.
+    /// Relative to the first byte after the opening brace.
     gap: u32,
-    /// Keys and values by turns.
+    /// Alternating keys and values.
     #[serde(borrow)]
     labels: Vec<Cow<'a, str>>,
     #[serde(borrow)]
@@ -22,7 +22,7 @@ struct Head<'a> {
 }
 
 impl Document {
-    /// The bytes to keep.
+    /// Serializes the document.
     pub(crate) fn pack(&self) -> Vec<u8> {
         let labels = self.attributes.labels as usize;
         let parts = |pairs: std::ops::Range<usize>| -> Vec<Cow<'_, str>> {
@@ -39,7 +39,7 @@ impl Document {
         packed
     }
 
-    /// What was packed; `None` if somebody else wrote these bytes.
+    /// Deserializes a document; `None` if the bytes do not have the format of [`pack`](Self::pack).
     pub(crate) fn unpack(packed: &[u8]) -> Option<Self> {
         let end = packed.iter().position(|byte| *byte == b'\n')?;
         let head: Head<'_> = serde_json::from_slice(&packed[..end]).ok()?;
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn a_packed_document_round_trips() {
         let object = json!({"metadata": {"name": "a", "labels": {"app": "w\"eb\n", "x": ""}}, "spec": {"n": "{\"resourceVersion\":\""}});
         let document = Document::encode(&object, [("spec.n", "1"), ("empty", "")]).unwrap();
         let packed = document.pack();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_not_taken() {
+    fn malformed_bytes_are_rejected() {
         let packed = Document::encode(&json!({"metadata": {}}), []).unwrap().pack();
         for bad in [
             &b""[..],

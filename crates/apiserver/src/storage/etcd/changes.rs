@@ -1,4 +1,4 @@
-//! Changes in etcd, in order, through broken connections.
+//! A watch of etcd that resumes after broken connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,39 +10,39 @@ use super::connection::{Connection, revision_of};
 use crate::storage::StorageError;
 use crate::storage::stored::Change;
 
-/// Pauses between attempts to reach etcd again: doubled from the first up to the last.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// The first and the longest delay before a reconnect; the delay doubles in between.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Reads changes under a prefix.
 ///
-/// 1. Every change after the position it was given, once, in order; a broken connection is opened again at the position reached.
-/// 2. It ends with an error when history is compacted beyond its position, or when another store is found in place of this one.
+/// 1. Yields every change after the given revision, once, in order. After a broken connection it resumes at the last revision read.
+/// 2. Ends with an error if the next change is compacted, or if etcd has lost its data.
 ///
 /// # Cancel safety
-/// [`next`](Self::next) may be dropped at any time; nothing that was read is lost.
+/// [`next`](Self::next) may be dropped at any time without losing changes.
 pub(super) struct Changes {
     connection: Connection,
     epoch: Vec<u8>,
     prefix: String,
-    /// Everything up to this revision is behind us.
+    /// Every change up to this revision has been read.
     seen: u64,
     stream: Option<WatchStream>,
-    /// Not before this moment is etcd asked again.
+    /// The earliest time of the next reconnect.
     retry_at: Instant,
-    pause: Duration,
-    /// Whether somebody was told that the connection is broken: once, not at every attempt.
-    complained: bool,
+    backoff: Duration,
+    /// Whether the connection is broken and that was logged, to log it once and not at every attempt.
+    disconnected: bool,
 }
 
-/// What came at once.
+/// The changes of one response.
 pub(super) struct Batch {
     pub(super) changes: Vec<Arc<Change>>,
-    /// Everything up to this revision has come.
+    /// The batch completes all changes up to this revision.
     pub(super) revision: u64,
 }
 
 impl Changes {
-    /// Changes after a revision, under a storage prefix that ends in a slash.
+    /// Returns a reader of the changes after a revision, under a storage prefix that ends in a slash.
     pub(super) fn new(connection: Connection, epoch: Vec<u8>, prefix: &str, after: u64) -> Self {
         Self {
             connection,
@@ -51,8 +51,8 @@ impl Changes {
             seen: after,
             stream: None,
             retry_at: Instant::now(),
-            pause: PAUSES.0,
-            complained: false,
+            backoff: BACKOFF.0,
+            disconnected: false,
         }
     }
 
@@ -60,26 +60,28 @@ impl Changes {
         self.seen
     }
 
-    /// The next changes.
+    /// Returns the next changes.
     pub(super) async fn next(&mut self) -> Result<Batch, StorageError> {
         loop {
             let Some(stream) = &mut self.stream else {
                 tokio::time::sleep_until(self.retry_at).await;
                 match self.open().await {
                     Ok(stream) => self.stream = Some(stream),
-                    Err(Trouble::Final(error)) => return Err(error),
-                    Err(Trouble::Passing(error)) => self.broken(&error),
+                    Err(OpenError::Permanent(error)) => return Err(error),
+                    Err(OpenError::Transient(error)) => self.broken(&error),
                 }
                 continue;
             };
             match stream.message().await {
-                Ok(Some(answer)) if answer.compact_revision() > 0 => {
-                    return Err(StorageError::Compacted { oldest: answer.compact_revision().unsigned_abs() });
+                Ok(Some(response)) if response.compact_revision() > 0 => {
+                    return Err(StorageError::Compacted {
+                        oldest: response.compact_revision().unsigned_abs(),
+                    });
                 }
-                Ok(Some(answer)) if answer.canceled() => self.broken(&answer.cancel_reason()),
-                Ok(Some(answer)) => {
+                Ok(Some(response)) if response.canceled() => self.broken(&response.cancel_reason()),
+                Ok(Some(response)) => {
                     self.restored();
-                    if let Some(batch) = self.batch(&answer)? {
+                    if let Some(batch) = self.batch(&response)? {
                         self.seen = batch.revision;
                         return Ok(batch);
                     }
@@ -90,12 +92,12 @@ impl Changes {
         }
     }
 
-    async fn open(&self) -> Result<WatchStream, Trouble> {
-        if self.complained {
-            // Whoever answers after a pause may be somebody else.
-            let found = self.connection.identify().await.map_err(Trouble::Passing)?;
+    async fn open(&self) -> Result<WatchStream, OpenError> {
+        if self.disconnected {
+            // After a reconnect, the endpoint may serve another store.
+            let found = self.connection.identify().await.map_err(OpenError::Transient)?;
             if found.epoch != self.epoch || found.revision < self.seen {
-                return Err(Trouble::Final(StorageError::Internal("etcd has lost its data".to_owned())));
+                return Err(OpenError::Permanent(StorageError::internal("etcd has lost its data")));
             }
         }
         let keys = &self.connection.keys;
@@ -103,30 +105,33 @@ impl Changes {
             .with_range(keys.end(&self.prefix))
             .with_start_revision(self.seen as i64 + 1)
             .with_prev_key();
-        self.connection.open_watch(keys.full(&self.prefix).into(), options).await.map_err(Trouble::Passing)
+        self.connection
+            .open_watch(keys.full(&self.prefix).into(), options)
+            .await
+            .map_err(OpenError::Transient)
     }
 
     fn broken(&mut self, cause: &dyn std::fmt::Display) {
-        if !std::mem::replace(&mut self.complained, true) {
-            tracing::warn!(%cause, "the connection to etcd broke; trying again");
+        if !std::mem::replace(&mut self.disconnected, true) {
+            tracing::warn!(%cause, "the connection to etcd broke; reconnecting");
         }
         self.stream = None;
-        self.retry_at = Instant::now() + self.pause;
-        self.pause = (self.pause * 2).min(PAUSES.1);
+        self.retry_at = Instant::now() + self.backoff;
+        self.backoff = (self.backoff * 2).min(BACKOFF.1);
     }
 
     fn restored(&mut self) {
-        if std::mem::replace(&mut self.complained, false) {
-            tracing::info!("the connection to etcd is back");
+        if std::mem::replace(&mut self.disconnected, false) {
+            tracing::info!("reconnected to etcd");
         }
-        self.pause = PAUSES.0;
+        self.backoff = BACKOFF.0;
     }
 
-    /// `None` if the answer has no events.
-    fn batch(&self, answer: &WatchResponse) -> Result<Option<Batch>, StorageError> {
+    /// Converts the events of a response; `None` if it has none.
+    fn batch(&self, response: &WatchResponse) -> Result<Option<Batch>, StorageError> {
         let mut changes = Vec::new();
         let mut revision = None;
-        for event in answer.events() {
+        for event in response.events() {
             let Some(pair) = event.kv() else { continue };
             revision = Some(revision_of(pair));
             if self.connection.keys.short(pair.key()).is_some() {
@@ -136,12 +141,12 @@ impl Changes {
         Ok(revision.map(|revision| Batch { changes, revision }))
     }
 
-    /// `None` if neither version is an object.
+    /// Converts an event; `None` if neither version is an object.
     fn change(&self, event: &Event) -> Result<Option<Change>, StorageError> {
         let Some(pair) = event.kv() else { return Ok(None) };
         let created = event.event_type() == EventType::Put && pair.create_revision() == pair.mod_revision();
         if event.prev_kv().is_none() && !created {
-            // The version before is compacted already: whoever needs it must begin anew.
+            // The previous version is already compacted, so the change is incomplete.
             return Err(StorageError::Compacted { oldest: revision_of(pair) });
         }
         let previous = event.prev_kv().and_then(|pair| self.connection.stored(pair));
@@ -151,9 +156,9 @@ impl Changes {
     }
 }
 
-/// Why a watch could not be opened.
-enum Trouble {
-    /// It may work later.
-    Passing(StorageError),
-    Final(StorageError),
+/// The error of opening a watch.
+enum OpenError {
+    /// A retry may succeed.
+    Transient(StorageError),
+    Permanent(StorageError),
 }

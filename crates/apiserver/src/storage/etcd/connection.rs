@@ -1,4 +1,4 @@
-//! Requests to etcd: each with a deadline, each error in the words of the contract.
+//! Requests to etcd, with timeouts and with errors converted to [`StorageError`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::storage::document::Document;
 use crate::storage::stored::Stored;
 use crate::storage::{Page, Range, StorageError};
 
-/// Objects per request when many are read: a response stays small whatever is asked for.
+/// The most objects per request, to keep responses small.
 const PAGE: usize = 500;
 
-/// A way to talk to one store in etcd. Cloning is cheap.
+/// A client of one store in etcd. Cloning is cheap.
 #[derive(Clone)]
 pub(super) struct Connection {
     kv: KvClient,
@@ -27,11 +27,11 @@ pub(super) struct Connection {
     timeout: Duration,
 }
 
-/// What tells one store from another, and how far this one is.
+/// The identity of a store and its newest revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) epoch: Vec<u8>,
-    /// The newest revision given to a write.
+    /// The revision of the newest write.
     pub(super) revision: u64,
 }
 
@@ -49,14 +49,15 @@ impl Connection {
         }
     }
 
+    /// Awaits a request, up to the timeout.
     async fn within<T>(
         &self,
         request: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<T, StorageError> {
         match tokio::time::timeout(self.timeout, request).await {
-            Ok(answer) => answer.map_err(|error| failed(&error)),
-            Err(_) => Err(StorageError::Internal(format!(
-                "etcd did not answer within {:?}: check that it runs and has a leader",
+            Ok(response) => response.map_err(storage_error),
+            Err(_) => Err(StorageError::internal(format!(
+                "etcd did not respond within {:?}: check that it runs and has a leader",
                 self.timeout
             ))),
         }
@@ -72,54 +73,54 @@ impl Connection {
         self.within(kv.get(key, options)).await
     }
 
-    /// The newest revision given to a write of this store.
+    /// Returns the revision of the newest write of this store.
     pub(super) async fn current_revision(&self) -> Result<u64, StorageError> {
-        let answer = self.read(self.keys.sequence().into(), None).await?;
-        Ok(answer.kvs().first().map_or(0, revision_of))
+        let response = self.read(self.keys.sequence().into(), None).await?;
+        Ok(response.kvs().first().map_or(0, revision_of))
     }
 
     pub(super) async fn get(&self, key: &str) -> Result<Option<Arc<Stored>>, StorageError> {
-        let answer = self.read(self.keys.full(key).into(), None).await?;
-        Ok(answer.kvs().first().and_then(|pair| self.stored(pair)))
+        let response = self.read(self.keys.full(key).into(), None).await?;
+        Ok(response.kvs().first().and_then(|pair| self.stored(pair)))
     }
 
-    /// Whether any key begins with this.
+    /// Returns whether any key has this prefix.
     pub(super) async fn holds(&self, prefix: &str) -> Result<bool, StorageError> {
         let options = GetOptions::new().with_prefix().with_count_only();
         Ok(self.read(prefix.into(), Some(options)).await?.count() > 0)
     }
 
-    /// Finds the store, or makes one.
+    /// Returns the identity of the store, and creates the store if it does not exist.
     pub(super) async fn identify(&self) -> Result<Identity, StorageError> {
         let (epoch, sequence) = (self.keys.epoch(), self.keys.sequence());
         let new = uuid::Uuid::new_v4().to_string();
         let make = [TxnOp::put(epoch.clone(), new.clone(), None), TxnOp::put(sequence.clone(), "", None)];
         let look = [TxnOp::get(epoch.clone(), None), TxnOp::get(sequence, None)];
         let absent = Compare::version(epoch, CompareOp::Equal, 0);
-        let answer = self.txn(Txn::new().when([absent]).and_then(make).or_else(look)).await?;
-        if answer.succeeded() {
-            let revision = written_at(&answer)?;
+        let response = self.txn(Txn::new().when([absent]).and_then(make).or_else(look)).await?;
+        if response.succeeded() {
+            let revision = written_at(&response)?;
             if revision == 2 {
-                // Nobody has used this etcd before, so nobody can miss its first revision: clients that made it up are told so.
+                // A new etcd: compacting its first revision makes requests at a made-up small resource version fail.
                 self.compact(revision).await?;
             }
             return Ok(Identity { epoch: new.into_bytes(), revision });
         }
-        let found = pairs(&answer);
+        let found = pairs(&response);
         let [Some(epoch), Some(sequence)] =
             [found.first(), found.get(1)].map(|pair| pair.and_then(Option::as_ref))
         else {
-            return Err(StorageError::Internal("the keys of this store in etcd are damaged".to_owned()));
+            return Err(StorageError::internal("the keys of this store in etcd are damaged"));
         };
         Ok(Identity { epoch: epoch.value().to_vec(), revision: revision_of(sequence) })
     }
 
-    /// Reads a range in pages, all at the revision of the first.
+    /// Reads a range in pages, all at the revision of the first page.
     pub(super) async fn list(&self, range: &Range) -> Result<Page, StorageError> {
         let mut start = self.keys.full(range.start.as_deref().unwrap_or_default().max(&range.prefix));
         let end = self.keys.end(&range.prefix);
         if start >= end {
-            start.clone_from(&end); // nothing, but at which revision?
+            start.clone_from(&end); // an empty range, read only for its revision
         }
         let limit = if range.limit == 0 { usize::MAX } else { range.limit };
         let options = |items: usize| {
@@ -128,17 +129,17 @@ impl Connection {
         };
         let first = options(0).with_revision(range.at.unwrap_or_default() as i64);
         let ops = [TxnOp::get(self.keys.sequence(), None), TxnOp::get(start.clone(), Some(first))];
-        let answer = self.read_at(range.at, self.txn(Txn::new().and_then(ops)).await).await?;
-        let responses = answer.op_responses();
+        let response = self.read_at(range.at, self.txn(Txn::new().and_then(ops)).await).await?;
+        let responses = response.op_responses();
         let [TxnOpResponse::Get(sequence), TxnOpResponse::Get(page)] = responses.as_slice() else {
-            return Err(StorageError::Internal("etcd gave an answer nobody asked for".to_owned()));
+            return Err(StorageError::internal("etcd sent an unexpected response"));
         };
         let current = sequence.kvs().first().map_or(0, revision_of);
         if range.at.is_some_and(|at| at > current) {
             return Err(StorageError::Future { current });
         }
-        // Between the newest write of this store and the moment of the read nothing here changed.
-        let read_at = range.at.unwrap_or_else(|| header(answer.header()));
+        // The revision of the read may be newer than the newest write of this store, but the content is the same.
+        let read_at = range.at.unwrap_or_else(|| header(response.header()));
         let (mut items, mut seen) = (Vec::new(), page.kvs().len());
         items.extend(page.kvs().iter().filter_map(|pair| self.stored(pair)));
         let (total, mut more) = (page.count() as usize, page.more());
@@ -155,9 +156,13 @@ impl Connection {
         Ok(Page { items, remaining: total.saturating_sub(seen), revision: range.at.unwrap_or(current) })
     }
 
-    /// Puts numbers into the errors of a read of the past.
-    async fn read_at<T>(&self, at: Option<u64>, answer: Result<T, StorageError>) -> Result<T, StorageError> {
-        match answer {
+    /// Fills in the revisions in the errors of a read at an older revision.
+    async fn read_at<T>(
+        &self,
+        at: Option<u64>,
+        response: Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        match response {
             Err(StorageError::Compacted { .. }) => {
                 Err(StorageError::Compacted { oldest: self.oldest().await?.max(at.unwrap_or_default() + 1) })
             }
@@ -168,24 +173,26 @@ impl Connection {
         }
     }
 
-    /// Refuses a revision that can no longer be read.
+    /// Fails if a revision is compacted.
     pub(super) async fn check_kept(&self, revision: u64) -> Result<(), StorageError> {
         let options = GetOptions::new().with_revision(revision.max(1) as i64).with_count_only();
-        let answer = self.read(self.keys.sequence().into(), Some(options)).await;
-        match self.read_at(Some(revision), answer).await {
+        let response = self.read(self.keys.sequence().into(), Some(options)).await;
+        match self.read_at(Some(revision), response).await {
             Ok(_) | Err(StorageError::Future { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// The smallest revision that can be read. etcd tells it only to those who watch from before it.
+    /// Returns the smallest readable revision. etcd reports it only to a watch that starts before it.
     async fn oldest(&self) -> Result<u64, StorageError> {
         let mut stream =
             self.open_watch(self.keys.epoch().into(), WatchOptions::new().with_start_revision(1)).await?;
         loop {
             match self.within(stream.message()).await? {
-                Some(answer) if answer.compact_revision() > 0 => return Ok(answer.compact_revision() as u64),
-                Some(answer) if answer.created() => {}
+                Some(response) if response.compact_revision() > 0 => {
+                    return Ok(response.compact_revision() as u64);
+                }
+                Some(response) if response.created() => {}
                 _ => return Ok(0),
             }
         }
@@ -200,7 +207,7 @@ impl Connection {
         self.within(watch.watch(key, Some(options))).await
     }
 
-    /// Compacting what is compacted changes nothing.
+    /// Compacts the store; succeeds if the revision is already compacted.
     pub(super) async fn compact(&self, revision: u64) -> Result<(), StorageError> {
         let mut kv = self.kv.clone();
         match self.within(kv.compact(revision as i64, None)).await {
@@ -214,11 +221,11 @@ impl Connection {
         Ok(self.within(maintenance.status()).await?.db_size().unsigned_abs())
     }
 
-    /// An object, unless the key or the value is not of our making.
+    /// Decodes an object; `None` if the key or the value was not written by this server.
     pub(super) fn stored(&self, pair: &KeyValue) -> Option<Arc<Stored>> {
         let key = self.keys.short(pair.key())?;
         let Some(document) = Document::unpack(pair.value()) else {
-            tracing::error!(key, "etcd holds something under our prefix that is no object; it is left out");
+            tracing::error!(key, "ignoring a key under our etcd prefix whose value is not an object");
             return None;
         };
         Some(Arc::new(Stored { key: key.into(), revision: revision_of(pair), document }))
@@ -233,26 +240,26 @@ fn header(header: Option<&etcd_client::ResponseHeader>) -> u64 {
     header.map_or(0, |header| header.revision().unsigned_abs())
 }
 
-/// The revision of a transaction that wrote.
-pub(super) fn written_at(answer: &TxnResponse) -> Result<u64, StorageError> {
-    match header(answer.header()) {
-        0 => Err(StorageError::Internal("etcd did not say at which revision it wrote".to_owned())),
+/// Returns the revision of a transaction that wrote.
+pub(super) fn written_at(response: &TxnResponse) -> Result<u64, StorageError> {
+    match header(response.header()) {
+        0 => Err(StorageError::internal("the response of etcd has no revision")),
         revision => Ok(revision),
     }
 }
 
-/// The first pair of each read in a transaction.
-pub(super) fn pairs(answer: &TxnResponse) -> Vec<Option<KeyValue>> {
+/// Returns the first pair of each read in a transaction.
+pub(super) fn pairs(response: &TxnResponse) -> Vec<Option<KeyValue>> {
     let first = |response: TxnOpResponse| match response {
         TxnOpResponse::Get(mut read) => read.take_kvs().into_iter().next(),
         _ => None,
     };
-    answer.op_responses().into_iter().map(first).collect()
+    response.op_responses().into_iter().map(first).collect()
 }
 
-/// What etcd says, in the words of the contract. Numbers are filled in by those who know them.
-fn failed(error: &Error) -> StorageError {
-    if let Error::GRpcStatus(status) = error {
+/// Converts an error of etcd. The caller fills in the revisions of [`StorageError::Compacted`] and [`StorageError::Future`].
+fn storage_error(error: Error) -> StorageError {
+    let message = if let Error::GRpcStatus(status) = &error {
         let text = status.message();
         if text.contains("required revision has been compacted") {
             return StorageError::Compacted { oldest: 0 };
@@ -260,12 +267,14 @@ fn failed(error: &Error) -> StorageError {
         if text.contains("required revision is a future revision") {
             return StorageError::Future { current: 0 };
         }
-        return StorageError::Internal(format!("etcd: {text}"));
-    }
-    StorageError::Internal(format!("etcd: {error}"))
+        format!("etcd: {text}")
+    } else {
+        format!("etcd: {error}")
+    };
+    StorageError::Internal { message, source: Some(Arc::new(error)) }
 }
 
-/// Bytes as etcd takes them.
+/// Serializes a document to the value of a key.
 pub(super) fn value(document: &Document) -> Vec<u8> {
     Bytes::from(document.pack()).into()
 }

@@ -1,4 +1,4 @@
-//! Tells followers what happens in etcd: one task, one watch, everybody in the same order.
+//! Feeds followers from one watch of etcd, in one task.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use super::changes::{Batch, Changes};
 use super::connection::{Connection, Identity};
 use crate::storage::{Follower, Range, StorageError};
 
-/// Pause between attempts to begin anew.
+/// Delay between attempts to reset the followers.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What the feed is asked to do, between two batches.
+/// A command for the feed, executed between two batches.
 pub(super) enum Command {
     Follow { prefix: String, follower: Weak<dyn Follower>, done: oneshot::Sender<Result<(), StorageError>> },
     Compacted { revision: u64, done: oneshot::Sender<()> },
 }
 
-/// The task that follows etcd.
+/// The task that watches etcd.
 ///
-/// Reading the state for a new follower happens in this task, so that the watch does not move meanwhile: what was read is never older
-/// than what the watch has delivered, and changes that are already in it are left out.
+/// The state for a new follower is read in this task, so that the watch does not advance meanwhile: the state is never older than the
+/// delivered changes, and changes that the state already includes are skipped.
 pub(super) struct Feed {
     connection: Connection,
     changes: Changes,
     followers: Vec<Registered>,
-    /// Everybody was told of everything up to this revision of this store.
+    /// All followers have received all changes up to this revision of this store.
     delivered: watch::Sender<Identity>,
     commands: mpsc::Receiver<Command>,
     compaction: Option<Compaction>,
@@ -40,11 +40,11 @@ struct Registered {
     from: u64,
 }
 
-/// Forgetting the past, once in a while.
+/// Periodic compaction.
 struct Compaction {
     period: Duration,
     next: Instant,
-    /// The revision at the last tick: nothing a reader started with since then is cut at the next one.
+    /// The revision at the last tick, to which the next tick compacts: a revision stays readable for at least one period.
     mark: u64,
 }
 
@@ -72,26 +72,26 @@ impl Feed {
             tokio::select! {
                 biased;
                 command = self.commands.recv() => match command {
-                    Some(command) => self.obey(command).await,
+                    Some(command) => self.execute(command).await,
                     None => return,
                 },
                 () = until(due) => self.compact().await,
                 batch = self.changes.next() => match batch {
-                    Ok(batch) => self.tell(&batch),
-                    Err(error) => self.begin_anew(&error).await,
+                    Ok(batch) => self.deliver(&batch),
+                    Err(error) => self.restart(&error).await,
                 },
             }
         }
     }
 
-    async fn obey(&mut self, command: Command) {
+    async fn execute(&mut self, command: Command) {
         match command {
             Command::Follow { prefix, follower, done } => {
                 let followed = self.follow(prefix, follower).await;
-                let _ = done.send(followed); // who asked may be gone
+                let _ = done.send(followed); // the caller may have been cancelled
             }
             Command::Compacted { revision, done } => {
-                self.tell_compacted(revision);
+                self.deliver_compacted(revision);
                 let _ = done.send(());
             }
         }
@@ -104,18 +104,18 @@ impl Feed {
         Ok(())
     }
 
-    /// A change is told to those it concerns; to all others, that there was nothing for them.
-    fn tell(&mut self, batch: &Batch) {
+    /// Sends each follower the changes under its prefix, and its progress if the last change was under another prefix.
+    fn deliver(&mut self, batch: &Batch) {
         self.followers.retain(|registered| {
             let Some(follower) = registered.follower.upgrade() else { return false };
-            let mut told = registered.from;
+            let mut received = registered.from;
             for change in batch.changes.iter().filter(|change| change.revision > registered.from) {
                 if change.key().starts_with(&registered.prefix) {
                     follower.change(change);
-                    told = change.revision;
+                    received = change.revision;
                 }
             }
-            if told < batch.revision {
+            if received < batch.revision {
                 follower.progress(batch.revision);
             }
             true
@@ -123,7 +123,7 @@ impl Feed {
         self.delivered.send_modify(|delivered| delivered.revision = batch.revision);
     }
 
-    fn tell_compacted(&self, revision: u64) {
+    fn deliver_compacted(&self, revision: u64) {
         for follower in self.followers.iter().filter_map(|registered| registered.follower.upgrade()) {
             follower.compacted(revision.saturating_sub(1));
         }
@@ -134,24 +134,24 @@ impl Feed {
         let revision = std::mem::replace(&mut compaction.mark, self.changes.seen());
         compaction.next = Instant::now() + compaction.period;
         match self.connection.compact(revision).await {
-            Ok(()) => self.tell_compacted(revision),
-            Err(error) => tracing::warn!(%error, "etcd could not be compacted; trying again later"),
+            Ok(()) => self.deliver_compacted(revision),
+            Err(error) => tracing::warn!(%error, "cannot compact etcd; retrying after the next period"),
         }
     }
 
-    /// History is gone, or the store is another one: everything is read again.
-    async fn begin_anew(&mut self, cause: &StorageError) {
-        tracing::warn!(%cause, "reading everything from etcd again");
+    /// Resets all followers, after history was compacted or etcd lost its data.
+    async fn restart(&mut self, cause: &StorageError) {
+        tracing::warn!(%cause, "the watch of etcd cannot resume; relisting");
         for follower in self.followers.iter().filter_map(|registered| registered.follower.upgrade()) {
             follower.lost(&cause.to_string());
         }
-        while let Err(error) = self.read_everything().await {
-            tracing::debug!(%error, "etcd cannot be read");
+        while let Err(error) = self.reset_all().await {
+            tracing::debug!(%error, "cannot read from etcd; retrying");
             tokio::time::sleep(RETRY).await;
         }
     }
 
-    async fn read_everything(&mut self) -> Result<(), StorageError> {
+    async fn reset_all(&mut self) -> Result<(), StorageError> {
         let identity = self.connection.identify().await?;
         self.followers.retain(|registered| registered.follower.strong_count() > 0);
         for registered in &mut self.followers {
@@ -167,7 +167,7 @@ fn all_changes(connection: &Connection, identity: &Identity) -> Changes {
     Changes::new(connection.clone(), identity.epoch.clone(), "/", identity.revision)
 }
 
-/// Tells a follower the whole state, and at which revision that is.
+/// Sends a follower the whole state, and returns its revision.
 async fn reset(
     connection: &Connection,
     prefix: &str,

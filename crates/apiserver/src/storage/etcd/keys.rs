@@ -1,10 +1,10 @@
-//! Where in etcd everything lies.
+//! The layout of keys in etcd.
 
-/// Names of keys under one prefix.
+/// The keys under one prefix.
 ///
-/// Two keys are ours and no object's; both begin with a dot, which no group or resource does. `/.sequence` is written with every object,
-/// in the same transaction: its revision is the newest of this store, whatever else happens in the same etcd. `/.epoch` is written once
-/// and tells one store from another in its place.
+/// Two keys are not objects; both begin with a dot, which no group or resource does. `/.sequence` is written with every object, in the
+/// same transaction: its revision is the newest of this store, regardless of other writes to the same etcd. `/.epoch` is written once
+/// and identifies the store, to detect that it was replaced by another one.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: String,
@@ -24,18 +24,18 @@ impl Keys {
         format!("{}/.epoch", self.prefix)
     }
 
-    /// The key in etcd of a storage key.
+    /// Returns the key in etcd of a storage key.
     pub(super) fn full(&self, key: &str) -> String {
         format!("{}{key}", self.prefix)
     }
 
-    /// The storage key of a key in etcd, unless it is one of our own.
+    /// Returns the storage key of a key in etcd; `None` if it is not an object.
     pub(super) fn short<'k>(&self, full: &'k [u8]) -> Option<&'k str> {
         let key = std::str::from_utf8(full).ok()?.strip_prefix(&self.prefix)?;
         (!key.starts_with("/.")).then_some(key)
     }
 
-    /// The first key after all that begin with a storage prefix, which ends in a slash.
+    /// Returns the end of the range of a storage prefix, which ends in a slash.
     pub(super) fn end(&self, prefix: &str) -> String {
         format!("{}{}0", self.prefix, prefix.trim_end_matches('/')) // the byte after `/`
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_go_in_and_come_out() {
+    fn storage_keys_map_to_etcd_keys_and_back() {
         let keys = Keys::new("/x".to_owned());
         assert_eq!(keys.full("/pods/a/b"), "/x/pods/a/b");
         assert_eq!(keys.short(b"/x/pods/a/b"), Some("/pods/a/b"));

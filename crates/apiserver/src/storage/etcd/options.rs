@@ -1,4 +1,4 @@
-//! How to reach etcd.
+//! Options of the etcd backend.
 
 use std::time::Duration;
 
@@ -7,101 +7,101 @@ use thiserror::Error;
 
 use crate::storage::StorageError;
 
-/// How often a connection nobody uses is asked whether it is alive, and how long it may take to answer.
+/// Interval and timeout of the keep-alive pings.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
 
-/// Which etcd to use and how.
+/// The etcd to use, and the credentials and limits to use it with.
 #[derive(Clone)]
+#[must_use = "pass the options to EtcdStorage::connect"]
 pub struct EtcdOptions {
     pub(super) endpoints: Vec<String>,
     pub(super) prefix: String,
-    authority: Option<String>,
-    identity: Option<(String, String)>,
+    ca_certificate: Option<String>,
+    client_certificate: Option<(String, String)>,
     user: Option<(String, String)>,
-    pub(super) beside_kubernetes: bool,
+    pub(super) share_with_kubernetes: bool,
     pub(super) compaction: Option<Duration>,
     pub(super) timeout: Duration,
 }
 
-/// Why etcd cannot be used.
+/// The error of connecting to etcd.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum EtcdError {
-    /// The address cannot be one.
-    #[error("etcd cannot be reached with these options: {0}")]
-    Options(String),
-    /// The prefix would mix our keys with others'.
-    #[error(
-        "the etcd prefix {0:?} cannot be used: it must begin with a slash, end without one, and not be /registry"
-    )]
+    /// An endpoint or a certificate is malformed, or the credentials are wrong.
+    #[error("cannot connect to etcd with these options")]
+    Options(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The prefix could mix our keys with those of others.
+    #[error("invalid etcd prefix {0:?}: it must begin with a slash, not end with one, and not be /registry")]
     Prefix(String),
-    /// The etcd belongs to a Kubernetes cluster.
+    /// The etcd has the data of a Kubernetes cluster.
     #[error(
-        "this etcd holds the data of a Kubernetes cluster (/registry/): use an etcd of your own, or say that it is meant to be shared"
+        "this etcd has the data of a Kubernetes cluster (/registry/): use another etcd, or allow sharing it with Kubernetes"
     )]
     Occupied,
-    /// It does not answer.
-    #[error("cannot use etcd at {endpoints}: {source}")]
+    /// A request failed.
+    #[error("cannot use etcd at {endpoints}")]
     Storage {
-        /// Where it should be.
+        /// The endpoints of the etcd.
         endpoints: String,
-        /// What went wrong.
+        /// The cause.
         source: StorageError,
     },
 }
 
 impl EtcdOptions {
-    /// The etcd at these URLs, several for a cluster; `http://` or `https://`.
+    /// Returns options for the etcd at these URLs (`http://` or `https://`), several for a cluster.
     pub fn new(endpoints: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
             prefix: "/kube-informer".to_owned(),
-            authority: None,
-            identity: None,
+            ca_certificate: None,
+            client_certificate: None,
             user: None,
-            beside_kubernetes: false,
+            share_with_kubernetes: false,
             compaction: Some(Duration::from_secs(300)),
             timeout: Duration::from_secs(10),
         }
     }
 
-    /// Where in etcd everything is kept; `/kube-informer` by default. Servers with the same prefix are one cluster.
+    /// Sets the prefix of all keys; `/kube-informer` by default. Servers with the same prefix share their objects.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Trusts certificates signed by this authority, as PEM.
-    pub fn authority(mut self, pem: impl Into<String>) -> Self {
-        self.authority = Some(pem.into());
+    /// Sets the CA certificate to trust, as PEM.
+    pub fn ca_certificate(mut self, pem: impl Into<String>) -> Self {
+        self.ca_certificate = Some(pem.into());
         self
     }
 
-    /// Shows this certificate, with its key, as PEM.
-    pub fn identity(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.identity = Some((certificate.into(), key.into()));
+    /// Sets the client certificate and its key, as PEM.
+    pub fn client_certificate(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.client_certificate = Some((certificate.into(), key.into()));
         self
     }
 
-    /// Logs in as this user.
+    /// Authenticates as this user.
     pub fn user(mut self, name: impl Into<String>, password: impl Into<String>) -> Self {
         self.user = Some((name.into(), password.into()));
         self
     }
 
-    /// Whether an etcd that holds the data of a Kubernetes cluster may be used. It is refused by default.
-    pub fn beside_kubernetes(mut self, yes: bool) -> Self {
-        self.beside_kubernetes = yes;
+    /// Sets whether an etcd with the data of a Kubernetes cluster may be used; false by default.
+    pub fn share_with_kubernetes(mut self, yes: bool) -> Self {
+        self.share_with_kubernetes = yes;
         self
     }
 
-    /// How often history is compacted: what is older than one such period, and at most two, is forgotten, by everybody who uses this
-    /// etcd. Five minutes by default, as in kube-apiserver; `None` leaves it to etcd.
+    /// Sets the period of compaction, which affects all users of this etcd. Versions are kept for at least one period and at most two.
+    /// Five minutes by default, as in kube-apiserver; `None` leaves compaction to etcd.
     pub fn compaction(mut self, period: Option<Duration>) -> Self {
         self.compaction = period;
         self
     }
 
-    /// How long one request to etcd may take; 10 seconds by default.
+    /// Sets the timeout of a request to etcd; 10 seconds by default.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;
         self
@@ -130,15 +130,15 @@ impl EtcdOptions {
         }
         Client::connect(&self.endpoints, Some(options))
             .await
-            .map_err(|error| EtcdError::Options(error.to_string()))
+            .map_err(|error| EtcdError::Options(error.into()))
     }
 
     fn tls(&self) -> TlsOptions {
         let mut tls = TlsOptions::new();
-        if let Some(pem) = &self.authority {
+        if let Some(pem) = &self.ca_certificate {
             tls = tls.ca_certificate(Certificate::from_pem(pem));
         }
-        if let Some((certificate, key)) = &self.identity {
+        if let Some((certificate, key)) = &self.client_certificate {
             tls = tls.identity(Identity::from_pem(certificate, key));
         }
         tls
@@ -146,7 +146,7 @@ impl EtcdOptions {
 }
 
 impl std::fmt::Debug for EtcdOptions {
-    /// Without keys and passwords.
+    /// Shows no keys and passwords.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "EtcdOptions({} under {})", self.endpoints.join(","), self.prefix)
     }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_that_mix_with_others_are_refused() {
+    fn invalid_prefixes_are_rejected() {
         let check = |prefix: &str| EtcdOptions::new(["http://127.0.0.1:2379"]).prefix(prefix).check();
         for good in ["/kube-informer", "/a/b", "/registry2"] {
             assert!(check(good).is_ok(), "{good}");

@@ -1,4 +1,4 @@
-//! Every version since the last compaction: the current state, a log of changes, and a state now and then.
+//! All versions since the last compaction: the current state, a log of changes, and checkpoints of the state.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::storage::stored::{Change, Stored};
 use crate::storage::tree::{Tree, apply, scan};
 use crate::storage::{Page, Range, StorageError};
 
-/// A state is kept every so many changes. A read of the past copies the nearest one and repeats the changes after it, in well under a
-/// millisecond; a state per change would keep alive a path of tree nodes for each, as large as a small object.
+/// The most changes between two checkpoints. A read at an older revision copies the nearest checkpoint and applies the changes after it,
+/// in well under a millisecond. A checkpoint per change would keep a path of tree nodes alive for each, as large as a small object.
 const CHECKPOINT_EVERY: usize = 1024;
 
 /// The versions of all documents.
@@ -31,21 +31,21 @@ pub(super) struct History {
 pub(super) struct View {
     tree: Tree,
     revision: u64,
-    /// Changes to repeat on `tree` to get to `revision`.
+    /// Changes to apply to `tree` to get to `revision`.
     pending: Vec<Arc<Change>>,
 }
 
 impl History {
     pub(super) fn new(revision: u64) -> Self {
-        Self::without_past(revision, Tree::new())
+        Self::without_history(revision, Tree::new())
     }
 
-    /// The current state, as if everything before it were compacted.
+    /// Returns a copy of the current state without older versions.
     pub(super) fn backup(&self) -> Self {
-        Self::without_past(self.revision, self.current.clone())
+        Self::without_history(self.revision, self.current.clone())
     }
 
-    fn without_past(revision: u64, current: Tree) -> Self {
+    fn without_history(revision: u64, current: Tree) -> Self {
         let checkpoints = VecDeque::from([(revision, current.clone())]);
         Self { current, revision, log: VecDeque::new(), replaced: 0, checkpoints, oldest: revision }
     }
@@ -62,7 +62,7 @@ impl History {
         self.log.len()
     }
 
-    /// Bytes kept only for those who look back.
+    /// Returns the bytes of replaced versions.
     pub(super) fn replaced(&self) -> usize {
         self.replaced
     }
@@ -71,7 +71,7 @@ impl History {
         self.current.get(key)
     }
 
-    /// Refuses unless the stored version is the expected one.
+    /// Fails unless the stored revision is the expected one.
     pub(super) fn check(&self, key: &str, expected: u64) -> Result<(), StorageError> {
         match self.get(key) {
             None => Err(StorageError::NotFound),
@@ -105,13 +105,13 @@ impl History {
         change
     }
 
-    /// The changes after a revision, at most so many.
-    pub(super) fn changes(&self, after: u64, most: usize) -> Result<Vec<Arc<Change>>, StorageError> {
+    /// Returns up to `limit` changes after a revision.
+    pub(super) fn changes(&self, after: u64, limit: usize) -> Result<Vec<Arc<Change>>, StorageError> {
         if after < self.oldest {
             return Err(StorageError::Compacted { oldest: self.oldest });
         }
         let skip = usize::try_from(after - self.oldest).unwrap_or(usize::MAX);
-        Ok(self.log.iter().skip(skip.min(self.log.len())).take(most).cloned().collect())
+        Ok(self.log.iter().skip(skip.min(self.log.len())).take(limit).cloned().collect())
     }
 
     pub(super) fn view(&self, at: Option<u64>) -> Result<View, StorageError> {
@@ -132,15 +132,15 @@ impl History {
         Ok(View { tree: tree.clone(), revision, pending: pending.collect() })
     }
 
-    /// Forgets what is not visible at or after `revision`.
+    /// Removes versions that are not visible at or after `revision`.
     pub(super) fn compact(&mut self, revision: u64) {
         if revision <= self.oldest {
             return;
         }
         let base = self.view(Some(revision)).map(View::tree);
         let Ok(base) = base else { return };
-        let gone = self.log.partition_point(|change| change.revision <= revision);
-        let freed: usize = self.log.drain(..gone).map(|change| change.replaced_bytes()).sum();
+        let compacted = self.log.partition_point(|change| change.revision <= revision);
+        let freed: usize = self.log.drain(..compacted).map(|change| change.replaced_bytes()).sum();
         self.replaced -= freed;
         while self.checkpoints.front().is_some_and(|(taken, _)| *taken <= revision) {
             self.checkpoints.pop_front();
@@ -157,7 +157,7 @@ impl View {
         tree
     }
 
-    /// Bytes of all documents.
+    /// Returns the total size of all documents.
     pub(super) fn bytes(self) -> u64 {
         self.tree().values().map(|stored| stored.document.encoded_len() as u64).sum()
     }
@@ -166,8 +166,8 @@ impl View {
         let revision = self.revision;
         let tree = self.tree();
         let mut found = scan(&tree, &range.prefix, range.start.as_deref().unwrap_or_default());
-        let most = if range.limit == 0 { usize::MAX } else { range.limit };
-        let items = found.by_ref().take(most).cloned().collect();
+        let limit = if range.limit == 0 { usize::MAX } else { range.limit };
+        let items = found.by_ref().take(limit).cloned().collect();
         Page { items, remaining: found.count(), revision }
     }
 }

@@ -1,4 +1,4 @@
-//! A watch that reads the log of changes from where it is.
+//! Watches on the log of changes.
 
 use std::sync::{Arc, Weak};
 
@@ -7,21 +7,22 @@ use futures_util::stream;
 use super::Shared;
 use crate::storage::{Change, ChangeStream, StorageError};
 
-/// Changes copied per hold of the lock: a watch that starts far back does not stop the writers.
+/// The most changes copied per acquisition of the lock, so that a watch from an old revision does not block writers.
 const BATCH: usize = 256;
 
+/// The position of a watch in the log.
 struct Cursor {
     shared: Weak<Shared>,
     published: tokio::sync::watch::Receiver<u64>,
     prefix: String,
-    /// Every change up to this revision is behind the cursor.
+    /// Every change up to this revision has been read.
     seen: u64,
     batch: std::vec::IntoIter<Arc<Change>>,
     ended: bool,
 }
 
 pub(super) fn open(shared: &Arc<Shared>, prefix: &str, after: u64) -> Result<ChangeStream, StorageError> {
-    // Nothing is copied yet; this only refuses what is compacted.
+    // Copies nothing; fails if `after` is compacted.
     shared.lock().history.changes(after, 0)?;
     let cursor = Cursor {
         shared: Arc::downgrade(shared),
@@ -57,7 +58,7 @@ impl Cursor {
         None
     }
 
-    /// The next batch; `None` when the store is gone.
+    /// Reads the next batch; `None` after the store was dropped.
     fn read(&mut self) -> Option<Result<(), StorageError>> {
         let changes = self.shared.upgrade()?.lock().history.changes(self.seen, BATCH);
         Some(changes.map(|changes| {

@@ -7,7 +7,7 @@ use crate::storage::{Change, Document, Stored, apply};
 
 const PERIOD: Duration = Duration::from_secs(75);
 
-/// A window over a resource that is written to, one revision a write.
+/// A window over a resource in which every write takes one revision.
 struct Fixture {
     window: Window,
     tree: Tree,
@@ -22,7 +22,7 @@ impl Fixture {
         Self { window, tree: Tree::new(), now: Instant::now(), revision: 1000 }
     }
 
-    /// Writes `count` versions of objects `/x/0 .. /x/6`, all at the present moment; every fifth write is a delete.
+    /// Writes `count` versions of the objects `/x/0 .. /x/6`, all at `now`; every fifth write is a delete.
     fn write(&mut self, count: u64) {
         for _ in 0..count {
             self.revision += 1;
@@ -38,21 +38,21 @@ impl Fixture {
         }
     }
 
-    fn later(&mut self, by: Duration) {
+    fn advance(&mut self, by: Duration) {
         self.now += by;
     }
 }
 
 #[test]
-fn nothing_dropped_reaches_back_to_the_full_read() {
+fn a_window_without_dropped_changes_reaches_back_to_its_reset() {
     let mut it = Fixture::new(100, 100);
     assert_eq!((it.window.oldest(), it.window.after(999), it.window.after(1000)), (1000, None, Some(1)));
     it.write(100);
     assert_eq!(it.window.oldest(), 1000);
     it.write(1);
-    assert_eq!(it.window.oldest(), 1001, "the change at 1001 is gone, so 1001 is where one can start");
+    assert_eq!(it.window.oldest(), 1001, "the change at 1001 was dropped, so a watch can start at 1001");
     assert_eq!((it.window.after(1000), it.window.after(1001)), (None, Some(it.window.first())));
-    assert_eq!(it.window.after(5000), Some(it.window.end()), "the future is the end");
+    assert_eq!(it.window.after(5000), Some(it.window.end()), "a future revision is at the end");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_window_whose_newest_quarter_is_old_halves_down_to_its_bound() {
     it.write(401);
     assert_eq!(it.window.capacity(), 400);
     for capacity in [200, 100, 100] {
-        it.later(PERIOD + Duration::from_secs(1));
+        it.advance(PERIOD + Duration::from_secs(1));
         it.write(1);
         assert_eq!(it.window.capacity(), capacity);
         it.write(capacity as u64 - it.window.events.len() as u64);
@@ -84,13 +84,13 @@ fn a_window_that_spans_the_period_keeps_its_size() {
     let mut it = Fixture::new(100, 400);
     for _ in 0..300 {
         it.write(1);
-        it.later(Duration::from_secs(1));
+        it.advance(Duration::from_secs(1));
     }
     assert_eq!(it.window.capacity(), 100, "100 changes are 100 seconds");
 }
 
 #[test]
-fn a_reader_that_is_overtaken_is_told() {
+fn a_reader_behind_the_window_gets_no_events() {
     let mut it = Fixture::new(100, 100);
     let start = it.window.after(1000).unwrap();
     it.write(100);
@@ -110,9 +110,9 @@ fn a_position_from_before_a_reset_is_never_valid_again() {
     assert_eq!((it.window.oldest(), it.window.after(1010)), (2000, None));
 }
 
-/// Every revision the window reaches back to shows exactly the state of that time, whatever the checkpoints.
+/// The state at every revision in the window is exact, regardless of the checkpoints.
 #[test]
-fn the_past_is_exact() {
+fn the_state_at_an_older_revision_is_exact() {
     let mut it = Fixture::new(100, 1600);
     let mut states = vec![(1000, it.tree.clone())];
     for step in 0..100 {
@@ -121,13 +121,13 @@ fn the_past_is_exact() {
             states.push((it.revision, it.tree.clone()));
         }
         if step % 2 == 0 {
-            it.later(Duration::from_secs(60));
+            it.advance(Duration::from_secs(60));
         }
         let oldest = it.window.oldest();
         let mut served = 0;
         for (revision, expected) in &states {
-            if let Some(past) = it.window.past(*revision) {
-                let tree = past.tree();
+            if let Some(state_at) = it.window.state_at(*revision) {
+                let tree = state_at.tree();
                 let same = tree.len() == expected.len()
                     && tree.iter().zip(expected).all(|(a, b)| Arc::ptr_eq(a.1, b.1));
                 assert!(same, "state at {revision}, now {}", it.revision);
@@ -141,12 +141,12 @@ fn the_past_is_exact() {
 }
 
 #[test]
-fn what_the_store_has_compacted_is_not_served() {
+fn compacted_revisions_are_not_served() {
     let mut it = Fixture::new(100, 100);
     it.write(20);
     it.window.compacted(1010);
-    assert!(it.window.past(1010).is_none());
-    assert!(it.window.past(1011).is_some());
+    assert!(it.window.state_at(1010).is_none());
+    assert!(it.window.state_at(1011).is_some());
 }
 
 #[test]

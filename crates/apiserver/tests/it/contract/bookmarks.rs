@@ -1,8 +1,8 @@
-//! Bookmarks: when they are due, and what they promise.
+//! Bookmarks: when they are sent, and with which version.
 
 use std::time::Duration;
 
-use kube_embedded_apiserver::{RevisionOption, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, WatchRequest};
 use tokio::time::Instant;
 
 use super::world::{Reader, Watch, World, at, labelled, v};
@@ -17,7 +17,7 @@ async fn timed(watch: &mut Watch, start: Instant) -> (u64, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_a_minute_that_follows_other_resources() {
+async fn bookmarks_are_sent_every_minute_and_advance_with_other_resources() {
     let world = World::new(Reader::Cached).await;
     let start = Instant::now();
     let mut watch = world.watch(with_bookmarks(world.current().await)).await;
@@ -26,15 +26,11 @@ async fn one_a_minute_that_follows_other_resources() {
         last = world.write_elsewhere().await;
         assert_eq!(timed(&mut watch, start).await, (60 * minute, format!("BOOKMARK @{last}")));
     }
-    assert_eq!(
-        timed(&mut watch, start).await,
-        (360, format!("BOOKMARK @{last}")),
-        "also when nothing happened"
-    );
+    assert_eq!(timed(&mut watch, start).await, (360, format!("BOOKMARK @{last}")), "also without changes");
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_shortly_before_the_end() {
+async fn a_bookmark_is_sent_shortly_before_the_end() {
     let world = World::new(Reader::Cached).await;
     let start = Instant::now();
     let request =
@@ -45,13 +41,13 @@ async fn one_shortly_before_the_end() {
     assert_eq!(
         timed(&mut watch, start).await,
         (3, format!("BOOKMARK @{created}")),
-        "equal to the last event is fine"
+        "a bookmark may have the version of the last event"
     );
     assert_eq!(timed(&mut watch, start).await, (5, "EOF".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn none_that_says_nothing_new() {
+async fn a_bookmark_at_the_starting_version_is_not_sent() {
     let world = World::new(Reader::Cached).await;
     world.create("a/x", v(1)).await;
     let request =
@@ -71,13 +67,13 @@ async fn none_that_says_nothing_new() {
     assert_eq!(
         watch.text().await,
         format!("BOOKMARK @{current} end"),
-        "but the end of the state is always marked"
+        "but the end of the initial state is always marked"
     );
     assert_eq!(watch.text().await, "EOF");
 }
 
 #[tokio::test(start_paused = true)]
-async fn none_unless_allowed() {
+async fn bookmarks_are_not_sent_unless_allowed() {
     for reader in [Reader::Cached, Reader::Stored] {
         let world = World::new(reader).await;
         let timeout = Some(Duration::from_secs(300));
@@ -91,7 +87,7 @@ async fn none_unless_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_come_before_the_bookmark_that_covers_them() {
+async fn events_precede_the_bookmark_that_covers_them() {
     let world = World::new(Reader::Cached).await;
     let mut watch = world.watch(with_bookmarks(world.current().await)).await;
     assert!(watch.ready().is_empty());
@@ -105,7 +101,7 @@ async fn events_come_before_the_bookmark_that_covers_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_something_rare_can_resume_from_its_bookmark() {
+async fn a_selective_watch_can_resume_at_its_bookmark() {
     let world = World::new(Reader::Cached).await;
     let rare = |revision| WatchRequest { labels: "app=rare".parse().unwrap(), ..with_bookmarks(revision) };
     let mut watch = world.watch(rare(world.current().await)).await;
@@ -125,7 +121,7 @@ async fn a_watch_of_something_rare_can_resume_from_its_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lagging_cache_does_not_promise_what_it_has_not_seen() {
+async fn a_lagging_cache_sends_bookmarks_only_for_applied_changes() {
     let world = World::new(Reader::Cached).await;
     let start = world.current().await;
     let mut watch = world.watch(with_bookmarks(start)).await;

@@ -1,10 +1,10 @@
-//! What only a cache does: catching up, being filled, answering from snapshots, encoding once.
+//! Behaviour that only a cache has: catching up, initialization, snapshots, shared encodings.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_embedded_apiserver::{
-    CacheOptions, Format, ListRequest, ReadError, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
+use kube_embedded_apiserver::watch_cache::{
+    Format, ListRequest, ReadError, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ async fn cached() -> World {
     World::new(Reader::Cached).await
 }
 
-async fn events(watch: &mut Watch, count: usize) -> Vec<kube_embedded_apiserver::WatchEvent> {
+async fn events(watch: &mut Watch, count: usize) -> Vec<kube_embedded_apiserver::watch_cache::WatchEvent> {
     let mut events = Vec::new();
     for _ in 0..count {
         match watch.next().await {
@@ -32,10 +32,14 @@ async fn a_consistent_list_falls_back_to_the_store_when_the_cache_lags() {
     world.cache.lag(true).await.unwrap();
     let current = world.create("a/y", v(2)).await;
     let start = Instant::now();
-    let answer = world.list(ListRequest::default()).await;
-    assert_eq!((answer.items.len(), answer.revision, start.elapsed().as_secs()), (2, current, 3));
+    let response = world.list(ListRequest::default()).await;
+    assert_eq!((response.items.len(), response.revision, start.elapsed().as_secs()), (2, current, 3));
     let stale = world.list(ListRequest { revision: RevisionOption::Any, ..ListRequest::default() }).await;
-    assert_eq!((stale.items.len(), stale.revision), (1, current - 1), "any version is what the cache has");
+    assert_eq!(
+        (stale.items.len(), stale.revision),
+        (1, current - 1),
+        "any version is the state of the cache"
+    );
     let too_new = ListRequest { revision: at(current), ..ListRequest::default() };
     assert!(matches!(world.list_error(too_new).await, ReadError::TooLarge { .. }));
 }
@@ -47,11 +51,11 @@ async fn a_consistent_list_waits_for_a_cache_that_catches_up() {
     let current = world.create("a/y", v(2)).await;
     let start = Instant::now();
     let request = ListRequest::default();
-    let (answer, _) = tokio::join!(world.cache.list(&request), async {
+    let (response, _) = tokio::join!(world.cache.list(&request), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         world.cache.lag(false).await.unwrap();
     });
-    assert_eq!((answer.unwrap().revision, start.elapsed().as_secs()), (current, 1));
+    assert_eq!((response.unwrap().revision, start.elapsed().as_secs()), (current, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,9 +77,8 @@ async fn a_watch_with_state_waits_for_the_latest_and_one_at_zero_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_lags_too_far_is_filled_anew() {
-    let world =
-        World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await;
+async fn a_cache_that_lags_too_far_reinitializes() {
+    let world = World::with_window(Reader::Cached, 100).await;
     let mut watch = world.watch(WatchRequest::default()).await;
     world.cache.lag(true).await.unwrap();
     for n in 0..101 {
@@ -91,8 +94,7 @@ async fn a_cache_that_lags_too_far_is_filled_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn exact_reads_beyond_the_window_come_from_the_store() {
-    let world =
-        World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await;
+    let world = World::with_window(Reader::Cached, 100).await;
     let mut revisions = Vec::new();
     for n in 0..400 {
         revisions.push(world.create(&format!("a/{n:03}"), v(n)).await);
@@ -108,13 +110,13 @@ async fn exact_reads_beyond_the_window_come_from_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn filling_anew_ends_watches_and_forgets_the_past_but_loses_nothing() {
+async fn reinitializing_ends_watches_and_empties_the_window_but_loses_no_object() {
     let world = cached().await;
     let first = world.create("a/x", v(1)).await;
     let mut watch = world.watch(WatchRequest { revision: at(first), ..WatchRequest::default() }).await;
     let second = world.create("a/y", v(2)).await;
     world.cache.forget_window().await.unwrap();
-    assert_eq!(watch.ready(), ["EOF"], "without an error, and without what it had not read");
+    assert_eq!(watch.ready(), ["EOF"], "without an error, and without the unread events");
     let mut resumed = world.watch(WatchRequest { revision: at(first), ..WatchRequest::default() }).await;
     assert_eq!(resumed.ready()[0], format!("ERROR too old resource version: {first} ({second})"));
     let mut again = world.watch(WatchRequest { revision: at(second), ..WatchRequest::default() }).await;
@@ -125,26 +127,25 @@ async fn filling_anew_ends_watches_and_forgets_the_past_but_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_oldest_version_to_watch_from() {
-    let world =
-        World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await;
+    let world = World::with_window(Reader::Cached, 100).await;
     let start = world.current().await;
     let opens = |revision| {
         let request = WatchRequest { revision: at(revision), ..WatchRequest::default() };
         let world = &world;
         async move { world.watch(request).await.ready().first().is_none_or(|text| !text.starts_with("ERROR")) }
     };
-    assert!(opens(start).await, "an empty window starts at the version of the full read");
+    assert!(opens(start).await, "an empty window starts at the version of its initialization");
     assert!(!opens(start - 1).await);
     for n in 0..150 {
         world.create(&format!("a/{n}"), v(n)).await;
     }
     let oldest = start + 50;
     assert!(opens(oldest).await);
-    assert!(!opens(oldest - 1).await, "the change after it is gone");
+    assert!(!opens(oldest - 1).await, "the change after it was dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cache_that_is_not_ready_says_when_to_come_back() {
+async fn a_cache_that_is_not_ready_returns_retry_after() {
     let world = cached().await;
     world.create_all(&["a/x", "a/y"]).await;
     let mut watch = world.watch(WatchRequest::default()).await;
@@ -155,8 +156,8 @@ async fn a_cache_that_is_not_ready_says_when_to_come_back() {
     let error = world.list_error(ListRequest::default()).await;
     assert_eq!(error.to_string(), "storage is (re)initializing: connection refused");
     assert!(matches!(error, ReadError::NotReady { retry_after: 6, .. }), "{error:?}");
-    let refused = world.cache.watch(&WatchRequest::default()).await.unwrap_err();
-    assert!(matches!(refused, ReadError::NotReady { .. }));
+    let error = world.cache.watch(&WatchRequest::default()).await.unwrap_err();
+    assert!(matches!(error, ReadError::NotReady { .. }));
     let page = world.list(ListRequest { limit: 1, ..ListRequest::default() }).await;
     assert_eq!(
         (paths(&page).len(), page.remaining),
@@ -173,14 +174,14 @@ async fn a_cache_that_is_not_ready_says_when_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_encoded_once_for_all() {
+async fn a_change_is_encoded_once_for_all_watchers() {
     let world = cached().await;
     let start = world.current().await;
     let request = WatchRequest { revision: at(start), ..WatchRequest::default() };
     let (mut one, mut two) = (world.watch(request.clone()).await, world.watch(request).await);
     world.create("a/x", labelled("app", "web")).await;
     let (a, b) = (events(&mut one, 1).await.remove(0), events(&mut two, 1).await.remove(0));
-    assert_eq!(a.frame(&head()).as_ptr(), b.frame(&head()).as_ptr(), "the same bytes, not equal ones");
+    assert_eq!(a.frame(&head()).as_ptr(), b.frame(&head()).as_ptr(), "the same allocation");
     let table = Format::new("table");
     let first = a.encoded(&table, || "a table".into());
     let second = b.encoded(&table, || unreachable!("encoded twice"));
@@ -213,17 +214,17 @@ async fn encodings_do_not_outlive_the_fan_out() {
     let mut watch = world.watch(request).await;
     world.create("a/x", v(0)).await;
     let event = events(&mut watch, 1).await.remove(0);
-    let early = event.frame(&head());
+    let before = event.frame(&head());
     for n in 1..200 {
         world.update("a/x", v(n)).await;
     }
-    let late = event.frame(&head());
-    assert_eq!(early, late);
-    assert_ne!(early.as_ptr(), late.as_ptr(), "encoded again, because nothing was kept");
+    let after = event.frame(&head());
+    assert_eq!(before, after);
+    assert_ne!(before.as_ptr(), after.as_ptr(), "encoded again, because the encoding was dropped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_watch_is_woken_by_everything_that_concerns_it() {
+async fn a_pending_watch_is_woken_by_changes_and_by_its_end() {
     let world = Arc::new(cached().await);
     let mut watch = world.watch(WatchRequest::default()).await;
     let waiting = tokio::spawn(async move {

@@ -1,43 +1,43 @@
-//! Watches that begin with the state: the start matrix, and the bookmark at its end.
+//! Watches that begin with the initial state: all starting points, and the bookmark at the end of the state.
 
-use kube_embedded_apiserver::{RevisionOption, Scope, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, Scope, WatchRequest};
 
 use super::on_every_reader;
 use super::world::{World, at, labelled, namespace, object, v};
 
 on_every_reader!(
     the_start_matrix,
-    the_state_is_in_key_order_with_own_versions,
-    the_end_is_marked_with_the_global_version,
-    the_state_of_one_name,
-    the_state_is_filtered,
-    an_empty_state_is_marked_too,
-    a_state_from_the_future_is_an_error_in_the_stream,
-    changes_during_the_state_come_after_its_end,
-    a_large_state_is_whole,
-    a_state_that_is_read_too_slowly_ends_in_time,
+    the_initial_state_is_in_key_order_with_object_versions,
+    the_end_of_the_initial_state_has_the_global_version,
+    the_initial_state_of_one_name,
+    the_initial_state_is_filtered,
+    an_empty_initial_state_has_an_end_mark,
+    an_initial_state_at_a_future_version_is_an_error_in_the_stream,
+    changes_during_the_initial_state_follow_its_end,
+    a_large_initial_state_is_complete,
+    a_slowly_read_initial_state_ends_at_its_timeout,
 );
 
 #[cfg(feature = "etcd")]
 super::on_etcd!(
     etcd_stored, Stored:
-        the_state_is_in_key_order_with_own_versions,
-        the_end_is_marked_with_the_global_version,
-        the_state_of_one_name,
-        the_state_is_filtered,
-        an_empty_state_is_marked_too,
-        a_state_from_the_future_is_an_error_in_the_stream,
-        a_large_state_is_whole;
+        the_initial_state_is_in_key_order_with_object_versions,
+        the_end_of_the_initial_state_has_the_global_version,
+        the_initial_state_of_one_name,
+        the_initial_state_is_filtered,
+        an_empty_initial_state_has_an_end_mark,
+        an_initial_state_at_a_future_version_is_an_error_in_the_stream,
+        a_large_initial_state_is_complete;
     etcd_cached, Cached:
         the_start_matrix,
-        the_state_is_in_key_order_with_own_versions,
-        the_end_is_marked_with_the_global_version,
-        the_state_of_one_name,
-        the_state_is_filtered,
-        an_empty_state_is_marked_too,
-        a_state_from_the_future_is_an_error_in_the_stream,
-        changes_during_the_state_come_after_its_end,
-        a_large_state_is_whole;
+        the_initial_state_is_in_key_order_with_object_versions,
+        the_end_of_the_initial_state_has_the_global_version,
+        the_initial_state_of_one_name,
+        the_initial_state_is_filtered,
+        an_empty_initial_state_has_an_end_mark,
+        an_initial_state_at_a_future_version_is_an_error_in_the_stream,
+        changes_during_the_initial_state_follow_its_end,
+        a_large_initial_state_is_complete;
 );
 
 fn state(revision: RevisionOption, mark: bool) -> WatchRequest {
@@ -68,7 +68,7 @@ async fn the_start_matrix(world: World) {
                 let mut expected = Vec::new();
                 match revision {
                     _ if initial_events => expected.extend_from_slice(&objects),
-                    RevisionOption::At(1) => {} // an error, pinned elsewhere
+                    RevisionOption::At(1) => {} // an error, checked below
                     RevisionOption::At(n) if n == first => expected.push(objects[1].clone()),
                     _ => {}
                 }
@@ -89,7 +89,7 @@ async fn the_start_matrix(world: World) {
     }
 }
 
-async fn the_state_is_in_key_order_with_own_versions(world: World) {
+async fn the_initial_state_is_in_key_order_with_object_versions(world: World) {
     let b = world.create("b/1", v(1)).await;
     let a = world.create("a/1", v(2)).await;
     let b = (b, world.update("b/1", v(3)).await).1;
@@ -97,7 +97,7 @@ async fn the_state_is_in_key_order_with_own_versions(world: World) {
     assert_eq!(watch.ready(), [format!("ADDED a/1 @{a} v2"), format!("ADDED b/1 @{b} v3")]);
 }
 
-async fn the_end_is_marked_with_the_global_version(world: World) {
+async fn the_end_of_the_initial_state_has_the_global_version(world: World) {
     let own = world.create("a/1", v(1)).await;
     let global = world.write_elsewhere().await;
     let mut watch = world.watch(state(RevisionOption::Unset, true)).await;
@@ -106,7 +106,7 @@ async fn the_end_is_marked_with_the_global_version(world: World) {
     assert_eq!(watch.text().await, format!("MODIFIED a/1 @{next} v2"));
 }
 
-async fn the_state_of_one_name(world: World) {
+async fn the_initial_state_of_one_name(world: World) {
     let x = world.create("a/x", v(1)).await;
     let current = world.create("a/xy", v(2)).await;
     for scope in [object("a/x"), namespace("a")] {
@@ -118,28 +118,28 @@ async fn the_state_of_one_name(world: World) {
     }
 }
 
-async fn the_state_is_filtered(world: World) {
+async fn the_initial_state_is_filtered(world: World) {
     world.create("a/1", labelled("app", "db")).await;
     let web = world.create("a/2", labelled("app", "web")).await;
     let request = WatchRequest { labels: "app=web".parse().unwrap(), ..state(RevisionOption::Any, false) };
     assert_eq!(world.watch(request).await.ready(), [format!("ADDED a/2 @{web} v0")]);
 }
 
-async fn an_empty_state_is_marked_too(world: World) {
+async fn an_empty_initial_state_has_an_end_mark(world: World) {
     let current = world.write_elsewhere().await;
     let mut watch = world.watch(state(RevisionOption::Unset, true)).await;
     assert_eq!(watch.ready(), [format!("BOOKMARK @{current} end")]);
     watch.assert_quiet().await;
 }
 
-async fn a_state_from_the_future_is_an_error_in_the_stream(world: World) {
+async fn an_initial_state_at_a_future_version_is_an_error_in_the_stream(world: World) {
     let current = world.create("a/x", v(1)).await;
     let mut watch = world.watch(state(at(current + 9), true)).await;
     let expected = format!("ERROR Too large resource version: {}, current: {current}", current + 9);
     assert_eq!((watch.text().await, watch.text().await), (expected, "EOF".to_owned()));
 }
 
-async fn changes_during_the_state_come_after_its_end(world: World) {
+async fn changes_during_the_initial_state_follow_its_end(world: World) {
     let (x, y) = (world.create("a/x", v(1)).await, world.create("a/y", v(1)).await);
     let mut watch = world.watch(state(RevisionOption::Unset, true)).await;
     assert_eq!(watch.text().await, format!("ADDED a/x @{x} v1"));
@@ -154,7 +154,7 @@ async fn changes_during_the_state_come_after_its_end(world: World) {
     assert_eq!(watch.ready(), expected);
 }
 
-async fn a_large_state_is_whole(world: World) {
+async fn a_large_initial_state_is_complete(world: World) {
     for n in 0..1500 {
         world.create(&format!("ns{}/{n:05}", n % 3), v(n)).await;
     }
@@ -170,7 +170,7 @@ async fn a_large_state_is_whole(world: World) {
     assert_eq!(world.watch(none).await.ready().len(), 1);
 }
 
-async fn a_state_that_is_read_too_slowly_ends_in_time(world: World) {
+async fn a_slowly_read_initial_state_ends_at_its_timeout(world: World) {
     world.create_all(&["a/x", "a/y"]).await;
     let timeout = Some(std::time::Duration::from_secs(5));
     let mut watch = world.watch(WatchRequest { timeout, ..state(RevisionOption::Unset, true) }).await;

@@ -1,6 +1,6 @@
-//! LIST and GET: which version is shown, and what is selected.
+//! LIST and GET: the version of the response, and the selected objects.
 
-use kube_embedded_apiserver::{ListRequest, ReadError, RevisionMatch, RevisionOption, Scope};
+use kube_embedded_apiserver::watch_cache::{ListRequest, ReadError, RevisionMatch, RevisionOption, Scope};
 use tokio::time::Instant;
 
 use super::on_every_reader;
@@ -9,16 +9,16 @@ use super::world::{Reader, World, at, labelled, namespace, number, object, on_no
 on_every_reader!(
     an_empty_list_has_the_global_version,
     the_latest_state_has_the_global_version,
-    order_is_the_order_of_bytes,
-    exact_shows_the_version_asked_for,
-    exact_reproduces_a_list_while_others_write,
+    items_are_in_byte_order,
+    exact_returns_the_requested_version,
+    exact_reproduces_a_list_after_later_writes,
     a_version_with_a_limit_is_exact,
     a_version_alone_is_a_lower_bound,
     any_version_never_waits,
     a_future_version_is_too_large,
-    a_version_that_comes_while_waiting_is_served,
+    a_version_reached_while_waiting_is_served,
     a_compacted_version_is_expired,
-    a_lower_bound_below_compaction_is_fine,
+    a_lower_bound_below_compaction_is_accepted,
     scopes_and_selectors_combine,
     a_list_of_one_name_is_a_lookup,
     get_by_version,
@@ -29,48 +29,48 @@ super::on_etcd!(
     etcd_stored, Stored:
         an_empty_list_has_the_global_version,
         the_latest_state_has_the_global_version,
-        order_is_the_order_of_bytes,
-        exact_shows_the_version_asked_for,
-        exact_reproduces_a_list_while_others_write,
+        items_are_in_byte_order,
+        exact_returns_the_requested_version,
+        exact_reproduces_a_list_after_later_writes,
         a_version_with_a_limit_is_exact,
         a_version_alone_is_a_lower_bound,
         any_version_never_waits,
         a_future_version_is_too_large,
-        a_version_that_comes_while_waiting_is_served,
+        a_version_reached_while_waiting_is_served,
         a_compacted_version_is_expired,
-        a_lower_bound_below_compaction_is_fine,
+        a_lower_bound_below_compaction_is_accepted,
         scopes_and_selectors_combine,
         a_list_of_one_name_is_a_lookup,
         get_by_version;
     etcd_cached, Cached:
         an_empty_list_has_the_global_version,
         the_latest_state_has_the_global_version,
-        order_is_the_order_of_bytes,
-        exact_shows_the_version_asked_for,
-        exact_reproduces_a_list_while_others_write,
+        items_are_in_byte_order,
+        exact_returns_the_requested_version,
+        exact_reproduces_a_list_after_later_writes,
         a_version_with_a_limit_is_exact,
         a_version_alone_is_a_lower_bound,
         any_version_never_waits,
         a_future_version_is_too_large,
-        a_version_that_comes_while_waiting_is_served,
+        a_version_reached_while_waiting_is_served,
         a_compacted_version_is_expired,
-        a_lower_bound_below_compaction_is_fine,
+        a_lower_bound_below_compaction_is_accepted,
         scopes_and_selectors_combine,
         a_list_of_one_name_is_a_lookup,
         get_by_version;
-    etcd_classic, Classic:
+    etcd_no_gates, NoGates:
         an_empty_list_has_the_global_version,
         the_latest_state_has_the_global_version,
-        order_is_the_order_of_bytes,
-        exact_shows_the_version_asked_for,
-        exact_reproduces_a_list_while_others_write,
+        items_are_in_byte_order,
+        exact_returns_the_requested_version,
+        exact_reproduces_a_list_after_later_writes,
         a_version_with_a_limit_is_exact,
         a_version_alone_is_a_lower_bound,
         any_version_never_waits,
         a_future_version_is_too_large,
-        a_version_that_comes_while_waiting_is_served,
+        a_version_reached_while_waiting_is_served,
         a_compacted_version_is_expired,
-        a_lower_bound_below_compaction_is_fine,
+        a_lower_bound_below_compaction_is_accepted,
         scopes_and_selectors_combine,
         a_list_of_one_name_is_a_lookup,
         get_by_version;
@@ -89,9 +89,9 @@ fn not_older(revision: u64) -> ListRequest {
 
 async fn an_empty_list_has_the_global_version(world: World) {
     let revision = world.write_elsewhere().await;
-    let answer = world.list(ListRequest::default()).await;
+    let response = world.list(ListRequest::default()).await;
     assert_eq!(
-        (answer.revision, answer.items.len(), answer.continue_token, answer.remaining),
+        (response.revision, response.items.len(), response.continue_token, response.remaining),
         (revision, 0, None, None)
     );
 }
@@ -99,36 +99,36 @@ async fn an_empty_list_has_the_global_version(world: World) {
 async fn the_latest_state_has_the_global_version(world: World) {
     world.create("a/x", v(0)).await;
     let elsewhere = world.write_elsewhere().await;
-    let answer = world.list(ListRequest::default()).await;
-    assert_eq!((answer.revision, paths(&answer)), (elsewhere, vec!["a/x".to_owned()]));
+    let response = world.list(ListRequest::default()).await;
+    assert_eq!((response.revision, paths(&response)), (elsewhere, vec!["a/x".to_owned()]));
     let any = world.list(ListRequest { revision: RevisionOption::Any, ..ListRequest::default() }).await;
-    assert!(any.revision >= answer.revision, "who has seen a version does not see an older one");
+    assert!(any.revision >= response.revision, "versions do not go back");
 }
 
-async fn order_is_the_order_of_bytes(world: World) {
+async fn items_are_in_byte_order(world: World) {
     world.create_all(&["ab/x", "a/x", "a-b/x", "a/x.y", "a/x-y", "a/xy"]).await;
-    let answer = world.list(ListRequest::default()).await;
-    assert_eq!(paths(&answer), ["a-b/x", "a/x", "a/x-y", "a/x.y", "a/xy", "ab/x"]);
+    let response = world.list(ListRequest::default()).await;
+    assert_eq!(paths(&response), ["a-b/x", "a/x", "a/x-y", "a/x.y", "a/xy", "ab/x"]);
 }
 
-async fn exact_shows_the_version_asked_for(world: World) {
+async fn exact_returns_the_requested_version(world: World) {
     let first = world.create("a/x", v(1)).await;
     let second = world.update("a/x", v(2)).await;
     let third = world.create("a/y", v(3)).await;
     let fourth = world.delete("a/x").await;
     for (revision, numbers) in [(first, vec![1]), (second, vec![2]), (third, vec![2, 3]), (fourth, vec![3])] {
-        let answer = world.list(exact(revision)).await;
-        let shown: Vec<_> = answer.items.iter().map(|stored| number(stored)).collect();
-        assert_eq!((answer.revision, shown), (revision, numbers));
+        let response = world.list(exact(revision)).await;
+        let shown: Vec<_> = response.items.iter().map(|stored| number(stored)).collect();
+        assert_eq!((response.revision, shown), (revision, numbers));
     }
 }
 
-async fn exact_reproduces_a_list_while_others_write(world: World) {
+async fn exact_reproduces_a_list_after_later_writes(world: World) {
     let mut seen = Vec::new();
     for n in 0..40 {
         world.create(&format!("a/x{n}"), v(n)).await;
-        let answer = world.list(ListRequest::default()).await;
-        seen.push((answer.revision, paths(&answer)));
+        let response = world.list(ListRequest::default()).await;
+        seen.push((response.revision, paths(&response)));
     }
     for (revision, expected) in seen {
         assert_eq!(paths(&world.list(exact(revision)).await), expected, "at {revision}");
@@ -138,16 +138,16 @@ async fn exact_reproduces_a_list_while_others_write(world: World) {
 async fn a_version_with_a_limit_is_exact(world: World) {
     let first = world.create("a/x", v(1)).await;
     world.create("a/y", v(2)).await;
-    let answer = world.list(ListRequest { revision: at(first), limit: 5, ..ListRequest::default() }).await;
-    assert_eq!((answer.revision, paths(&answer)), (first, vec!["a/x".to_owned()]));
+    let response = world.list(ListRequest { revision: at(first), limit: 5, ..ListRequest::default() }).await;
+    assert_eq!((response.revision, paths(&response)), (first, vec!["a/x".to_owned()]));
 }
 
 async fn a_version_alone_is_a_lower_bound(world: World) {
     let first = world.create("a/x", v(1)).await;
     let second = world.create("a/y", v(2)).await;
     for request in [not_older(first), ListRequest { revision: at(first), ..ListRequest::default() }] {
-        let answer = world.list(request).await;
-        assert_eq!((answer.revision, answer.items.len()), (second, 2));
+        let response = world.list(request).await;
+        assert_eq!((response.revision, response.items.len()), (second, 2));
     }
 }
 
@@ -158,10 +158,10 @@ async fn any_version_never_waits(world: World) {
     for revision_match in [None, NOT_OLDER] {
         let any =
             ListRequest { revision: RevisionOption::Any, revision_match, limit: 1, ..ListRequest::default() };
-        let answer = world.list(any).await;
+        let response = world.list(any).await;
         let ignored = world.reader != Reader::Stored;
-        assert_eq!(answer.items.len() > 1, ignored, "caches ignore the limit, the store does not");
-        assert_eq!(answer.continue_token.is_some(), !ignored);
+        assert_eq!(response.items.len() > 1, ignored, "only caches ignore the limit");
+        assert_eq!(response.continue_token.is_some(), !ignored);
     }
     assert_eq!(start.elapsed().as_secs(), 0);
 }
@@ -176,7 +176,7 @@ async fn a_future_version_is_too_large(world: World) {
         match world.list_error(request).await {
             ReadError::TooLarge { requested, current: known, retry_after } => {
                 assert_eq!((requested, known), (future, current));
-                let waits = world.reader == Reader::Cached || (world.reader == Reader::Classic && !exact);
+                let waits = world.reader == Reader::Cached || (world.reader == Reader::NoGates && !exact);
                 assert_eq!(
                     (retry_after, start.elapsed().as_secs()),
                     if waits { (Some(1), 3) } else { (None, 0) }
@@ -187,17 +187,17 @@ async fn a_future_version_is_too_large(world: World) {
     }
 }
 
-async fn a_version_that_comes_while_waiting_is_served(world: World) {
+async fn a_version_reached_while_waiting_is_served(world: World) {
     if world.reader == Reader::Stored {
         return; // the store does not wait
     }
     let next = world.current().await + 1;
     let request = not_older(next);
-    let (answer, _) = tokio::join!(world.cache.list(&request), async {
+    let (response, _) = tokio::join!(world.cache.list(&request), async {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         world.write_elsewhere().await
     });
-    assert_eq!(answer.unwrap().revision, next, "a write to another resource counts");
+    assert_eq!(response.unwrap().revision, next, "a write to another resource counts");
 }
 
 async fn a_compacted_version_is_expired(world: World) {
@@ -210,7 +210,7 @@ async fn a_compacted_version_is_expired(world: World) {
     }
 }
 
-async fn a_lower_bound_below_compaction_is_fine(world: World) {
+async fn a_lower_bound_below_compaction_is_accepted(world: World) {
     world.create("a/x", v(1)).await;
     world.create("a/y", v(2)).await;
     let current = world.compact().await;
@@ -259,9 +259,9 @@ async fn a_list_of_one_name_is_a_lookup(world: World) {
     for (request, expected) in
         [(ListRequest::default(), 3), (exact(first), 1), (exact(second), 3), (not_older(first), 3)]
     {
-        let answer = world.list(one(request)).await;
+        let response = world.list(one(request)).await;
         assert_eq!(
-            (answer.items.len(), number(&answer.items[0]), answer.continue_token),
+            (response.items.len(), number(&response.items[0]), response.continue_token),
             (1, expected, None)
         );
     }
@@ -273,8 +273,8 @@ async fn a_list_of_one_name_is_a_lookup(world: World) {
         limit: 1,
         ..ListRequest::default()
     };
-    let answer = world.list(by_field).await;
-    assert_eq!((paths(&answer), answer.continue_token), (vec!["a/x".to_owned()], None));
+    let response = world.list(by_field).await;
+    assert_eq!((paths(&response), response.continue_token), (vec!["a/x".to_owned()], None));
 }
 
 async fn get_by_version(world: World) {

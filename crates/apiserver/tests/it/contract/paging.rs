@@ -1,6 +1,6 @@
-//! Limits, continue tokens and what remains.
+//! Limits, continue tokens and remaining counts.
 
-use kube_embedded_apiserver::{ListAnswer, ListRequest, ReadError, RevisionMatch};
+use kube_embedded_apiserver::watch_cache::{ListRequest, ListResponse, ReadError, RevisionMatch};
 
 use super::on_every_reader;
 use super::world::{World, at, labelled, namespace, paths, v};
@@ -8,15 +8,15 @@ use super::world::{World, at, labelled, namespace, paths, v};
 on_every_reader!(
     pages_are_one_snapshot,
     a_limit_that_fits_gives_no_token,
-    the_last_page_may_be_asked_without_a_limit,
+    the_last_page_may_be_requested_without_a_limit,
     a_token_can_be_used_again,
     a_token_belongs_to_its_namespace,
-    with_a_selector_nobody_counts_and_the_last_page_may_be_empty,
+    with_a_selector_nothing_is_counted_and_the_last_page_may_be_empty,
     a_rare_match_fills_a_page,
-    an_expired_token_brings_a_replacement,
+    an_expired_token_returns_a_replacement,
     a_token_and_a_version_exclude_each_other,
-    garbage_is_refused,
-    not_older_than_honours_the_limit,
+    malformed_tokens_are_rejected,
+    not_older_than_honors_the_limit,
     exact_pages_stay_at_their_version,
 );
 
@@ -25,41 +25,41 @@ super::on_etcd!(
     etcd_stored, Stored:
         pages_are_one_snapshot,
         a_limit_that_fits_gives_no_token,
-        the_last_page_may_be_asked_without_a_limit,
+        the_last_page_may_be_requested_without_a_limit,
         a_token_can_be_used_again,
         a_token_belongs_to_its_namespace,
-        with_a_selector_nobody_counts_and_the_last_page_may_be_empty,
+        with_a_selector_nothing_is_counted_and_the_last_page_may_be_empty,
         a_rare_match_fills_a_page,
-        an_expired_token_brings_a_replacement,
+        an_expired_token_returns_a_replacement,
         a_token_and_a_version_exclude_each_other,
-        garbage_is_refused,
-        not_older_than_honours_the_limit,
+        malformed_tokens_are_rejected,
+        not_older_than_honors_the_limit,
         exact_pages_stay_at_their_version;
     etcd_cached, Cached:
         pages_are_one_snapshot,
         a_limit_that_fits_gives_no_token,
-        the_last_page_may_be_asked_without_a_limit,
+        the_last_page_may_be_requested_without_a_limit,
         a_token_can_be_used_again,
         a_token_belongs_to_its_namespace,
-        with_a_selector_nobody_counts_and_the_last_page_may_be_empty,
+        with_a_selector_nothing_is_counted_and_the_last_page_may_be_empty,
         a_rare_match_fills_a_page,
-        an_expired_token_brings_a_replacement,
+        an_expired_token_returns_a_replacement,
         a_token_and_a_version_exclude_each_other,
-        garbage_is_refused,
-        not_older_than_honours_the_limit,
+        malformed_tokens_are_rejected,
+        not_older_than_honors_the_limit,
         exact_pages_stay_at_their_version;
-    etcd_classic, Classic:
+    etcd_no_gates, NoGates:
         pages_are_one_snapshot,
         a_limit_that_fits_gives_no_token,
-        the_last_page_may_be_asked_without_a_limit,
+        the_last_page_may_be_requested_without_a_limit,
         a_token_can_be_used_again,
         a_token_belongs_to_its_namespace,
-        with_a_selector_nobody_counts_and_the_last_page_may_be_empty,
+        with_a_selector_nothing_is_counted_and_the_last_page_may_be_empty,
         a_rare_match_fills_a_page,
-        an_expired_token_brings_a_replacement,
+        an_expired_token_returns_a_replacement,
         a_token_and_a_version_exclude_each_other,
-        garbage_is_refused,
-        not_older_than_honours_the_limit,
+        malformed_tokens_are_rejected,
+        not_older_than_honors_the_limit,
         exact_pages_stay_at_their_version;
 );
 
@@ -67,8 +67,8 @@ fn page(limit: usize) -> ListRequest {
     ListRequest { limit, ..ListRequest::default() }
 }
 
-fn after(answer: &ListAnswer, limit: usize) -> ListRequest {
-    ListRequest { continue_token: answer.continue_token.clone(), ..page(limit) }
+fn after(response: &ListResponse, limit: usize) -> ListRequest {
+    ListRequest { continue_token: response.continue_token.clone(), ..page(limit) }
 }
 
 async fn five(world: &World) -> u64 {
@@ -98,12 +98,12 @@ async fn pages_are_one_snapshot(world: World) {
 async fn a_limit_that_fits_gives_no_token(world: World) {
     five(&world).await;
     for limit in [5, 6, 0] {
-        let answer = world.list(page(limit)).await;
-        assert_eq!((answer.items.len(), answer.continue_token, answer.remaining), (5, None, None));
+        let response = world.list(page(limit)).await;
+        assert_eq!((response.items.len(), response.continue_token, response.remaining), (5, None, None));
     }
 }
 
-async fn the_last_page_may_be_asked_without_a_limit(world: World) {
+async fn the_last_page_may_be_requested_without_a_limit(world: World) {
     five(&world).await;
     let first = world.list(page(1)).await;
     let rest = world.list(after(&first, 0)).await;
@@ -128,14 +128,14 @@ async fn a_token_belongs_to_its_namespace(world: World) {
     assert_eq!((paths(&second), second.continue_token), (vec!["b/4".to_owned()], None));
 }
 
-async fn with_a_selector_nobody_counts_and_the_last_page_may_be_empty(world: World) {
+async fn with_a_selector_nothing_is_counted_and_the_last_page_may_be_empty(world: World) {
     world.create("a/1", labelled("app", "web")).await;
     world.create("a/2", labelled("app", "db")).await;
     world.create("a/3", labelled("app", "db")).await;
     let web = |request| ListRequest { labels: "app=web".parse().unwrap(), ..request };
     let first = world.list(web(page(1))).await;
     assert_eq!((paths(&first), first.remaining), (vec!["a/1".to_owned()], None));
-    assert!(first.continue_token.is_some(), "two more objects were not looked at");
+    assert!(first.continue_token.is_some(), "two more objects were not compared");
     let second = world.list(web(after(&first, 1))).await;
     assert_eq!((second.items.len(), second.continue_token, second.revision), (0, None, first.revision));
 }
@@ -146,11 +146,11 @@ async fn a_rare_match_fills_a_page(world: World) {
         world.create(&format!("a/{n:04}"), spec).await;
     }
     let rare = ListRequest { labels: "app=rare".parse().unwrap(), ..page(1) };
-    let answer = world.list(rare).await;
-    assert_eq!(paths(&answer), ["a/0450"]);
+    let response = world.list(rare).await;
+    assert_eq!(paths(&response), ["a/0450"]);
 }
 
-async fn an_expired_token_brings_a_replacement(world: World) {
+async fn an_expired_token_returns_a_replacement(world: World) {
     five(&world).await;
     let first = world.list(page(2)).await;
     world.delete("b/3").await;
@@ -176,7 +176,7 @@ async fn a_token_and_a_version_exclude_each_other(world: World) {
     assert!(matches!(world.list_error(both).await, ReadError::ContinueWithVersion));
 }
 
-async fn garbage_is_refused(world: World) {
+async fn malformed_tokens_are_rejected(world: World) {
     for token in ["%%%", "e30", "bm90IGpzb24"] {
         let request = ListRequest { continue_token: Some(token.to_owned()), ..page(1) };
         let error = world.list_error(request).await.to_string();
@@ -184,12 +184,12 @@ async fn garbage_is_refused(world: World) {
     }
 }
 
-async fn not_older_than_honours_the_limit(world: World) {
+async fn not_older_than_honors_the_limit(world: World) {
     let revision = five(&world).await;
     let request =
         ListRequest { revision: at(revision), revision_match: Some(RevisionMatch::NotOlderThan), ..page(2) };
-    let answer = world.list(request).await;
-    assert_eq!((answer.items.len(), answer.remaining, answer.revision), (2, Some(3), revision));
+    let response = world.list(request).await;
+    assert_eq!((response.items.len(), response.remaining, response.revision), (2, Some(3), revision));
 }
 
 async fn exact_pages_stay_at_their_version(world: World) {

@@ -1,9 +1,9 @@
-//! Random histories: whatever is written, in whatever order it is read, list and watch tell the same story.
+//! Random histories: list and watch agree for all orders of writes and reads.
 
 use std::collections::BTreeMap;
 
-use kube_embedded_apiserver::{
-    CacheOptions, EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
+use kube_embedded_apiserver::watch_cache::{
+    EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ enum Step {
         delete: bool,
     },
     Elsewhere,
-    /// Some watcher reads what is there.
+    /// A watcher reads its pending events.
     Read {
         watcher: u8,
     },
@@ -40,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..300)
 }
 
-/// Key to revision: what an observer believes.
+/// Key to revision: the state as seen by an observer.
 type Model = BTreeMap<String, u64>;
 
 struct Observer {
@@ -72,7 +72,7 @@ impl Observer {
         while let Some(item) = self.watch.now() {
             let Some(WatchItem::Event(event)) = item else { panic!("{item:?}") };
             let (key, revision) = (event.object().key.to_string(), event.revision());
-            assert!(revision > self.seen, "versions only grow: {revision} after {}", self.seen);
+            assert!(revision > self.seen, "versions must increase: {revision} after {}", self.seen);
             self.seen = revision;
             let known = self.state.contains_key(&key);
             match event.event_type() {
@@ -87,7 +87,7 @@ impl Observer {
         }
     }
 
-    /// What it believes is what an exact list at the newest version says.
+    /// Checks that the state equals an exact list at the newest version.
     async fn check(&mut self, world: &World) {
         self.read();
         let current = world.current().await;
@@ -117,7 +117,7 @@ async fn write(world: &World, object: u8, label: u8, delete: bool, v: u64) {
 }
 
 async fn run(reader: Reader, steps: Vec<Step>) {
-    let world = World::with(reader, CacheOptions { window_max: 400, ..CacheOptions::default() }).await;
+    let world = World::with_window(reader, 400).await;
     let mut observers = vec![Observer::join(&world, false).await, Observer::join(&world, true).await];
     for (n, step) in steps.into_iter().enumerate() {
         match step {
@@ -129,7 +129,7 @@ async fn run(reader: Reader, steps: Vec<Step>) {
             }
             Step::Join { selective } => observers.push(Observer::join(&world, selective).await),
             Step::Compact if reader == Reader::Stored => {
-                // A bare watch that has not read what is compacted ends; here everybody reads first.
+                // A watch on the bare store ends if unread changes are compacted, so all observers read first.
                 observers.iter_mut().for_each(Observer::read);
                 world.compact().await;
             }
@@ -143,7 +143,7 @@ async fn run(reader: Reader, steps: Vec<Step>) {
     for other in observers.iter().filter(|other| other.labels.is_empty()) {
         let shared: Vec<_> =
             first.trace.iter().filter(|(.., revision)| *revision > other.joined_at).collect();
-        assert_eq!(shared, other.trace.iter().collect::<Vec<_>>(), "everybody sees one order");
+        assert_eq!(shared, other.trace.iter().collect::<Vec<_>>(), "all watchers see the same order");
     }
     let any = world.list(ListRequest { revision: RevisionOption::Any, ..ListRequest::default() }).await;
     assert_eq!(any.items.len(), first.state.len());
@@ -159,17 +159,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn list_and_watch_tell_one_story_through_the_cache(steps in steps()) {
+    fn list_and_watch_agree_through_the_cache(steps in steps()) {
         on_one_thread(Reader::Cached, steps);
     }
 
     #[test]
-    fn list_and_watch_tell_one_story_with_the_classic_rule(steps in steps()) {
-        on_one_thread(Reader::Classic, steps);
+    fn list_and_watch_agree_without_feature_gates(steps in steps()) {
+        on_one_thread(Reader::NoGates, steps);
     }
 
     #[test]
-    fn list_and_watch_tell_one_story_on_the_store(steps in steps()) {
+    fn list_and_watch_agree_on_the_store(steps in steps()) {
         on_one_thread(Reader::Stored, steps);
     }
 }

@@ -1,13 +1,13 @@
-//! Slow, stalled and abandoned watchers, and everybody else.
+//! Slow and stalled watchers, and their effect on others.
 
 use std::time::Duration;
 
-use kube_embedded_apiserver::{CacheOptions, RevisionOption, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, WatchRequest};
 
 use super::world::{Reader, World, at, v};
 
 async fn small_window() -> World {
-    World::with(Reader::Cached, CacheOptions { window_max: 100, ..CacheOptions::default() }).await
+    World::with_window(Reader::Cached, 100).await
 }
 
 async fn churn(world: &World, writes: u64) {
@@ -17,36 +17,36 @@ async fn churn(world: &World, writes: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_does_not_read_is_closed_and_the_others_see_everything() {
+async fn a_watcher_that_does_not_read_is_closed_and_others_are_not_affected() {
     let world = small_window().await;
     let start = world.create("a/x", v(0)).await;
     let request = WatchRequest { revision: at(start), ..WatchRequest::default() };
-    let (mut slow, mut quick) = (world.watch(request.clone()).await, world.watch(request).await);
+    let (mut slow, mut fast) = (world.watch(request.clone()).await, world.watch(request).await);
     let mut seen = 0;
     for _ in 0..10 {
         churn(&world, 50).await;
-        seen += quick.ready().len();
+        seen += fast.ready().len();
     }
     assert_eq!(seen, 500);
-    assert_eq!(world.cache.overtaken_count(), 1);
-    assert_eq!(slow.ready(), ["EOF"], "no event, no error: its next watch is told");
+    assert_eq!(world.cache.terminated_count(), 1);
+    assert_eq!(slow.ready(), ["EOF"], "no event and no error");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_whom_nothing_concerns_is_never_too_slow() {
+async fn an_unaffected_watcher_is_never_too_slow() {
     let world = small_window().await;
     world.create("a/x", v(0)).await;
     let request = WatchRequest { labels: "app=other".parse().unwrap(), ..WatchRequest::default() };
     let mut idle = world.watch(request).await;
     assert!(idle.ready().is_empty());
     churn(&world, 1000).await;
-    assert_eq!(world.cache.overtaken_count(), 0);
+    assert_eq!(world.cache.terminated_count(), 0);
     let created = world.create("a/y", super::world::labelled("app", "other")).await;
     assert_eq!(idle.ready(), [format!("ADDED a/y @{created} v0")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_reads_its_state_slowly_is_closed_too() {
+async fn a_watcher_that_reads_its_initial_state_slowly_is_closed() {
     let world = small_window().await;
     world.create_all(&["a/x", "a/y", "a/z"]).await;
     let request =
@@ -60,17 +60,17 @@ async fn a_watcher_that_reads_its_state_slowly_is_closed_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_window_grows_so_that_a_burst_closes_nobody() {
+async fn the_window_grows_during_a_burst_and_no_watcher_is_closed() {
     let world = World::new(Reader::Cached).await;
     let start = world.create("a/x", v(0)).await;
     let mut watch = world.watch(WatchRequest { revision: at(start), ..WatchRequest::default() }).await;
     churn(&world, 3000).await;
     assert_eq!(watch.ready().len(), 3000);
-    assert_eq!(world.cache.overtaken_count(), 0);
+    assert_eq!(world.cache.terminated_count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stalled_stream_shows_nothing_until_it_is_let_go() {
+async fn a_stalled_stream_yields_nothing_until_it_is_resumed() {
     let world = World::new(Reader::Cached).await;
     let start = world.create("a/x", v(0)).await;
     let live = WatchRequest { revision: at(start), ..WatchRequest::default() };
@@ -89,7 +89,7 @@ async fn a_stalled_stream_shows_nothing_until_it_is_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stalled_stream_still_ends_in_time_and_when_it_is_cut() {
+async fn a_stalled_stream_ends_at_its_timeout_and_when_cut() {
     let world = World::new(Reader::Cached).await;
     world.cache.stall_watches(true);
     let start = tokio::time::Instant::now();

@@ -1,10 +1,11 @@
-//! The same promises when writers, readers and watchers really run at the same time.
+//! The same guarantees with concurrent writers, readers and watchers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube_embedded_apiserver::{
-    EventType, ListRequest, RevisionMatch, RevisionOption, StorageError, WatchItem, WatchRequest,
+use kube_embedded_apiserver::storage::StorageError;
+use kube_embedded_apiserver::watch_cache::{
+    EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 
 use super::world::{Reader, World, at, head, key, v};
@@ -14,7 +15,7 @@ const WRITES: u64 = 400;
 const WATCHERS: usize = 6;
 const OBJECTS: u64 = 25;
 
-/// The last object written: whoever sees it has seen everything.
+/// The last object written: a watcher that sees it has seen all changes.
 const LAST: &str = "zz/last";
 
 type Trace = Vec<(EventType, Arc<str>, u64)>;
@@ -39,7 +40,7 @@ async fn write(world: Arc<World>, writer: u64) {
     }
 }
 
-/// Lists, watches from there, and says what it saw and what it then believes.
+/// Lists and watches, and returns the version of the list, the events and the resulting state.
 async fn watch(world: Arc<World>) -> (u64, Trace, BTreeMap<Arc<str>, u64>) {
     let list = world.list(ListRequest::default()).await;
     let mut state: BTreeMap<_, _> = list.items.iter().map(|s| (Arc::clone(&s.key), s.revision)).collect();
@@ -64,7 +65,7 @@ async fn watch(world: Arc<World>) -> (u64, Trace, BTreeMap<Arc<str>, u64>) {
     }
 }
 
-/// A list is never older than what was known before it began, and shows what it says it shows.
+/// Checks that a list is never older than the store before it began, and that an exact list reproduces it.
 async fn read(world: Arc<World>) {
     for _ in 0..100 {
         let before = world.current().await;
@@ -79,7 +80,10 @@ async fn read(world: Arc<World>) {
         };
         let again = world.list(exact).await;
         let versions = |items: &[Arc<_>]| -> Vec<u64> {
-            items.iter().map(|stored: &Arc<kube_embedded_apiserver::Stored>| stored.revision).collect()
+            items
+                .iter()
+                .map(|stored: &Arc<kube_embedded_apiserver::storage::Stored>| stored.revision)
+                .collect()
         };
         assert_eq!(versions(&list.items), versions(&again.items));
         assert_eq!(list.remaining, again.remaining);
@@ -87,7 +91,7 @@ async fn read(world: Arc<World>) {
     }
 }
 
-async fn everybody_at_once(reader: Reader) {
+async fn concurrent_writers_readers_and_watchers_agree(reader: Reader) {
     let world = Arc::new(World::new(reader).await);
     let watchers: Vec<_> = (0..WATCHERS).map(|_| tokio::spawn(watch(Arc::clone(&world)))).collect();
     let readers: Vec<_> = (0..2).map(|_| tokio::spawn(read(Arc::clone(&world)))).collect();
@@ -95,7 +99,7 @@ async fn everybody_at_once(reader: Reader) {
     for task in writers.into_iter().chain(readers) {
         task.await.unwrap();
     }
-    // Those who start late must see the last object as well.
+    // Watchers that start last must see the last object as well.
     while world.cache.watch_count() < WATCHERS && !watchers.iter().any(tokio::task::JoinHandle::is_finished) {
         tokio::task::yield_now().await;
     }
@@ -110,16 +114,16 @@ async fn everybody_at_once(reader: Reader) {
         let common = known[0].2.max(trace[0].2).max(from + 1);
         let tail =
             |trace: &Trace| -> Trace { trace.iter().filter(|(.., r)| *r >= common).cloned().collect() };
-        assert_eq!(tail(known), tail(&trace), "everybody sees one order");
+        assert_eq!(tail(known), tail(&trace), "all watchers see the same order");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everybody_at_once_through_the_cache() {
-    everybody_at_once(Reader::Cached).await;
+async fn concurrent_tasks_agree_through_the_cache() {
+    concurrent_writers_readers_and_watchers_agree(Reader::Cached).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everybody_at_once_on_the_store() {
-    everybody_at_once(Reader::Stored).await;
+async fn concurrent_tasks_agree_on_the_store() {
+    concurrent_writers_readers_and_watchers_agree(Reader::Stored).await;
 }

@@ -1,9 +1,9 @@
-//! Read, change, write: `guaranteed_update` on a store that others write to as well.
+//! `guaranteed_update` with concurrent writers.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use kube_embedded_apiserver::{
+use kube_embedded_apiserver::storage::{
     MemoryStorage, Storage, StorageError, Stored, Update, UpdateError, Updated, guaranteed_update,
 };
 
@@ -40,7 +40,7 @@ async fn no_change_takes_no_revision() {
 }
 
 #[tokio::test]
-async fn a_lost_race_is_run_again_on_the_newer_version() {
+async fn a_conflict_is_retried_on_the_newer_version() {
     let (storage, stored) = store().await;
     let raced = Cell::new(false);
     let change = |seen: &Arc<Stored>| {
@@ -56,7 +56,7 @@ async fn a_lost_race_is_run_again_on_the_newer_version() {
 }
 
 #[tokio::test]
-async fn every_one_of_many_racing_increments_counts() {
+async fn concurrent_increments_are_all_applied() {
     let (storage, _) = store().await;
     let tasks = (0..50).map(|_| {
         let storage = storage.clone();
@@ -69,7 +69,7 @@ async fn every_one_of_many_racing_increments_counts() {
 }
 
 #[tokio::test]
-async fn a_delete_from_inside_an_update() {
+async fn an_update_may_delete_the_object() {
     let (storage, stored) = store().await;
     let delete = |_: &Arc<Stored>| -> Result<Update, String> { Ok(Update::Delete) };
     let updated = guaranteed_update(&storage, &key("a/x"), None, delete).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_delete_from_inside_an_update() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_final_only_on_the_stored_version() {
+async fn a_rejection_is_final_only_for_the_stored_version() {
     let (storage, stale) = store().await;
     storage.update(&key("a/x"), stale.revision, v(5).document("a/x")).await.unwrap();
     let want_five = |seen: &Arc<Stored>| match number(seen) {
@@ -88,9 +88,9 @@ async fn a_refusal_is_final_only_on_the_stored_version() {
     };
     let updated =
         guaranteed_update(&storage, &key("a/x"), Some(Arc::clone(&stale)), want_five).await.unwrap();
-    assert_eq!(number(updated.stored()), 6, "the stale suggestion was refused, the stored version was not");
-    let refused = guaranteed_update(&storage, &key("a/x"), None, want_five).await.unwrap_err();
-    assert!(matches!(refused, UpdateError::Refused(text) if text == "saw 6"));
+    assert_eq!(number(updated.stored()), 6, "the stale suggestion was rejected, the stored version was not");
+    let error = guaranteed_update(&storage, &key("a/x"), None, want_five).await.unwrap_err();
+    assert!(matches!(error, UpdateError::Refused(text) if text == "saw 6"));
 }
 
 #[tokio::test]

@@ -1,65 +1,65 @@
-//! WATCH: what a watcher sees of each change, and from where.
+//! WATCH: the events of a watcher, and its starting point.
 
 use std::time::Duration;
 
-use kube_embedded_apiserver::{RevisionOption, Scope, WatchRequest};
+use kube_embedded_apiserver::watch_cache::{RevisionOption, Scope, WatchRequest};
 use tokio::time::Instant;
 
 use super::on_every_reader;
 use super::world::{Reader, World, at, labelled, namespace, object, on_node, v};
 
 on_every_reader!(
-    a_life_of_an_object,
-    what_enters_is_added_and_what_leaves_is_deleted,
-    a_delete_shows_the_last_content_at_its_own_version,
-    resuming_loses_and_repeats_nothing,
+    create_update_and_delete_are_events,
+    objects_that_start_or_stop_matching_are_added_or_deleted,
+    a_delete_event_has_the_last_content_at_its_own_version,
+    resuming_neither_loses_nor_repeats_events,
     a_watch_from_zero_without_state_starts_now,
     a_watch_from_now_starts_now,
-    the_future_is_accepted_and_earlier_changes_are_dropped,
-    scopes,
+    a_watch_from_a_future_version_skips_earlier_changes,
+    watches_are_limited_to_their_scope,
     a_field_selector_follows_moves,
-    a_backlog_is_delivered_whole,
+    a_backlog_is_delivered_completely,
     watchers_agree,
-    a_watch_ends_in_time,
+    a_watch_ends_at_its_timeout,
     a_watch_without_a_timeout_ends_within_an_hour,
     a_compacted_version_is_an_error_in_the_stream,
-    a_dropped_watch_leaves_nothing_behind,
-    a_name_created_again_is_another_life,
+    a_dropped_watch_is_removed_from_the_cache,
+    a_recreated_object_is_added_again,
     cut_watches_end,
-    stalled_watches_hold_still,
+    stalled_watches_yield_nothing,
     watches_end_with_their_cache,
 );
 
 #[cfg(feature = "etcd")]
 super::on_etcd!(
     etcd_stored, Stored:
-        a_life_of_an_object,
-        a_delete_shows_the_last_content_at_its_own_version,
+        create_update_and_delete_are_events,
+        a_delete_event_has_the_last_content_at_its_own_version,
         a_watch_from_zero_without_state_starts_now,
         a_watch_from_now_starts_now,
-        the_future_is_accepted_and_earlier_changes_are_dropped,
+        a_watch_from_a_future_version_skips_earlier_changes,
         a_compacted_version_is_an_error_in_the_stream,
-        a_dropped_watch_leaves_nothing_behind,
+        a_dropped_watch_is_removed_from_the_cache,
         cut_watches_end,
-        stalled_watches_hold_still,
+        stalled_watches_yield_nothing,
         watches_end_with_their_cache;
     etcd_cached, Cached:
-        a_life_of_an_object,
-        what_enters_is_added_and_what_leaves_is_deleted,
-        a_delete_shows_the_last_content_at_its_own_version,
-        resuming_loses_and_repeats_nothing,
+        create_update_and_delete_are_events,
+        objects_that_start_or_stop_matching_are_added_or_deleted,
+        a_delete_event_has_the_last_content_at_its_own_version,
+        resuming_neither_loses_nor_repeats_events,
         a_watch_from_zero_without_state_starts_now,
         a_watch_from_now_starts_now,
-        the_future_is_accepted_and_earlier_changes_are_dropped,
-        scopes,
+        a_watch_from_a_future_version_skips_earlier_changes,
+        watches_are_limited_to_their_scope,
         a_field_selector_follows_moves,
-        a_backlog_is_delivered_whole,
+        a_backlog_is_delivered_completely,
         watchers_agree,
         a_compacted_version_is_an_error_in_the_stream,
-        a_dropped_watch_leaves_nothing_behind,
-        a_name_created_again_is_another_life,
+        a_dropped_watch_is_removed_from_the_cache,
+        a_recreated_object_is_added_again,
         cut_watches_end,
-        stalled_watches_hold_still,
+        stalled_watches_yield_nothing,
         watches_end_with_their_cache;
 );
 
@@ -67,7 +67,7 @@ fn from(revision: u64) -> WatchRequest {
     WatchRequest { revision: at(revision), ..WatchRequest::default() }
 }
 
-async fn a_life_of_an_object(world: World) {
+async fn create_update_and_delete_are_events(world: World) {
     let start = world.current().await;
     let mut watch = world.watch(from(start)).await;
     let created = world.create("a/x", v(1)).await;
@@ -79,7 +79,7 @@ async fn a_life_of_an_object(world: World) {
     watch.assert_quiet().await;
 }
 
-async fn what_enters_is_added_and_what_leaves_is_deleted(world: World) {
+async fn objects_that_start_or_stop_matching_are_added_or_deleted(world: World) {
     let start = world.current().await;
     let request = WatchRequest { labels: "app=web".parse().unwrap(), ..from(start) };
     let mut watch = world.watch(request).await;
@@ -101,11 +101,11 @@ async fn what_enters_is_added_and_what_leaves_is_deleted(world: World) {
     assert_eq!(watch.ready(), expected);
 }
 
-async fn a_delete_shows_the_last_content_at_its_own_version(world: World) {
+async fn a_delete_event_has_the_last_content_at_its_own_version(world: World) {
     let created = world.create("a/x", v(7)).await;
     let mut watch = world.watch(from(created)).await;
     let deleted = world.delete("a/x").await;
-    let Some(kube_embedded_apiserver::WatchItem::Event(event)) = watch.next().await else {
+    let Some(kube_embedded_apiserver::watch_cache::WatchItem::Event(event)) = watch.next().await else {
         panic!("no event")
     };
     let frame: serde_json::Value = serde_json::from_slice(&event.frame(&super::world::head())).unwrap();
@@ -114,7 +114,7 @@ async fn a_delete_shows_the_last_content_at_its_own_version(world: World) {
     assert_eq!((&frame["object"]["kind"], &frame["object"]["spec"]["v"]), (&"Thing".into(), &7.into()));
 }
 
-async fn resuming_loses_and_repeats_nothing(world: World) {
+async fn resuming_neither_loses_nor_repeats_events(world: World) {
     let start = world.current().await;
     let mut revisions = Vec::new();
     for n in 0..30 {
@@ -146,7 +146,7 @@ async fn a_watch_from_now_starts_now(world: World) {
     assert_eq!(watch.text().await, format!("ADDED a/y @{second} v1"));
 }
 
-async fn the_future_is_accepted_and_earlier_changes_are_dropped(world: World) {
+async fn a_watch_from_a_future_version_skips_earlier_changes(world: World) {
     let start = world.current().await;
     let mut watch = world.watch(from(start + 2)).await;
     world.create("a/1", v(1)).await;
@@ -156,7 +156,7 @@ async fn the_future_is_accepted_and_earlier_changes_are_dropped(world: World) {
     assert_eq!(watch.text().await, format!("ADDED a/3 @{third} v3"));
 }
 
-async fn scopes(world: World) {
+async fn watches_are_limited_to_their_scope(world: World) {
     let start = world.current().await;
     let scoped = |scope| WatchRequest { scope, ..from(start) };
     let mut all = world.watch(scoped(Scope::All)).await;
@@ -185,7 +185,7 @@ async fn a_field_selector_follows_moves(world: World) {
     assert_eq!(n2.ready(), [format!("ADDED a/x @{r2} v0")]);
 }
 
-async fn a_backlog_is_delivered_whole(world: World) {
+async fn a_backlog_is_delivered_completely(world: World) {
     let start = world.current().await;
     let mut watch = world.watch(from(start)).await;
     for n in 0..5000 {
@@ -217,7 +217,7 @@ async fn watchers_agree(world: World) {
     assert_eq!(seen.len(), 200);
 }
 
-async fn a_watch_ends_in_time(world: World) {
+async fn a_watch_ends_at_its_timeout(world: World) {
     let start = Instant::now();
     let request = WatchRequest { timeout: Some(Duration::from_secs(7)), ..WatchRequest::default() };
     let mut watch = world.watch(request).await;
@@ -243,7 +243,7 @@ async fn a_compacted_version_is_an_error_in_the_stream(world: World) {
     assert_eq!(watch.text().await, "EOF", "nothing follows an error");
 }
 
-async fn a_dropped_watch_leaves_nothing_behind(world: World) {
+async fn a_dropped_watch_is_removed_from_the_cache(world: World) {
     let watch = world.watch(WatchRequest::default()).await;
     assert_eq!(world.cache.watch_count(), 1);
     drop(watch);
@@ -251,15 +251,15 @@ async fn a_dropped_watch_leaves_nothing_behind(world: World) {
     world.create("a/x", v(0)).await;
 }
 
-async fn a_name_created_again_is_another_life(world: World) {
+async fn a_recreated_object_is_added_again(world: World) {
     let start = world.current().await;
     let mut watch = world.watch(from(start)).await;
     let first = world.create("a/x", v(1)).await;
-    let gone = world.delete("a/x").await;
+    let deleted = world.delete("a/x").await;
     let second = world.create("a/x", v(2)).await;
     let expected = [
         format!("ADDED a/x @{first} v1"),
-        format!("DELETED a/x @{gone} v1"),
+        format!("DELETED a/x @{deleted} v1"),
         format!("ADDED a/x @{second} v2"),
     ];
     assert_eq!(watch.ready(), expected);
@@ -274,12 +274,12 @@ async fn cut_watches_end(world: World) {
     assert_eq!(waiting.await.unwrap(), "EOF");
     let mut next = world.watch(WatchRequest::default()).await;
     let created = world.create("a/x", v(0)).await;
-    assert_eq!(next.text().await, format!("ADDED a/x @{created} v0"), "and nothing else changes");
+    assert_eq!(next.text().await, format!("ADDED a/x @{created} v0"), "a new watch works");
     world.cache.forget_window().await.unwrap();
     assert_eq!(next.text().await, "EOF");
 }
 
-async fn stalled_watches_hold_still(world: World) {
+async fn stalled_watches_yield_nothing(world: World) {
     let mut watch = world.watch(WatchRequest::default()).await;
     world.cache.stall_watches(true);
     let created = world.create("a/x", v(0)).await;

@@ -1,25 +1,25 @@
-//! A store, a reader of one resource in it, and short words for what tests do with them.
+//! The fixture of the contract tests: a store, a reader of one resource, and helpers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use kube_embedded_apiserver::{
-    Bookmark, CacheOptions, Document, Gates, ListAnswer, ListRequest, MemoryStorage, ReadError, Resource,
-    RevisionOption, Scope, Storage, StorageError, Stored, TypeHead, WatchCache, WatchItem, WatchRequest,
-    WatchStream,
+use kube_embedded_apiserver::storage::{Document, MemoryStorage, Storage, StorageError, Stored, TypeHead};
+use kube_embedded_apiserver::watch_cache::{
+    Bookmark, CacheOptions, FeatureGates, ListRequest, ListResponse, ReadError, Resource, RevisionOption,
+    Scope, WatchCache, WatchItem, WatchRequest, WatchStream,
 };
 use serde_json::json;
 
-/// One of the ways a resource is read. Every contract test runs on all of them.
+/// A way to read a resource. Every contract test runs with all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Straight from the store.
+    /// Directly from the store.
     Stored,
     /// Through the cache, with the gates of 1.36.
     Cached,
-    /// Through the cache, with the classic delegation rule.
-    Classic,
+    /// Through the cache, with all feature gates disabled.
+    NoGates,
 }
 
 pub(crate) struct World {
@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(crate) reader: Reader,
 }
 
-/// An object of the tests: labels, the field `spec.nodeName`, and a number to tell versions apart.
+/// A test object: labels, the field `spec.nodeName`, and a number that identifies its version.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spec {
     pub(crate) labels: Vec<(&'static str, String)>,
@@ -71,18 +71,22 @@ pub(crate) fn number(stored: &Stored) -> u64 {
 
 impl World {
     pub(crate) async fn new(reader: Reader) -> Self {
-        Self::with(reader, CacheOptions::default()).await
+        Self::on(Arc::new(MemoryStorage::new()), reader, CacheOptions::default()).await
     }
 
-    pub(crate) async fn with(reader: Reader, options: CacheOptions) -> Self {
+    /// A world whose window holds at most `window_max` changes.
+    pub(crate) async fn with_window(reader: Reader, window_max: usize) -> Self {
+        let mut options = CacheOptions::default();
+        options.window_max = window_max;
         Self::on(Arc::new(MemoryStorage::new()), reader, options).await
     }
 
-    pub(crate) async fn on(storage: Arc<dyn Storage>, reader: Reader, options: CacheOptions) -> Self {
-        let gates = if reader == Reader::Classic { Gates::CLASSIC } else { options.gates };
+    pub(crate) async fn on(storage: Arc<dyn Storage>, reader: Reader, mut options: CacheOptions) -> Self {
+        if reader == Reader::NoGates {
+            options.gates = FeatureGates::DISABLED;
+        }
         let cached = reader != Reader::Stored;
         let resource = Resource { prefix: "/things/".to_owned(), namespaced: true, cached };
-        let options = CacheOptions { gates, ..options };
         let cache = WatchCache::start(Arc::clone(&storage), resource, options).await.unwrap();
         Self { storage, cache, reader }
     }
@@ -101,7 +105,7 @@ impl World {
         self.storage.delete(&key(path), current.revision).await.unwrap().revision
     }
 
-    /// A write to another resource: moves the revision and nothing else here.
+    /// Writes to another resource, which only advances the revision.
     pub(crate) async fn write_elsewhere(&self) -> u64 {
         let name = format!("/others/{}", self.current().await);
         self.storage.create(&name, v(0).document("x/x")).await.unwrap().revision
@@ -125,7 +129,7 @@ impl World {
         revision
     }
 
-    pub(crate) async fn list(&self, request: ListRequest) -> ListAnswer {
+    pub(crate) async fn list(&self, request: ListRequest) -> ListResponse {
         self.cache.list(&request).await.unwrap()
     }
 
@@ -164,20 +168,20 @@ pub(crate) fn at(revision: u64) -> RevisionOption {
 }
 
 /// `ns/name` of each item.
-pub(crate) fn paths(answer: &ListAnswer) -> Vec<String> {
-    answer.items.iter().map(|stored| stored.key["/things/".len()..].to_owned()).collect()
+pub(crate) fn paths(response: &ListResponse) -> Vec<String> {
+    response.items.iter().map(|stored| stored.key["/things/".len()..].to_owned()).collect()
 }
 
-/// Reads one stream.
+/// A reader of one stream.
 pub(crate) struct Watch(pub(crate) WatchStream);
 
 impl Watch {
-    /// The next item, waiting for it if need be.
+    /// Waits for the next item.
     pub(crate) async fn next(&mut self) -> Option<WatchItem> {
         self.0.next().await
     }
 
-    /// The next event as text: `ADDED a/x @1001 v0`, `BOOKMARK @1001`, `BOOKMARK @1001 end`, `ERROR …`, or `EOF`.
+    /// Waits for the next item and returns it as text: `ADDED a/x @1001 v0`, `BOOKMARK @1001`, `BOOKMARK @1001 end`, `ERROR …`, or `EOF`.
     pub(crate) async fn text(&mut self) -> String {
         match self.next().await {
             None => "EOF".to_owned(),
@@ -185,12 +189,12 @@ impl Watch {
         }
     }
 
-    /// The next item if it is there now. Unconstrained: a test that never yields would run out of its share of the runtime.
+    /// Returns the next item if it is ready. Unconstrained, because a test that never yields would exhaust its coop budget.
     pub(crate) fn now(&mut self) -> Option<Option<WatchItem>> {
         tokio::task::unconstrained(self.0.next()).now_or_never()
     }
 
-    /// Everything that is there to be read now.
+    /// Returns all items that are ready, as text.
     pub(crate) fn ready(&mut self) -> Vec<String> {
         let mut items = Vec::new();
         while let Some(item) = self.now() {
@@ -202,10 +206,10 @@ impl Watch {
         items
     }
 
-    /// Nothing to read now, nor during the next half second.
+    /// Asserts that no item arrives within half a second.
     pub(crate) async fn assert_quiet(&mut self) {
         let next = tokio::time::timeout(Duration::from_millis(500), self.0.next()).await;
-        assert!(next.is_err(), "expected silence, got {next:?}");
+        assert!(next.is_err(), "expected no item, got {next:?}");
     }
 }
 
@@ -223,7 +227,7 @@ pub(crate) fn text(item: &WatchItem) -> String {
     }
 }
 
-/// What a store error is, for comparing.
+/// The variant of a storage error, for comparison.
 pub(crate) fn kind(error: &StorageError) -> &'static str {
     match error {
         StorageError::NotFound => "not found",
@@ -231,6 +235,7 @@ pub(crate) fn kind(error: &StorageError) -> &'static str {
         StorageError::Conflict(_) => "conflict",
         StorageError::Compacted { .. } => "compacted",
         StorageError::Future { .. } => "future",
-        StorageError::Internal(_) => "internal",
+        StorageError::Internal { .. } => "internal",
+        _ => "another",
     }
 }

@@ -1,4 +1,4 @@
-//! Custom kinds in discovery and OpenAPI, live.
+//! Custom resources in discovery and OpenAPI.
 
 use serde_json::{Value, json};
 
@@ -32,11 +32,11 @@ async fn stable_versions_are_preferred() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subresources_and_names_are_told() {
-    let mut told = plain();
-    told["spec"]["names"]["shortNames"] = json!(["wd"]);
-    told["spec"]["versions"][0]["subresources"] = json!({"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}});
-    let c = cluster(told).await;
+async fn discovery_has_subresources_and_names() {
+    let mut definition = plain();
+    definition["spec"]["names"]["shortNames"] = json!(["wd"]);
+    definition["spec"]["versions"][0]["subresources"] = json!({"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}});
+    let c = cluster(definition).await;
     let (_, list) = c.get("/apis/example.com/v1").await;
     let names: Vec<&str> =
         list["resources"].as_array().unwrap().iter().map(|r| r["name"].as_str().unwrap()).collect();
@@ -51,7 +51,7 @@ async fn subresources_and_names_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tag_of_discovery_moves_with_definitions() {
+async fn discovery_changes_with_definitions() {
     let c = Cluster::new().await;
     let (_, before) = c.get_as("/apis", AGGREGATED).await;
     c.post(DEFINITIONS, plain()).await;
@@ -65,12 +65,12 @@ async fn the_tag_of_discovery_moves_with_definitions() {
 #[tokio::test(start_paused = true)]
 async fn schemas_are_published_and_their_hash_follows_them() {
     let c = cluster(plain()).await;
-    let place = |index: &Value| {
+    let url_of = |index: &Value| {
         let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str();
         url.expect("the group is listed").to_owned()
     };
     let (_, index) = c.get("/openapi/v3").await;
-    let url = place(&index);
+    let url = url_of(&index);
     let (code, document) = c.get(&url).await;
     assert_eq!(code, 200);
     let schema = &document["components"]["schemas"]["com.example.v1.Widget"];
@@ -87,6 +87,6 @@ async fn schemas_are_published_and_their_hash_follows_them() {
     let wider = json!([version("v1", json!({"weight": {"type": "integer"}}))]);
     c.patch(WIDGET, MERGE, json!({"spec": {"versions": wider}})).await;
     let (_, index) = c.get("/openapi/v3").await;
-    assert_ne!(place(&index), url);
-    assert_eq!(c.get(&url).await.0, 301, "the old hash leads to the new one");
+    assert_ne!(url_of(&index), url);
+    assert_eq!(c.get(&url).await.0, 301, "the old hash redirects to the new one");
 }

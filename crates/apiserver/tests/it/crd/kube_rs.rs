@@ -1,4 +1,4 @@
-//! kube-rs, which nobody here wrote, defines a kind and works with it.
+//! kube-rs, an independent client, defines and uses a custom resource.
 
 use futures_util::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_finds_its_kind() {
+async fn a_controller_can_define_and_use_a_kind() {
     let c = Cluster::new().await;
     let definitions: Api<CustomResourceDefinition> = Api::all(c.client.clone());
     let mut wanted = plain();
@@ -41,6 +41,6 @@ async fn a_controller_finds_its_kind() {
     assert_eq!(second.data["status"]["ready"], true);
 
     definitions.delete("widgets.example.com", &DeleteParams::default()).await.expect("deleted");
-    let gone = widgets.list(&Default::default()).await.expect_err("nobody serves it");
-    assert!(matches!(gone, kube::Error::Api(status) if status.code == 404));
+    let error = widgets.list(&Default::default()).await.expect_err("the kind is not served");
+    assert!(matches!(error, kube::Error::Api(status) if status.code == 404));
 }

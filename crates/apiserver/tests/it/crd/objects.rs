@@ -1,4 +1,4 @@
-//! What can be done with objects of custom kinds.
+//! Requests to custom resources.
 
 use serde_json::{Value, json};
 
@@ -12,19 +12,19 @@ fn with_subresources(subresources: Value, spec: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_status_subresource_status_is_content() {
+async fn without_a_status_subresource_status_is_an_ordinary_field() {
     let c = cluster(plain()).await;
     let mut object = widget("a", json!({}));
     object["status"] = json!({"ready": false});
-    let (_, made) = c.post(WIDGETS, object).await;
-    assert_eq!(made["status"]["ready"], false);
+    let (_, created) = c.post(WIDGETS, object).await;
+    assert_eq!(created["status"]["ready"], false);
     let (_, changed) = c.patch(&format!("{WIDGETS}/a"), MERGE, json!({"status": {"ready": true}})).await;
     assert_eq!((&changed["status"]["ready"], &changed["metadata"]["generation"]), (&json!(true), &json!(2)));
     assert_eq!(c.patch(&format!("{WIDGETS}/a/status"), MERGE, json!({})).await.0, 404);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_write_needs_the_version_and_keeps_metadata() {
+async fn a_status_write_requires_the_version_and_keeps_metadata() {
     let c = cluster(with_subresources(json!({"status": {}}), json!({"size": {"type": "integer"}}))).await;
     let (_, mut object) = c.post(WIDGETS, widget("a", json!({"size": 1}))).await;
     object["metadata"]["labels"] = json!({"x": "1"});
@@ -68,7 +68,7 @@ async fn scale_follows_its_paths() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn schemas_are_enforced_on_every_way_in() {
+async fn schemas_are_enforced_on_every_write() {
     let spec = json!({"size": {"type": "integer", "maximum": 3}, "tags": {"type": "array", "x-kubernetes-list-type": "set",
         "items": {"type": "string"}}});
     let c = cluster(definition(&[version("v1", spec)])).await;
@@ -92,14 +92,14 @@ async fn schemas_are_enforced_on_every_way_in() {
         "{status}"
     );
     let (code, _) = c
-        .ask(
+        .request(
             "PATCH",
             &format!("{path}?fieldManager=m"),
             "application/apply-patch+yaml",
             widget("a", json!({"size": 4})),
         )
         .await;
-    assert_eq!(code, 409, "somebody else owns the size");
+    assert_eq!(code, 409, "another manager owns the size");
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,15 +114,15 @@ async fn names_may_be_restricted_by_the_schema() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_collection_goes_by_selector() {
+async fn a_collection_is_deleted_by_selector() {
     let c = cluster(plain()).await;
     for (name, label) in [("a", "1"), ("b", "2"), ("c", "1")] {
         let mut object = widget(name, json!({}));
         object["metadata"]["labels"] = json!({"x": label});
         c.post(WIDGETS, object).await;
     }
-    let (code, gone) = c.delete(&format!("{WIDGETS}?labelSelector=x%3D1"), Value::Null).await;
-    assert_eq!((code, gone["items"].as_array().map(Vec::len)), (200, Some(2)));
+    let (code, deleted) = c.delete(&format!("{WIDGETS}?labelSelector=x%3D1"), Value::Null).await;
+    assert_eq!((code, deleted["items"].as_array().map(Vec::len)), (200, Some(2)));
     let (_, left) = c.get(WIDGETS).await;
     assert_eq!(
         (left["items"].as_array().map(Vec::len), &left["items"][0]["metadata"]["name"]),
@@ -131,7 +131,7 @@ async fn a_collection_goes_by_selector() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rows_and_metadata_of_custom_objects() {
+async fn custom_resources_have_tables_and_partial_metadata() {
     let c = cluster(plain()).await;
     c.post(WIDGETS, widget("a", json!({"size": 1}))).await;
     let (_, table) = c.get_as(WIDGETS, "application/json;as=Table;v=v1;g=meta.k8s.io").await;
@@ -148,13 +148,13 @@ async fn rows_and_metadata_of_custom_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_embedded_object_keeps_its_identity_and_unknown_content() {
+async fn an_embedded_object_keeps_its_type_and_unknown_fields() {
     let template = json!({"template": {"type": "object", "x-kubernetes-embedded-resource": true,
         "x-kubernetes-preserve-unknown-fields": true}});
     let c = cluster(definition(&[version("v1", template)])).await;
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"any": [1]}});
-    let (code, made) = c.post(WIDGETS, widget("a", json!({"template": pod}))).await;
-    assert_eq!((code, &made["spec"]["template"]), (201, &pod));
+    let (code, created) = c.post(WIDGETS, widget("a", json!({"template": pod}))).await;
+    assert_eq!((code, &created["spec"]["template"]), (201, &pod));
     let (code, status) = c.post(WIDGETS, widget("b", json!({"template": {"kind": "Pod"}}))).await;
     assert_eq!((code, &status["details"]["causes"][0]["field"]), (422, &json!("spec.template.apiVersion")));
 }

@@ -1,4 +1,4 @@
-//! Server-side apply on custom kinds: lists are owned as their schema says.
+//! Server-side apply of custom resources: the schema determines how lists are owned.
 
 use serde_json::{Value, json};
 
@@ -48,14 +48,14 @@ async fn sets_and_maps_merge_and_other_lists_do_not() {
     assert_eq!(
         both["spec"]["ports"],
         json!([{"port": 80, "protocol": "TCP", "name": "web"}, {"port": 80, "protocol": "UDP"}]),
-        "a key that is left out has its default"
+        "an absent key has its default"
     );
     assert_eq!(owned(&both, "m1")["f:set"], json!({"v:\"a\"": {}}));
     assert_eq!(owned(&both, "m1")["f:whole"], json!({}));
     let (code, status) = apply(&c, "m2", json!({"whole": {"b": "2"}})).await;
     assert_eq!((code, &status["details"]["causes"][0]["field"]), (409, &json!(".spec.whole")));
     let (_, less) = apply(&c, "m1", json!({})).await;
-    assert_eq!(less["spec"]["set"], json!(["b"]), "what m1 no longer claims goes: {less}");
+    assert_eq!(less["spec"]["set"], json!(["b"]), "fields that m1 no longer applies are removed: {less}");
     assert_eq!(less["spec"]["whole"], Value::Null);
 }
 
@@ -71,14 +71,14 @@ async fn unknown_content_is_owned_field_by_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_are_owned_by_whoever_wrote_the_object() {
+async fn defaults_are_owned_by_the_writer() {
     let c = cluster(definition(&[version("v1", json!({"size": {"type": "integer", "default": 3}}))])).await;
-    let (_, made) = c.post(&format!("{WIDGETS}?fieldManager=m0"), widget("a", json!({}))).await;
-    assert_eq!(owned(&made, "m0"), &json!({".": {}, "f:size": {}}));
+    let (_, created) = c.post(&format!("{WIDGETS}?fieldManager=m0"), widget("a", json!({}))).await;
+    assert_eq!(owned(&created, "m0"), &json!({".": {}, "f:size": {}}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_has_owners_of_its_own() {
+async fn status_has_separate_owners() {
     let mut with_status = listed();
     with_status["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     let c = cluster(with_status).await;
@@ -107,7 +107,7 @@ async fn status_has_owners_of_its_own() {
         .iter()
         .map(|e| e["manager"].as_str().unwrap())
         .collect();
-    assert_eq!(managers, ["m1", "m3"], "who changed it has it now");
+    assert_eq!(managers, ["m1", "m3"], "the last writer owns it");
 }
 
 #[tokio::test(start_paused = true)]

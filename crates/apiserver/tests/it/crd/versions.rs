@@ -1,4 +1,4 @@
-//! Several versions of one kind, and schemas that change under stored objects.
+//! CRDs with several versions, and schema changes with stored objects.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::cluster::MERGE;
 
 const V2: &str = "/apis/example.com/v2/namespaces/default/widgets";
 
-/// `v1` is stored; `v2` has a field more, with a default.
+/// `v1` is the storage version; `v2` has one more field, with a default.
 fn two_versions() -> Value {
     let v1 = version("v1", json!({"size": {"type": "integer"}}));
     let mut v2 =
@@ -17,7 +17,7 @@ fn two_versions() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_seen_in_every_version() {
+async fn an_object_is_served_in_every_version() {
     let c = cluster(two_versions()).await;
     c.post(WIDGETS, widget("a", json!({"size": 1}))).await;
     let (code, seen) = c.get(&format!("{V2}/a")).await;
@@ -43,12 +43,12 @@ async fn an_object_is_seen_in_every_version() {
     assert_eq!(
         (&old["apiVersion"], &old["spec"]),
         (&json!("example.com/v1"), &json!({"size": 1})),
-        "v1 knows no mode"
+        "v1 has no mode"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_body_must_be_of_the_version_of_the_url() {
+async fn the_body_must_have_the_version_of_the_url() {
     let c = cluster(two_versions()).await;
     let (code, status) = c.post(V2, widget("a", json!({}))).await;
     assert_eq!(
@@ -61,7 +61,7 @@ async fn the_body_must_be_of_the_version_of_the_url() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_storage_version_is_noted_and_the_old_one_must_stay() {
+async fn a_new_storage_version_is_recorded_and_the_old_one_must_stay() {
     let c = cluster(two_versions()).await;
     let flip = json!([{"op": "replace", "path": "/spec/versions/0/storage", "value": false},
         {"op": "replace", "path": "/spec/versions/1/storage", "value": true}]);
@@ -78,7 +78,7 @@ async fn a_new_storage_version_is_noted_and_the_old_one_must_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_come_and_go() {
+async fn versions_can_be_added_and_removed() {
     let c = cluster(two_versions()).await;
     let unserved = json!([{"op": "replace", "path": "/spec/versions/1/served", "value": false}]);
     c.patch(WIDGET, "application/json-patch+json", unserved).await;
@@ -88,13 +88,13 @@ async fn versions_come_and_go() {
     c.patch(WIDGET, "application/json-patch+json", both).await;
     assert_eq!(c.get(WIDGETS).await.0, 404);
     assert_eq!(c.delete(WIDGET, Value::Null).await.0, 200);
-    assert_eq!(c.get(WIDGET).await.0, 404, "unserved objects go too");
+    assert_eq!(c.get(WIDGET).await.0, 404, "unserved objects are deleted too");
     c.post(DEFINITIONS, two_versions()).await;
     assert_eq!(c.get(WIDGETS).await.1["items"], json!([]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn stored_objects_are_shown_as_the_schema_is_today() {
+async fn stored_objects_are_converted_to_the_current_schema() {
     let c = cluster(plain()).await;
     c.post(WIDGETS, widget("a", json!({"size": 1, "color": "red"}))).await;
     let changed = json!([version(
@@ -110,7 +110,7 @@ async fn stored_objects_are_shown_as_the_schema_is_today() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_valid_may_stay_but_not_spread() {
+async fn invalid_stored_values_may_stay_but_not_change() {
     let c = cluster(plain()).await;
     c.post(WIDGETS, widget("a", json!({"size": 9, "color": "x"}))).await;
     let stricter = json!([version(
@@ -119,14 +119,14 @@ async fn what_was_valid_may_stay_but_not_spread() {
     )]);
     assert_eq!(c.patch(WIDGET, MERGE, json!({"spec": {"versions": stricter}})).await.0, 200);
     let path = format!("{WIDGETS}/a");
-    assert_eq!(c.patch(&path, MERGE, json!({"spec": {"color": "y"}})).await.0, 200, "the size was so before");
+    assert_eq!(c.patch(&path, MERGE, json!({"spec": {"color": "y"}})).await.0, 200, "the size is unchanged");
     assert_eq!(c.patch(&path, MERGE, json!({"spec": {"size": 8}})).await.0, 422);
     assert_eq!(c.patch(&path, MERGE, json!({"spec": {"size": 5}})).await.0, 200);
     assert_eq!(c.patch(&path, MERGE, json!({"spec": {"size": 9}})).await.0, 422);
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_become_selectable_under_stored_objects() {
+async fn fields_of_stored_objects_become_selectable() {
     let c = cluster(plain()).await;
     c.post(WIDGETS, widget("r", json!({"color": "red"}))).await;
     c.post(WIDGETS, widget("g", json!({"color": "green"}))).await;
@@ -139,10 +139,10 @@ async fn fields_become_selectable_under_stored_objects() {
     let mut watch = c.watch(&format!("{red}&watch=true")).await;
     assert_eq!(watch.next().await.expect("the state")["object"]["metadata"]["name"], "r");
     c.patch(&format!("{WIDGETS}/r"), MERGE, json!({"spec": {"color": "blue"}})).await;
-    let left = watch.next().await.expect("it left");
+    let left = watch.next().await.expect("it no longer matches");
     assert_eq!((&left["type"], &left["object"]["spec"]["color"]), (&json!("DELETED"), &json!("red")));
     c.patch(&format!("{WIDGETS}/g"), MERGE, json!({"spec": {"color": "red"}})).await;
-    assert_eq!(watch.next().await.expect("it came")["type"], "ADDED");
+    assert_eq!(watch.next().await.expect("it matches")["type"], "ADDED");
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,8 +152,8 @@ async fn deprecated_versions_warn() {
     old["spec"]["versions"][1]["deprecated"] = true.into();
     old["spec"]["versions"][1]["deprecationWarning"] = "use gizmos".into();
     let c = cluster(old).await;
-    let (_, _, warnings) = c.warned("GET", WIDGETS, Value::Null).await;
+    let (_, _, warnings) = c.request_with_warnings("GET", WIDGETS, Value::Null).await;
     assert_eq!(warnings, ["299 - \"example.com/v1 Widget is deprecated\""]);
-    let (_, _, warnings) = c.warned("GET", V2, Value::Null).await;
+    let (_, _, warnings) = c.request_with_warnings("GET", V2, Value::Null).await;
     assert_eq!(warnings, ["299 - \"use gizmos\""]);
 }

@@ -1,75 +1,75 @@
-//! What happens to etcd while we use it: it is cut off, killed, compacted, emptied, shared.
+//! Faults of etcd: disconnects, restarts, compaction, loss of data, foreign data.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_embedded_apiserver::{
-    CacheOptions, EtcdError, EtcdOptions, EtcdStorage, ListRequest, Storage, StorageError, WatchItem,
-    WatchRequest,
-};
+use kube_embedded_apiserver::storage::{EtcdError, EtcdOptions, EtcdStorage, Storage, StorageError};
+use kube_embedded_apiserver::watch_cache::{CacheOptions, ListRequest, WatchItem, WatchRequest};
 
-use super::{ETCD_TIMEOUT, Etcd, turn};
+use super::{ETCD_TIMEOUT, Etcd, shared};
 use crate::contract::world::{Reader, World, at, key, kind, paths, text, v};
 
 async fn world(storage: EtcdStorage) -> World {
     World::on(Arc::new(storage), Reader::Cached, CacheOptions::default()).await
 }
 
-/// Short deadlines: etcd is away on purpose.
+/// Options with a short timeout, because these tests stop etcd.
 fn options(url: &str) -> EtcdOptions {
     EtcdOptions::new([url]).timeout(Duration::from_secs(2))
 }
 
-/// Waits until something holds, looking again and again.
+/// Polls until a condition holds.
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let looking = async {
+    let polling = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(ETCD_TIMEOUT, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(ETCD_TIMEOUT, polling).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test]
-async fn a_restart_of_etcd_is_noticed_by_nobody_who_reads() {
+async fn reads_survive_a_restart_of_etcd() {
     let Some(mut etcd) = Etcd::start() else { return };
     let world = world(EtcdStorage::connect(options(&etcd.url)).await.unwrap()).await;
     let first = world.create("a/x", v(1)).await;
     let mut watch = world.watch(WatchRequest { revision: at(first), ..WatchRequest::default() }).await;
     etcd.kill();
-    let refused = world.storage.create(&key("a/y"), v(2).document("a/y")).await;
-    assert_eq!(kind(&refused.unwrap_err()), "internal");
-    let any =
-        ListRequest { revision: kube_embedded_apiserver::RevisionOption::Any, ..ListRequest::default() };
-    assert_eq!(paths(&world.list(any).await), ["a/x"], "what may be old is still read");
+    let failed = world.storage.create(&key("a/y"), v(2).document("a/y")).await;
+    assert_eq!(kind(&failed.unwrap_err()), "internal");
+    let any = ListRequest {
+        revision: kube_embedded_apiserver::watch_cache::RevisionOption::Any,
+        ..ListRequest::default()
+    };
+    assert_eq!(paths(&world.list(any).await), ["a/x"], "a list that may be stale is served from the cache");
     etcd.restart();
     until("etcd takes writes", async || {
         let (key, document) = (key("a/y"), v(3).document("a/y"));
-        // An answer may have been lost: then the object is there.
-        !matches!(world.storage.create(&key, document).await, Err(StorageError::Internal(_)))
+        // If a response was lost, the object already exists.
+        !matches!(world.storage.create(&key, document).await, Err(StorageError::Internal { .. }))
     })
     .await;
-    let event = tokio::time::timeout(ETCD_TIMEOUT, watch.text()).await.expect("the watch goes on");
+    let event = tokio::time::timeout(ETCD_TIMEOUT, watch.text()).await.expect("the watch continues");
     assert!(event.starts_with("ADDED a/y @"), "{event}");
     assert_eq!(paths(&world.list(ListRequest::default()).await), ["a/x", "a/y"]);
 }
 
 #[tokio::test]
-async fn what_is_compacted_while_we_are_cut_off_is_read_anew() {
+async fn the_cache_reinitializes_if_changes_were_compacted_while_disconnected() {
     let Some(etcd) = Etcd::start() else { return };
-    let line = Line::new(&etcd.url).await;
-    let near = world(EtcdStorage::connect(options(&line.url)).await.unwrap()).await;
+    let proxy = Proxy::new(&etcd.url).await;
+    let near = world(EtcdStorage::connect(options(&proxy.url)).await.unwrap()).await;
     let far = EtcdStorage::connect(options(&etcd.url)).await.unwrap();
     let first = near.create("a/x", v(1)).await;
     let mut watch = near.watch(WatchRequest { revision: at(first), ..WatchRequest::default() }).await;
-    line.cut();
+    proxy.disconnect();
     far.delete(&key("a/x"), first).await.unwrap();
     let last = far.create(&key("a/y"), v(2).document("a/y")).await.unwrap().revision;
     far.compact(last).await.unwrap();
-    line.mend();
+    proxy.reconnect();
     let end = tokio::time::timeout(ETCD_TIMEOUT, watch.text()).await.expect("the watch ends");
-    assert_eq!(end, "EOF", "its past is gone");
-    until("the cache is back", async || near.cache.is_ready() && near.cache.revision() >= last).await;
+    assert_eq!(end, "EOF", "its next change is compacted");
+    until("the cache is initialized", async || near.cache.is_ready() && near.cache.revision() >= last).await;
     assert_eq!(paths(&near.list(ListRequest::default()).await), ["a/y"]);
     let again = near.create("a/z", v(3)).await;
     let mut watch = near.watch(WatchRequest { revision: at(last), ..WatchRequest::default() }).await;
@@ -77,7 +77,7 @@ async fn what_is_compacted_while_we_are_cut_off_is_read_anew() {
 }
 
 #[tokio::test]
-async fn an_etcd_that_comes_back_empty_is_an_empty_store() {
+async fn an_etcd_without_its_data_is_an_empty_store() {
     let Some(mut etcd) = Etcd::start() else { return };
     let world = world(EtcdStorage::connect(options(&etcd.url)).await.unwrap()).await;
     for n in 0..20 {
@@ -99,7 +99,7 @@ async fn an_etcd_that_comes_back_empty_is_an_empty_store() {
 
 #[tokio::test]
 async fn servers_on_one_etcd_see_one_order() {
-    let Some(etcd) = turn().await else { return };
+    let Some(etcd) = shared().await else { return };
     let worlds = [world(etcd.store().await).await, world(etcd.store().await).await].map(Arc::new);
     let start = worlds[0].current().await;
     let request = WatchRequest { revision: at(start), ..WatchRequest::default() };
@@ -115,7 +115,7 @@ async fn servers_on_one_etcd_see_one_order() {
     for mut stream in streams {
         let mut trace = Vec::new();
         loop {
-            let item = futures_util::StreamExt::next(&mut stream).await.expect("the watch goes on");
+            let item = futures_util::StreamExt::next(&mut stream).await.expect("the watch continues");
             trace.push(text(&item));
             if matches!(&item, WatchItem::Event(event) if event.revision() == last) {
                 break;
@@ -125,7 +125,7 @@ async fn servers_on_one_etcd_see_one_order() {
     }
     assert!(traces[0].len() > 100, "{}", traces[0].len());
     assert_eq!(traces[0], traces[1]);
-    // A consistent read on one shows what was answered by the other, at once.
+    // A consistent read on one server shows completed writes of the other.
     for n in 0..20 {
         let revision = worlds[n % 2].create(&format!("b/{n}"), v(0)).await;
         let list = worlds[(n + 1) % 2].list(ListRequest::default()).await;
@@ -151,14 +151,14 @@ async fn write(world: &World, seed: u64) {
 }
 
 #[tokio::test]
-async fn an_etcd_of_kubernetes_is_refused_unless_told() {
+async fn an_etcd_with_kubernetes_data_is_rejected_by_default() {
     let Some(etcd) = Etcd::start() else { return };
     let mut client = etcd_client::Client::connect([&etcd.url], None).await.unwrap();
     client.put("/registry/pods/default/a", "k8s\0", None).await.unwrap();
-    let refused = EtcdStorage::connect(options(&etcd.url)).await;
-    assert!(matches!(refused, Err(EtcdError::Occupied)), "{refused:?}");
-    let storage = EtcdStorage::connect(options(&etcd.url).beside_kubernetes(true)).await.unwrap();
-    // Others take revisions too; ours go on.
+    let rejected = EtcdStorage::connect(options(&etcd.url)).await;
+    assert!(matches!(rejected, Err(EtcdError::Occupied)), "{rejected:?}");
+    let storage = EtcdStorage::connect(options(&etcd.url).share_with_kubernetes(true)).await.unwrap();
+    // Other users of etcd take revisions too.
     let world = world(storage).await;
     let before = world.create("a/x", v(0)).await;
     client.put("/registry/pods/default/a", "k8s\0\0", None).await.unwrap();
@@ -169,33 +169,33 @@ async fn an_etcd_of_kubernetes_is_refused_unless_told() {
 }
 
 #[tokio::test]
-async fn what_others_put_under_our_prefix_is_left_out() {
-    let Some(etcd) = turn().await else { return };
+async fn foreign_values_under_our_prefix_are_ignored() {
+    let Some(etcd) = shared().await else { return };
     let world = world(etcd.store().await).await;
     world.create("a/x", v(0)).await;
-    let full = format!("{}/things/a/odd", prefix(&etcd.options()));
+    let full = format!("{}/things/a/foreign", prefix(&etcd.options()));
     let mut client = etcd_client::Client::connect([&etcd.etcd.url], None).await.unwrap();
-    client.put(full, "odd", None).await.unwrap();
+    client.put(full, "not an object", None).await.unwrap();
     world.create("a/y", v(0)).await;
     assert_eq!(paths(&world.list(ListRequest::default()).await), ["a/x", "a/y"]);
     world.cache.forget_window().await.unwrap();
     assert_eq!(paths(&world.list(ListRequest::default()).await), ["a/x", "a/y"]);
 }
 
-/// As its `Debug` says it.
+/// The prefix, taken from the `Debug` output.
 fn prefix(options: &EtcdOptions) -> String {
     let text = format!("{options:?}");
     text.trim_end_matches(')').rsplit(' ').next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn an_etcd_that_is_not_there_is_named() {
+async fn the_error_names_an_unreachable_etcd() {
     let error = EtcdStorage::connect(options("http://127.0.0.1:1")).await.unwrap_err();
     assert!(error.to_string().contains("http://127.0.0.1:1"), "{error}");
 }
 
 #[tokio::test]
-async fn tls_with_both_sides_shown() {
+async fn mutual_tls_works() {
     use rcgen::{
         BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     };
@@ -206,7 +206,7 @@ async fn tls_with_both_sides_shown() {
     };
     let (ours, other) = (authority(), authority());
     let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    // etcd talks to itself with its own certificate.
+    // etcd also uses its certificate as a client of itself.
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     let key = KeyPair::generate().unwrap();
@@ -225,28 +225,28 @@ async fn tls_with_both_sides_shown() {
         file("ca", &ours.pem())
     );
     let Some(etcd) = Etcd::start_with("https", &flags) else { return };
-    let known = options(&etcd.url).authority(ours.pem()).identity(&certificate, &key);
+    let known = options(&etcd.url).ca_certificate(ours.pem()).client_certificate(&certificate, &key);
     let storage = EtcdStorage::connect(known).await.unwrap();
     world(storage).await.create("a/x", v(0)).await;
-    let stranger = EtcdStorage::connect(options(&etcd.url).authority(ours.pem())).await;
-    assert!(matches!(stranger, Err(EtcdError::Storage { .. })), "{stranger:?}");
-    let impostor = options(&etcd.url).authority(other.pem()).identity(&certificate, &key);
-    let refused = EtcdStorage::connect(impostor).await;
-    assert!(matches!(refused, Err(EtcdError::Storage { .. })), "{refused:?}");
+    let without_certificate = EtcdStorage::connect(options(&etcd.url).ca_certificate(ours.pem())).await;
+    assert!(matches!(without_certificate, Err(EtcdError::Storage { .. })), "{without_certificate:?}");
+    let other_ca = options(&etcd.url).ca_certificate(other.pem()).client_certificate(&certificate, &key);
+    let untrusted = EtcdStorage::connect(other_ca).await;
+    assert!(matches!(untrusted, Err(EtcdError::Storage { .. })), "{untrusted:?}");
 }
 
-/// A line to etcd that can be cut and mended.
-struct Line {
+/// A TCP proxy to etcd that can be disconnected.
+struct Proxy {
     url: String,
-    whole: tokio::sync::watch::Sender<bool>,
+    connected: tokio::sync::watch::Sender<bool>,
 }
 
-impl Line {
+impl Proxy {
     async fn new(target: &str) -> Self {
         let target = target.trim_start_matches("http://").to_owned();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (whole, state) = tokio::sync::watch::channel(true);
+        let (connected, state) = tokio::sync::watch::channel(true);
         tokio::spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
                 let (mut state, target) = (state.clone(), target.clone());
@@ -257,19 +257,19 @@ impl Line {
                     let Ok(mut far) = tokio::net::TcpStream::connect(target).await else { return };
                     tokio::select! {
                         _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
-                        _ = state.wait_for(|whole| !whole) => {}
+                        _ = state.wait_for(|connected| !connected) => {}
                     }
                 });
             }
         });
-        Self { url, whole }
+        Self { url, connected }
     }
 
-    fn cut(&self) {
-        self.whole.send_replace(false);
+    fn disconnect(&self) {
+        self.connected.send_replace(false);
     }
 
-    fn mend(&self) {
-        self.whole.send_replace(true);
+    fn reconnect(&self) {
+        self.connected.send_replace(true);
     }
 }

@@ -1,18 +1,19 @@
-//! Whole servers over etcd.
+//! Servers with an etcd store.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use kube_embedded_apiserver::{ApiServer, EtcdOptions, EtcdStorage};
+use kube_embedded_apiserver::ApiServer;
+use kube_embedded_apiserver::storage::{EtcdOptions, EtcdStorage};
 
 use crate::golden::exchange::{read, send};
 
-use super::{ETCD_TIMEOUT, Etcd, Turn, turn};
+use super::{ETCD_TIMEOUT, Etcd, SharedEtcd, shared};
 
-async fn server(turn: &Turn) -> ApiServer {
-    ApiServer::builder().storage(Arc::new(turn.store().await)).start().await.expect("the server starts")
+async fn server(etcd: &SharedEtcd) -> ApiServer {
+    ApiServer::builder().storage(Arc::new(etcd.store().await)).start().await.expect("the server starts")
 }
 
 fn map(name: &str) -> ConfigMap {
@@ -20,17 +21,17 @@ fn map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn objects_outlive_the_server_and_belong_to_all() {
-    let Some(turn) = turn().await else { return };
-    let first = server(&turn).await;
+async fn objects_outlive_the_server_and_are_shared_by_all_servers() {
+    let Some(etcd) = shared().await else { return };
+    let first = server(&etcd).await;
     let maps: Api<ConfigMap> = Api::default_namespaced(first.client().expect("a client"));
-    let made = maps.create(&PostParams::default(), &map("a")).await.expect("stored");
+    let created = maps.create(&PostParams::default(), &map("a")).await.expect("stored");
     first.shutdown().await;
 
-    let (second, third) = (server(&turn).await, server(&turn).await);
+    let (second, third) = (server(&etcd).await, server(&etcd).await);
     let here: Api<ConfigMap> = Api::default_namespaced(second.client().expect("a client"));
     let there: Api<ConfigMap> = Api::default_namespaced(third.client().expect("a client"));
-    assert_eq!(here.get("a").await.expect("still there"), made);
+    assert_eq!(here.get("a").await.expect("still there"), created);
     here.create(&PostParams::default(), &map("b")).await.expect("stored");
     let names: Vec<_> = there
         .list(&Default::default())
@@ -43,19 +44,19 @@ async fn objects_outlive_the_server_and_belong_to_all() {
     there.delete("a", &Default::default()).await.expect("deleted");
     assert!(here.get_opt("a").await.expect("read").is_none());
     let namespaces: Api<Namespace> = Api::all(second.client().expect("a client"));
-    assert_eq!(namespaces.list(&Default::default()).await.expect("a list").items.len(), 4, "made once");
+    assert_eq!(namespaces.list(&Default::default()).await.expect("a list").items.len(), 4, "created once");
 }
 
 #[tokio::test]
-async fn a_server_goes_on_after_etcd_has_lost_everything() {
+async fn a_server_recovers_after_etcd_lost_its_data() {
     let Some(mut etcd) = Etcd::start() else { return };
-    let storage = EtcdStorage::connect(EtcdOptions::new([etcd.url.clone()])).await.expect("etcd answers");
+    let storage = EtcdStorage::connect(EtcdOptions::new([etcd.url.clone()])).await.expect("etcd responds");
     let server = ApiServer::builder().storage(Arc::new(storage)).start().await.expect("the server starts");
     let maps: Api<ConfigMap> = Api::default_namespaced(server.client().expect("a client"));
     maps.create(&PostParams::default(), &map("a")).await.expect("stored");
     let ready = async |verbose: &str| {
         let request = serde_json::json!({"path": format!("/readyz{verbose}")});
-        read(send(server.address(), &request).await.expect("an answer")).await.expect("whole")
+        read(send(server.address(), &request).await.expect("a response")).await.expect("whole")
     };
     assert_eq!(ready("").await["status"], 200);
     etcd.kill();
@@ -70,7 +71,7 @@ async fn a_server_goes_on_after_etcd_has_lost_everything() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(ETCD_TIMEOUT, works).await.expect("it takes writes again");
+    tokio::time::timeout(ETCD_TIMEOUT, works).await.expect("writes succeed again");
     let seen = async {
         loop {
             let list = maps.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
@@ -81,5 +82,5 @@ async fn a_server_goes_on_after_etcd_has_lost_everything() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(ETCD_TIMEOUT, seen).await.expect("what was lost is gone, what is new is there");
+    tokio::time::timeout(ETCD_TIMEOUT, seen).await.expect("only the new object exists");
 }

@@ -1,4 +1,4 @@
-//! One request on a connection of its own, with the plainest client there is.
+//! One request per connection, with a minimal client.
 
 use std::net::SocketAddr;
 
@@ -10,14 +10,14 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Map, Value, json};
 use tokio::net::TcpStream;
 
-/// Sends what a scenario's `request` describes. The answer's body is unread.
+/// Sends the `request` of a scenario. Does not read the body of the response.
 pub(crate) async fn send(address: SocketAddr, request: &Value) -> Result<http::Response<Incoming>, String> {
-    let trouble = |e: &dyn std::fmt::Display| format!("exchange: {e}");
-    let stream = TcpStream::connect(address).await.map_err(|e| trouble(&e))?;
+    let failed = |e: &dyn std::fmt::Display| format!("exchange: {e}");
+    let stream = TcpStream::connect(address).await.map_err(|e| failed(&e))?;
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| trouble(&e))?;
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| failed(&e))?;
     tokio::spawn(connection);
-    sender.send_request(build(address, request)?).await.map_err(|e| trouble(&e))
+    sender.send_request(build(address, request)?).await.map_err(|e| failed(&e))
 }
 
 fn build(address: SocketAddr, request: &Value) -> Result<http::Request<Full<Bytes>>, String> {
@@ -44,7 +44,7 @@ fn build(address: SocketAddr, request: &Value) -> Result<http::Request<Full<Byte
     builder.body(Full::new(body)).map_err(|e| e.to_string())
 }
 
-/// The parts of an answer that can be compared.
+/// Reads the parts of a response that are compared.
 pub(crate) async fn read(response: http::Response<Incoming>) -> Result<Map<String, Value>, String> {
     let mut got = head(&response);
     let body = response.into_body().collect().await.map_err(|e| format!("body: {e}"))?.to_bytes();
@@ -58,7 +58,7 @@ pub(crate) async fn read(response: http::Response<Incoming>) -> Result<Map<Strin
     Ok(got)
 }
 
-/// Status and headers; several headers of one name become a list.
+/// Returns status and headers; repeated headers become a list.
 pub(crate) fn head(response: &http::Response<Incoming>) -> Map<String, Value> {
     let mut headers = Map::new();
     for name in response.headers().keys() {

@@ -1,4 +1,4 @@
-//! Comparing an answer with an expectation.
+//! Comparison of a response with an expectation.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::value::{Variables, substitute, substitute_text};
 
-/// Where and how an answer differs.
+/// A description of a difference.
 pub(crate) type Mismatch = String;
 
 fn differs(path: &str, expected: impl std::fmt::Display, got: &Value) -> Mismatch {
@@ -16,17 +16,17 @@ fn differs(path: &str, expected: impl std::fmt::Display, got: &Value) -> Mismatc
     line
 }
 
-/// Whether `got` fits `want`; binds variables only if it does.
-pub(crate) fn fits(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -> bool {
+/// Returns whether `got` matches `want`, and binds variables only if so.
+pub(crate) fn matches(want: &Value, got: &Value, variables: &mut Variables, loose: bool) -> bool {
     let mut trial = variables.clone();
-    let fits = compare(want, got, &mut trial, "", loose).is_ok();
-    if fits {
+    let matches = compare(want, got, &mut trial, "", loose).is_ok();
+    if matches {
         *variables = trial;
     }
-    fits
+    matches
 }
 
-/// Compares; `loose` lets objects have more keys than are expected.
+/// Compares `got` with `want`. With `loose`, objects may have more keys than expected.
 pub(crate) fn compare(
     want: &Value,
     got: &Value,
@@ -73,7 +73,7 @@ pub(crate) fn compare(
     }
 }
 
-/// Numbers are equal by value, whatever their spelling.
+/// Compares two values; numbers are compared by value.
 fn same(a: &Value, b: &Value) -> bool {
     a == b || (a.is_number() && b.is_number() && a.as_f64() == b.as_f64())
 }
@@ -106,13 +106,13 @@ fn one(
         "$oneOf" => {
             let any = argument
                 .as_array()
-                .is_some_and(|all| all.iter().any(|want| fits(want, got, variables, loose)));
+                .is_some_and(|all| all.iter().any(|want| matches(want, got, variables, loose)));
             need(any, format!("one of {argument}"))
         }
         "$contains" => {
             let items = got.as_array().cloned().unwrap_or_default();
             for want in argument.as_array().into_iter().flatten() {
-                let found = items.iter().any(|item| fits(want, item, variables, loose));
+                let found = items.iter().any(|item| matches(want, item, variables, loose));
                 need(found, format!("an element {want}"))?;
             }
             need(got.is_array(), "<array>".to_owned())
@@ -127,7 +127,7 @@ fn one(
             need(len.map(|l| l as u64) == argument.as_u64(), format!("<length {argument}>"))
         }
         "$type" => {
-            let fits = match text {
+            let matches = match text {
                 "string" => got.is_string(),
                 "number" => got.is_number(),
                 "bool" => got.is_boolean(),
@@ -135,7 +135,7 @@ fn one(
                 "object" => got.is_object(),
                 _ => false,
             };
-            need(fits, format!("<{text}>"))
+            need(matches, format!("<{text}>"))
         }
         "$atLeast" => compare(argument, got, variables, path, true),
         "$exact" => compare(argument, got, variables, path, false),
@@ -158,7 +158,7 @@ fn whole(pattern: &str, text: &str) -> bool {
     Regex::new(&format!("(?s)^(?:{pattern})$")).expect("a valid pattern").is_match(text)
 }
 
-/// `a < b <= c` over variables.
+/// Checks an assertion on variables, such as `a < b <= c`.
 pub(crate) fn check_assertion(line: &str, variables: &Variables) -> Result<(), Mismatch> {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\s+").expect("a valid pattern"));
     let words: Vec<&str> = WORDS.split(line.trim()).collect();
@@ -185,7 +185,7 @@ pub(crate) fn check_assertion(line: &str, variables: &Variables) -> Result<(), M
 }
 
 #[test]
-fn a_replayer_that_accepts_everything_would_be_worthless() {
+fn the_matcher_rejects_differences() {
     use serde_json::json;
     let mut variables = Variables::new();
     let mut check = |want: Value, got: Value| compare(&want, &got, &mut variables, "", false).is_ok();

@@ -1,4 +1,4 @@
-//! One scenario on one server: a fresh suffix, a fresh set of variables.
+//! Runs one scenario, with its own name suffix and variables.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::exchange::{head, read, send};
-use super::matcher::{Mismatch, check_assertion, compare, fits};
+use super::matcher::{Mismatch, check_assertion, compare, matches};
 use super::stream::{Reading, Stream};
 use super::value::{Variables, substitute};
 
-/// Attempts at a request that is told to come back.
+/// The most attempts of a request that gets `Retry-After`.
 const ATTEMPTS: usize = 8;
-/// Letters of a suffix: no vowels, so that no word appears by chance.
+/// Letters of a suffix: no vowels, so that it forms no words.
 const LETTERS: &[u8] = b"bcdfghjkmnpqrstvwxz";
 
 struct Run {
@@ -23,7 +23,7 @@ struct Run {
     streams: BTreeMap<String, Stream>,
 }
 
-/// Replays a scenario; the error says at which step the server differs, and how.
+/// Replays a scenario. The error describes the step and the difference.
 pub(crate) async fn run(address: SocketAddr, scenario: &Value, seed: u64) -> Result<(), Mismatch> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let letters: String = (0..4).map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())])).collect();
@@ -73,8 +73,8 @@ impl Run {
         let expect = step.get("expect").and_then(Value::as_object).unwrap_or(&nothing);
         let mut got = Map::new();
         if let Some(request) = step.get("request") {
-            let patient = expect.get("status") != Some(&json!(429));
-            got = self.exchange(&substitute(request, variables)?, patient).await?;
+            let retry = expect.get("status") != Some(&json!(429));
+            got = self.exchange(&substitute(request, variables)?, retry).await?;
             if !expect.contains_key("status") {
                 compare_status(&json!({"$oneOf": [200, 201, 202]}), &got, variables)?;
             }
@@ -101,11 +101,11 @@ impl Run {
         assertions.try_for_each(|line| check_assertion(line, variables))
     }
 
-    /// Sends one request, waiting out 429 as clients do.
-    async fn exchange(&mut self, request: &Value, patient: bool) -> Result<Map<String, Value>, Mismatch> {
+    /// Sends one request. With `retry`, retries after 429 like a client.
+    async fn exchange(&mut self, request: &Value, retry: bool) -> Result<Map<String, Value>, Mismatch> {
         let mut response = send(self.address, request).await?;
         for _ in 1..ATTEMPTS {
-            if !(patient && response.status() == 429 && response.headers().contains_key("retry-after")) {
+            if !(retry && response.status() == 429 && response.headers().contains_key("retry-after")) {
                 break;
             }
             sleep(Duration::from_secs(1)).await;
@@ -137,7 +137,7 @@ impl Run {
 }
 
 fn compare_status(want: &Value, got: &Map<String, Value>, variables: &mut Variables) -> Result<(), Mismatch> {
-    if fits(want, &got["status"], variables, false) {
+    if matches(want, &got["status"], variables, false) {
         return Ok(());
     }
     let body = got.get("body").or(got.get("text")).cloned().unwrap_or_default();

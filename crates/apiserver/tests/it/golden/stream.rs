@@ -1,4 +1,4 @@
-//! A watch, read in the background while later steps write.
+//! A watch that is read in the background while later steps write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
-/// What arrives: events, a fault in the framing, the end.
+/// An item of a stream: an event, a framing error, or the end.
 enum Item {
     Event(Value),
-    Fault(String),
+    Error(String),
     End,
 }
 
@@ -43,23 +43,23 @@ impl Stream {
         Self { items, ended: false, reader }
     }
 
-    /// Takes so many events, and then what `end` asks for.
+    /// Reads the expected number of events, and then the expected end.
     pub(crate) async fn read(&mut self, how: &Reading<'_>) -> Result<Vec<Value>, String> {
         let deadline = Instant::now() + Duration::from_secs_f64(how.seconds);
         let mut events: Vec<Value> = Vec::new();
         while how.end.is_some() || events.len() < how.count {
             let done = events.len() == how.count;
-            let patience = if done && how.end == Some("quiet") {
+            let wait = if done && how.end == Some("quiet") {
                 Duration::from_secs_f64(how.quiet)
             } else {
                 deadline.saturating_duration_since(Instant::now())
             };
             let at = format!("events[{}]", events.len());
             let expected = if done { how.end.unwrap_or("event") } else { "event" };
-            match self.next(patience).await {
+            match self.next(wait).await {
                 None if done && how.end == Some("quiet") => break,
-                None => return Err(format!("{at}: expected <{expected}> got <silence> after {events:?}")),
-                Some(Item::Fault(fault)) => return Err(fault),
+                None => return Err(format!("{at}: expected <{expected}> got <nothing> after {events:?}")),
+                Some(Item::Error(error)) => return Err(error),
                 Some(Item::End) if done && how.end == Some("eof") => break,
                 Some(Item::End) => return Err(format!("{at}: expected <{expected}> got <end of stream>")),
                 Some(Item::Event(event)) if how.ignore.iter().any(|t| event["type"] == *t) => {}
@@ -72,14 +72,12 @@ impl Stream {
         Ok(events)
     }
 
-    async fn next(&mut self, patience: Duration) -> Option<Item> {
+    async fn next(&mut self, wait: Duration) -> Option<Item> {
         if self.ended {
             return Some(Item::End);
         }
-        let item = timeout(patience.max(Duration::from_millis(10)), self.items.recv())
-            .await
-            .ok()?
-            .unwrap_or(Item::End);
+        let item =
+            timeout(wait.max(Duration::from_millis(10)), self.items.recv()).await.ok()?.unwrap_or(Item::End);
         self.ended = matches!(item, Item::End);
         Some(item)
     }
@@ -102,13 +100,13 @@ async fn read(mut body: Incoming, split: Split, sender: mpsc::UnboundedSender<It
                 continue;
             }
             Ok(None) => {}
-            Err(fault) => break Item::Fault(fault),
+            Err(error) => break Item::Error(error),
         }
         match body.frame().await {
             Some(Ok(frame)) => buffer.extend_from_slice(frame.data_ref().map_or(&[][..], |d| d)),
-            Some(Err(error)) => break Item::Fault(format!("stream: expected <clean end> got {error}")),
+            Some(Err(error)) => break Item::Error(format!("stream: expected <clean end> got {error}")),
             None if buffer.is_empty() => break Item::End,
-            None => break Item::Fault(format!("framing: {} bytes without an end", buffer.len())),
+            None => break Item::Error(format!("framing: {} bytes without an end", buffer.len())),
         }
     };
     let _ = sender.send(last);
@@ -137,7 +135,7 @@ fn split_frames(buffer: &mut BytesMut) -> Result<Option<Value>, String> {
     Ok(Some(json!({"type": String::from_utf8_lossy(&raw(1, &event)), "object": object})))
 }
 
-/// Magic number and type of an enveloped object; the object itself stays opaque.
+/// Returns the magic number and the type of an enveloped object, which is not decoded.
 pub(crate) fn envelope(bytes: &[u8]) -> Result<Value, String> {
     let (magic, rest) = bytes.split_at_checked(4).ok_or("protobuf: shorter than its magic number")?;
     let unknown = if magic == b"k8s\0" { fields(rest)? } else { BTreeMap::new() };
@@ -149,7 +147,7 @@ pub(crate) fn envelope(bytes: &[u8]) -> Result<Value, String> {
     )
 }
 
-/// Length-delimited fields of one protobuf message; varints are skipped.
+/// Returns the length-delimited fields of a protobuf message; varints are skipped.
 fn fields(mut message: &[u8]) -> Result<BTreeMap<u64, Vec<u8>>, String> {
     let mut found = BTreeMap::new();
     while !message.is_empty() {
@@ -157,7 +155,7 @@ fn fields(mut message: &[u8]) -> Result<BTreeMap<u64, Vec<u8>>, String> {
         let value = varint(&mut message)?;
         if tag & 7 == 2 {
             let (field, rest) =
-                message.split_at_checked(value as usize).ok_or("protobuf: a field is cut off")?;
+                message.split_at_checked(value as usize).ok_or("protobuf: a field is truncated")?;
             found.insert(tag >> 3, field.to_vec());
             message = rest;
         }
@@ -168,7 +166,7 @@ fn fields(mut message: &[u8]) -> Result<BTreeMap<u64, Vec<u8>>, String> {
 fn varint(message: &mut &[u8]) -> Result<u64, String> {
     let (mut value, mut shift) = (0u64, 0);
     loop {
-        let (byte, rest) = message.split_first().ok_or("protobuf: a number is cut off")?;
+        let (byte, rest) = message.split_first().ok_or("protobuf: a number is truncated")?;
         *message = rest;
         value |= u64::from(byte & 0x7f) << shift;
         shift += 7;

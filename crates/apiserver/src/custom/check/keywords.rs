@@ -1,4 +1,4 @@
-//! Words of a schema that are not supported, or not together.
+//! Schema keywords that are not supported, or not in combination.
 
 use std::collections::BTreeSet;
 
@@ -36,9 +36,9 @@ pub(super) fn check(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
     if let Some(inner) = props.items() {
         check(inner, &format!("{at}.items"), errors);
     }
-    for (word, list) in [("allOf", &props.all_of), ("anyOf", &props.any_of), ("oneOf", &props.one_of)] {
+    for (keyword, list) in [("allOf", &props.all_of), ("anyOf", &props.any_of), ("oneOf", &props.one_of)] {
         for (i, inner) in list.iter().enumerate() {
-            check(inner, &format!("{at}.{word}[{i}]"), errors);
+            check(inner, &format!("{at}.{keyword}[{i}]"), errors);
         }
     }
     if let Some(inner) = &props.not {
@@ -55,8 +55,8 @@ fn check_supported(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
         ("dependencies", !props.dependencies.is_empty()),
         ("$ref", props.reference.is_some()),
     ];
-    for (word, _) in unsupported.iter().filter(|(_, used)| *used) {
-        errors.push(FieldError::forbidden(format!("{at}.{word}"), format!("{word} is not supported")));
+    for (keyword, _) in unsupported.iter().filter(|(_, used)| *used) {
+        errors.push(FieldError::forbidden(format!("{at}.{keyword}"), format!("{keyword} is not supported")));
     }
     match props.r#type.as_str() {
         "null" => {

@@ -1,4 +1,4 @@
-//! Who may be concerned by a change, found without asking everybody.
+//! An index of watchers by scope and field selector, to find those affected by a change without visiting all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,64 +6,65 @@ use super::filter::{Filter, field};
 use super::request::Scope;
 use crate::storage::{Change, Stored};
 
-/// Watchers by what they pin: a scope, and within it one field with one value if their selector demands that. A pod that moves from one
-/// node to another concerns the watchers of two nodes, not of five thousand.
+/// The slots of watchers by scope and, scope a scope, by the field value that their selector requires. A pod that moves from one node
+/// to another then affects the watchers of two nodes, not of five thousand.
 ///
-/// Ordered throughout, so that the same watchers are always woken in the same order.
+/// All maps are ordered, so that the same watchers are always woken in the same order.
 #[derive(Default)]
-pub(super) struct Interest {
-    scopes: BTreeMap<Scope, Within>,
+pub(super) struct WatcherIndex {
+    scopes: BTreeMap<Scope, ScopeIndex>,
 }
 
 #[derive(Default)]
-struct Within {
-    /// Those who pin no field.
+struct ScopeIndex {
+    /// Watchers whose selector requires no field value.
     any: BTreeSet<usize>,
     /// Field, value, watchers.
-    pinned: BTreeMap<Box<str>, BTreeMap<Box<str>, BTreeSet<usize>>>,
+    by_field: BTreeMap<Box<str>, BTreeMap<Box<str>, BTreeSet<usize>>>,
 }
 
-impl Interest {
+impl WatcherIndex {
     pub(super) fn add(&mut self, filter: &Filter, slot: usize) {
-        let within = self.scopes.entry(filter.scope().clone()).or_default();
-        match filter.pinned() {
-            None => within.any.insert(slot),
+        let scope = self.scopes.entry(filter.scope().clone()).or_default();
+        match filter.required_field() {
+            None => scope.any.insert(slot),
             Some((field, value)) => {
-                let values = within.pinned.entry(field.into()).or_default();
+                let values = scope.by_field.entry(field.into()).or_default();
                 values.entry(value.into()).or_default().insert(slot)
             }
         };
     }
 
     pub(super) fn remove(&mut self, filter: &Filter, slot: usize) {
-        let Some(within) = self.scopes.get_mut(filter.scope()) else { return };
-        match filter.pinned() {
+        let Some(scope) = self.scopes.get_mut(filter.scope()) else { return };
+        match filter.required_field() {
             None => {
-                within.any.remove(&slot);
+                scope.any.remove(&slot);
             }
             Some((field, value)) => {
-                let Some(values) = within.pinned.get_mut(field) else { return };
+                let Some(values) = scope.by_field.get_mut(field) else { return };
                 let Some(slots) = values.get_mut(value) else { return };
                 slots.remove(&slot);
                 if slots.is_empty() {
                     values.remove(value);
                 }
                 if values.is_empty() {
-                    within.pinned.remove(field);
+                    scope.by_field.remove(field);
                 }
             }
         }
-        if within.any.is_empty() && within.pinned.is_empty() {
+        if scope.any.is_empty() && scope.by_field.is_empty() {
             self.scopes.remove(filter.scope());
         }
     }
 
-    /// Calls for each watcher whose scope and pinned field fit the version before or after; for some twice.
-    pub(super) fn concerned(&self, change: &Change, mut call: impl FnMut(usize)) {
-        for within in scopes(change).iter().filter_map(|scope| self.scopes.get(scope)) {
-            within.any.iter().copied().for_each(&mut call);
-            for (name, values) in &within.pinned {
-                // A version written before the field became selectable may have any value: all who pin one must look.
+    /// Calls `call` for each watcher whose scope and required field value match the previous or the current version. A watcher may be
+    /// visited twice.
+    pub(super) fn for_each_candidate(&self, change: &Change, mut call: impl FnMut(usize)) {
+        for scope in scopes(change).iter().filter_map(|scope| self.scopes.get(scope)) {
+            scope.any.iter().copied().for_each(&mut call);
+            for (name, values) in &scope.by_field {
+                // A version written before the field became selectable may have any value: every watcher of the field is a candidate.
                 if versions(change).any(|stored| field(stored, name).is_none()) {
                     values.values().flatten().copied().for_each(&mut call);
                     continue;
@@ -81,7 +82,7 @@ fn versions(change: &Change) -> impl Iterator<Item = &Stored> {
     [&change.previous, &change.current].into_iter().flatten().map(|stored| &**stored)
 }
 
-/// The scopes a change falls into: everything, its namespace, the object itself with and without a namespace.
+/// The scopes that include the changed object: everything, its namespace, the object itself with and without a namespace.
 fn scopes(change: &Change) -> [Scope; 4] {
     let mut parts = change.key().rsplit('/');
     let name = parts.next().unwrap_or_default().to_owned();
@@ -114,20 +115,20 @@ mod tests {
         Some(Arc::new(Stored { key: "/pods/a/x".into(), revision: 1, document }))
     }
 
-    fn concerned(
-        interest: &Interest,
+    fn candidates(
+        index: &WatcherIndex,
         previous: Option<Arc<Stored>>,
         current: Option<Arc<Stored>>,
     ) -> Vec<usize> {
         let mut slots = BTreeSet::new();
-        interest.concerned(&Change { revision: 1, previous, current }, |slot| {
+        index.for_each_candidate(&Change { revision: 1, previous, current }, |slot| {
             slots.insert(slot);
         });
         slots.into_iter().collect()
     }
 
     #[test]
-    fn a_move_concerns_both_sides_and_who_pins_nothing() {
+    fn a_moved_object_affects_the_watchers_of_both_values_and_of_no_value() {
         let filters = [
             filter(Scope::All, ""),
             filter(Scope::All, "spec.nodeName=n1"),
@@ -141,12 +142,12 @@ mod tests {
             filter(Scope::All, "spec.nodeName="),
             filter(Scope::All, "spec.nodeName!=n1"),
         ];
-        let mut interest = Interest::default();
-        filters.iter().enumerate().for_each(|(slot, filter)| interest.add(filter, slot));
-        assert_eq!(concerned(&interest, on("n1"), on("n2")), [0, 1, 2, 4, 6, 8, 10]);
-        assert_eq!(concerned(&interest, None, on("")), [0, 4, 6, 8, 9, 10]);
-        assert_eq!(concerned(&interest, on("n3"), None), [0, 3, 4, 6, 8, 10]);
-        filters.iter().enumerate().for_each(|(slot, filter)| interest.remove(filter, slot));
-        assert!(interest.scopes.is_empty(), "nothing is left behind");
+        let mut index = WatcherIndex::default();
+        filters.iter().enumerate().for_each(|(slot, filter)| index.add(filter, slot));
+        assert_eq!(candidates(&index, on("n1"), on("n2")), [0, 1, 2, 4, 6, 8, 10]);
+        assert_eq!(candidates(&index, None, on("")), [0, 4, 6, 8, 9, 10]);
+        assert_eq!(candidates(&index, on("n3"), None), [0, 3, 4, 6, 8, 10]);
+        filters.iter().enumerate().for_each(|(slot, filter)| index.remove(filter, slot));
+        assert!(index.scopes.is_empty(), "removing all watchers empties the index");
     }
 }

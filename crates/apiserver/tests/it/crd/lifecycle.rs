@@ -1,4 +1,4 @@
-//! How definitions come, change and go.
+//! Creation, update and deletion of CRDs.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use super::*;
 use crate::cluster::MERGE;
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_is_established_before_its_create_is_answered() {
+async fn a_definition_is_established_before_its_create_completes() {
     let c = Cluster::new().await;
     let mut watch = c.watch(&format!("{DEFINITIONS}?watch=true&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")).await;
-    let (code, made) = c.post(DEFINITIONS, plain()).await;
-    assert_eq!((code, &made["status"]["storedVersions"]), (201, &json!(["v1"])));
+    let (code, created) = c.post(DEFINITIONS, plain()).await;
+    assert_eq!((code, &created["status"]["storedVersions"]), (201, &json!(["v1"])));
     assert_eq!(c.post(WIDGETS, widget("w", json!({"size": 1}))).await.0, 201);
     let mut steps = Vec::new();
     for _ in 0..3 {
@@ -42,7 +42,7 @@ async fn a_dry_run_defines_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_a_definition_is_told_field_by_field() {
+async fn invalid_definitions_are_rejected_field_by_field() {
     let c = Cluster::new().await;
     let mut bad = plain();
     bad["metadata"]["name"] = "gadgets.example.com".into();
@@ -58,9 +58,9 @@ async fn what_is_wrong_with_a_definition_is_told_field_by_field() {
     assert_eq!(fields, ["metadata.name", "spec.validation.openAPIV3Schema.properties[spec].type"]);
 }
 
-/// As deep as JSON may be: refused or served, but survived, and so are objects as deep as that.
+/// Schemas and objects up to the depth limit of JSON are either rejected or served.
 #[tokio::test(start_paused = true)]
-async fn schemas_may_be_deep() {
+async fn deep_schemas_do_not_crash_the_server() {
     let c = Cluster::new().await;
     let deep = |levels: usize, wrap: fn(Value) -> Value| {
         (0..levels).fold(json!({"type": "string"}), |inner, _| wrap(inner))
@@ -74,15 +74,15 @@ async fn schemas_may_be_deep() {
     ];
     for wrap in wraps {
         for levels in [20, 50, 100, 120] {
-            let (code, answer) =
+            let (code, response) =
                 c.post(DEFINITIONS, definition(&[version("v1", json!({"x": deep(levels, wrap)}))])).await;
-            assert!(matches!(code, 201 | 400 | 422), "{answer}");
+            assert!(matches!(code, 201 | 400 | 422), "{response}");
             if code == 201 {
                 let list = (0..levels).fold(json!("x"), |inner, _| json!([inner]));
                 let object = (0..levels).fold(json!("x"), |inner, _| json!({"a": inner}));
                 for x in [list, object] {
-                    let (code, answer) = c.post(WIDGETS, widget("a", json!({"x": x}))).await;
-                    assert!(matches!(code, 201 | 400 | 409 | 422), "{answer}");
+                    let (code, response) = c.post(WIDGETS, widget("a", json!({"x": x}))).await;
+                    assert!(matches!(code, 201 | 400 | 409 | 422), "{response}");
                 }
                 c.delete(WIDGET, Value::Null).await;
             }
@@ -91,21 +91,21 @@ async fn schemas_may_be_deep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_that_are_not_evaluated_are_kept_and_warned_about() {
+async fn cel_rules_are_kept_with_a_warning() {
     let c = Cluster::new().await;
     let rules = json!([{"rule": "self < 3", "message": "too large"}]);
-    let ruled =
+    let with_rules =
         definition(&[version("v1", json!({"size": {"type": "integer", "x-kubernetes-validations": rules}}))]);
     let warning = "299 - \"spec.versions[0].schema: x-kubernetes-validations are kept and published, but this server does not \
                    evaluate them\"";
-    let (code, made, warnings) = c.warned("POST", DEFINITIONS, ruled).await;
+    let (code, created, warnings) = c.request_with_warnings("POST", DEFINITIONS, with_rules).await;
     assert_eq!((code, warnings.as_slice()), (201, [warning.to_owned()].as_slice()));
     let size =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/x-kubernetes-validations";
-    assert_eq!(made.pointer(size), Some(&rules));
+    assert_eq!(created.pointer(size), Some(&rules));
     assert_eq!(c.post(WIDGETS, widget("a", json!({"size": 9}))).await.0, 201);
     let (_, now) = c.get(WIDGET).await;
-    let (code, _, warnings) = c.warned("PUT", WIDGET, now).await;
+    let (code, _, warnings) = c.request_with_warnings("PUT", WIDGET, now).await;
     assert_eq!((code, warnings.as_slice()), (200, [warning.to_owned()].as_slice()));
 }
 
@@ -123,7 +123,7 @@ async fn typos_deep_in_a_schema_are_found_by_strict_validation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_belong_to_one_definition_until_it_goes() {
+async fn names_belong_to_one_definition_until_it_is_deleted() {
     let c = cluster(plain()).await;
     let mut rival = plain();
     rival["metadata"]["name"] = "gizmos.example.com".into();
@@ -147,7 +147,7 @@ async fn names_belong_to_one_definition_until_it_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_takes_its_objects_along() {
+async fn deleting_a_definition_deletes_its_objects() {
     let c = cluster(plain()).await;
     c.post(WIDGETS, widget("a", json!({}))).await;
     let mut watch = c.watch(&format!("{WIDGETS}?watch=true")).await;
@@ -159,7 +159,7 @@ async fn a_definition_takes_its_objects_along() {
         conditions(&marked).contains(&"Terminating=True InstanceDeletionInProgress".to_owned()),
         "{marked}"
     );
-    assert_eq!(watch.next().await.expect("the end of the object")["type"], "DELETED");
+    assert_eq!(watch.next().await.expect("a delete event")["type"], "DELETED");
     assert_eq!(watch.next().await, None, "the watch ends");
     assert_eq!(c.get(WIDGET).await.0, 404);
     assert_eq!(c.get(WIDGETS).await.0, 404);
@@ -167,7 +167,7 @@ async fn a_definition_takes_its_objects_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_again_is_new_and_empty() {
+async fn a_recreated_definition_is_new_and_empty() {
     let c = cluster(plain()).await;
     let (_, first) = c.get(WIDGET).await;
     c.post(WIDGETS, widget("a", json!({"size": 1}))).await;
@@ -181,7 +181,7 @@ async fn what_comes_again_is_new_and_empty() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_of_objects_hold_the_definition() {
+async fn finalizers_of_objects_block_the_definition() {
     let c = cluster(plain()).await;
     let mut held = widget("a", json!({}));
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -191,9 +191,9 @@ async fn finalizers_of_objects_hold_the_definition() {
     let (code, list) = c.get(WIDGETS).await;
     assert_eq!((code, list["items"].as_array().map(Vec::len)), (200, Some(1)));
     assert!(list["items"][0]["metadata"]["deletionTimestamp"].is_string());
-    let (code, refused) = c.post(WIDGETS, widget("c", json!({}))).await;
+    let (code, status) = c.post(WIDGETS, widget("c", json!({}))).await;
     assert_eq!(
-        (code, message(&refused)),
+        (code, message(&status)),
         (405, "create not allowed while custom resource definition is terminating")
     );
     let (_, resources) = c.get("/apis/example.com/v1").await;
@@ -201,7 +201,7 @@ async fn finalizers_of_objects_hold_the_definition() {
         resources["resources"][0]["verbs"],
         json!(["delete", "deletecollection", "get", "list", "watch"])
     );
-    assert_eq!(c.delete(WIDGET, Value::Null).await.0, 200, "again, and nothing happens");
+    assert_eq!(c.delete(WIDGET, Value::Null).await.0, 200, "a second delete has no effect");
     let freed = c.patch(&format!("{WIDGETS}/a"), MERGE, json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(freed.0, 200);
     assert_eq!(c.get(WIDGET).await.0, 404);
@@ -226,17 +226,17 @@ async fn a_changed_schema_ends_watches_and_a_label_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn some_parts_of_a_definition_never_change() {
+async fn some_fields_of_a_definition_are_immutable() {
     let c = cluster(plain()).await;
     let (code, status) = c.patch(WIDGET, MERGE, json!({"spec": {"scope": "Cluster"}})).await;
     assert_eq!((code, &status["details"]["causes"][0]["field"]), (422, &json!("spec.scope")));
     let (_, mut now) = c.get(WIDGET).await;
     now["metadata"].as_object_mut().unwrap().remove("resourceVersion");
-    assert_eq!(c.put(WIDGET, now).await.0, 422, "a PUT needs the version");
+    assert_eq!(c.put(WIDGET, now).await.0, 422, "a PUT requires the version");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_takes_its_custom_objects_along() {
+async fn deleting_a_namespace_deletes_its_custom_resources() {
     let c = cluster(plain()).await;
     c.post("/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await;
     let widgets = "/apis/example.com/v1/namespaces/n/widgets";
@@ -248,7 +248,7 @@ async fn a_namespace_takes_its_custom_objects_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_definition_may_be_the_end_of_a_namespace() {
+async fn deleting_a_definition_may_complete_the_deletion_of_a_namespace() {
     let c = cluster(plain()).await;
     c.post("/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await;
     let widgets = "/apis/example.com/v1/namespaces/n/widgets";
@@ -264,7 +264,7 @@ async fn the_end_of_a_definition_may_be_the_end_of_a_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_definitions_go_at_once() {
+async fn many_definitions_can_be_deleted_at_once() {
     let c = cluster(plain()).await;
     let mut other = plain();
     other["metadata"]["name"] = "gizmos.example.com".into();
@@ -276,9 +276,9 @@ async fn many_definitions_go_at_once() {
     assert_eq!(c.get("/apis/example.com").await.0, 404);
 }
 
-/// Whoever creates while the definition goes either succeeds and is swept, or is refused; nothing stays behind.
+/// A create during the deletion of the definition either succeeds and its object is deleted, or fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_outlives_its_definition() {
+async fn no_object_outlives_its_definition() {
     let c = cluster(plain()).await;
     for round in 0..20 {
         let creators: Vec<_> = (0..4)
@@ -286,16 +286,16 @@ async fn nothing_outlives_its_definition() {
                 let c = Cluster { server: c.server.clone(), client: c.server.client() };
                 tokio::spawn(async move {
                     for i in 0..20 {
-                        let (code, answer) =
+                        let (code, response) =
                             c.post(WIDGETS, widget(&format!("w{round}-{creator}-{i}"), json!({}))).await;
-                        assert!(matches!(code, 201 | 404 | 405), "{answer}");
+                        assert!(matches!(code, 201 | 404 | 405), "{response}");
                     }
                 })
             })
             .collect();
         c.delete(WIDGET, Value::Null).await;
         for creator in creators {
-            creator.await.expect("no creator fails");
+            creator.await.expect("no creator panics");
         }
         assert_eq!(c.get(WIDGETS).await.0, 404);
         assert_eq!(c.post(DEFINITIONS, plain()).await.0, 201);

@@ -1,18 +1,20 @@
-//! The laws of `Storage`, as written on the trait.
+//! The guarantees of `Storage`, as documented on the trait.
 
 use std::sync::{Arc, Mutex};
 
 use futures_util::{FutureExt, StreamExt};
-use kube_embedded_apiserver::{Change, Follower, MemoryStorage, Range, Storage, StorageError, Stored};
+use kube_embedded_apiserver::storage::{
+    Change, Follower, MemoryStorage, Range, Storage, StorageError, Stored,
+};
 
 use super::world::{Spec, key, kind, number, v};
 
-/// Runs a law on every backend.
+/// Runs tests on every backend.
 macro_rules! on_every_backend {
     ($($name:ident),* $(,)?) => {
         mod memory {
             use std::sync::Arc;
-            use kube_embedded_apiserver::MemoryStorage;
+            use kube_embedded_apiserver::storage::MemoryStorage;
             $(
                 #[tokio::test(start_paused = true)]
                 async fn $name() {
@@ -26,7 +28,7 @@ macro_rules! on_every_backend {
             $(
                 #[tokio::test]
                 async fn $name() {
-                    let Some(etcd) = crate::etcd::turn().await else { return };
+                    let Some(etcd) = crate::etcd::shared().await else { return };
                     super::$name(Arc::new(etcd.store().await)).await;
                 }
             )*
@@ -37,22 +39,22 @@ macro_rules! on_every_backend {
 on_every_backend!(
     one_sequence_for_all_keys,
     a_failed_write_takes_no_revision,
-    create_needs_an_absent_key,
-    update_and_delete_need_the_expected_revision,
-    of_two_racing_writes_one_succeeds,
-    a_delete_answers_the_last_content_at_its_own_revision,
-    a_read_shows_what_was_answered,
+    create_requires_an_absent_key,
+    update_and_delete_require_the_expected_revision,
+    one_of_several_concurrent_writes_succeeds,
+    a_delete_returns_the_last_content_at_its_own_revision,
+    a_read_shows_completed_writes,
     a_range_is_in_byte_order_and_ends_at_its_slash,
-    pages_add_up,
-    the_past_is_exact,
-    the_future_is_refused,
-    compaction_forgets_the_past_and_nothing_else,
-    a_watch_gives_every_change_once_in_order,
-    a_watch_of_the_future_is_silent_until_then,
-    a_watch_from_before_compaction_is_refused,
+    pages_cover_the_whole_range,
+    reads_at_older_revisions_are_exact,
+    reads_at_future_revisions_fail,
+    compaction_removes_only_older_versions,
+    a_watch_yields_every_change_once_in_order,
+    a_watch_from_a_future_revision_yields_only_later_changes,
+    a_watch_from_a_compacted_revision_fails,
     a_watch_that_falls_behind_compaction_ends_with_an_error,
-    a_follower_knows_before_the_writer_does,
-    a_dropped_follower_is_forgotten,
+    a_follower_receives_a_write_before_it_completes,
+    a_dropped_follower_is_removed,
 );
 
 type Backend = Arc<dyn Storage>;
@@ -68,7 +70,7 @@ async fn names(storage: &Backend, prefix: &str, at: Option<u64>) -> Result<Vec<S
 
 async fn one_sequence_for_all_keys(storage: Backend) {
     let start = storage.current_revision().await.unwrap();
-    assert!(start > 1, "versions up to 1 are before every history");
+    assert!(start > 1, "revisions up to 1 are always compacted");
     let a = put(&storage, "a/x", v(0)).await;
     let b = storage.create("/others/y", v(0).document("y")).await.unwrap().revision;
     let c = storage.update(&key("a/x"), a, v(1).document("a/x")).await.unwrap().revision;
@@ -85,7 +87,7 @@ async fn a_failed_write_takes_no_revision(storage: Backend) {
     assert_eq!(storage.current_revision().await.unwrap(), a);
 }
 
-async fn create_needs_an_absent_key(storage: Backend) {
+async fn create_requires_an_absent_key(storage: Backend) {
     let a = put(&storage, "a/x", v(7)).await;
     match storage.create(&key("a/x"), v(8).document("a/x")).await {
         Err(StorageError::Exists(existing)) => assert_eq!((existing.revision, number(&existing)), (a, 7)),
@@ -95,7 +97,7 @@ async fn create_needs_an_absent_key(storage: Backend) {
     put(&storage, "a/x", v(9)).await;
 }
 
-async fn update_and_delete_need_the_expected_revision(storage: Backend) {
+async fn update_and_delete_require_the_expected_revision(storage: Backend) {
     let a = put(&storage, "a/x", v(0)).await;
     let b = storage.update(&key("a/x"), a, v(1).document("a/x")).await.unwrap().revision;
     let stale = storage.update(&key("a/x"), a, v(2).document("a/x")).await.unwrap_err();
@@ -106,7 +108,7 @@ async fn update_and_delete_need_the_expected_revision(storage: Backend) {
     assert_eq!(number(&storage.get(&key("a/x")).await.unwrap().unwrap()), 1);
 }
 
-async fn of_two_racing_writes_one_succeeds(storage: Backend) {
+async fn one_of_several_concurrent_writes_succeeds(storage: Backend) {
     let a = put(&storage, "a/x", v(0)).await;
     let writers = (1..=8).map(|n| {
         let storage = Arc::clone(&storage);
@@ -120,14 +122,14 @@ async fn of_two_racing_writes_one_succeeds(storage: Backend) {
     assert_eq!((won, storage.current_revision().await.unwrap()), (1, a + 1));
 }
 
-async fn a_delete_answers_the_last_content_at_its_own_revision(storage: Backend) {
+async fn a_delete_returns_the_last_content_at_its_own_revision(storage: Backend) {
     let a = put(&storage, "a/x", v(5)).await;
     let deleted = storage.delete(&key("a/x"), a).await.unwrap();
     assert_eq!((deleted.revision, number(&deleted)), (a + 1, 5));
     assert!(storage.get(&key("a/x")).await.unwrap().is_none());
 }
 
-async fn a_read_shows_what_was_answered(storage: Backend) {
+async fn a_read_shows_completed_writes(storage: Backend) {
     for n in 0..20 {
         let path = format!("a/x{n}");
         let revision = put(&storage, &path, v(n)).await;
@@ -147,13 +149,13 @@ async fn a_range_is_in_byte_order_and_ends_at_its_slash(storage: Backend) {
     assert_eq!(
         all,
         ["a-b/x", "a/x", "a/x-y", "a/x.y", "a/xy", "ab/x"].map(key),
-        "bytes of the whole key decide"
+        "ordered by the bytes of the whole key"
     );
     assert_eq!(names(&storage, "/things/a/", None).await.unwrap().len(), 4);
     assert!(names(&storage, "/thing/", None).await.unwrap().is_empty());
 }
 
-async fn pages_add_up(storage: Backend) {
+async fn pages_cover_the_whole_range(storage: Backend) {
     for n in 0..10 {
         put(&storage, &format!("a/x{n}"), v(n)).await;
     }
@@ -170,7 +172,7 @@ async fn pages_add_up(storage: Backend) {
     assert_eq!(sizes, [(4, 6), (4, 2), (2, 0)]);
 }
 
-async fn the_past_is_exact(storage: Backend) {
+async fn reads_at_older_revisions_are_exact(storage: Backend) {
     let mut states = Vec::new();
     for n in 0..600_u64 {
         let path = format!("a/x{}", n % 9);
@@ -195,14 +197,14 @@ async fn the_past_is_exact(storage: Backend) {
     }
 }
 
-async fn the_future_is_refused(storage: Backend) {
+async fn reads_at_future_revisions_fail(storage: Backend) {
     let current = put(&storage, "a/x", v(0)).await;
     let error = names(&storage, "/things/", Some(current + 1)).await.unwrap_err();
     assert!(matches!(error, StorageError::Future { current: c } if c == current), "{error:?}");
     assert_eq!(kind(&storage.compact(current + 1).await.unwrap_err()), "future");
 }
 
-async fn compaction_forgets_the_past_and_nothing_else(storage: Backend) {
+async fn compaction_removes_only_older_versions(storage: Backend) {
     let first = put(&storage, "a/x", v(0)).await;
     let second = put(&storage, "a/y", v(0)).await;
     let third = storage.delete(&key("a/x"), first).await.unwrap().revision;
@@ -220,12 +222,12 @@ async fn compaction_forgets_the_past_and_nothing_else(storage: Backend) {
     assert_eq!(storage.current_revision().await.unwrap(), third);
 }
 
-/// Revision, whether there was a version before, whether there is one after.
+/// The revision of a change, and whether it has a previous and a current version.
 fn outline(change: &Change) -> (u64, bool, bool) {
     (change.revision, change.previous.is_some(), change.current.is_some())
 }
 
-async fn a_watch_gives_every_change_once_in_order(storage: Backend) {
+async fn a_watch_yields_every_change_once_in_order(storage: Backend) {
     let a = put(&storage, "a/x", v(0)).await;
     let mut from_start = storage.watch("/things/", a - 1).await.unwrap();
     let mut from_a = storage.watch("/things/", a).await.unwrap();
@@ -241,7 +243,7 @@ async fn a_watch_gives_every_change_once_in_order(storage: Backend) {
     assert!(from_a.next().now_or_never().is_none(), "nothing more");
 }
 
-async fn a_watch_of_the_future_is_silent_until_then(storage: Backend) {
+async fn a_watch_from_a_future_revision_yields_only_later_changes(storage: Backend) {
     let current = storage.current_revision().await.unwrap();
     let mut watch = storage.watch("/things/", current + 2).await.unwrap();
     for n in 0..3 {
@@ -250,7 +252,7 @@ async fn a_watch_of_the_future_is_silent_until_then(storage: Backend) {
     assert_eq!(watch.next().await.unwrap().unwrap().revision, current + 3);
 }
 
-async fn a_watch_from_before_compaction_is_refused(storage: Backend) {
+async fn a_watch_from_a_compacted_revision_fails(storage: Backend) {
     let a = put(&storage, "a/x", v(0)).await;
     let b = put(&storage, "a/y", v(0)).await;
     storage.compact(b).await.unwrap();
@@ -269,13 +271,13 @@ async fn a_watch_that_falls_behind_compaction_ends_with_an_error(storage: Backen
     assert!(watch.next().await.is_none());
 }
 
-/// Writes down what it is told.
+/// Records the calls it receives.
 #[derive(Default)]
-struct Notes(Mutex<Vec<String>>);
+struct Recorder(Mutex<Vec<String>>);
 
-impl Notes {
-    fn add(&self, note: String) {
-        self.0.lock().unwrap().push(note);
+impl Recorder {
+    fn add(&self, call: String) {
+        self.0.lock().unwrap().push(call);
     }
 
     fn take(&self) -> Vec<String> {
@@ -283,7 +285,7 @@ impl Notes {
     }
 }
 
-impl Follower for Notes {
+impl Follower for Recorder {
     fn reset(&self, revision: u64, items: Vec<Arc<Stored>>) {
         self.add(format!("reset @{revision} {}", items.len()));
     }
@@ -301,41 +303,41 @@ impl Follower for Notes {
     }
 }
 
-async fn a_follower_knows_before_the_writer_does(storage: Backend) {
+async fn a_follower_receives_a_write_before_it_completes(storage: Backend) {
     let a = put(&storage, "a/x", v(0)).await;
-    let told = Arc::new(Notes::default());
-    let follower: Arc<dyn Follower> = Arc::clone(&told) as _;
+    let recorder = Arc::new(Recorder::default());
+    let follower: Arc<dyn Follower> = Arc::clone(&recorder) as _;
     storage.follow("/things/", Arc::downgrade(&follower)).await.unwrap();
-    assert_eq!(told.take(), [format!("reset @{a} 1")]);
+    assert_eq!(recorder.take(), [format!("reset @{a} 1")]);
     storage.update(&key("a/x"), a, v(1).document("a/x")).await.unwrap();
-    assert_eq!(told.take(), [format!("change @{}", a + 1)]);
+    assert_eq!(recorder.take(), [format!("change @{}", a + 1)]);
     storage.create("/others/x", v(0).document("x")).await.unwrap();
-    assert_eq!(told.take(), [format!("progress @{}", a + 2)]);
+    assert_eq!(recorder.take(), [format!("progress @{}", a + 2)]);
     storage.delete(&key("a/x"), a + 1).await.unwrap();
-    assert_eq!(told.take(), [format!("change @{}", a + 3)]);
+    assert_eq!(recorder.take(), [format!("change @{}", a + 3)]);
     storage.compact(a + 3).await.unwrap();
-    assert_eq!(told.take(), [format!("compacted @{}", a + 2)]);
+    assert_eq!(recorder.take(), [format!("compacted @{}", a + 2)]);
     storage.follow("/things/", Arc::downgrade(&follower)).await.unwrap();
     put(&storage, "a/z", v(0)).await;
     assert_eq!(
-        told.take(),
+        recorder.take(),
         [format!("reset @{} 0", a + 3), format!("change @{}", a + 4)],
-        "told once, not twice"
+        "each change is received once"
     );
 }
 
-async fn a_dropped_follower_is_forgotten(storage: Backend) {
-    let told = Arc::new(Notes::default());
-    let follower: Arc<dyn Follower> = Arc::clone(&told) as _;
+async fn a_dropped_follower_is_removed(storage: Backend) {
+    let recorder = Arc::new(Recorder::default());
+    let follower: Arc<dyn Follower> = Arc::clone(&recorder) as _;
     storage.follow("/things/", Arc::downgrade(&follower)).await.unwrap();
     drop(follower);
-    drop(told);
+    drop(recorder);
     put(&storage, "a/x", v(0)).await;
 }
 
-/// Without anybody asking, history older than two periods of five minutes is forgotten, and what is younger than one is not.
+/// Writes compact versions older than two periods of five minutes, and keep those younger than one period.
 #[tokio::test(start_paused = true)]
-async fn memory_compacts_itself_as_time_goes_by() {
+async fn memory_is_compacted_periodically() {
     let storage: Backend = Arc::new(MemoryStorage::new());
     let first = put(&storage, "a/0", v(0)).await;
     tokio::time::advance(std::time::Duration::from_secs(301)).await;
@@ -347,7 +349,7 @@ async fn memory_compacts_itself_as_time_goes_by() {
     assert!(names(&storage, "/things/", Some(second)).await.is_ok());
 }
 
-/// Even at one moment in time history has a bound.
+/// The number of changes is bounded, independent of time.
 #[tokio::test(start_paused = true)]
 async fn memory_history_is_bounded() {
     let storage: Backend = Arc::new(MemoryStorage::new());
@@ -362,13 +364,13 @@ async fn memory_history_is_bounded() {
     assert!(names(&storage, "/things/", Some(recent)).await.is_ok());
 }
 
-/// Nor do large objects that change often fill the memory.
+/// The size of the history is bounded for large objects.
 #[tokio::test(start_paused = true)]
 async fn memory_history_is_bounded_in_bytes() {
     let storage: Backend = Arc::new(MemoryStorage::new());
     let large = |n: u64| {
         let object = serde_json::json!({"metadata": {}, "text": "x".repeat(1 << 20), "n": n});
-        kube_embedded_apiserver::Document::encode(&object, []).unwrap()
+        kube_embedded_apiserver::storage::Document::encode(&object, []).unwrap()
     };
     let first = storage.create(&key("a/x"), large(0)).await.unwrap().revision;
     let documents = [large(1), large(2)];
