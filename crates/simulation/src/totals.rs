@@ -49,6 +49,7 @@ harness::faults! {
     WorkFailed = "work-failed", "A worker failed on a key.";
     HandlerRemoved = "handler-removed", "A handler was removed while everything ran.";
     Conflict = "409", "A controller wrote over a state that was no longer the newest.";
+    EditRefused = "edit-refused", "A controller could not edit what its cache does not hold.";
     ProgramRestarted = "program-restarted", "All informers of a program went down and others came up.";
     Stopped = "informer-stopped", "An informer was stopped or dropped while everything ran.";
 }

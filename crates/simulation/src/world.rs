@@ -5,7 +5,7 @@ use crate::{
     handlers::Temper,
     history::Written,
     log::{Log, Sink},
-    operator::Operator,
+    operator::{Operator, Way},
     place::Place,
     schedule::{Action, Pause, Schedule, Step},
     source::Source,
@@ -103,9 +103,10 @@ struct Controller {
 
 impl Controller {
     fn new(cluster: &Arc<Cluster>, place: &Place, mut rng: fastrand::Rng, log: &Arc<Log>) -> Self {
-        let settings = Settings::random(&mut rng).whole();
+        let settings = Settings::random(&mut rng).whole(&mut rng);
         let mut subject = Subject::new("c".into(), settings, place, log);
-        let operator = Operator::new(subject.lister(), cluster, log);
+        let way = if rng.u8(0..3) == 0 { Way::Put } else { Way::Edit };
+        let operator = Operator::new(subject.lister(), cluster, way, log);
         let work = Work::new(rng.fork(), Some(operator), Arc::clone(log));
         let workers = work.begin(rng.usize(1..3));
         // Not a handler that declines resyncs.

@@ -45,6 +45,10 @@ pub(crate) struct Settings {
 pub(crate) enum TransformKind {
     None,
     DropManagedFields,
+    /// Drops one field of the data.
+    DropBulk,
+    /// Drops all data: for controllers, which have no index on them.
+    DropData,
     Function,
     /// Panics on some objects, which are kept without their content.
     Panicking,
@@ -78,6 +82,7 @@ impl Settings {
             TransformKind::None,
             TransformKind::None,
             TransformKind::DropManagedFields,
+            TransformKind::DropBulk,
             TransformKind::Function,
             TransformKind::Panicking,
         ];
@@ -98,10 +103,13 @@ impl Settings {
         }
     }
 
-    /// What a controller needs: everything, as it is; and all of it again from time to time, because a store that
-    /// is restored may undo what the controller did, and show it what it had seen before.
-    pub(crate) fn whole(mut self) -> Self {
-        (self.namespaces, self.transform) = (None, TransformKind::None);
+    /// What a controller needs: everything, as it is or made smaller; and all of it again from time to time, because a
+    /// store that is restored may undo what the controller did, and show it what it had seen before.
+    pub(crate) fn whole(mut self, rng: &mut fastrand::Rng) -> Self {
+        self.namespaces = None;
+        if rng.u8(0..3) == 0 {
+            self.transform = TransformKind::DropData;
+        }
         self.resync = Duration::from_secs(60);
         self
     }
@@ -188,6 +196,8 @@ impl TransformKind {
         match self {
             Self::None => Transform::new(),
             Self::DropManagedFields => Transform::drop_managed_fields(),
+            Self::DropBulk => dropping("data.bulk"),
+            Self::DropData => dropping("data"),
             Self::Function => Transform::new().function(|object| Self::Function.change(object)),
             Self::Panicking => Transform::new().function(move |object| {
                 if is_too_much(stamp(object)) {
@@ -205,6 +215,12 @@ impl TransformKind {
             Self::DropManagedFields => {
                 object["metadata"].as_object_mut().map(|fields| fields.remove("managedFields"));
             }
+            Self::DropBulk => {
+                object["data"].as_object_mut().map(|fields| fields.remove("bulk"));
+            }
+            Self::DropData => {
+                object.as_object_mut().map(|fields| fields.remove("data"));
+            }
             Self::Function => {
                 object["data"]["bulk"] = Value::Null;
                 object["data"]["stamp"] = json!(stamp(object) * 7);
@@ -212,8 +228,12 @@ impl TransformKind {
         }
     }
 
-    /// Whether the content of a state is lost.
+    /// Whether the content of a state is lost, as far as it says which state it is.
     pub(crate) fn loses(self, stamp: u64) -> bool {
-        self == Self::Panicking && is_too_much(stamp)
+        self == Self::DropData || self == Self::Panicking && is_too_much(stamp)
     }
+}
+
+fn dropping(path: &str) -> Transform {
+    Transform::new().drop_field(path).expect("a path of names")
 }
