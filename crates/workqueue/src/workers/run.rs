@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -37,11 +37,7 @@ where
         let Some(item) = item else { return };
         let key = item.key().clone();
         let outcome = AssertUnwindSafe(async { handler(key).await }).catch_unwind().await;
-        let conclude = || conclude(queue, item, outcome.map(|result| result.map(Into::into)));
-        // The rate limiter, and how keys and errors print themselves, are not ours: the worker survives them.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(conclude)) {
-            error!(queue = queue.name(), panic = message(&*panic), "a panic interrupted the retry of a key");
-        }
+        conclude(queue, item, outcome.map(|result| result.map(Into::into)));
     }
 }
 
