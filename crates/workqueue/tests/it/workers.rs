@@ -207,34 +207,3 @@ async fn a_busy_queue_can_be_stopped() {
         .await;
     assert!(*calls.borrow() > 1000);
 }
-
-/// Panics at its first call.
-struct PanicsOnce(AtomicU32);
-
-impl<K> kube_workqueue::RateLimiter<K> for PanicsOnce {
-    fn when(&self, _: &K) -> Duration {
-        assert!(self.0.fetch_add(1, Ordering::SeqCst) > 0, "limiter");
-        Duration::from_millis(1)
-    }
-
-    fn forget(&self, _: &K) {}
-
-    fn num_requeues(&self, _: &K) -> u32 {
-        0
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_worker_survives_a_rate_limiter_that_panics() {
-    let queue = WorkQueue::builder().rate_limiter(PanicsOnce(AtomicU32::new(0))).build();
-    let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
-    let workers = queue.spawn_workers(1, move |key: &'static str| {
-        let _ = sender.send(key);
-        async move { if key == "bad" { Err("failed".into()) } else { Ok(()) } }
-    });
-    queue.add("bad");
-    assert_eq!(seen.recv().await, Some("bad"));
-    queue.add("good");
-    assert_eq!(seen.recv().await, Some("good"), "the only worker is gone");
-    drop(workers);
-}
