@@ -1,5 +1,5 @@
-// What client-go's work queue costs: the same measurements as crates/workqueue/benches/queue.rs, in the same
-// format: name, time on the clock, time of all processors, in nanoseconds for each key; or name and bytes.
+// Benchmarks of client-go's work queue: the same measurements as crates/workqueue/benches/queue.rs, in the same
+// format: name, wall-clock time and CPU time in nanoseconds per key; or name and bytes per key.
 package main
 
 import (
@@ -38,29 +38,29 @@ func best(name string, measure func() cost) {
 	for range rounds - 1 {
 		runtime.GC()
 		next := measure()
-		result = cost{min(result.clock, next.clock), min(result.processors, next.processors)}
+		result = cost{min(result.wall, next.wall), min(result.cpu, next.cpu)}
 	}
-	fmt.Printf("%s\t%.1f\t%.1f\n", name, result.clock, result.processors)
+	fmt.Printf("%s\t%.1f\t%.1f\n", name, result.wall, result.cpu)
 }
 
-// Nanoseconds for each key.
-type cost struct{ clock, processors float64 }
+// cost is in nanoseconds per key.
+type cost struct{ wall, cpu float64 }
 
 type stopwatch struct {
-	clock      time.Time
-	processors time.Duration
+	wall time.Time
+	cpu  time.Duration
 }
 
 func start() stopwatch {
-	return stopwatch{time.Now(), processorTime()}
+	return stopwatch{time.Now(), cpuTime()}
 }
 
 func (s stopwatch) stop(keys int) cost {
 	perKey := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(keys) }
-	return cost{perKey(time.Since(s.clock)), perKey(processorTime() - s.processors)}
+	return cost{perKey(time.Since(s.wall)), perKey(cpuTime() - s.cpu)}
 }
 
-func processorTime() time.Duration {
+func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		panic(err)
@@ -153,7 +153,7 @@ func live() float64 {
 	return float64(stats.HeapAlloc)
 }
 
-// Live bytes of the queue for each key, apart from the key's own text.
+// memoryQueued returns the live bytes of the queue per key, without the text of the key.
 func memoryQueued(keys []string) float64 {
 	before := live()
 	queue := workqueue.NewTyped[string]()
@@ -172,7 +172,7 @@ func memoryDelayed(keys []string) float64 {
 	for n, key := range keys {
 		queue.AddAfter(key, time.Duration(n+1)*time.Second)
 	}
-	// The queue takes what is in its channel at its own pace; at most 1000 of a million keys are missing here.
+	// The queue reads its channel asynchronously: at most 1000 of the million keys are not in it yet.
 	bytes := live() - before
 	queue.ShutDown()
 	runtime.KeepAlive(keys)

@@ -1,7 +1,6 @@
 //! Waiting for a condition.
 
 use std::{error, fmt, time::Duration};
-use tokio::time::Instant;
 
 /// Time between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -21,7 +20,8 @@ impl fmt::Display for TimedOut {
 
 impl error::Error for TimedOut {}
 
-/// Checks a condition repeatedly until it holds. `what` describes it in the error.
+/// Checks a condition repeatedly until it holds. `what` describes it in the error. A check that takes longer than the
+/// timeout is cancelled.
 ///
 /// # Errors
 /// An error of the condition, or [`TimedOut`] if it does not hold within `timeout`.
@@ -30,14 +30,14 @@ pub async fn wait_until<E: From<TimedOut>>(
     what: &str,
     mut condition: impl AsyncFnMut() -> Result<bool, E>,
 ) -> Result<(), E> {
-    let deadline = Instant::now() + timeout;
-    while !condition().await? {
-        if Instant::now() >= deadline {
-            return Err(TimedOut { timeout, what: what.to_owned() }.into());
+    let checks = async {
+        while !condition().await? {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-    Ok(())
+        Ok(())
+    };
+    let timed_out = |_| Err(TimedOut { timeout, what: what.to_owned() }.into());
+    tokio::time::timeout(timeout, checks).await.unwrap_or_else(timed_out)
 }
 
 #[cfg(test)]

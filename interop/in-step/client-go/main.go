@@ -1,7 +1,7 @@
-// Follows the ConfigMaps of a server with client-go's shared informer, in JSON and in protobuf, and its dynamic one.
-// When told on standard input what to expect (a JSON object of keys and versions), it waits until it has that and
-// says for each follower how it differs: name, tab, nothing or the difference. Last, it writes a pod in protobuf and
-// reads it in both.
+// Watches the ConfigMaps of a server with client-go's shared informer, in JSON and in protobuf, and its dynamic
+// informer. It reads the expected content from standard input (a JSON object of keys and resource versions), waits
+// until each informer has it, and prints a line for each: name, tab, and the difference, if any. Last, it writes a pod
+// in protobuf and compares it in both encodings.
 package main
 
 import (
@@ -23,18 +23,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
-// follower is one informer and what its handler was told.
-type follower struct {
+// checkedInformer is an informer and the objects that its handler received.
+type checkedInformer struct {
 	name     string
 	informer cache.SharedIndexInformer
 	mu       sync.Mutex
-	told     map[string]string
+	received map[string]string
 }
 
-func newFollower(name string, informer cache.SharedIndexInformer) *follower {
-	f := &follower{name: name, informer: informer, told: map[string]string{}}
+func newCheckedInformer(name string, informer cache.SharedIndexInformer) *checkedInformer {
+	f := &checkedInformer{name: name, informer: informer, received: map[string]string{}}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { f.set(obj) },
 		UpdateFunc: func(_, obj any) { f.set(obj) },
@@ -44,22 +44,22 @@ func newFollower(name string, informer cache.SharedIndexInformer) *follower {
 	return f
 }
 
-func (f *follower) set(obj any) {
+func (f *checkedInformer) set(obj any) {
 	key, version := entry(obj)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told[key] = version
+	f.received[key] = version
 }
 
-func (f *follower) unset(obj any) {
+func (f *checkedInformer) unset(obj any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	must(err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.told, key)
+	delete(f.received, key)
 }
 
-func (f *follower) store() map[string]string {
+func (f *checkedInformer) store() map[string]string {
 	contents := map[string]string{}
 	for _, obj := range f.informer.GetStore().List() {
 		key, version := entry(obj)
@@ -68,11 +68,11 @@ func (f *follower) store() map[string]string {
 	return contents
 }
 
-func (f *follower) handler() map[string]string {
+func (f *checkedInformer) handler() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	contents := map[string]string{}
-	for key, version := range f.told {
+	for key, version := range f.received {
 		contents[key] = version
 	}
 	return contents
@@ -86,11 +86,11 @@ func entry(obj any) (key, version string) {
 	return key, object.GetResourceVersion()
 }
 
-// difference waits until both are equal, for as long as patience lasts.
+// difference waits until both are equal. After the timeout it returns how they differ.
 func difference(expected map[string]string, actual func() map[string]string) string {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
-		missing, surplus := 0, 0
+		missing, extra := 0, 0
 		contents := actual()
 		for key, version := range expected {
 			if contents[key] != version {
@@ -99,14 +99,14 @@ func difference(expected map[string]string, actual func() map[string]string) str
 		}
 		for key := range contents {
 			if _, ok := expected[key]; !ok {
-				surplus++
+				extra++
 			}
 		}
-		if missing == 0 && surplus == 0 {
+		if missing == 0 && extra == 0 {
 			return ""
 		}
 		if time.Now().After(deadline) {
-			return fmt.Sprintf("%d missing or old, %d too many", missing, surplus)
+			return fmt.Sprintf("%d missing or stale, %d extra", missing, extra)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -121,21 +121,21 @@ func must(err error) {
 func main() {
 	config := &rest.Config{Host: os.Args[1], QPS: 1000, Burst: 1000}
 	typed := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(config), 0)
-	binary := rest.CopyConfig(config)
-	binary.ContentType = runtime.ContentTypeProtobuf
-	binary.AcceptContentTypes = runtime.ContentTypeProtobuf
-	packed := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(binary), 0)
+	protobufConfig := rest.CopyConfig(config)
+	protobufConfig.ContentType = runtime.ContentTypeProtobuf
+	protobufConfig.AcceptContentTypes = runtime.ContentTypeProtobuf
+	protobuf := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(protobufConfig), 0)
 	untyped := dynamicinformer.NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(config), 0)
 	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	followers := []*follower{
-		newFollower("client-go shared informer", typed.Core().V1().ConfigMaps().Informer()),
-		newFollower("client-go shared informer, protobuf", packed.Core().V1().ConfigMaps().Informer()),
-		newFollower("client-go dynamic informer", untyped.ForResource(maps).Informer()),
+	checked := []*checkedInformer{
+		newCheckedInformer("client-go shared informer", typed.Core().V1().ConfigMaps().Informer()),
+		newCheckedInformer("client-go shared informer, protobuf", protobuf.Core().V1().ConfigMaps().Informer()),
+		newCheckedInformer("client-go dynamic informer", untyped.ForResource(maps).Informer()),
 	}
 	stop := make(chan struct{})
 	defer close(stop)
 	typed.Start(stop)
-	packed.Start(stop)
+	protobuf.Start(stop)
 	untyped.Start(stop)
 
 	line := bufio.NewScanner(os.Stdin)
@@ -145,9 +145,9 @@ func main() {
 	}
 	expected := map[string]string{}
 	must(json.Unmarshal(line.Bytes(), &expected))
-	for _, f := range followers {
+	for _, f := range checked {
 		fmt.Printf("%s, store\t%s\n", f.name, difference(expected, f.store))
 		fmt.Printf("%s, handler\t%s\n", f.name, difference(expected, f.handler))
 	}
-	fmt.Printf("client-go, a pod in protobuf\t%s\n", podInProtobuf(config, binary))
+	fmt.Printf("client-go, a pod in protobuf\t%s\n", podInProtobuf(config, protobufConfig))
 }

@@ -14,45 +14,45 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// podInProtobuf creates, changes and deletes a pod in protobuf, and says where what JSON shows of it differs.
-func podInProtobuf(text, binary *rest.Config) string {
+// podInProtobuf creates, updates and deletes a pod in protobuf, and returns how the pod in JSON differs, if it does.
+func podInProtobuf(jsonConfig, protobufConfig *rest.Config) string {
 	ctx := context.Background()
-	inText := kubernetes.NewForConfigOrDie(text).CoreV1().Pods("default")
-	inBinary := kubernetes.NewForConfigOrDie(binary).CoreV1().Pods("default")
+	inJSON := kubernetes.NewForConfigOrDie(jsonConfig).CoreV1().Pods("default")
+	inProtobuf := kubernetes.NewForConfigOrDie(protobufConfig).CoreV1().Pods("default")
 
-	created, err := inBinary.Create(ctx, pod(), metav1.CreateOptions{})
+	created, err := inProtobuf.Create(ctx, pod(), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Sprintf("create: %v", err)
 	}
-	read, err := inText.Get(ctx, created.Name, metav1.GetOptions{})
+	read, err := inJSON.Get(ctx, created.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Sprintf("get: %v", err)
 	}
 	if !equality.Semantic.DeepEqual(created, read) {
-		return fmt.Sprintf("protobuf shows %+v, JSON %+v", created, read)
+		return fmt.Sprintf("%+v in protobuf, %+v in JSON", created, read)
 	}
 	if wanted := pod().Spec.Containers[0].Env; !equality.Semantic.DeepEqual(read.Spec.Containers[0].Env, wanted) {
-		return fmt.Sprintf("the environment was lost: %+v", read.Spec.Containers[0].Env)
+		return fmt.Sprintf("the environment variables differ: %+v", read.Spec.Containers[0].Env)
 	}
 	read.Labels["changed"] = "yes"
-	changed, err := inBinary.Update(ctx, read, metav1.UpdateOptions{})
+	changed, err := inProtobuf.Update(ctx, read, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Sprintf("update: %v", err)
 	}
 	if changed.Labels["changed"] != "yes" || changed.Generation != created.Generation {
-		return fmt.Sprintf("update: labels %v, generation %d after %d", changed.Labels, changed.Generation, created.Generation)
+		return fmt.Sprintf("update: labels %v, generation changed to %d from %d", changed.Labels, changed.Generation, created.Generation)
 	}
 	stale := "someone-else"
 	wrong := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &stale}}
-	if err := inBinary.Delete(ctx, created.Name, wrong); !apierrors.IsConflict(err) {
-		return fmt.Sprintf("delete of another version: %v", err)
+	if err := inProtobuf.Delete(ctx, created.Name, wrong); !apierrors.IsConflict(err) {
+		return fmt.Sprintf("delete with a stale resource version: %v", err)
 	}
 	now := int64(0)
-	if err := inBinary.Delete(ctx, created.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+	if err := inProtobuf.Delete(ctx, created.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		return fmt.Sprintf("delete: %v", err)
 	}
-	if _, err := inBinary.Get(ctx, created.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return fmt.Sprintf("after its end: %v", err)
+	if _, err := inProtobuf.Get(ctx, created.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return fmt.Sprintf("get after the delete: %v", err)
 	}
 	return ""
 }

@@ -1,23 +1,22 @@
-//! Many random writes, watch cuts and compactions on the embedded API server, followed over real sockets by
-//! client-go's shared and dynamic informers, kube-rs' watcher, and informers of our own. In the end everybody
-//! must have what a LIST shows.
+//! Random writes, cut watches and compactions on the embedded API server, watched over real sockets by client-go's
+//! shared and dynamic informers, kube-rs' watcher, and our informers. At the end each of them must equal a LIST.
 //!
 //!     in-step [CLIENT_GO_PROGRAM] [WRITES] [SEED]
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
-mod followers;
+mod clients;
 mod workload;
 
-use followers::Followers;
+use clients::Clients;
 use kube_embedded_apiserver::ApiServer;
 use std::{process::ExitCode, time::Duration};
 
-/// Object keys and their versions.
+/// Object keys and their resource versions.
 type Contents = std::collections::BTreeMap<String, String>;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a follower may take to catch up in the end.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Limit for a client to catch up at the end.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Error> {
@@ -27,14 +26,14 @@ async fn main() -> Result<ExitCode, Error> {
     let seed = arguments.next().map_or(Ok(1), |text| text.parse())?;
 
     let server = ApiServer::start().await?;
-    workload::prepare(&server).await?;
-    let followers = Followers::start(&server, client_go.as_deref()).await?;
-    let done = workload::run(&server, writes, seed).await?;
-    println!("{done}");
+    workload::create_namespaces(&server).await?;
+    let clients = Clients::start(&server, client_go.as_deref()).await?;
+    let totals = workload::run(&server, writes, seed).await?;
+    println!("{totals}");
     let expected = workload::contents(&server).await?;
-    println!("{} objects in the end", expected.len());
+    println!("{} objects at the end", expected.len());
     let (mut passed, mut failed) = (0, 0);
-    for (name, difference) in followers.compare(&expected).await {
+    for (name, difference) in clients.compare(&expected).await {
         match difference {
             None => passed += 1,
             Some(difference) => {

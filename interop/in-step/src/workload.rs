@@ -1,6 +1,7 @@
 //! Random writes and faults.
 
 use crate::{Contents, Error};
+use harness::NAMESPACES;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api, Client, ResourceExt,
@@ -10,12 +11,12 @@ use kube_embedded_apiserver::{ApiServer, Faults};
 use serde_json::json;
 use std::fmt;
 
-const NAMESPACES: [&str; 4] = ["a", "a-b", "ab", "default"];
+/// Object names in each namespace.
 const NAMES: u32 = 60;
 
-/// What was done.
+/// Counts of writes and faults.
 #[derive(Default)]
-pub(crate) struct Done {
+pub(crate) struct Totals {
     creates: u64,
     updates: u64,
     deletes: u64,
@@ -24,7 +25,7 @@ pub(crate) struct Done {
     forgotten_windows: u64,
 }
 
-impl fmt::Display for Done {
+impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -34,7 +35,7 @@ impl fmt::Display for Done {
     }
 }
 
-pub(crate) async fn prepare(server: &ApiServer) -> Result<(), Error> {
+pub(crate) async fn create_namespaces(server: &ApiServer) -> Result<(), Error> {
     let namespaces: Api<Namespace> = Api::all(server.client()?);
     for name in NAMESPACES.into_iter().filter(|name| *name != "default") {
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
@@ -44,22 +45,22 @@ pub(crate) async fn prepare(server: &ApiServer) -> Result<(), Error> {
 }
 
 /// Writes at random until `writes` have succeeded.
-pub(crate) async fn run(server: &ApiServer, writes: u64, seed: u64) -> Result<Done, Error> {
+pub(crate) async fn run(server: &ApiServer, writes: u64, seed: u64) -> Result<Totals, Error> {
     let (client, faults) = (server.client()?, server.faults());
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut done = Done::default();
-    while done.creates + done.updates + done.deletes < writes {
-        write(&client, &mut rng, &mut done).await?;
-        disturb(&faults, &mut rng, &mut done).await?;
+    let mut totals = Totals::default();
+    while totals.creates + totals.updates + totals.deletes < writes {
+        write(&client, &mut rng, &mut totals).await?;
+        inject_faults(&faults, &mut rng, &mut totals).await?;
         if rng.u32(0..50) == 0 {
-            // Followers get a chance to see something between two bursts.
+            // Gives clients time to receive events between two bursts.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
-    Ok(done)
+    Ok(totals)
 }
 
-async fn write(client: &Client, rng: &mut fastrand::Rng, done: &mut Done) -> Result<(), Error> {
+async fn write(client: &Client, rng: &mut fastrand::Rng, totals: &mut Totals) -> Result<(), Error> {
     let namespace = NAMESPACES[rng.usize(..NAMESPACES.len())];
     let name = format!("m{}", rng.u32(0..NAMES));
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
@@ -69,42 +70,42 @@ async fn write(client: &Client, rng: &mut fastrand::Rng, done: &mut Done) -> Res
             let mut object = data;
             object["metadata"] = json!({"name": name, "labels": {"parity": (rng.u32(0..2)).to_string()}});
             maps.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
-            done.creates += 1;
+            totals.creates += 1;
         }
         (Some(_), 0) => {
             maps.delete(&name, &DeleteParams::default()).await?;
-            done.deletes += 1;
+            totals.deletes += 1;
         }
         (Some(_), _) => {
             maps.patch(&name, &PatchParams::default(), &Patch::Merge(data)).await?;
-            done.updates += 1;
+            totals.updates += 1;
         }
     }
     Ok(())
 }
 
-async fn disturb(faults: &Faults, rng: &mut fastrand::Rng, done: &mut Done) -> Result<(), Error> {
+async fn inject_faults(faults: &Faults, rng: &mut fastrand::Rng, totals: &mut Totals) -> Result<(), Error> {
     match rng.u32(0..1000) {
         0..8 => {
             faults.cut_watches(None);
-            done.cuts += 1;
+            totals.cuts += 1;
         }
         8..10 => {
             faults.compact().await?;
-            done.compactions += 1;
+            totals.compactions += 1;
         }
         10 => {
             faults.compact().await?;
             faults.forget_window(Some("configmaps")).await?;
-            done.compactions += 1;
-            done.forgotten_windows += 1;
+            totals.compactions += 1;
+            totals.forgotten_windows += 1;
         }
         _ => {}
     }
     Ok(())
 }
 
-/// What a LIST shows.
+/// The content of a LIST.
 pub(crate) async fn contents(server: &ApiServer) -> Result<Contents, Error> {
     let maps: Api<ConfigMap> = Api::all(server.client()?);
     let list = maps.list(&ListParams::default()).await?;

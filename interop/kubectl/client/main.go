@@ -1,4 +1,4 @@
-// kubectl, from its module.
+// kubectl, built from its module.
 package main
 
 import (

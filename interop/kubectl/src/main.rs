@@ -1,10 +1,10 @@
-//! Plays transcripts of a shell with kubectl in it against `kube-informer serve`, a fresh server for each, and
-//! compares what is printed with what is written down.
+//! Replays transcripts of shell sessions with kubectl, each against a new `kube-informer serve`, and compares the output
+//! with the transcript.
 //!
 //!     kubectl-transcripts KUBECTL KUBE_INFORMER [--write] [WORD...]
 //!
-//! Only the transcripts whose names contain one of the words; `--write` writes down what is printed instead, to be
-//! read through before it is believed.
+//! Runs only the transcripts whose names contain one of the words. `--write` replaces the transcripts with the actual
+//! output, which must then be reviewed.
 #![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 mod pattern;
@@ -23,8 +23,9 @@ type Error = Box<dyn std::error::Error>;
 
 fn main() -> Result<ExitCode, Error> {
     let mut arguments = env::args().skip(1);
-    let mut program = |what: &str| -> Result<PathBuf, Error> {
-        let path = arguments.next().ok_or_else(|| format!("which {what}? See the top of src/main.rs"))?;
+    let mut program = |name: &str| -> Result<PathBuf, Error> {
+        let usage = "usage: kubectl-transcripts KUBECTL KUBE_INFORMER [--write] [WORD...]";
+        let path = arguments.next().ok_or_else(|| format!("the path of {name} is missing; {usage}"))?;
         Ok(fs::canonicalize(&path).map_err(|error| format!("{path}: {error}"))?)
     };
     let (kubectl, kube_informer) = (program("kubectl")?, program("kube-informer")?);
@@ -34,18 +35,18 @@ fn main() -> Result<ExitCode, Error> {
     for path in transcripts(&here.join("transcripts"), &words)? {
         let transcript = Transcript::parse(&fs::read_to_string(&path)?);
         let server = Server::start(&kube_informer, &kubectl, &here.join("manifests"))?;
-        let played = transcript.play(&server)?;
+        let replayed = transcript.replay(&server)?;
         if !flags.is_empty() {
-            fs::write(&path, played.to_string())?;
+            fs::write(&path, replayed.to_string())?;
             continue;
         }
-        for difference in transcript.differences(&played) {
+        for difference in transcript.differences(&replayed) {
             failed += 1;
             println!("FAIL {}\n{difference}", path.display());
         }
         passed += transcript.len();
     }
-    println!("kubectl: {} commands as expected, {failed} not", passed - failed.min(passed));
+    println!("kubectl: {} commands as expected, {failed} different", passed - failed.min(passed));
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -55,7 +56,7 @@ fn transcripts(directory: &Path, words: &[String]) -> Result<Vec<PathBuf>, Error
     paths.retain(|path| words.is_empty() || words.iter().any(|word| path.to_string_lossy().contains(word)));
     paths.sort();
     if paths.is_empty() {
-        return Err("no transcript has such a name".into());
+        return Err("no transcript matches".into());
     }
     Ok(paths)
 }

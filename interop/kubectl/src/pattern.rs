@@ -1,7 +1,7 @@
-//! What is different each time: `{…}` in a line stands for text without spaces, `{*}` for any text, and a line
-//! `...` for any lines. How many spaces stand between two words does not matter.
+//! Patterns for output that differs between runs: `{name}` matches text without spaces, `{*}` any text, and a line `...`
+//! any lines. The number of spaces between words does not matter.
 
-/// Whether the lines are those of the pattern.
+/// Returns whether lines match a pattern.
 pub(crate) fn matches(pattern: &[String], lines: &[String]) -> bool {
     match pattern {
         [] => lines.is_empty(),
@@ -31,7 +31,7 @@ fn line_matches(pattern: &str, line: &str) -> bool {
         .any(|end| line_matches(after, &rest[end..]))
 }
 
-/// The first placeholder of a pattern: a short name in braces. JSON has braces too, but no such names.
+/// The first placeholder of a pattern: lower-case letters or `*` in braces. JSON does not contain those.
 fn placeholder(pattern: &str) -> Option<(&str, &str, &str)> {
     pattern.match_indices('{').find_map(|(open, _)| {
         let (name, after) = pattern[open + 1..].split_once('}')?;
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_stand_for_what_changes() {
+    fn placeholders_match_variable_text() {
         assert!(all("NAME   AGE\na {age}", "NAME AGE\na       3s"));
         assert!(!all("a {age}", "a 3s 4s"));
         assert!(!all("a {age}", "a "));

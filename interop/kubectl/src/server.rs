@@ -1,4 +1,4 @@
-//! A served instance and a shell that knows it.
+//! A server process and a shell whose kubectl connects to it.
 
 use crate::Error;
 use std::{
@@ -10,14 +10,14 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Most seconds that one command may take.
-const PATIENCE: &str = "60";
+/// Limit for one command, in seconds.
+const TIMEOUT: &str = "60";
 
-/// `kube-informer serve` on a free port, and a directory in which commands run.
+/// `kube-informer serve` on a free port, and the working directory of commands.
 pub(crate) struct Server {
     directory: TempDir,
     serve: Child,
-    /// Open for as long as the server may print to it.
+    /// Kept open, because the server may print to it.
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -34,17 +34,17 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()?;
-        // It says where it listens when it is ready.
+        // Its first line is its address, printed when it is ready.
         let mut stdout = BufReader::new(serve.stdout.take().ok_or("no standard output")?);
         let mut line = String::new();
         stdout.read_line(&mut line)?;
         if line.is_empty() {
-            return Err("the server ended before it was ready".into());
+            return Err("the server exited before it was ready".into());
         }
         Ok(Self { directory, serve, _stdout: stdout })
     }
 
-    /// Runs a command; what it printed to either stream, and its exit code.
+    /// Runs a command. Returns its output, of both streams, and its exit code.
     pub(crate) fn shell(&self, command: &str) -> Result<(String, i32), Error> {
         let directory = self.directory.path();
         let path = env::join_paths(
@@ -53,7 +53,7 @@ impl Server {
                 .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
         )?;
         let output = Command::new("timeout")
-            .args([PATIENCE, "bash", "-c", &format!("exec 2>&1; {command}")])
+            .args([TIMEOUT, "bash", "-c", &format!("exec 2>&1; {command}")])
             .current_dir(directory)
             .env("PATH", path)
             .env("HOME", directory)
@@ -67,7 +67,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to do about either.
+        // An error means that it has already exited.
         let _ = self.serve.kill();
         let _ = self.serve.wait();
     }

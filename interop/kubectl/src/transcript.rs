@@ -1,12 +1,12 @@
-//! Commands and what they print.
+//! Transcripts: commands and their output.
 
 use crate::{Error, pattern, server::Server};
 use std::fmt;
 
-/// One shell, from its first command to its last.
+/// A shell session.
 ///
-/// A line that begins with `$ ` is a command; what follows up to the next one is what it prints, to either stream,
-/// with `exit N` at the end if it fails. Patterns: see [`pattern`].
+/// A line that starts with `$ ` is a command. The lines up to the next command are its output, of both streams, followed
+/// by `exit N` if it fails. The output may contain patterns: see [`pattern`].
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     commands: Vec<Command>,
@@ -37,9 +37,9 @@ impl Transcript {
         self.commands.len()
     }
 
-    /// Runs the commands; the result says what they printed.
-    pub(crate) fn play(&self, server: &Server) -> Result<Self, Error> {
-        let play = |command: &Command| -> Result<Command, Error> {
+    /// Runs the commands and returns a transcript with the actual output.
+    pub(crate) fn replay(&self, server: &Server) -> Result<Self, Error> {
+        let replay = |command: &Command| -> Result<Command, Error> {
             let (printed, code) = server.shell(&command.text)?;
             let mut output: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
             if code != 0 {
@@ -47,22 +47,19 @@ impl Transcript {
             }
             Ok(Command { text: command.text.clone(), output })
         };
-        Ok(Self { commands: self.commands.iter().map(play).collect::<Result<_, _>>()? })
+        Ok(Self { commands: self.commands.iter().map(replay).collect::<Result<_, _>>()? })
     }
 
-    /// The commands that printed something else than is written down here.
-    pub(crate) fn differences(&self, played: &Self) -> Vec<String> {
-        let differs = |(expected, got): (&Command, &Command)| {
-            (!pattern::matches(&expected.output, &got.output)).then(|| {
-                let (expected, got) = (expected.output.join("\n    "), got);
-                format!(
-                    "  $ {}\n  expected\n    {expected}\n  printed\n    {}",
-                    got.text,
-                    got.output.join("\n    ")
-                )
+    /// Describes the commands whose actual output does not match this transcript.
+    pub(crate) fn differences(&self, actual: &Self) -> Vec<String> {
+        let difference = |(expected, actual): (&Command, &Command)| {
+            (!pattern::matches(&expected.output, &actual.output)).then(|| {
+                let (command, output) = (&actual.text, actual.output.join("\n    "));
+                let expected = expected.output.join("\n    ");
+                format!("  $ {command}\n  expected\n    {expected}\n  actual\n    {output}")
             })
         };
-        self.commands.iter().zip(&played.commands).filter_map(differs).collect()
+        self.commands.iter().zip(&actual.commands).filter_map(difference).collect()
     }
 }
 

@@ -1,5 +1,5 @@
-// An operator for sites, on controller-runtime as it is: a manager with leader election, cached reads, owned objects,
-// status, events and a finalizer. It is given a kubeconfig and runs until it is killed.
+// An operator for sites on unmodified controller-runtime: a manager with leader election, cached reads, owned objects,
+// status, events and a finalizer. Its argument is a kubeconfig. It runs until it is killed.
 package main
 
 import (
@@ -34,7 +34,7 @@ func (r *siteReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !site.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.sayGoodbye(ctx, &site)
+		return ctrl.Result{}, r.finalize(ctx, &site)
 	}
 	if controllerutil.AddFinalizer(&site, finalizer) {
 		if err := r.Update(ctx, &site); err != nil {
@@ -43,7 +43,7 @@ func (r *siteReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: site.Name, Namespace: site.Namespace}}
 	result, err := controllerutil.CreateOrUpdate(ctx, r.Client, deployment, func() error {
-		shapeDeployment(&site, deployment)
+		setDeploymentSpec(&site, deployment)
 		return controllerutil.SetControllerReference(&site, deployment, r.Scheme())
 	})
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *siteReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{}, r.Status().Update(ctx, &site)
 }
 
-// sayGoodbye leaves a note of the site that is going, then lets it go.
-func (r *siteReconciler) sayGoodbye(ctx context.Context, site *Site) error {
+// finalize creates a ConfigMap for the deleted site, then removes the finalizer.
+func (r *siteReconciler) finalize(ctx context.Context, site *Site) error {
 	note := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: site.Name + "-goodbye", Namespace: site.Namespace}}
 	if err := r.Create(ctx, note); client.IgnoreAlreadyExists(err) != nil {
 		return err
@@ -78,7 +78,7 @@ func (r *siteReconciler) sayGoodbye(ctx context.Context, site *Site) error {
 	return client.IgnoreNotFound(r.Update(ctx, site))
 }
 
-func shapeDeployment(site *Site, deployment *appsv1.Deployment) {
+func setDeploymentSpec(site *Site, deployment *appsv1.Deployment) {
 	labels := map[string]string{"site": site.Name}
 	deployment.Spec.Replicas = &site.Spec.Replicas
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}

@@ -8,7 +8,7 @@ import (
 
 var groupVersion = schema.GroupVersion{Group: "example.com", Version: "v1"}
 
-// Site asks for a deployment of so many replicas, and a service before it.
+// Site is the custom resource. The operator creates a deployment and a service for it.
 type Site struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -1,5 +1,5 @@
-//! An operator for sites on kube-rs as it is: a `Controller` with owned objects, server-side apply, status, events and a
-//! finalizer.
+//! An operator for sites on unmodified kube-rs: a `Controller` with owned objects, server-side apply, status, events and
+//! a finalizer.
 
 use crate::site::{Site, SiteStatus};
 use futures_util::StreamExt;
@@ -44,7 +44,7 @@ pub(crate) async fn run(client: Client) {
         .owns(Api::<Service>::all(client), watcher::Config::default())
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(100)), operator)
         .for_each(|done| {
-            // What was deleted before its turn came is no failure.
+            // A site that was deleted before its reconciliation is not an error.
             match done {
                 Ok(_) | Err(controller::Error::ObjectNotFound(_)) => {}
                 Err(error) => println!("kube-rs: {error}"),
@@ -58,7 +58,7 @@ async fn reconcile(site: Arc<Site>, operator: Arc<Operator>) -> Result<Action, F
     let sites: Api<Site> = Api::namespaced(operator.client.clone(), &site.namespace().unwrap_or_default());
     let action = finalizer(&sites, FINALIZER, site, async |event| match event {
         finalizer::Event::Apply(site) => operator.apply(&site).await,
-        finalizer::Event::Cleanup(site) => operator.say_goodbye(&site).await,
+        finalizer::Event::Cleanup(site) => operator.finalize(&site).await,
     });
     Ok(action.await.map_err(Box::new)?)
 }
@@ -93,8 +93,8 @@ impl Operator {
         Ok(Action::await_change())
     }
 
-    /// Leaves a note of the site that is going.
-    async fn say_goodbye(&self, site: &Site) -> Result<Action, kube::Error> {
+    /// Creates a ConfigMap for the deleted site.
+    async fn finalize(&self, site: &Site) -> Result<Action, kube::Error> {
         let notes: Api<ConfigMap> =
             Api::namespaced(self.client.clone(), &site.namespace().unwrap_or_default());
         let mut note = ConfigMap::default();

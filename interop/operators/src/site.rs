@@ -1,4 +1,4 @@
-//! The custom resource that both operators serve.
+//! The custom resource of both operators.
 
 use crate::Error;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -7,7 +7,7 @@ use kube_runtime::wait::{await_condition, conditions::is_crd_established};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Asks for a deployment of so many replicas, and a service before it.
+/// The spec of a site. An operator creates a deployment and a service for each site.
 #[derive(CustomResource, Debug, Clone, Deserialize, Serialize)]
 #[kube(
     group = "example.com",
@@ -30,11 +30,11 @@ pub(crate) struct SiteStatus {
     pub(crate) replicas: Option<i32>,
 }
 
-/// Makes the kind known to the server.
-pub(crate) async fn define(client: &Client) -> Result<(), Error> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+/// Creates the CRD and waits until it is established.
+pub(crate) async fn create_crd(client: &Client) -> Result<(), Error> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let integer = json!({"type": "integer", "format": "int32"});
-    let definition = json!({
+    let crd = json!({
         "metadata": {"name": "sites.example.com"},
         "spec": {
             "group": "example.com",
@@ -55,7 +55,7 @@ pub(crate) async fn define(client: &Client) -> Result<(), Error> {
             }]
         }
     });
-    definitions.create(&PostParams::default(), &serde_json::from_value(definition)?).await?;
-    await_condition(definitions, "sites.example.com", is_crd_established()).await?;
+    crds.create(&PostParams::default(), &serde_json::from_value(crd)?).await?;
+    await_condition(crds, "sites.example.com", is_crd_established()).await?;
     Ok(())
 }

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// driver holds the informers of one run: client-go has one namespace or all of them for an informer, so a set
-// of namespaces is several informers with the same handlers.
+// driver has the informers of one run. An informer of client-go watches one namespace or all of them, so several
+// namespaces are several informers with the same handlers.
 type driver struct {
 	informers     []cache.SharedIndexInformer
 	registrations map[string][]cache.ResourceEventHandlerRegistration
@@ -26,7 +26,7 @@ type driver struct {
 	running       sync.WaitGroup
 }
 
-func (d *driver) obey(c command, out *output) error {
+func (d *driver) execute(c command, out *output) error {
 	switch c.Do {
 	case "open":
 		return d.open(c)
@@ -44,7 +44,7 @@ func (d *driver) obey(c command, out *output) error {
 		d.running.Wait()
 		return nil
 	}
-	return fmt.Errorf("unknown command")
+	return fmt.Errorf("unknown command %q", c.Do)
 }
 
 func (d *driver) open(c command) error {
@@ -53,8 +53,8 @@ func (d *driver) open(c command) error {
 		return err
 	}
 	indexers := cache.Indexers{}
-	for name, what := range c.Indexes {
-		indexers[name] = indexBy(what)
+	for name, key := range c.Indexes {
+		indexers[name] = indexBy(key)
 		d.indexes = append(d.indexes, name)
 	}
 	slices.Sort(d.indexes)
@@ -81,7 +81,7 @@ func podClient(server string) (*rest.RESTClient, error) {
 	return rest.RESTClientFor(&rest.Config{
 		Host:    server,
 		APIPath: "/api",
-		// Nothing here is about the client's own rate limit.
+		// No client-side rate limit.
 		QPS: -1,
 		ContentConfig: rest.ContentConfig{
 			GroupVersion:         &corev1.SchemeGroupVersion,
@@ -90,11 +90,11 @@ func podClient(server string) (*rest.RESTClient, error) {
 	})
 }
 
-// indexBy is "label:<key>" or "node".
-func indexBy(what string) cache.IndexFunc {
+// indexBy returns the index function for "label:<key>" or "node".
+func indexBy(key string) cache.IndexFunc {
 	return func(obj any) ([]string, error) {
 		pod := obj.(*corev1.Pod)
-		if label, ok := strings.CutPrefix(what, "label:"); ok {
+		if label, ok := strings.CutPrefix(key, "label:"); ok {
 			if value, ok := pod.Labels[label]; ok {
 				return []string{value}, nil
 			}
@@ -135,7 +135,7 @@ func (d *driver) add(c command, out *output) error {
 	return nil
 }
 
-// accept passes objects with a label, given as "key=value".
+// accept returns a filter for objects with a label, given as "key=value".
 func accept(label string) func(any) bool {
 	key, value, _ := strings.Cut(label, "=")
 	return func(obj any) bool {
@@ -147,7 +147,7 @@ func accept(label string) func(any) bool {
 	}
 }
 
-// remove returns once no call of the handler is running, nor will be.
+// remove removes a handler, and waits until none of its calls are running.
 func (d *driver) remove(handler string) error {
 	for i, registration := range d.registrations[handler] {
 		if err := cache.ShutDownEventHandler(d.informers[i], registration); err != nil {

@@ -1,5 +1,5 @@
-// Command traces drives client-go's shared informer by commands from standard input, one JSON object a line,
-// and writes what its handlers are told to standard output. The protocol is described in ../../README.md.
+// Executes commands from standard input with client-go's shared informer, and writes the events of its handlers to
+// standard output, one JSON object per line. The protocol is described in ../src/protocol.rs.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// command is one line of standard input. Which fields count depends on Do.
+// command is one line of standard input. Do determines which fields are used.
 type command struct {
 	Do string `json:"do"`
 
@@ -39,7 +39,7 @@ func main() {
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			fail(err)
 		}
-		if err := d.obey(c, out); err != nil {
+		if err := d.execute(c, out); err != nil {
 			fail(fmt.Errorf("%s: %w", c.Do, err))
 		}
 		out.write(record{Done: c.Do})

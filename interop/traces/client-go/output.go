@@ -18,14 +18,14 @@ type record struct {
 // call is one call of a handler.
 type call struct {
 	Handler string  `json:"handler"`
-	What    string  `json:"what"`
+	Event   string  `json:"event"`
 	Initial bool    `json:"initial,omitempty"`
 	Unknown bool    `json:"unknown,omitempty"`
 	Old     *object `json:"old,omitempty"`
 	Object  object  `json:"object"`
 }
 
-// object is what a trace says about an object.
+// object is the state of an object in a trace.
 type object struct {
 	Key     string `json:"key"`
 	Version string `json:"version"`

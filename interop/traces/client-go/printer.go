@@ -5,19 +5,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// printer is a handler that writes down what it is told.
+// printer is a handler that writes its events to the output.
 type printer struct {
 	name string
 	out  *output
 }
 
 func (p *printer) OnAdd(obj any, isInInitialList bool) {
-	p.print(call{What: "add", Initial: isInInitialList, Object: describe(obj)})
+	p.print(call{Event: "add", Initial: isInInitialList, Object: describe(obj)})
 }
 
 func (p *printer) OnUpdate(oldObj, newObj any) {
 	old := describe(oldObj)
-	p.print(call{What: "update", Old: &old, Object: describe(newObj)})
+	p.print(call{Event: "update", Old: &old, Object: describe(newObj)})
 }
 
 func (p *printer) OnDelete(obj any) {
@@ -25,7 +25,7 @@ func (p *printer) OnDelete(obj any) {
 	if unknown {
 		obj = tombstone.Obj
 	}
-	p.print(call{What: "delete", Unknown: unknown, Object: describe(obj)})
+	p.print(call{Event: "delete", Unknown: unknown, Object: describe(obj)})
 }
 
 func (p *printer) print(c call) {

@@ -1,6 +1,6 @@
-//! A program with an informer in it, steered over its standard input and output.
+//! A driver: a program with an informer, controlled over its standard input and output.
 
-use crate::protocol::{Call, Command, Described, Record, What};
+use crate::protocol::{Call, Command, EventType, ObjectState, Record};
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
@@ -14,20 +14,20 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A driver that does not do what it is told.
+/// A failure of a driver.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
-    /// It cannot be started or talked to.
-    #[error("cannot talk to the driver")]
+    /// It cannot be started, or its input and output cannot be used.
+    #[error("cannot communicate with the driver: {0}")]
     Io(#[from] std::io::Error),
-    /// It ended before its time.
-    #[error("the driver ended: {said}")]
-    Ended {
-        /// The end of its log.
-        said: String,
+    /// It exited early.
+    #[error("the driver exited early: {log}")]
+    Exited {
+        /// The last lines of its log.
+        log: String,
     },
-    /// A command cannot be written.
-    #[error("cannot write a command")]
+    /// A command cannot be encoded.
+    #[error("cannot encode a command: {0}")]
     Command(#[from] serde_json::Error),
 }
 
@@ -35,39 +35,40 @@ pub enum DriverError {
 pub(crate) struct Driver {
     child: Child,
     stdin: ChildStdin,
-    heard: Arc<Heard>,
+    output: Arc<SharedOutput>,
     log: JoinHandle<String>,
-    obeyed: usize,
+    /// Commands sent so far.
+    commands: usize,
 }
 
-/// What a driver said so far.
 #[derive(Default)]
-struct Heard {
-    /// Held for one operation, never over an `.await`.
-    said: Mutex<Said>,
+struct SharedOutput {
+    /// Locked for one operation, never over an `.await`.
+    output: Mutex<Output>,
     changed: watch::Sender<u64>,
 }
 
+/// The output of a driver so far.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct Output {
     pub(crate) calls: HashMap<String, Vec<Call>>,
-    /// How many calls a handler had had when it was said to be synced.
+    /// The number of calls of a handler before it was reported as synced.
     pub(crate) synced: HashMap<String, usize>,
-    pub(crate) store: Vec<Described>,
+    pub(crate) store: Vec<ObjectState>,
     pub(crate) index: BTreeMap<String, Vec<String>>,
     done: usize,
-    ended: bool,
-    unread: Vec<String>,
+    exited: bool,
+    malformed_lines: Vec<String>,
 }
 
-impl Said {
-    /// Whether a handler was told this about an object.
-    pub(crate) fn has(&self, handler: &str, what: What, key: &str) -> bool {
+impl Output {
+    /// Returns whether a handler received an event of this type for an object.
+    pub(crate) fn has(&self, handler: &str, event: EventType, key: &str) -> bool {
         let calls = self.calls.get(handler).map(Vec::as_slice).unwrap_or_default();
-        calls.iter().rev().any(|call| call.what == what && call.object.key == key)
+        calls.iter().rev().any(|call| call.event == event && call.object.key == key)
     }
 
-    fn hear(&mut self, record: Record) {
+    fn add(&mut self, record: Record) {
         match record {
             Record::Done(_) => self.done += 1,
             Record::Call(call) => self.calls.entry(call.handler.clone()).or_default().push(call),
@@ -89,79 +90,82 @@ impl Driver {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let gone = || DriverError::Io(std::io::ErrorKind::BrokenPipe.into());
-        let stdin = child.stdin.take().ok_or_else(gone)?;
-        let stdout = child.stdout.take().ok_or_else(gone)?;
-        let mut stderr = child.stderr.take().ok_or_else(gone)?;
-        let heard = Arc::new(Heard::default());
-        tokio::spawn(listen(stdout, Arc::clone(&heard)));
+        let no_pipe = || DriverError::Io(std::io::ErrorKind::BrokenPipe.into());
+        let stdin = child.stdin.take().ok_or_else(no_pipe)?;
+        let stdout = child.stdout.take().ok_or_else(no_pipe)?;
+        let mut stderr = child.stderr.take().ok_or_else(no_pipe)?;
+        let output = Arc::new(SharedOutput::default());
+        tokio::spawn(read_output(stdout, Arc::clone(&output)));
         let log = tokio::spawn(async move {
             let mut log = Vec::new();
-            // What cannot be read is not shown; the log only explains failures.
+            // A read error only shortens the log, which explains failures.
             let _ = stderr.read_to_end(&mut log).await;
             String::from_utf8_lossy(&log).into_owned()
         });
-        Ok(Self { child, stdin, heard, log, obeyed: 0 })
+        Ok(Self { child, stdin, output, log, commands: 0 })
     }
 
-    /// Gives a command and waits until it has been obeyed.
-    pub(crate) async fn obey(&mut self, command: &Command) -> Result<(), DriverError> {
+    /// Sends a command and waits until it was executed.
+    pub(crate) async fn execute(&mut self, command: &Command) -> Result<(), DriverError> {
         let mut line = serde_json::to_vec(command)?;
         line.push(b'\n');
         if self.stdin.write_all(&line).await.is_err() {
-            return Err(self.ended().await);
+            return Err(self.exited().await);
         }
-        self.obeyed += 1;
-        let obeyed = self.obeyed;
-        self.until(move |said| said.done >= obeyed).await
+        self.commands += 1;
+        let commands = self.commands;
+        self.wait_until(move |output| output.done >= commands).await
     }
 
-    /// Resolves when `until` holds of what the driver said.
-    pub(crate) async fn until(&mut self, until: impl Fn(&Said) -> bool) -> Result<(), DriverError> {
-        let mut changed = self.heard.changed.subscribe();
+    /// Waits until a condition of the output holds.
+    pub(crate) async fn wait_until(
+        &mut self,
+        condition: impl Fn(&Output) -> bool,
+    ) -> Result<(), DriverError> {
+        let mut changed = self.output.changed.subscribe();
         loop {
-            let (holds, ended) = self.said(|said| (until(said), said.ended));
-            match (holds, ended) {
+            let (holds, exited) = self.output(|output| (condition(output), output.exited));
+            match (holds, exited) {
                 (true, _) => return Ok(()),
-                (false, true) => return Err(self.ended().await),
-                // The sender lives as long as this does.
+                (false, true) => return Err(self.exited().await),
+                // The sender lives as long as this driver.
                 (false, false) => drop(changed.changed().await),
             }
         }
     }
 
-    pub(crate) fn said<R>(&self, read: impl FnOnce(&Said) -> R) -> R {
-        read(&self.heard.said())
+    pub(crate) fn output<R>(&self, read: impl FnOnce(&Output) -> R) -> R {
+        read(&self.output.lock())
     }
 
-    async fn ended(&mut self) -> DriverError {
-        // It has closed its output, so it ends, or is of no more use.
+    async fn exited(&mut self) -> DriverError {
+        // It has closed its output: it has exited, or cannot be used any more.
         let _ = self.child.kill().await;
         let log = (&mut self.log).await.unwrap_or_default();
-        let unread = self.heard.said().unread.join("\n");
-        let lines: Vec<&str> = unread.lines().chain(log.lines()).collect();
-        DriverError::Ended { said: lines[lines.len().saturating_sub(20)..].join("\n") }
+        let malformed = self.output.lock().malformed_lines.join("\n");
+        let lines: Vec<&str> = malformed.lines().chain(log.lines()).collect();
+        DriverError::Exited { log: lines[lines.len().saturating_sub(20)..].join("\n") }
     }
 }
 
-impl Heard {
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedOutput {
+    fn lock(&self) -> MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Said)) {
-        change(&mut self.said());
+    fn change(&self, change: impl FnOnce(&mut Output)) {
+        change(&mut self.lock());
         self.changed.send_modify(|count| *count += 1);
     }
 }
 
-async fn listen(stdout: ChildStdout, heard: Arc<Heard>) {
+async fn read_output(stdout: ChildStdout, output: Arc<SharedOutput>) {
     let mut lines = BufReader::new(stdout).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        heard.change(|said| match serde_json::from_str(&line) {
-            Ok(record) => said.hear(record),
-            Err(_) => said.unread.push(line),
+        output.change(|output| match serde_json::from_str(&line) {
+            Ok(record) => output.add(record),
+            Err(_) => output.malformed_lines.push(line),
         });
     }
-    heard.change(|said| said.ended = true);
+    output.change(|output| output.exited = true);
 }

@@ -1,24 +1,23 @@
-//! Runs scripts through client-go and through kube-informer and compares what handlers were told.
+//! Runs scripts with client-go and with kube-informer, and compares the events that handlers received.
 //!
-//! A [`Script`] is a list of steps: what happens on the server, and what is asked of the informer. The
-//! conductor ([`run`]) plays the server itself and steers a *driver*, a program with an informer in it, over
-//! its standard input and output ([`protocol`]). There is one driver with client-go's informer and one with
-//! ours; the [`Trace`]s of both must be equal but for the differences that a script lists.
+//! A [`Script`] is a list of steps of the server and of the informer. [`run`] runs a scripted server and controls a
+//! *driver*, a program with an informer, over its standard input and output ([`protocol`]). One driver has client-go's
+//! informer, the other one ours. Their [`Trace`]s must be equal, except for the differences that a script lists.
 
-mod conductor;
 mod driver;
+mod encode;
 pub mod protocol;
 mod random;
+mod runner;
 mod script;
 mod server;
+mod store;
 mod trace;
-mod wire;
-mod world;
 
-pub use conductor::RunError;
-pub use conductor::Side;
-pub use conductor::run;
 pub use random::random;
+pub use runner::RunError;
+pub use runner::Side;
+pub use runner::run;
 pub use script::Difference;
 pub use script::Script;
 pub use script::ScriptError;

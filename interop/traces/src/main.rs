@@ -1,4 +1,4 @@
-//! Plays scripts with two drivers and compares the traces.
+//! Runs scripts with two drivers and compares the traces.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports to its terminal")]
 
 use kube_informer_traces::{Script, Side, compare, random, run};
@@ -9,20 +9,20 @@ use std::{
 };
 use tokio::{sync::Semaphore, task::JoinSet};
 
-/// Scripts played at once. They wait more than they work.
-const AT_ONCE: usize = 12;
+/// Scripts that run at once. They mostly wait.
+const CONCURRENT_SCRIPTS: usize = 12;
 
 const USAGE: &str = "\
-usage: traces <driver with client-go> <driver with ours> scripts <directory> [word...]
-       traces <driver with client-go> <driver with ours> random <count> <first seed>
+usage: traces <client-go driver> <our driver> scripts <directory> [word...]
+       traces <client-go driver> <our driver> random <count> <first seed>
 
-scripts  plays the scripts of a directory whose names contain one of the words; all, if there are none
-random   plays scripts that are made up from seeds";
+scripts  runs the scripts of a directory whose names contain one of the words, or all of them
+random   runs scripts generated from seeds";
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let scripts = match chosen(&arguments) {
+    let scripts = match select_scripts(&arguments) {
         Ok(scripts) => scripts,
         Err(why) => {
             eprintln!("{why}");
@@ -30,21 +30,17 @@ async fn main() -> ExitCode {
         }
     };
     let programs = Arc::new((PathBuf::from(&arguments[0]), PathBuf::from(&arguments[1])));
-    let failed = play_all(scripts, programs).await;
+    let failed = run_all(scripts, programs).await;
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn chosen(arguments: &[String]) -> Result<Vec<Script>, String> {
+fn select_scripts(arguments: &[String]) -> Result<Vec<Script>, String> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         [_, _, "scripts", directory, words @ ..] => {
             let mut scripts = Script::read_all(Path::new(directory)).map_err(|error| error.to_string())?;
             scripts.retain(|script| words.is_empty() || words.iter().any(|word| script.name.contains(word)));
-            if scripts.is_empty() {
-                Err(format!("no script of {directory} has such a name"))
-            } else {
-                Ok(scripts)
-            }
+            if scripts.is_empty() { Err(format!("no script in {directory} matches")) } else { Ok(scripts) }
         }
         [_, _, "random", count, seed] => match (count.parse::<u64>(), seed.parse::<u64>()) {
             (Ok(count), Ok(seed)) => Ok((0..count).map(|i| random(seed.wrapping_add(i))).collect()),
@@ -54,21 +50,21 @@ fn chosen(arguments: &[String]) -> Result<Vec<Script>, String> {
     }
 }
 
-async fn play_all(scripts: Vec<Script>, programs: Arc<(PathBuf, PathBuf)>) -> usize {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
-    let mut playing = JoinSet::new();
+async fn run_all(scripts: Vec<Script>, programs: Arc<(PathBuf, PathBuf)>) -> usize {
+    let permits = Arc::new(Semaphore::new(CONCURRENT_SCRIPTS));
+    let mut running = JoinSet::new();
     for script in scripts {
-        let (places, programs) = (Arc::clone(&places), Arc::clone(&programs));
-        playing.spawn(async move {
+        let (permits, programs) = (Arc::clone(&permits), Arc::clone(&programs));
+        running.spawn(async move {
             // The semaphore is never closed.
-            let _place = places.acquire().await;
-            let result = play(&script, &programs.0, &programs.1).await;
+            let _permit = permits.acquire().await;
+            let result = run_both(&script, &programs.0, &programs.1).await;
             (script, result)
         });
     }
     let (mut passed, mut failed) = (0, 0);
-    while let Some(played) = playing.join_next().await {
-        match played {
+    while let Some(finished) = running.join_next().await {
+        match finished {
             Ok((script, Ok(()))) => {
                 passed += 1;
                 println!("ok      {}{}", script.name, deviations(&script));
@@ -93,14 +89,12 @@ fn deviations(script: &Script) -> String {
     if ids.is_empty() { String::new() } else { format!("  (differs as listed: {})", ids.join(", ")) }
 }
 
-async fn play(script: &Script, client_go: &Path, ours: &Path) -> Result<(), String> {
-    let (theirs, ours) = tokio::join!(run(script, Side::ClientGo, client_go), run(script, Side::Ours, ours));
-    let (theirs, ours) = match (theirs, ours) {
-        (Ok(theirs), Ok(ours)) => (theirs, ours),
-        (theirs, ours) => {
-            let errors = [theirs.err(), ours.err()].into_iter().flatten();
-            return Err(errors.map(|error| format!("{error}\n")).collect());
+async fn run_both(script: &Script, client_go: &Path, ours: &Path) -> Result<(), String> {
+    match tokio::join!(run(script, Side::ClientGo, client_go), run(script, Side::Ours, ours)) {
+        (Ok(client_go), Ok(ours)) => compare(&client_go, &ours, &script.differs),
+        (client_go, ours) => {
+            let errors = [client_go.err(), ours.err()].into_iter().flatten();
+            Err(errors.map(|error| format!("{error}\n")).collect())
         }
-    };
-    compare(&theirs, &ours, &script.differs)
+    }
 }

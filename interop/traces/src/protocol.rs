@@ -1,17 +1,17 @@
-//! What conductor and drivers say to each other: one JSON object a line.
+//! The protocol between runner and drivers: one JSON object per line.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A line to a driver. Each is answered by [`Record::Done`].
+/// A line to a driver, which responds with [`Record::Done`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Command {
-    /// Make an informer for pods.
+    /// Create an informer for pods.
     Open {
-        /// Where the server is.
+        /// The URL of the server.
         server: String,
-        /// The namespaces to cover; none is all.
+        /// The namespaces to watch. Empty means all.
         #[serde(default)]
         namespaces: Vec<String>,
         /// A label selector.
@@ -35,16 +35,16 @@ pub enum Command {
         #[serde(default)]
         filter: String,
     },
-    /// Remove a handler, and wait until it does not run any more.
+    /// Remove a handler, and wait until none of its calls are running.
     Remove {
         /// Its name.
         handler: String,
     },
     /// Start the informer.
     Start,
-    /// Write store and indexes.
+    /// Write the content of the store and the indexes.
     Dump,
-    /// Stop the informer and end.
+    /// Stop the informer and exit.
     Stop,
 }
 
@@ -52,14 +52,14 @@ pub enum Command {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
-    /// A command has been obeyed.
+    /// A command was executed.
     Done(String),
     /// A handler was called.
     Call(Call),
-    /// A handler has been told of everything that was there before it.
+    /// A handler has received all initial objects.
     Synced(String),
-    /// What the store holds, in order of keys.
-    Store(Vec<Described>),
+    /// The objects in the store, ordered by key.
+    Store(Vec<ObjectState>),
     /// The keys under each `index=value`.
     Index(BTreeMap<String, Vec<String>>),
 }
@@ -67,38 +67,38 @@ pub enum Record {
 /// A call of a handler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Which handler.
+    /// The handler.
     pub handler: String,
     /// Add, update or delete.
-    pub what: What,
-    /// Of an add: whether the object was there before the handler.
+    pub event: EventType,
+    /// For an add: whether the object existed before the handler.
     #[serde(default)]
     pub initial: bool,
-    /// Of a delete: whether the final state is unknown.
+    /// For a delete: whether the final state is unknown.
     #[serde(default)]
     pub unknown: bool,
-    /// Of an update: the state before.
+    /// For an update: the old object.
     #[serde(default)]
-    pub old: Option<Described>,
-    /// The object.
-    pub object: Described,
+    pub old: Option<ObjectState>,
+    /// The object; for an update the new one.
+    pub object: ObjectState,
 }
 
-/// What a handler is told.
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
-    /// An object is new.
+pub enum EventType {
+    /// The object is new.
     Add,
-    /// An object changed, or a resync is due.
+    /// The object changed, or this is a resync.
     Update,
-    /// An object is gone.
+    /// The object was deleted.
     Delete,
 }
 
-/// What a trace says about an object.
+/// The state of an object in a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Described {
+pub struct ObjectState {
     /// `namespace/name`.
     pub key: String,
     /// Its resource version.

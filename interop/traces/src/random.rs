@@ -1,11 +1,11 @@
-//! Scripts made up from a seed.
+//! Scripts generated from a seed.
 //!
-//! They keep clear of what is known to differ: of a relist every object that is still there has changed, and none
-//! was created again unseen. Everything else is up to chance.
+//! They avoid the known deviations: every object that a relist still contains has changed, and none was recreated
+//! between two lists. Everything else is random.
 
 use crate::script::{
-    AddHandler, Answer, Cut, Delete, Expired, Fault, InformerSetup, Put, Refusal, Request, Script,
-    ServerSetup, Step, Streaming, Unordered,
+    AddHandler, Cut, Delete, ErrorStatus, Expired, Fault, FaultResponse, InformerSetup, Put, RequestClass,
+    Script, ServerSetup, Step, Streaming, Unordered,
 };
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ const KEYS: [&str; 8] = ["bank/a", "bank/b", "bank/c", "shop/a", "shop/b", "shop
 const LABELS: [&str; 3] = ["web", "db", "mail"];
 const NODES: [&str; 2] = ["n1", "n2"];
 const ROUNDS: u32 = 7;
-/// Waits of client-go in one script: they double, and do not start over when things go well.
-const MOST_WAITS: u32 = 2;
+/// Backoffs of client-go in one script. Their durations double and are not reset by success.
+const MAX_BACKOFFS: u32 = 2;
 
-/// The script of a seed.
+/// Generates the script of a seed.
 pub fn random(seed: u64) -> Script {
     let mut rng = fastrand::Rng::with_seed(seed);
     let streaming = if rng.bool() { Streaming::Yes } else { Streaming::No };
@@ -27,22 +27,22 @@ pub fn random(seed: u64) -> Script {
     };
     let informer = informer(&mut rng);
     let one_collection = informer.namespaces.is_empty();
-    let author = Author {
+    let generator = Generator {
         rng,
         streaming,
         one_collection,
         present: BTreeSet::new(),
-        guests: Vec::new(),
-        waits: 0,
+        late_handlers: Vec::new(),
+        backoffs: 0,
         steps: Vec::new(),
     };
     Script {
         name: format!("random-{seed}"),
-        purpose: "made up".into(),
+        purpose: "generated".into(),
         server,
         informer,
-        steps: author.write(),
-        // A server that refuses streaming lists is asked for them by client-go again and again.
+        steps: generator.steps(),
+        // client-go repeats rejected streaming lists, at times that are not in the script.
         requests: streaming == Streaming::Yes,
         differs: Vec::new(),
     }
@@ -55,29 +55,29 @@ fn informer(rng: &mut fastrand::Rng) -> InformerSetup {
     InformerSetup { namespaces, selector, resync_ms: None, indexes }
 }
 
-/// Writes one script.
-struct Author {
+/// Generates one script.
+struct Generator {
     rng: fastrand::Rng,
     streaming: Streaming,
-    /// Whether all requests are about one collection: only then is it certain who is refused.
+    /// Whether all requests are for one collection: only then is it known which one a fault affects.
     one_collection: bool,
-    /// What exists on the server.
+    /// The objects on the server.
     present: BTreeSet<&'static str>,
-    /// Handlers that came late, or not if they have been removed.
-    guests: Vec<Option<String>>,
-    waits: u32,
+    /// Handlers that were added after the start; `None` if removed.
+    late_handlers: Vec<Option<String>>,
+    backoffs: u32,
     steps: Vec<Step>,
 }
 
-impl Author {
-    fn write(mut self) -> Vec<Step> {
+impl Generator {
+    fn steps(mut self) -> Vec<Step> {
         self.steps.push(Step::Bookmark(10));
         self.changes(8);
         self.add("h", false);
         self.add("filtered", true);
         self.steps.push(Step::Start);
-        let fill = if self.streaming == Streaming::Yes { Unordered::Initial } else { Unordered::InOrder };
-        self.steps.push(Step::Settle(fill));
+        let order = if self.streaming == Streaming::Yes { Unordered::Initial } else { Unordered::InOrder };
+        self.steps.push(Step::Settle(order));
         for _ in 0..ROUNDS {
             self.round();
         }
@@ -88,17 +88,17 @@ impl Author {
         match self.rng.u32(0..8) {
             0 | 1 => self.changes(6),
             2 | 3 => self.outage(),
-            4 if self.waits < MOST_WAITS => return self.relist(),
-            5 => return self.guest_comes(),
-            6 => self.guest_goes(),
+            4 if self.backoffs < MAX_BACKOFFS => return self.relist(),
+            5 => return self.add_late_handler(),
+            6 => self.remove_late_handler(),
             _ => self.steps.push(Step::Cut(Cut::Clean)),
         }
         self.steps.push(Step::Settle(Unordered::InOrder));
     }
 
-    /// Changes that can be seen, one by one.
-    fn changes(&mut self, most: u32) {
-        for _ in 0..self.rng.u32(0..=most) {
+    /// Changes up to `max` objects.
+    fn changes(&mut self, max: u32) {
+        for _ in 0..self.rng.u32(0..=max) {
             let key = KEYS[self.rng.usize(..KEYS.len())];
             if self.present.contains(key) && self.rng.u32(0..3) == 0 {
                 self.delete(key);
@@ -108,23 +108,23 @@ impl Author {
         }
     }
 
-    /// The watch ends and is resumed; what happened meanwhile is replayed.
+    /// Ends the watch, which is resumed: the changes in between are replayed.
     fn outage(&mut self) {
         let cut = if self.rng.bool() { Cut::Clean } else { Cut::Broken };
         self.steps.extend([Step::Hold, Step::Cut(cut)]);
         self.changes(6);
-        if self.waits < MOST_WAITS && self.rng.u32(0..4) == 0 {
-            self.waits += 1;
-            self.refuse(Request::Watch, 429, "TooManyRequests");
+        if self.backoffs < MAX_BACKOFFS && self.rng.u32(0..4) == 0 {
+            self.backoffs += 1;
+            self.refuse(RequestClass::Watch, 429, "TooManyRequests");
         }
         self.steps.push(Step::Release);
     }
 
-    /// The watch cannot be resumed; only the outcome of what happened meanwhile is seen.
+    /// Ends the watch, which cannot be resumed: the informer sees only the result of the changes in between.
     fn relist(&mut self) {
-        self.waits += 1;
+        self.backoffs += 1;
         self.steps.push(Step::Hold);
-        let expired = Refusal { code: 410, reason: "Expired".into(), cause: None, retry_after: None };
+        let expired = ErrorStatus { code: 410, reason: "Expired".into(), cause: None, retry_after: None };
         self.steps.push(if self.rng.bool() { Step::Error(expired) } else { Step::Cut(Cut::Clean) });
         let mut keys = KEYS;
         self.rng.shuffle(&mut keys);
@@ -137,11 +137,11 @@ impl Author {
             }
         }
         match (self.rng.u32(0..2), self.streaming) {
-            (0, Streaming::Yes) => self.refuse(Request::Stream, 500, "InternalError"),
-            (0, _) => self.refuse(Request::NextPage, 410, "Expired"),
+            (0, Streaming::Yes) => self.refuse(RequestClass::Stream, 500, "InternalError"),
+            (0, _) => self.refuse(RequestClass::NextPage, 410, "Expired"),
             _ => {}
         }
-        // Something the watch has missed for certain, so that it cannot just go on.
+        // A change that the watch has certainly missed, so that it cannot be resumed.
         self.put("shop/relist");
         let order =
             if self.streaming == Streaming::Yes { Unordered::Relist } else { Unordered::RelistInOrder };
@@ -150,24 +150,24 @@ impl Author {
         self.steps.push(Step::Settle(Unordered::InOrder));
     }
 
-    fn refuse(&mut self, to: Request, code: u16, reason: &str) {
+    fn refuse(&mut self, to: RequestClass, code: u16, reason: &str) {
         if self.one_collection {
-            let refusal = Refusal { code, reason: reason.into(), cause: None, retry_after: None };
-            self.steps.push(Step::Refuse(Fault { to, with: Answer::Status(refusal), times: 1 }));
+            let error = ErrorStatus { code, reason: reason.into(), cause: None, retry_after: None };
+            self.steps.push(Step::Refuse(Fault { to, with: FaultResponse::Status(error), times: 1 }));
         }
     }
 
-    fn guest_comes(&mut self) {
-        let name = format!("guest{}", self.guests.len());
+    fn add_late_handler(&mut self) {
+        let name = format!("late{}", self.late_handlers.len());
         let filtered = self.rng.bool();
         self.add(&name, filtered);
-        self.guests.push(Some(name));
+        self.late_handlers.push(Some(name));
         self.steps.push(Step::Settle(Unordered::Initial));
     }
 
-    fn guest_goes(&mut self) {
-        let gone = self.guests.iter_mut().find_map(Option::take);
-        self.steps.extend(gone.map(Step::Remove));
+    fn remove_late_handler(&mut self) {
+        let removed = self.late_handlers.iter_mut().find_map(Option::take);
+        self.steps.extend(removed.map(Step::Remove));
     }
 
     fn add(&mut self, name: &str, filtered: bool) {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_a_script() {
+    fn a_seed_always_gives_the_same_script() {
         assert_eq!(random(7).to_json(), random(7).to_json());
         assert_ne!(random(7).to_json(), random(8).to_json());
         let parsed: Script = serde_json::from_str(&random(7).to_json()).unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_may_happen_does() {
+    fn every_step_occurs() {
         let scripts: Vec<String> = (0..200).map(|seed| random(seed).to_json()).collect();
         let words = [
             "put",
@@ -218,8 +218,8 @@ mod tests {
             "remove",
         ];
         for word in words {
-            let having = scripts.iter().filter(|script| script.contains(&format!("\"{word}\""))).count();
-            assert!(having >= 10, "{word} in {having} of 200");
+            let count = scripts.iter().filter(|script| script.contains(&format!("\"{word}\""))).count();
+            assert!(count >= 10, "{word} occurs in {count} of 200 scripts");
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Scripts: what happens, step by step.
+//! Scripts: the steps of the server and the informer.
 
-use crate::conductor::Side;
+use crate::runner::Side;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, path::Path};
 
-/// A script that cannot be used.
+/// A script that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// It cannot be read.
-    #[error("cannot read {path}")]
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It is not a script.
-    #[error("{path} is not a script: {source}")]
+    /// The script is malformed.
+    #[error("malformed script {path}: {source}")]
     Parse {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
@@ -32,31 +32,31 @@ pub enum ScriptError {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// Its file's name without `.json`.
+    /// The file name without `.json`.
     #[serde(skip)]
     pub name: String,
-    /// What it shows.
+    /// The behaviour that it tests.
     pub purpose: String,
     #[serde(default)]
     pub(crate) server: ServerSetup,
     #[serde(default)]
     pub(crate) informer: InformerSetup,
     pub(crate) steps: Vec<Step>,
-    /// Whether the requests are part of the trace.
+    /// Whether the trace contains the requests.
     #[serde(default = "yes")]
     pub(crate) requests: bool,
-    /// Where the two traces differ, in the order of the traces.
+    /// The expected differences, in the order of the traces.
     #[serde(default)]
     pub differs: Vec<Difference>,
 }
 
-/// A difference between the traces that is meant to be there.
+/// An expected difference between the traces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
-    /// Which deviation of the list in `interop/README.md` this is.
+    /// The id of the deviation in `interop/README.md`.
     pub id: String,
-    /// Lines that only the trace of client-go has.
+    /// Lines that only client-go's trace has.
     #[serde(default, rename = "client-go")]
     pub client_go: Vec<String>,
     /// Lines that only our trace has.
@@ -72,31 +72,31 @@ fn yes() -> bool {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ServerSetup {
     pub(crate) streaming: Streaming,
-    /// Most items of a page, whatever the limit that a client asks for.
+    /// The maximum number of items of a page, even if the client requests more.
     pub(crate) page: Option<usize>,
-    /// How a watch from a forgotten version is refused.
+    /// The response to a watch from a compacted version.
     pub(crate) expired: Expired,
 }
 
-/// What the server does with streaming lists.
+/// The server's response to streaming lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Streaming {
     #[default]
     Yes,
-    /// It refuses them, like a server that has them switched off.
+    /// It rejects them, like a server with the feature disabled.
     No,
-    /// It sends the objects and never says that those were all.
+    /// It sends the objects, but never the bookmark that ends them.
     NeverEnds,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Expired {
-    /// With an ERROR event, like the watch cache of an API server.
+    /// An ERROR event, like kube-apiserver with its watch cache.
     #[default]
     InStream,
-    /// With a status code, like an API server without watch cache.
+    /// An HTTP status, like kube-apiserver without its watch cache.
     Http,
 }
 
@@ -113,31 +113,31 @@ pub(crate) struct InformerSetup {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Step {
-    /// Creates or changes an object.
+    /// Creates or updates an object.
     Put(Put),
     /// Deletes an object.
     Delete(Delete),
-    /// Says that everything up to a version has been sent.
+    /// Sends a bookmark with this version.
     Bookmark(u64),
-    /// Forgets what happened so far: watches can no longer resume before this.
+    /// Compacts the history: watches can no longer resume at an older version.
     Compact,
-    /// Goes back to an earlier state, as when a backup is restored; versions go back too.
+    /// Restores a backup: replaces all objects and sets an older version.
     Restore(Restore),
-    /// Lets requests wait.
+    /// Holds the responses to all requests.
     Hold,
-    /// Answers the requests that wait, and those to come.
+    /// Releases the held responses.
     Release,
     /// Ends the open watches.
     Cut(Cut),
     /// Ends the open watches with an ERROR event.
-    Error(Refusal),
-    /// Sends something on the open watches that did not happen, or that did, once more.
-    Send(Vec<Sent>),
-    /// The next streaming list sends these events before the one that ends it, instead of the objects.
-    Initial(Vec<Sent>),
-    /// The next streaming list sends these events and ends, without having said that those were all.
-    Unfinished(Vec<Sent>),
-    /// Does not answer requests as it should.
+    Error(ErrorStatus),
+    /// Sends events on the open watches without a change of the store.
+    Send(Vec<RawEvent>),
+    /// The next streaming list sends these events instead of the objects, then the bookmark that ends them.
+    Initial(Vec<RawEvent>),
+    /// The next streaming list sends these events and closes, without the bookmark that ends them.
+    Unfinished(Vec<RawEvent>),
+    /// Injects faulty responses.
     Refuse(Fault),
     /// Adds a handler.
     Add(AddHandler),
@@ -145,12 +145,12 @@ pub(crate) enum Step {
     Remove(String),
     /// Starts the informer.
     Start,
-    /// Waits until the informer follows a watch and all handlers have heard of everything.
+    /// Waits until the informer has an open watch and all handlers have received all events.
     Settle(Unordered),
-    /// Waits until a handler got this many calls of resyncs in all. Later ones are left out of the trace: how
-    /// many there are depends on time.
+    /// Waits until a handler has received this many resync events in total. The trace omits later ones, because their
+    /// number depends on time.
     Resynced(Resynced),
-    /// Waits until this many requests in all have been answered.
+    /// Waits until this many requests in total have got a response.
     Answered(Answered),
     /// Steps for the run with client-go only.
     ClientGo(Vec<Step>),
@@ -162,7 +162,7 @@ pub(crate) enum Step {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Put {
     pub(crate) key: String,
-    /// Its version; by default the next one.
+    /// The resource version, by default the next one.
     pub(crate) at: Option<u64>,
     #[serde(default)]
     pub(crate) labels: BTreeMap<String, String>,
@@ -180,13 +180,13 @@ pub(crate) struct Delete {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Restore {
     pub(crate) version: u64,
-    pub(crate) objects: Vec<Known>,
+    pub(crate) objects: Vec<GivenObject>,
 }
 
-/// An object with a version and uid of its own.
+/// An object with a given version and uid.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Known {
+pub(crate) struct GivenObject {
     pub(crate) key: String,
     pub(crate) version: u64,
     pub(crate) uid: u64,
@@ -199,29 +199,29 @@ pub(crate) struct Known {
 pub(crate) enum Cut {
     /// Between two events.
     Clean,
-    /// In the middle of a line, the connection breaks.
+    /// In the middle of a line, with a broken connection.
     Broken,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Refusal {
+pub(crate) struct ErrorStatus {
     pub(crate) code: u16,
     pub(crate) reason: String,
-    /// A cause in the details of the status.
+    /// The reason of a cause in `details.causes`.
     pub(crate) cause: Option<String>,
     pub(crate) retry_after: Option<u32>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Sent {
+pub(crate) enum RawEvent {
     /// An event about a pod.
     Pod {
         #[serde(rename = "type")]
         kind: String,
         #[serde(flatten)]
-        object: Known,
+        object: GivenObject,
     },
     /// An event with any object.
     Any {
@@ -236,8 +236,8 @@ pub(crate) enum Sent {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
-    pub(crate) to: Request,
-    pub(crate) with: Answer,
+    pub(crate) to: RequestClass,
+    pub(crate) with: FaultResponse,
     #[serde(default = "once")]
     pub(crate) times: u32,
 }
@@ -246,23 +246,23 @@ fn once() -> u32 {
     1
 }
 
-/// How a request is not answered as it should be.
+/// The faulty response to a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
-    /// With this status.
-    Status(Refusal),
-    /// With 200 and nothing more.
+pub(crate) enum FaultResponse {
+    /// This status.
+    Status(ErrorStatus),
+    /// 200 with an empty body.
     Nothing,
-    /// Not at all: the connection ends.
+    /// No response: the connection is closed.
     HangUp,
 }
 
 /// A class of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Request {
-    /// The first page of a list, or all of it.
+pub(crate) enum RequestClass {
+    /// A list, or its first page.
     List,
     /// A later page.
     NextPage,
@@ -281,7 +281,7 @@ pub(crate) struct AddHandler {
     pub(crate) filter: String,
 }
 
-/// Which calls since the step before may come in any order: exactly those that client-go gives no order.
+/// The calls since the last `settle` that may be in any order: exactly those that client-go does not order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unordered {
@@ -289,11 +289,11 @@ pub(crate) enum Unordered {
     InOrder,
     /// Initial adds: client-go keeps a streaming list, and the snapshot for a late handler, in a map.
     Initial,
-    /// Initial adds, and then what a relist shows.
+    /// Initial adds, and then those of a relist.
     InitialThenRelist,
-    /// The deletes of a relist among themselves, and then its adds and updates: it came as a streaming list.
+    /// The deletes of a relist by streaming list among themselves, and then its adds and updates.
     Relist,
-    /// The deletes of a relist among themselves; it came as a list, which has an order.
+    /// The deletes of a relist by LIST among themselves. Its adds and updates are ordered.
     RelistInOrder,
 }
 
@@ -313,12 +313,12 @@ pub(crate) struct Answered {
 }
 
 impl Script {
-    /// Reads the scripts of a directory, in order of their names.
+    /// Reads the scripts of a directory, ordered by name.
     pub fn read_all(directory: &Path) -> Result<Vec<Self>, ScriptError> {
-        let unread = |source| ScriptError::Read { path: directory.display().to_string(), source };
+        let failed = |source| ScriptError::Read { path: directory.display().to_string(), source };
         let mut paths = Vec::new();
-        for entry in std::fs::read_dir(directory).map_err(unread)? {
-            let path = entry.map_err(unread)?.path();
+        for entry in std::fs::read_dir(directory).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
                 paths.push(path);
             }
@@ -328,31 +328,31 @@ impl Script {
     }
 
     fn read(path: &Path) -> Result<Self, ScriptError> {
-        let shown = || path.display().to_string();
+        let display = || path.display().to_string();
         let text =
-            std::fs::read_to_string(path).map_err(|source| ScriptError::Read { path: shown(), source })?;
+            std::fs::read_to_string(path).map_err(|source| ScriptError::Read { path: display(), source })?;
         let script: Self =
-            serde_json::from_str(&text).map_err(|source| ScriptError::Parse { path: shown(), source })?;
+            serde_json::from_str(&text).map_err(|source| ScriptError::Parse { path: display(), source })?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, ..script })
     }
 
-    /// The text that reads as this script.
+    /// The JSON of this script.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The steps of a run with one side.
+    /// The steps for one side.
     pub(crate) fn steps_for(&self, side: Side) -> Vec<Step> {
-        let pick = |step: &Step| match (step, side) {
+        let select = |step: &Step| match (step, side) {
             (Step::ClientGo(steps), Side::ClientGo) | (Step::Ours(steps), Side::Ours) => steps.clone(),
             (Step::ClientGo(_) | Step::Ours(_), _) => Vec::new(),
             (step, _) => vec![step.clone()],
         };
-        self.steps.iter().flat_map(pick).collect()
+        self.steps.iter().flat_map(select).collect()
     }
 
-    /// Labels that an object needs so that every handler hears of it.
+    /// Labels that match the selector and the filters of all handlers.
     pub(crate) fn labels_for_all(&self) -> BTreeMap<String, String> {
         let filters = self.steps.iter().filter_map(|step| match step {
             Step::Add(add) => Some(add.filter.as_str()),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn every_script_can_be_read_and_ends_when_everybody_has_heard_of_everything() {
+    fn every_script_can_be_read_and_ends_with_settle() {
         let scripts = scripts();
         assert!(scripts.len() >= 30);
         for script in &scripts {

@@ -1,16 +1,15 @@
-//! The scripted server: answers LIST and WATCH from its world, fails when told to, and remembers what it was
-//! asked.
+//! The scripted server: serves LIST and WATCH from its store, injects faults, and records the requests.
 
-mod answer;
+mod respond;
 mod streams;
 
 use crate::{
-    script::{Answer, Cut, Expired, Fault, Refusal, Request, Sent, ServerSetup},
-    wire,
-    world::{Change, World},
+    encode,
+    script::{Cut, ErrorStatus, Expired, Fault, FaultResponse, RawEvent, RequestClass, ServerSetup},
+    store::{Change, Store},
 };
-use answer::Asked;
 use hyper_util::rt::TokioIo;
+use respond::ReceivedRequest;
 use std::{
     collections::VecDeque,
     net::SocketAddr,
@@ -19,39 +18,40 @@ use std::{
 use streams::Streams;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
-/// A server of pods that does what a script says. Dropping it ends it.
+/// A server of pods, controlled by a script. Dropping it stops it.
 pub(crate) struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
     serving: JoinHandle<()>,
 }
 
-/// What the requests share.
+/// The state that all requests share.
 struct Shared {
     setup: ServerSetup,
-    /// Held for one operation, never over an `.await`.
+    /// Locked for one operation, never over an `.await`.
     state: Mutex<State>,
+    /// Whether requests wait for their responses.
     held: watch::Sender<bool>,
-    /// Counts what happened that somebody may wait for.
+    /// Incremented when a condition of [`Server::wait`] may have changed.
     changed: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct State {
-    world: World,
+    store: Store,
     streams: Streams,
     faults: VecDeque<Fault>,
-    /// What the next streaming lists send.
+    /// Initial events of the next streaming lists.
     initial: VecDeque<Initial>,
-    asked: Vec<Asked>,
-    /// How many requests have been answered.
-    answered: usize,
+    requests: Vec<ReceivedRequest>,
+    /// The number of responses so far.
+    responses: usize,
 }
 
-/// What a streaming list sends instead of the objects.
+/// Initial events of a streaming list, instead of those of the objects.
 pub(crate) struct Initial {
-    pub(crate) sent: Vec<Sent>,
-    /// Whether it says that those were all, or just ends.
+    pub(crate) events: Vec<RawEvent>,
+    /// Whether the bookmark that ends the initial events follows. Otherwise the response ends.
     pub(crate) finished: bool,
 }
 
@@ -73,10 +73,10 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Changes the world and tells the open watches.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut World) -> Option<Change>) -> bool {
+    /// Changes the store and sends the change to the open watches.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Store) -> Option<Change>) -> bool {
         let mut state = self.shared.lock();
-        let change = change(&mut state.world);
+        let change = change(&mut state.store);
         if let Some(change) = &change {
             state.streams.change(change);
         }
@@ -85,8 +85,8 @@ impl Server {
 
     pub(crate) fn bookmark(&self, version: u64) {
         let mut state = self.shared.lock();
-        state.world.advance(Some(version));
-        state.streams.send(&wire::bookmark(version, false));
+        state.store.advance(Some(version));
+        state.streams.send(&encode::bookmark(version, false));
     }
 
     pub(crate) fn hold(&self, hold: bool) {
@@ -97,16 +97,16 @@ impl Server {
         self.shared.lock().streams.cut(cut);
     }
 
-    pub(crate) fn error(&self, refusal: &Refusal) {
+    pub(crate) fn error(&self, error: &ErrorStatus) {
         let mut state = self.shared.lock();
-        state.streams.send(&wire::error(refusal));
+        state.streams.send(&encode::error(error));
         state.streams.cut(Cut::Clean);
     }
 
-    pub(crate) fn send(&self, sent: &[Sent]) {
+    pub(crate) fn send(&self, events: &[RawEvent]) {
         let mut state = self.shared.lock();
-        for sent in sent {
-            state.streams.send(&wire::sent(sent));
+        for event in events {
+            state.streams.send(&encode::raw_event(event));
         }
     }
 
@@ -118,24 +118,24 @@ impl Server {
         self.shared.lock().faults.push_back(fault);
     }
 
-    /// The requests so far, in the words of a trace.
+    /// The requests so far, as lines of a trace.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.shared.lock().asked.iter().map(ToString::to_string).collect()
+        self.shared.lock().requests.iter().map(ToString::to_string).collect()
     }
 
-    /// Resolves when each of `collections` is followed by a watch.
-    pub(crate) async fn watched(&self, collections: usize) {
-        self.wait(|state| state.streams.live() >= collections).await;
+    /// Waits until this many watches are past their initial events.
+    pub(crate) async fn wait_for_watches(&self, watches: usize) {
+        self.wait(|state| state.streams.live() >= watches).await;
     }
 
-    /// Resolves when this many requests have been answered.
-    pub(crate) async fn answered(&self, requests: usize) {
-        self.wait(|state| state.answered >= requests).await;
+    /// Waits until this many requests have got a response.
+    pub(crate) async fn wait_for_responses(&self, responses: usize) {
+        self.wait(|state| state.responses >= responses).await;
     }
 
-    async fn wait(&self, mut until: impl FnMut(&mut State) -> bool) {
+    async fn wait(&self, mut condition: impl FnMut(&mut State) -> bool) {
         let mut changed = self.shared.changed.subscribe();
-        while !until(&mut self.shared.lock()) {
+        while !condition(&mut self.shared.lock()) {
             // The sender lives as long as the server.
             let _ = changed.changed().await;
         }
@@ -159,22 +159,22 @@ impl Shared {
 }
 
 impl State {
-    /// How a request is to be answered instead, if it is.
-    fn fault(&mut self, request: Request) -> Option<Answer> {
+    /// Returns the response of the next fault for this class of requests, if there is one.
+    fn fault(&mut self, request: RequestClass) -> Option<FaultResponse> {
         let at = self.faults.iter().position(|fault| fault.to == request)?;
         let fault = &mut self.faults[at];
-        let answer = fault.with.clone();
+        let response = fault.with.clone();
         fault.times -= 1;
         if fault.times == 0 {
             self.faults.remove(at);
         }
-        Some(answer)
+        Some(response)
     }
 }
 
-/// What a server says about a version it does not remember.
-fn expired() -> Refusal {
-    Refusal { code: 410, reason: "Expired".into(), cause: None, retry_after: None }
+/// The error for a resource version that was compacted.
+fn expired() -> ErrorStatus {
+    ErrorStatus { code: 410, reason: "Expired".into(), cause: None, retry_after: None }
 }
 
 impl Expired {
@@ -188,9 +188,10 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         let Ok((connection, _)) = listener.accept().await else { continue };
         let shared = Arc::clone(&shared);
-        let service = hyper::service::service_fn(move |request| answer::answer(Arc::clone(&shared), request));
+        let service =
+            hyper::service::service_fn(move |request| respond::handle(Arc::clone(&shared), request));
         connections.spawn(async move {
-            // A connection that breaks, by script or because the client is done, is no error here.
+            // Connections are broken by scripts, and closed by clients: both are expected.
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(connection), service);
             let _ = connection.await;

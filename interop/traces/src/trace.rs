@@ -1,56 +1,56 @@
-//! What happened in one run, as lines that can be compared.
+//! The trace of one run: lines that can be compared.
 
 use crate::{
-    conductor::FENCE,
-    driver::Said,
-    protocol::{Call, Described, What},
+    driver::Output,
+    protocol::{Call, EventType, ObjectState},
+    runner::FENCE,
     script::{Difference, Unordered},
 };
 use similar::{ChangeTag, TextDiff};
 use std::{collections::HashMap, fmt};
 
-/// What happened in one run: calls by handler, the store, the indexes, the requests.
+/// The trace of one run: calls by handler, the store, the indexes, the requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     lines: Vec<String>,
 }
 
-/// The calls up to a point of a script at which everybody had heard of everything.
+/// The calls up to a `settle` step.
 pub(crate) struct Segment {
-    /// Which of its calls may come in any order.
+    /// The calls that may be in any order.
     pub(crate) unordered: Unordered,
-    /// How many calls each handler had had at its end.
+    /// The number of calls of each handler at its end.
     pub(crate) calls: HashMap<String, usize>,
 }
 
 impl Trace {
-    pub(crate) fn handlers(
+    pub(crate) fn add_handlers(
         &mut self,
-        said: &Said,
+        output: &Output,
         segments: &[Segment],
         resynced: &HashMap<String, usize>,
         namespaces: &[String],
     ) {
-        let mut handlers: Vec<&String> = said.calls.keys().chain(said.synced.keys()).collect();
+        let mut handlers: Vec<&String> = output.calls.keys().chain(output.synced.keys()).collect();
         handlers.sort();
         handlers.dedup();
         for handler in handlers {
-            let calls = said.calls.get(handler).map(Vec::as_slice).unwrap_or_default();
+            let calls = output.calls.get(handler).map(Vec::as_slice).unwrap_or_default();
             let resyncs = resynced.get(handler).copied();
             let parts = parts(handler, calls, segments, resyncs.is_some());
-            // Between namespaces that are watched on their own there is no order.
+            // Namespaces with separate watches are not ordered among each other.
             match namespaces {
                 [_, _, ..] => {
-                    namespaces.iter().for_each(|namespace| self.part(handler, &parts, Some(namespace)))
+                    namespaces.iter().for_each(|namespace| self.add_calls(handler, &parts, Some(namespace)))
                 }
-                _ => self.part(handler, &parts, None),
+                _ => self.add_calls(handler, &parts, None),
             }
-            self.resyncs(handler, calls, resyncs.unwrap_or(0));
-            self.synced(handler, calls, said.synced.get(handler).copied());
+            self.add_resyncs(handler, calls, resyncs.unwrap_or(0));
+            self.add_synced(handler, calls, output.synced.get(handler).copied());
         }
     }
 
-    fn part(&mut self, handler: &str, parts: &[(Unordered, Vec<Call>)], namespace: Option<&str>) {
+    fn add_calls(&mut self, handler: &str, parts: &[(Unordered, Vec<Call>)], namespace: Option<&str>) {
         let within = |call: &&Call| {
             namespace.is_none_or(|namespace| {
                 call.object.key.split_once('/').is_some_and(|(of, _)| of == namespace)
@@ -59,32 +59,33 @@ impl Trace {
         for (unordered, calls) in parts {
             let mut calls: Vec<Call> = calls.iter().filter(within).cloned().collect();
             unordered.sort(&mut calls);
-            self.lines.extend(calls.iter().map(|call| format!("{handler} {}", Told(call))));
+            self.lines.extend(calls.iter().map(|call| format!("{handler} {}", ShowCall(call))));
         }
     }
 
-    /// The first calls of resyncs, in order of keys: within one resync they have no order, and where among the other
-    /// calls they come depends on time.
-    fn resyncs(&mut self, handler: &str, calls: &[Call], count: usize) {
+    /// Adds the first resync calls, ordered by key: one resync has no order, and its position among the other calls
+    /// depends on time.
+    fn add_resyncs(&mut self, handler: &str, calls: &[Call], count: usize) {
         let mut resyncs: Vec<&Call> = calls.iter().filter(|call| is_resync(call)).take(count).collect();
         resyncs.sort_by(|a, b| a.object.key.cmp(&b.object.key));
-        self.lines.extend(resyncs.iter().map(|call| format!("{handler} resync {}", Shown(&call.object))));
+        self.lines
+            .extend(resyncs.iter().map(|call| format!("{handler} resync {}", ShowObject(&call.object))));
     }
 
-    fn synced(&mut self, handler: &str, calls: &[Call], at: Option<usize>) {
+    fn add_synced(&mut self, handler: &str, calls: &[Call], at: Option<usize>) {
         let Some(at) = at else { return };
         let early = calls[at..].iter().any(|call| call.initial && !is_fence(call));
         self.lines.push(format!("{handler} synced{}", if early { " before its initial adds" } else { "" }));
     }
 
-    pub(crate) fn content(&mut self, said: &Said) {
-        self.lines.extend(said.store.iter().map(|object| format!("store {}", Shown(object))));
+    pub(crate) fn add_cache(&mut self, output: &Output) {
+        self.lines.extend(output.store.iter().map(|object| format!("store {}", ShowObject(object))));
         self.lines
-            .extend(said.index.iter().map(|(value, keys)| format!("index {value}: {}", keys.join(" "))));
+            .extend(output.index.iter().map(|(value, keys)| format!("index {value}: {}", keys.join(" "))));
     }
 
-    pub(crate) fn requests(&mut self, mut requests: Vec<String>) {
-        // Collections are asked for on their own, so there is an order only within each.
+    pub(crate) fn add_requests(&mut self, mut requests: Vec<String>) {
+        // Requests for different collections are concurrent, so only those for the same one are ordered.
         requests.sort_by_key(|request| request.split(' ').nth(1).map(str::to_owned));
         self.lines.extend(requests.iter().map(|request| format!("request {request}")));
     }
@@ -96,28 +97,28 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Cuts the calls of a handler into segments, without those about our own objects, and without those of resyncs if
-/// they are looked at on their own.
+/// Splits the calls of a handler into segments, without those for fence objects, and without resyncs if they are
+/// compared separately.
 fn parts(
     handler: &str,
     calls: &[Call],
     segments: &[Segment],
     without_resyncs: bool,
 ) -> Vec<(Unordered, Vec<Call>)> {
-    let counts = |call: &&Call| !(is_fence(call) || without_resyncs && is_resync(call));
-    let counted = |calls: &[Call]| calls.iter().filter(counts).cloned().collect();
+    let included = |call: &&Call| !(is_fence(call) || without_resyncs && is_resync(call));
+    let select = |calls: &[Call]| calls.iter().filter(included).cloned().collect();
     let (mut parts, mut from) = (Vec::new(), 0);
     for segment in segments {
         let to = segment.calls.get(handler).copied().unwrap_or(0);
-        parts.push((segment.unordered, counted(&calls[from..to])));
+        parts.push((segment.unordered, select(&calls[from..to])));
         from = to;
     }
-    parts.push((Unordered::InOrder, counted(&calls[from..])));
+    parts.push((Unordered::InOrder, select(&calls[from..])));
     parts
 }
 
 impl Unordered {
-    /// Puts the calls that have no order into one; all others stay where they are.
+    /// Sorts the calls that may be in any order. All others keep their positions.
     fn sort(self, calls: &mut [Call]) {
         let class = |call: &Call| match self {
             Self::InOrder => None,
@@ -136,20 +137,22 @@ fn is_fence(call: &Call) -> bool {
     call.object.key.split_once('/').is_some_and(|(_, name)| name.starts_with(FENCE))
 }
 
-/// Whether a call tells of an object that did not change.
+/// Returns whether a call is an update without a change.
 pub(crate) fn is_resync(call: &Call) -> bool {
     !is_fence(call) && call.old.as_ref() == Some(&call.object)
 }
 
-/// A call as a trace shows it.
-struct Told<'a>(&'a Call);
+/// Formats a call for a trace.
+struct ShowCall<'a>(&'a Call);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for ShowCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Call { what, initial, unknown, old, object, .. } = self.0;
-        match (what, old) {
-            (What::Add, _) => write!(f, "add {}{}", Shown(object), if *initial { " initial" } else { "" }),
-            (What::Update, Some(old)) if old.uid == object.uid => {
+        let Call { event, initial, unknown, old, object, .. } = self.0;
+        match (event, old) {
+            (EventType::Add, _) => {
+                write!(f, "add {}{}", ShowObject(object), if *initial { " initial" } else { "" })
+            }
+            (EventType::Update, Some(old)) if old.uid == object.uid => {
                 write!(
                     f,
                     "update {} v{} -> v{} {}",
@@ -159,31 +162,42 @@ impl fmt::Display for Told<'_> {
                     short(&object.uid)
                 )
             }
-            (What::Update, Some(old)) => write!(f, "update {} -> {}", Shown(old), Shown(object)),
-            (What::Update, None) => write!(f, "update {}", Shown(object)),
-            (What::Delete, _) => {
-                write!(f, "delete {}{}", Shown(object), if *unknown { " final state unknown" } else { "" })
+            (EventType::Update, Some(old)) => {
+                write!(f, "update {} -> {}", ShowObject(old), ShowObject(object))
+            }
+            (EventType::Update, None) => write!(f, "update {}", ShowObject(object)),
+            (EventType::Delete, _) => {
+                write!(
+                    f,
+                    "delete {}{}",
+                    ShowObject(object),
+                    if *unknown { " final state unknown" } else { "" }
+                )
             }
         }
     }
 }
 
-struct Shown<'a>(&'a Described);
+/// Formats an object for a trace.
+struct ShowObject<'a>(&'a ObjectState);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShowObject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Described { key, version, uid } = self.0;
+        let ObjectState { key, version, uid } = self.0;
         write!(f, "{key} v{version} {}", short(uid))
     }
 }
 
-/// The number in a uid of the scripted server.
+/// Shortens a uid of the scripted server to its number.
 fn short(uid: &str) -> String {
     let number = uid.rsplit('-').next().unwrap_or_default().trim_start_matches('0');
     format!("u{number}")
 }
 
-/// Whether two traces differ exactly as they are meant to; if not, how.
+/// Checks that two traces differ exactly as expected.
+///
+/// # Errors
+/// A diff of the traces, and the expected differences.
 pub fn compare(client_go: &Trace, ours: &Trace, differs: &[Difference]) -> Result<(), String> {
     let (left, right) = (client_go.to_string(), ours.to_string());
     let diff = TextDiff::from_lines(&left, &right);

@@ -1,12 +1,12 @@
-//! Drives kube-informer's shared informer by commands from standard input, one JSON object a line, and writes
-//! what its handlers are told to standard output. The protocol is described in `interop/README.md`.
-#![allow(clippy::print_stdout, reason = "standard output is how it answers")]
+//! Executes commands from standard input with kube-informer's shared informer, and writes the events of its handlers to
+//! standard output, one JSON object per line. See `kube_informer_traces::protocol`.
+#![allow(clippy::print_stdout, reason = "the protocol uses standard output")]
 
 use kube_informer::{
     Deleted, EventHandler, HandlerOptions, Index, InformerBuilder, Kind, KubeSource, ListWatch, Object,
     Origin, Registration, Scope, SharedInformer, Stop, filter, informer_client,
 };
-use kube_informer_traces::protocol::{Call, Command, Described, Record, What};
+use kube_informer_traces::protocol::{Call, Command, EventType, ObjectState, Record};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,7 +19,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Waits are short: what is compared is what happens, not when.
+/// A short backoff, because traces do not contain times.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(200));
 
 #[tokio::main]
@@ -31,10 +31,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let stop = matches!(command, Command::Stop);
         match (command, &mut driver) {
             (open @ Command::Open { .. }, driver) => *driver = Some(Driver::open(open)?),
-            (command, Some(driver)) => driver.obey(command).await?,
-            (_, None) => return Err("open comes first".into()),
+            (command, Some(driver)) => driver.execute(command).await?,
+            (_, None) => return Err("the first command must be open".into()),
         }
-        say(&Record::Done(line));
+        write(&Record::Done(line));
         if stop {
             break;
         }
@@ -52,7 +52,7 @@ struct Driver {
 impl Driver {
     fn open(command: Command) -> Result<Self, Box<dyn Error>> {
         let Command::Open { server, namespaces, selector, resync_ms, indexes } = command else {
-            return Err("open comes first".into());
+            return Err("the first command must be open".into());
         };
         let client = informer_client(kube::Config::new(server.parse()?))?;
         let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
@@ -65,20 +65,20 @@ impl Driver {
             .resync(Duration::from_millis(resync_ms.unwrap_or(0)))
             .backoff(BACKOFF.0, BACKOFF.1)
             .build::<Value>(source);
-        let mut made = BTreeMap::new();
-        for (name, what) in indexes {
-            let index = match what.strip_prefix("label:") {
+        let mut added = BTreeMap::new();
+        for (name, key) in indexes {
+            let index = match key.strip_prefix("label:") {
                 Some(label) => informer.index_label(label)?,
                 None => informer.index_field("spec.nodeName")?,
             };
-            made.insert(name, index);
+            added.insert(name, index);
         }
-        Ok(Self { informer, indexes: made, handlers: HashMap::new() })
+        Ok(Self { informer, indexes: added, handlers: HashMap::new() })
     }
 
-    async fn obey(&mut self, command: Command) -> Result<(), Box<dyn Error>> {
+    async fn execute(&mut self, command: Command) -> Result<(), Box<dyn Error>> {
         match command {
-            Command::Open { .. } => return Err("opened twice".into()),
+            Command::Open { .. } => return Err("open was sent twice".into()),
             Command::Add { handler, resync_ms, filter } => self.add(handler, resync_ms, &filter),
             Command::Remove { handler } => self.remove(&handler).await?,
             Command::Start => self.informer.start(),
@@ -105,7 +105,7 @@ impl Driver {
             let (registration, name) = (Arc::clone(&registration), name.clone());
             async move {
                 if registration.synced().await.is_ok() {
-                    say(&Record::Synced(name));
+                    write(&Record::Synced(name));
                 }
             }
         });
@@ -113,9 +113,9 @@ impl Driver {
     }
 
     async fn remove(&mut self, name: &str) -> Result<(), Box<dyn Error>> {
-        let (registration, synced) = self.handlers.remove(name).ok_or("no such handler")?;
+        let (registration, synced) = self.handlers.remove(name).ok_or("unknown handler")?;
         synced.abort();
-        // Whether it was done or not, it no longer holds the registration.
+        // Once the task has ended, it no longer holds the registration.
         let _ = synced.await;
         Arc::into_inner(registration).ok_or("the registration is in use")?.remove().await;
         Ok(())
@@ -123,7 +123,7 @@ impl Driver {
 
     fn dump(&self) {
         let lister = self.informer.lister();
-        say(&Record::Store(lister.list().iter().map(describe).collect()));
+        write(&Record::Store(lister.list().iter().map(describe).collect()));
         let mut entries = BTreeMap::new();
         for (name, index) in &self.indexes {
             for value in lister.values(index) {
@@ -131,45 +131,45 @@ impl Driver {
                 entries.insert(format!("{name}={value}"), keys);
             }
         }
-        say(&Record::Index(entries));
+        write(&Record::Index(entries));
     }
 }
 
-/// A handler that writes down what it is told.
+/// A handler that writes its events to standard output.
 struct Printer {
     name: String,
 }
 
 impl Printer {
-    fn call(&self, what: What, object: &Object<Value>) -> Call {
+    fn call(&self, event: EventType, object: &Object<Value>) -> Call {
         let (handler, object) = (self.name.clone(), describe(object));
-        Call { handler, what, initial: false, unknown: false, old: None, object }
+        Call { handler, event, initial: false, unknown: false, old: None, object }
     }
 }
 
 impl EventHandler<Value> for Printer {
     fn on_add(&mut self, object: &Object<Value>, initial: bool) {
-        say(&Record::Call(Call { initial, ..self.call(What::Add, object) }));
+        write(&Record::Call(Call { initial, ..self.call(EventType::Add, object) }));
     }
 
     fn on_update(&mut self, old: &Object<Value>, new: &Object<Value>) {
-        say(&Record::Call(Call { old: Some(describe(old)), ..self.call(What::Update, new) }));
+        write(&Record::Call(Call { old: Some(describe(old)), ..self.call(EventType::Update, new) }));
     }
 
     fn on_delete(&mut self, deleted: &Deleted<Value>) {
         let unknown = deleted.is_final_state_unknown();
-        say(&Record::Call(Call { unknown, ..self.call(What::Delete, deleted.object()) }));
+        write(&Record::Call(Call { unknown, ..self.call(EventType::Delete, deleted.object()) }));
     }
 }
 
-fn describe(object: &Object<Value>) -> Described {
-    Described {
+fn describe(object: &Object<Value>) -> ObjectState {
+    ObjectState {
         key: object.key().to_string(),
         version: object.resource_version().to_string(),
         uid: object.uid().to_string(),
     }
 }
 
-fn say(record: &Record) {
+fn write(record: &Record) {
     println!("{}", serde_json::to_string(record).unwrap_or_default());
 }

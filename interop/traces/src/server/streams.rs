@@ -1,9 +1,9 @@
-//! The watches that are open.
+//! The open watches.
 
 use crate::{
+    encode,
     script::Cut,
-    wire,
-    world::{Change, Selection},
+    store::{Change, Selection},
 };
 use bytes::Bytes;
 use http_body_util::StreamBody;
@@ -11,7 +11,7 @@ use hyper::body::Frame;
 use std::io;
 use tokio::sync::mpsc;
 
-/// Open watches.
+/// The open watches.
 #[derive(Default)]
 pub(super) struct Streams(Vec<Stream>);
 
@@ -37,22 +37,22 @@ impl Streams {
         })))
     }
 
-    /// How many watches follow a collection.
+    /// The number of watches that are past their initial events.
     pub(super) fn live(&mut self) -> usize {
         self.0.retain(|stream| !stream.sender.is_closed());
         self.0.iter().filter(|stream| stream.live).count()
     }
 
-    /// Tells each watch what it is to see of a change.
+    /// Sends each watch the event of a change, if its selection has one.
     pub(super) fn change(&mut self, change: &Change) {
         for stream in &self.0 {
             if let Some((kind, pod)) = change.event(&stream.selection) {
-                stream.send(wire::event(kind, &pod));
+                stream.send(encode::event(kind, &pod));
             }
         }
     }
 
-    /// Sends the same on each watch.
+    /// Sends the same line on each watch.
     pub(super) fn send(&mut self, line: &Bytes) {
         self.0.iter().for_each(|stream| stream.send(line.clone()));
     }
@@ -61,7 +61,7 @@ impl Streams {
         for stream in self.0.drain(..) {
             if cut == Cut::Broken {
                 stream.send(Bytes::from_static(br#"{"type":"MODIFIED","object":{"kind":"Pod","api"#));
-                // The client is gone if this fails.
+                // An error means that the client has closed the connection.
                 let _ = stream.sender.send(Err(io::ErrorKind::ConnectionReset.into()));
             }
         }
@@ -70,7 +70,7 @@ impl Streams {
 
 impl Stream {
     fn send(&self, line: Bytes) {
-        // A client that is gone hears nothing; it will come back.
+        // An error means that the client has closed the connection. It will open another one.
         let _ = self.sender.send(Ok(Frame::data(line)));
     }
 }
