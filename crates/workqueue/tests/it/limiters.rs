@@ -221,7 +221,7 @@ async fn no_duration_makes_a_limiter_panic() {
     let all = [0, 1, 1 << 40, u64::MAX / 2, u64::MAX].map(Duration::from_secs);
     for base in all {
         for max in all.into_iter().chain([Duration::MAX]) {
-            let exponential = || ExponentialLimiter::new(base, max).remember(max);
+            let exponential = || ExponentialLimiter::new(base, max).expire_after(max);
             let limiters: [Box<dyn RateLimiter<u8>>; 4] = [
                 Box::new(exponential()),
                 Box::new(FastSlowLimiter::new(base, max, 3)),
