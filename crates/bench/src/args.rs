@@ -14,27 +14,26 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure all contenders, print the ratios, write results.json and plots.
     Compare(CompareOptions),
-    /// Put the results of a run into the documents of this repository.
+    /// Copy the results of a run into the documents of this repository.
     Publish(PublishOptions),
-    /// The server, and what happens on it; obeys lines on standard input.
+    /// The driver of the server; reads commands from standard input.
     #[command(hide = true)]
     Driver(DriverOptions),
-    /// This library as a contender; obeys lines on standard input.
+    /// This library as a contender; reads commands from standard input.
     #[command(hide = true)]
     Contender(ContenderOptions),
 }
 
 #[derive(Args)]
 pub(crate) struct CompareOptions {
-    /// How many pods.
+    /// Number of pods.
     #[arg(long, default_value_t = 30_000)]
     pub(crate) pods: usize,
-    /// Where results.json and the plots go.
+    /// Directory of results.json and the plots.
     #[arg(long)]
     pub(crate) out: PathBuf,
-    /// Another server than the embedded one, such as a real kube-apiserver behind `kubectl proxy`. It is seeded through
-    /// its API, in namespaces of its own that are left there. What needs a server that can be told to misbehave (relists,
-    /// bursts) is then left out.
+    /// Use this server instead of the embedded one, such as a kube-apiserver behind `kubectl proxy`. It is seeded through its
+    /// API, in separate namespaces that are not deleted. Stages that need fault injection (relists, bursts) are skipped.
     #[arg(long)]
     pub(crate) server: Option<String>,
     /// Only these contenders, such as `kube-informer/packed,client-go`.
@@ -49,7 +48,7 @@ pub(crate) struct CompareOptions {
     /// Events in the burst.
     #[arg(long, default_value_t = 20_000)]
     pub(crate) burst: usize,
-    /// Events past a stalled handler: a million, or 50,000 with another server, which takes its time for them.
+    /// Number of events with a stalled handler. The default is a million, or 50,000 with another server.
     #[arg(long)]
     pub(crate) stall_events: Option<usize>,
     /// Seed of the generators.
@@ -59,25 +58,25 @@ pub(crate) struct CompareOptions {
 
 #[derive(Args)]
 pub(crate) struct PublishOptions {
-    /// The directory that `compare` wrote to.
+    /// The output directory of `compare`.
     #[arg(long)]
     pub(crate) from: PathBuf,
 }
 
-/// A thing to measure. The first sync is always measured.
+/// A stage of the measurement. The initial sync is always measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Stage {
     /// Relists with 0 %, 1 % and 100 % changed.
     Relist,
-    /// Watch events through to a handler, as fast as they come.
+    /// Watch events to a handler, at full speed.
     Events,
-    /// From a write to the handler, at a fixed rate.
+    /// Latency from a write to the handler, at a fixed rate.
     Latency,
     /// Get, list, by index, by selector.
     Reads,
-    /// Decoding everything once.
+    /// Decoding all objects once.
     Decode,
-    /// The writer with readers beside it.
+    /// The writer with concurrent readers.
     Readers,
     /// A handler that never returns.
     Stall,
@@ -87,7 +86,7 @@ pub(crate) enum Stage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Corpus {
-    /// Pods as clusters have them.
+    /// Realistic pods.
     Realistic,
     /// Pods that compress badly.
     Stubborn,
@@ -122,7 +121,7 @@ pub(crate) struct ContenderOptions {
     /// Only this namespace.
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// How objects are kept: packed, raw or decoded.
+    /// How objects are stored: packed, raw or decoded.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
 }

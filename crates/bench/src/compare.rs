@@ -1,4 +1,4 @@
-//! The comparison: one server, every contender in a process of its own against it.
+//! The comparison: one server, and every contender in its own process.
 
 mod stages;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use stages::Measuring;
 use std::path::Path;
 
-/// Other kinds, and how many of them there are for each thousand pods.
+/// Other kinds, and their number per thousand pods.
 const KINDS: [(&str, &str, usize); 4] = [
     ("configmaps", "/api/v1/configmaps", 100),
     ("secrets", "/api/v1/secrets", 17),
@@ -25,13 +25,13 @@ const KINDS: [(&str, &str, usize); 4] = [
     ("widgets", "/apis/example.com/v1/widgets", 100),
 ];
 
-/// Nobody measures the server; with these settings glibc finds memory for its many small values three times as fast.
+/// Allocator settings of the server, which is not measured: glibc allocates its many small values three times as fast.
 const SERVER_ALLOCATOR: (&str, &str) =
     ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=10000:glibc.malloc.mxfast=0");
 
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<()> {
     std::fs::create_dir_all(&options.out)
-        .with_context(|| format!("cannot make the directory {}", options.out.display()))?;
+        .with_context(|| format!("cannot create the directory {}", options.out.display()))?;
     say("building the programs of the peers, which takes some minutes the first time");
     let peers = peers::all(&options.only)?;
     let contenders = peers.iter().map(|peer| Figures::new(peer.name, peer.variant)).collect();
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<()> {
         Results { pods: options.pods, command, machine: machine(), data: Map::new(), contenders };
     for corpus in options.corpora() {
         measure_corpus(options, corpus, &peers, &mut results)?;
-        // What is there is there, whatever comes after.
+        // Written after each corpus, in case a later one fails.
         write(&options.out, &results)?;
     }
     say(format!("done; results and plots are in {}", options.out.display()));
@@ -81,7 +81,7 @@ fn measure_corpus(
             Corpus::Realistic => measuring.everything(&kinds),
             Corpus::Stubborn => measuring.sync_only("stubborn_"),
         };
-        // What the others can do is still worth knowing.
+        // A failed contender does not stop the others.
         if let Err(error) = measured {
             say(format!("{} gave up: {error:#}", peer.label()));
             figures.missing(&["the rest"], &format!("{error:#}"));
@@ -100,7 +100,7 @@ fn start_driver(options: &CompareOptions) -> anyhow::Result<Process> {
     Process::start_with(&own, &words, &[SERVER_ALLOCATOR])
 }
 
-/// Seeds the other kinds; gives those that the server has, or why not.
+/// Seeds the other kinds. Returns the kinds, with the reason for those that the server lacks.
 fn seed_kinds(
     options: &CompareOptions,
     corpus: Corpus,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// How long anything may take.
+/// Time limit of a command.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) struct Contender {
@@ -29,12 +29,12 @@ pub(crate) struct Contender {
     informer: SharedInformer<Pod>,
     by_node: Index<String>,
     heard: Arc<Heard>,
-    /// A second informer of the same objects, and who reads which of the two.
+    /// A second informer of the same objects, and readers of one of the two.
     other: Option<SharedInformer<Pod>>,
     readers: Option<Readers>,
 }
 
-/// Obeys the commands that come in.
+/// Runs the commands from standard input.
 pub(crate) async fn run(options: ContenderOptions) -> anyhow::Result<()> {
     let informer = informer(&options)?;
     let by_node = informer.index_field("spec.nodeName")?;
@@ -53,7 +53,7 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         "packed" => Packing::Packed,
         "raw" => Packing::Raw,
         "decoded" => Packing::Decoded,
-        other => bail!("there is no policy {other:?}"),
+        other => bail!("unknown way to store objects {other:?}"),
     };
     let (group, version, kind) = match options.kind.as_str() {
         "pods" => ("", "v1", "Pod"),
@@ -61,7 +61,7 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         "secrets" => ("", "v1", "Secret"),
         "events" => ("", "v1", "Event"),
         "widgets" => ("example.com", "v1", "Widget"),
-        other => bail!("there is no kind {other:?} here"),
+        other => bail!("unknown kind {other:?}"),
     };
     let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
     let resource = kube::core::ApiResource::from_gvk_with_plural(&kind, &options.kind);
@@ -70,7 +70,7 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         .configure(move |builder: InformerBuilder| builder.packing(packing))
         .build();
     let scope = options.namespace.as_deref().map_or(Scope::All, Scope::namespace);
-    // Whatever the kind is: only pods are ever decoded.
+    // For any kind: only pods are decoded.
     Ok(factory.dynamic_with(&resource, |defaults| InformerOptions { scope, ..defaults }))
 }
 
@@ -123,13 +123,16 @@ impl Contender {
     }
 
     fn read(&mut self, of_other: bool, per_second: u32) -> anyhow::Result<Value> {
-        let informer =
-            if of_other { self.other.as_ref().context("there is no other")? } else { &self.informer };
+        let informer = if of_other {
+            self.other.as_ref().context("the second informer is not started")?
+        } else {
+            &self.informer
+        };
         self.readers = Some(Readers::start(informer.lister(), per_second));
         Ok(json!({}))
     }
 
-    /// A handler that never returns from its first call.
+    /// Adds a handler that never returns from its first call.
     fn stall(&self) -> Value {
         self.informer.add_handler(HandlerFuncs::new().on_add(|_, _| {
             loop {

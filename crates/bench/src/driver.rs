@@ -1,4 +1,4 @@
-//! The server, and what happens on it.
+//! The driver: starts or uses a server, seeds it and changes its objects.
 
 mod changes;
 mod ground;
@@ -14,25 +14,25 @@ use kube_embedded_apiserver::watch_cache::CacheOptions;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// Who writes at once.
+/// Number of concurrent writes.
 const WRITERS: usize = 4;
 
 /// The server that is driven.
 pub(crate) struct Driver {
-    /// None if the server is somebody else's.
+    /// `None` if another server is used.
     embedded: Option<ApiServer>,
     client: kube::Client,
     url: String,
     seed: u64,
-    /// Namespace and name of every pod.
+    /// Namespace and name of each pod.
     pods: Vec<(String, String)>,
-    /// Makes every change another one.
+    /// Number of changes so far, which makes each change different.
     changes: u64,
-    /// Whether the small objects are there that change fast.
+    /// Whether the small objects that change fast exist.
     churns: bool,
 }
 
-/// Drives a server by the commands that come in.
+/// Runs the commands from standard input.
 pub(crate) async fn run(options: DriverOptions) -> anyhow::Result<()> {
     let mut driver = Driver::start(options).await?;
     let mut commands = commands();
@@ -47,7 +47,7 @@ impl Driver {
         let (embedded, client, url) = match options.server {
             Some(url) => (None, remote(&url)?, url),
             None => {
-                // A burst is written while nobody reads it: the window must hold all of it.
+                // A burst is written while watches are stalled: the window must hold all of it.
                 let mut cache = CacheOptions::default();
                 cache.window_min = 102_400;
                 let server = ApiServer::builder().seed(options.seed).cache_options(cache).start().await?;
@@ -62,11 +62,11 @@ impl Driver {
         match words.first().map(String::as_str) {
             Some("url") => Ok(json!({ "url": self.url })),
             Some("seed") => {
-                let corpus = words.get(1).context("which corpus?")?.clone();
+                let corpus = words.get(1).context("the name of a corpus is missing")?.clone();
                 self.seed_pods(&corpus, number(words, 2)?).await
             }
             Some("seed-kind") => {
-                let kind = words.get(1).context("which kind?")?.clone();
+                let kind = words.get(1).context("the name of a kind is missing")?.clone();
                 self.seed_kind(&kind, number(words, 2)?).await
             }
             Some("relist") => self.relist(number(words, 1)?).await,
@@ -75,7 +75,7 @@ impl Driver {
             Some("rate") => self.rate(number(words, 1)?, number(words, 2)?).await,
             Some("churn") => self.churn(number(words, 1)?).await,
             Some("compressibility") => {
-                let path = words.get(1).context("which path?")?.clone();
+                let path = words.get(1).context("a path is missing")?.clone();
                 self.compressibility(&path).await
             }
             Some("protobuf") => Ok(json!({ "protobuf": self.answers_protobuf().await? })),
@@ -84,10 +84,10 @@ impl Driver {
     }
 
     fn embedded(&self) -> anyhow::Result<&ApiServer> {
-        self.embedded.as_ref().context("only the embedded server can be told to do this")
+        self.embedded.as_ref().context("this command needs the embedded server")
     }
 
-    /// Whether the server really answers protobuf, and not JSON instead.
+    /// Whether the server returns protobuf, and not JSON instead.
     async fn answers_protobuf(&self) -> anyhow::Result<bool> {
         let request = http::Request::get("/api/v1/namespaces")
             .header("accept", "application/vnd.kubernetes.protobuf,application/json");
@@ -96,7 +96,7 @@ impl Driver {
         Ok(kind.is_some_and(|kind| kind.starts_with("application/vnd.kubernetes.protobuf")))
     }
 
-    /// Sends a request and gives the answer.
+    /// Sends a request and returns the response.
     async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> anyhow::Result<Value> {
         send(self.client.clone(), request, body).await
     }
@@ -106,7 +106,7 @@ async fn send(client: kube::Client, request: http::request::Builder, body: Vec<u
     Ok(client.request(request.body(body)?).await?)
 }
 
-/// Does the same with everything, several at once; results come in the order of the items.
+/// Calls a function with all items, several concurrently; results are in the order of the items.
 async fn together<T, R, F>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,

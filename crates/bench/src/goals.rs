@@ -1,11 +1,11 @@
-//! What was to be reached, and whether it was.
+//! Goals, and whether they are met.
 
 use crate::results::{Figures, Results};
 
-/// Resident memory that a fixed amount is allowed on top of a share.
+/// Resident memory that is allowed in addition to a share of the settled memory.
 const SPARE: f64 = 32e6;
 
-/// One line: what, what is wanted, what was found, whether that will do.
+/// A goal: its name, the limit, the measured value and whether it is within the limit.
 struct Goal {
     what: String,
     wanted: String,
@@ -13,7 +13,7 @@ struct Goal {
 }
 
 impl Goal {
-    /// A figure of ours must be this many times better than that of somebody else.
+    /// Our figure must be this many times better than that of a peer.
     fn times(what: &str, at_least: f64, ratio: Option<f64>) -> Self {
         let found = ratio.map(|ratio| (format!("{ratio:.2} ×"), ratio >= at_least));
         Self { what: what.to_owned(), wanted: format!("≥ {at_least} ×"), found }
@@ -25,7 +25,7 @@ impl Goal {
     }
 }
 
-/// All goals as a table in Markdown; empty without figures of our own.
+/// All goals as a Markdown table; empty without our own figures.
 pub(crate) fn render(results: &Results) -> String {
     let Some(ours) = results.find("kube-informer", "packed") else { return String::new() };
     let mut out = String::from("| goal | wanted | measured | reached |\n|---|---:|---:|---|\n");

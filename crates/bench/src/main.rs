@@ -1,7 +1,7 @@
 //! Side-by-side measurements of informers.
 //!
-//! `compare` starts one server, seeds it once, and runs each contender as a process of its own against it; see the
-//! README of this package for what is measured and how. The other commands are the processes it starts.
+//! `compare` starts one server, seeds it once, and runs each contender in its own process; the README of this package
+//! describes the measurements. The other commands are the processes that it starts.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
 mod args;

@@ -1,4 +1,4 @@
-//! Who takes part, and where their programs are.
+//! The contenders and their programs.
 
 use anyhow::{Context, bail};
 use std::{
@@ -6,13 +6,13 @@ use std::{
     process::Command,
 };
 
-/// One contender: a program and how it is started.
+/// A contender: a program and its arguments.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) variant: &'static str,
-    /// Whether everything is measured of it, not only what is quickly done.
+    /// Whether all stages are measured, not only the short ones.
     pub(crate) thorough: bool,
-    /// The program and the words before its options; or why there is none.
+    /// The program and its first arguments, or the reason why it is missing.
     pub(crate) program: Result<(PathBuf, Vec<&'static str>), String>,
 }
 
@@ -22,7 +22,7 @@ impl Peer {
     }
 }
 
-/// Everybody who takes part; the programs of the peers are built here.
+/// All contenders. Builds the programs of the peers.
 pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
     let own = std::env::current_exe()?;
     let out = own.parent().context("a program without a directory")?.join("peers");
@@ -75,7 +75,7 @@ fn kube_rs(out: &Path) -> anyhow::Result<PathBuf> {
 
 fn client_go(out: &Path) -> anyhow::Result<PathBuf> {
     if Command::new("go").arg("version").output().is_err() {
-        bail!("client-go is measured only where Go is installed; see https://go.dev/dl");
+        bail!("client-go needs Go; see https://go.dev/dl");
     }
     let program = out.join("client-go");
     run(Command::new("go").args(["build", "-o"]).arg(&program).arg(".").current_dir(sources("client-go")))?;

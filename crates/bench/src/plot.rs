@@ -1,8 +1,8 @@
-//! Plots, as SVG: horizontal bars, one for each contender.
+//! SVG plots with a horizontal bar for each contender.
 
 use crate::results::Results;
 
-/// Name of the file, title, figure, what to divide by, unit.
+/// File name, title, figure, divisor, unit.
 const PLOTS: [(&str, &str, &str, f64, &str); 6] = [
     ("memory.svg", "Memory per cached pod (realistic), lower is better", "bytes_per_object", 1e3, "KB"),
     (
@@ -24,7 +24,7 @@ const RIGHT: f64 = 110.0;
 const BAR: f64 = 26.0;
 const TOP: f64 = 48.0;
 
-/// Every plot that there are figures for: the name of its file, and what is in it.
+/// All plots with figures: file name and content.
 pub(crate) fn all(results: &Results) -> Vec<(&'static str, String)> {
     let plot = |(file, title, figure, scale, unit): (&'static str, &str, &str, f64, &str)| {
         let bars: Vec<(String, bool, f64)> = results

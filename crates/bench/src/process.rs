@@ -1,4 +1,4 @@
-//! A process that is measured from outside.
+//! A child process and its resource usage.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -10,12 +10,12 @@ use std::{
     time::Duration,
 };
 
-/// How long an answer may take.
+/// Time limit of a response.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// Ticks of the processor time that the kernel reports, a second: 100 wherever Linux runs.
+/// Clock ticks per second in `/proc`: 100 on Linux.
 const TICKS: f64 = 100.0;
 
-/// A process that obeys lines. Ends with its handle.
+/// A process that reads commands from standard input. Stops when dropped.
 pub(crate) struct Process {
     name: String,
     child: Child,
@@ -53,16 +53,16 @@ impl Process {
         Ok(Self { name, input: child.stdin.take(), child, answers })
     }
 
-    /// Gives a command and waits for the answer.
+    /// Sends a command and waits for the response.
     pub(crate) fn ask(&mut self, command: &str) -> anyhow::Result<Value> {
         let input = self.input.as_mut().context("no standard input")?;
-        writeln!(input, "{command}").with_context(|| format!("{} has ended", self.name))?;
+        writeln!(input, "{command}").with_context(|| format!("{} has exited", self.name))?;
         let line = self
             .answers
             .recv_timeout(PATIENCE)
-            .with_context(|| format!("{} does not answer {command:?}", self.name))?;
+            .with_context(|| format!("{} does not respond to {command:?}", self.name))?;
         let answer: Value =
-            serde_json::from_str(&line).with_context(|| format!("{} answers {line:?}", self.name))?;
+            serde_json::from_str(&line).with_context(|| format!("{} responds with {line:?}", self.name))?;
         if let Some(error) = answer.get("error") {
             bail!("{}: {command}: {}", self.name, error.as_str().unwrap_or("failed"));
         }
@@ -74,7 +74,7 @@ impl Process {
         self.status("VmRSS:")
     }
 
-    /// The most resident memory since the last reset, in bytes.
+    /// Peak of resident memory since the last reset, in bytes.
     pub(crate) fn peak(&self) -> anyhow::Result<u64> {
         self.status("VmHWM:")
     }
@@ -84,10 +84,10 @@ impl Process {
         std::fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
     }
 
-    /// Processor time so far, in seconds.
+    /// CPU time so far, in seconds.
     pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name of the program stands in brackets and may hold anything.
+        // The name of the program is in parentheses and may contain any character.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok());
         let (user, system) = ticks(11).zip(ticks(12)).context("cannot read the processor time")?;
@@ -104,7 +104,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Without an input it ends by itself; one that does not is ended.
+        // A process exits when its input is closed; otherwise it is killed.
         drop(self.input.take());
         std::thread::sleep(Duration::from_millis(50));
         let _ = self.child.kill();

@@ -1,10 +1,10 @@
-//! How far the comparison is.
+//! Progress of the comparison.
 
 use std::{fmt, sync::LazyLock, time::Instant};
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Says what is being done, and how long it took to get here.
+/// Prints the current step and the time since the start.
 pub(crate) fn say(what: impl fmt::Display) {
     let seconds = START.elapsed().as_secs();
     println!("[{:2}:{:02}] {what}", seconds / 60, seconds % 60);

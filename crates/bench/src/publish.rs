@@ -1,10 +1,10 @@
-//! Putting the results of a run into the documents.
+//! Copies the results of a run into the documents.
 
 use crate::args::PublishOptions;
 use anyhow::{Context, ensure};
 use std::{fs, path::Path};
 
-/// Documents below the root, what stands in them between two marks, and the file of the run that goes there.
+/// Documents, the mark of a section in them, and the file of a run that replaces the section.
 const PLACES: [(&str, &str, &str); 3] = [
     ("README.md", "measured", "readme.md"),
     ("crates/bench/README.md", "table", "table.md"),
@@ -29,7 +29,7 @@ pub(crate) fn run(options: &PublishOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The document with another part between `<!-- mark -->` and `<!-- end -->`.
+/// Replaces the section between `<!-- mark -->` and `<!-- end -->` of a document.
 fn replaced(document: &str, mark: &str, part: &str) -> anyhow::Result<String> {
     let start = format!("<!-- {mark} -->\n");
     let (before, rest) = document.split_once(&start).with_context(|| format!("no {start:?}"))?;
@@ -47,7 +47,7 @@ mod tests {
         let document = "a\n<!-- table -->\nold\n<!-- end -->\nb\n<!-- other -->\nc\n<!-- end -->\n";
         let new = replaced(document, "table", "new\n").unwrap();
         assert_eq!(new, "a\n<!-- table -->\n\nnew\n\n<!-- end -->\nb\n<!-- other -->\nc\n<!-- end -->\n");
-        assert_eq!(replaced(&new, "table", "new\n").unwrap(), new, "doing it again changes nothing");
+        assert_eq!(replaced(&new, "table", "new\n").unwrap(), new, "idempotent");
         assert!(replaced(document, "missing", "x").is_err() && replaced(document, "table", " ").is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! What was measured.
+//! Results of a run.
 
 use serde_json::{Map, Value, json};
 
-/// The figures of one contender. A figure that is missing is null, and the reason is beside it.
+/// The figures of one contender. A missing figure is null, with a reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
     name: &'static str,
@@ -51,12 +51,12 @@ impl Figures {
     }
 }
 
-/// Everything that was measured in one run.
+/// All figures of a run.
 pub(crate) struct Results {
     pub(crate) pods: usize,
     pub(crate) command: String,
     pub(crate) machine: Value,
-    /// How compressible the objects of each corpus and kind are.
+    /// Compressibility of the objects of each corpus and kind.
     pub(crate) data: Map<String, Value>,
     pub(crate) contenders: Vec<Figures>,
 }
@@ -72,7 +72,7 @@ impl Results {
     }
 }
 
-/// What the figures depend on: the machine and the load it had from others.
+/// The machine and its load.
 pub(crate) fn machine() -> Value {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");

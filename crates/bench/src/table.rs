@@ -1,8 +1,8 @@
-//! The ratios, as a table.
+//! Tables of figures and ratios.
 
 use crate::results::{Figures, Results};
 
-/// A row: what it says, which figure it shows, in which unit, and what is to be reached.
+/// A row: its title, figure and unit.
 struct Row {
     what: &'static str,
     figure: &'static str,
@@ -65,8 +65,7 @@ const ROWS: &[Row] = &[
     row("memory per custom object", "widgets_bytes_per_object", Unit::Kilobytes),
 ];
 
-/// A table in Markdown: the figures of each contender, and how many times better ours is than each
-/// peer in JSON.
+/// A Markdown table of the figures of each contender, and of the ratios of peers with JSON to ours.
 pub(crate) fn render(results: &Results) -> String {
     let shown: Vec<&Figures> = results.contenders.iter().collect();
     let ours = results.find("kube-informer", "packed");
@@ -94,7 +93,7 @@ pub(crate) fn render(results: &Results) -> String {
     out
 }
 
-/// The rows that everybody asks for first.
+/// The rows of the short table.
 const SHORT: &[(&str, &str)] = &[
     ("memory per cached pod", "bytes_per_object"),
     ("settled memory of the process", "rss_settled_bytes"),
@@ -105,7 +104,7 @@ const SHORT: &[(&str, &str)] = &[
     ("watch events to a handler", "events_per_s"),
 ];
 
-/// A short table: ours, and the two peers in JSON with how many times worse they are.
+/// A short table: our figures, and those of both peers with JSON, with ratios.
 pub(crate) fn short(results: &Results) -> String {
     let Some(ours) = results.find("kube-informer", "packed") else { return String::new() };
     let mut out = String::from("| | kube-informer | client-go | kube-rs |\n|---|---:|---:|---:|\n");

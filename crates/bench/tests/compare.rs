@@ -1,4 +1,4 @@
-//! The comparison itself, small: the embedded server, this library, and a peer that cannot be built.
+//! A small comparison: the embedded server, this library, and a peer that cannot be built.
 #![cfg(target_os = "linux")]
 #![allow(missing_docs)]
 
@@ -28,7 +28,7 @@ const MEASURED: [&str; 19] = [
 ];
 
 #[test]
-fn a_small_comparison_has_every_figure_and_says_who_is_missing() {
+fn a_small_comparison_has_all_figures_and_names_missing_peers() {
     let out = tempfile::tempdir().unwrap();
     let ran = Command::new(env!("CARGO_BIN_EXE_bench"))
         .args(["compare", "--pods", "60", "--burst", "200", "--corpora", "realistic"])

@@ -1,4 +1,4 @@
-//! What is measured of one contender.
+//! The measurements of one contender.
 
 use super::number;
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
 use serde_json::Value;
 use std::{path::Path, thread::sleep, time::Duration};
 
-/// How long a contender gets to come to rest.
+/// Time for a contender to become idle.
 const REST: Duration = Duration::from_secs(3);
 /// Changes a second when latency is measured, and for how many seconds.
 const RATE: (u64, u64) = (200, 8);
 /// Lists a second, in all, of the readers beside the writer.
 const READS: u32 = 50;
-/// How often, and for how many seconds, the writer is measured with readers of its own informer and of another one: many
-/// short rounds by turns, so that what else the machine does meets both alike.
+/// Number and seconds of rounds in which the writer is measured with readers of its own informer and of another one:
+/// many short rounds in turn, so that other load of the machine affects both alike.
 const ROUNDS: (usize, u64) = (11, 2);
 
 pub(super) struct Measuring<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Measuring<'a> {
 }
 
 impl Measuring<'_> {
-    /// Everything that is measured on the realistic corpus.
+    /// All measurements on the realistic corpus.
     pub(super) fn everything(&mut self, kinds: &[(&'static str, Result<(), String>)]) -> anyhow::Result<()> {
         let mut process = self.sync("", "pods")?;
         self.stage(Stage::Relist, &mut process, Self::relists)?;
@@ -80,8 +80,8 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// Whether a stage is measured of this contender. What takes long is measured of one variant of each, and of
-    /// those that were asked for.
+    /// Whether a stage is measured for this contender. Long stages are measured for one variant of each, and for those that
+    /// were requested.
     fn wants(&self, stage: Stage) -> bool {
         let quick = matches!(stage, Stage::Reads | Stage::Decode);
         self.options.wants(stage) && (quick || self.peer.thorough || !self.options.stages.is_empty())
@@ -96,7 +96,7 @@ impl Measuring<'_> {
         Process::start(self.program, &words)
     }
 
-    /// Memory of the same program that has nothing to keep.
+    /// Memory of the same program without objects.
     fn empty(&self, kind: &str) -> anyhow::Result<u64> {
         let mut process = self.start(kind, Some("bench-empty"))?;
         process.ask("start")?;
@@ -105,7 +105,7 @@ impl Measuring<'_> {
         process.rss()
     }
 
-    /// The first sync, and what is left when it has come to rest.
+    /// The initial sync, and the memory when the process is idle.
     fn sync(&mut self, prefix: &str, kind: &str) -> anyhow::Result<Process> {
         let empty = self.empty(kind)?;
         let mut process = self.start(kind, None)?;
@@ -153,7 +153,7 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// A burst that was written while the watch was held up comes in as fast as it can be taken.
+    /// A burst of events that was written while the watch was stalled.
     fn events(&mut self, process: &mut Process) -> anyhow::Result<()> {
         let held = match self.driver.ask(&format!("hold {}", self.options.burst)) {
             Ok(held) => held,
@@ -184,7 +184,7 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// From a write to the handler, half of them and all but one in a hundred.
+    /// Median and 99th percentile of the latency from a write to the handler.
     fn delays(&mut self, process: &mut Process, rate: u64, seconds: u64) -> anyhow::Result<(f64, f64)> {
         process.ask("reset")?;
         let written = self.driver.ask(&format!("rate {rate} {seconds}"))?;
@@ -203,9 +203,8 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// Decodes everything once, one by one and then all at once, drops it, and sees whether the memory comes back.
-    /// What is left when everything was decoded and dropped: one by one, all at once, and all at once after the
-    /// allocator was asked for what it keeps.
+    /// Memory that is left after all objects were decoded and dropped: one by one, all at once, and all at once after the
+    /// allocator released its free memory.
     fn decode(&mut self, process: &mut Process) -> anyhow::Result<()> {
         for how in ["each", "all"] {
             let before = process.rss()? as f64;
@@ -247,7 +246,7 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// What a handler that never returns costs.
+    /// Memory growth with a handler that never returns.
     fn stall(&mut self) -> anyhow::Result<()> {
         say("  Stall");
         let names = ["stall_bytes", "stall_events"];
@@ -271,8 +270,8 @@ impl Measuring<'_> {
     }
 }
 
-/// Waits for a version, and then until nothing more is heard: whoever tells of a list while it comes in may tell of
-/// that version before the end.
+/// Waits for a version, and then until no more events arrive: a contender that delivers a list while it arrives may
+/// deliver that version before the end.
 fn until_quiet(process: &mut Process, version: &Value) -> anyhow::Result<Value> {
     let mut heard = process.ask(&format!("await {version}"))?;
     loop {

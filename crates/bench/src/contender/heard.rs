@@ -1,4 +1,4 @@
-//! What the handler was told.
+//! Calls of the handler.
 
 use crate::protocol::{SENT_AT, unix_nanos};
 use anyhow::bail;
@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What the handler was told since the last reset.
+/// Calls of the handler since the last reset.
 #[derive(Default)]
 pub(super) struct Heard {
     calls: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct Heard {
     newest: AtomicU64,
     first: AtomicU64,
     last: AtomicU64,
-    /// From a write to the call, in nanoseconds.
+    /// Latencies from a write to the call, in nanoseconds.
     delays: Mutex<Vec<u64>>,
 }
 
@@ -53,7 +53,7 @@ impl Heard {
         json!({})
     }
 
-    /// Waits for so many calls.
+    /// Waits for a number of calls.
     pub(super) async fn until_count(&self, calls: u64, patience: Duration) -> anyhow::Result<()> {
         let start = Instant::now();
         while self.calls.load(Relaxed) < calls {
@@ -65,7 +65,7 @@ impl Heard {
         Ok(())
     }
 
-    /// Waits until an object of a version, or of a later one, was heard of.
+    /// Waits until the handler has received an object of this version or a later one.
     pub(super) async fn until(&self, version: u64, patience: Duration) -> anyhow::Result<Value> {
         let start = Instant::now();
         while self.newest.load(Relaxed) < version {

@@ -1,4 +1,4 @@
-//! Readers beside the writer.
+//! Concurrent readers.
 
 use super::reads::look_at_each;
 use k8s_openapi::api::core::v1::Pod;
@@ -13,10 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many read at once.
+/// Number of readers.
 const READERS: u32 = 2;
 
-/// Threads that list everything again and again, at a fixed rate in all, until dropped.
+/// Threads that list all objects at a fixed total rate, until dropped.
 pub(super) struct Readers {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,

@@ -1,4 +1,4 @@
-//! What reading the cache costs.
+//! Measures reads of the cache.
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Pod;
@@ -9,14 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often and how long each kind of read is repeated. The best round counts: on a machine that has other things to do,
-/// the others say more about those.
+/// Number and duration of rounds of each kind of read. The best round counts, because other load of the machine distorts
+/// the others.
 const ROUNDS: usize = 10;
 const ROUND: Duration = Duration::from_millis(70);
-/// Objects that are decoded once each, at most, in a round.
+/// Maximum number of objects that are decoded in a round.
 const DECODED: usize = 2000;
 
-/// Nanoseconds a call.
+/// Nanoseconds per call.
 fn per_call(mut call: impl FnMut(usize)) -> f64 {
     let mut calls = 0;
     let mut round = || {
@@ -60,14 +60,14 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
     }))
 }
 
-/// Lists everything and looks at each object.
+/// Lists all objects and reads each.
 pub(super) fn look_at_each(lister: &Lister<Pod>) -> u64 {
     let version = |pod: &Object<Pod>| pod.resource_version().number().unwrap_or(0);
     lister.list().iter().map(version).fold(0, u64::wrapping_add)
 }
 
-/// Microseconds to get and decode an object that nobody has decoded before, until it is there; and to drop it, which
-/// its reader pays for later. Each object is decoded once. Medians of the round that went best.
+/// Microseconds to get and decode an object for the first time, and to drop the decoded value. Each object is decoded once.
+/// Medians of the best round.
 fn cold_decodes(lister: &Lister<Pod>, keys: &[ObjectKey]) -> anyhow::Result<(f64, f64)> {
     let mut best = (f64::INFINITY, f64::INFINITY);
     for keys in keys.chunks((keys.len() / ROUNDS).clamp(1, DECODED)).take(ROUNDS) {
@@ -90,7 +90,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Decodes every object once, and drops each before the next.
+/// Decodes all objects, and drops each before the next.
 pub(super) fn decode_each(informer: &SharedInformer<Pod>) -> anyhow::Result<Value> {
     let start = Instant::now();
     let all = informer.lister().list();
@@ -98,7 +98,7 @@ pub(super) fn decode_each(informer: &SharedInformer<Pod>) -> anyhow::Result<Valu
     Ok(json!({"objects": all.len(), "wall_s": start.elapsed().as_secs_f64()}))
 }
 
-/// Decodes every object once, holds them all, and drops them all.
+/// Decodes all objects, keeps them all, and then drops them.
 pub(super) fn decode_all(informer: &SharedInformer<Pod>) -> anyhow::Result<Value> {
     let start = Instant::now();
     let all: Vec<_> = informer.lister().list().iter().map(|pod| pod.decode()).collect::<Result<_, _>>()?;

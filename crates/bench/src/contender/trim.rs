@@ -1,6 +1,6 @@
-//! Memory that the allocator keeps for later.
+//! Releases free memory of the allocator.
 
-/// Gives it back to the system.
+/// Returns free memory to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "glibc has no other way to be asked")]
 pub(super) fn trim() {
@@ -10,6 +10,6 @@ pub(super) fn trim() {
     }
 }
 
-/// Other allocators are not asked.
+/// Does nothing with other allocators.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(super) fn trim() {}

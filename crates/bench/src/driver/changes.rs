@@ -1,4 +1,4 @@
-//! What happens on the server while informers follow it.
+//! Changes of objects while informers watch them.
 
 use super::{Driver, send, together};
 use crate::protocol::{SENT_AT, unix_nanos};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Small objects that change when a million events are wanted.
+/// Number of small objects that are changed for a million events.
 const CHURNED: usize = 1000;
 
 impl Driver {
-    /// Everybody must list again, and finds a share of the pods changed. At least one is, so that the end of the
-    /// relist can be seen.
+    /// Forces all informers to relist after a share of the pods has changed; at least one, so that the end of the relist can
+    /// be detected.
     pub(super) async fn relist(&mut self, percent: f64) -> anyhow::Result<Value> {
         let faults = self.embedded()?.faults();
         faults.stall_watches(Some("pods"), true);
@@ -25,7 +25,7 @@ impl Driver {
         Ok(json!({"changed": count, "version": version, "released_at": unix_nanos()}))
     }
 
-    /// Holds up all watches and writes changes meanwhile.
+    /// Stalls all watches and writes changes meanwhile.
     pub(super) async fn hold(&mut self, count: usize) -> anyhow::Result<Value> {
         self.embedded()?.faults().stall_watches(Some("pods"), true);
         let version = self.change_pods(count).await?;
@@ -37,7 +37,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Changes pods as their kubelets would, and gives the last version.
+    /// Changes the status of pods like kubelets, and returns the last version.
     async fn change_pods(&mut self, count: usize) -> anyhow::Result<u64> {
         let changes = self.changes + 1..=self.changes + count as u64;
         self.changes += count as u64;
@@ -55,13 +55,13 @@ impl Driver {
         Ok(versions.into_iter().max().unwrap_or(0))
     }
 
-    /// The pod that a change is about. A step that has no factor in common with any likely number of pods visits all.
+    /// The pod of a change. The step is coprime with every likely number of pods, so all pods are visited.
     fn pod_of(&self, change: u64) -> anyhow::Result<&(String, String)> {
         let at = (change as usize).wrapping_mul(7919) % self.pods.len().max(1);
         self.pods.get(at).context("there are no pods")
     }
 
-    /// Changes at a fixed rate, each saying when it was written.
+    /// Writes changes at a fixed rate; each contains the time of the write.
     pub(super) async fn rate(&mut self, per_second: u64, seconds: u64) -> anyhow::Result<Value> {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / per_second.max(1) as u32);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -77,7 +77,7 @@ impl Driver {
         Ok(json!({"changed": count, "version": newest}))
     }
 
-    /// Changes small objects, as fast as the server takes it.
+    /// Changes small objects as fast as the server allows.
     pub(super) async fn churn(&mut self, count: usize) -> anyhow::Result<Value> {
         let path = "/api/v1/namespaces/bench-churn/configmaps";
         let body = |i: usize, value: usize| {

@@ -1,4 +1,4 @@
-//! Room for what is seeded, also on a server that was measured before.
+//! Empty namespaces for the objects, also on a server that was used before.
 
 use super::Driver;
 use anyhow::{Context, bail};
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The label of the namespaces that were made here, and that may be emptied.
+/// The label of namespaces that the benchmark created and may empty.
 const OWN: &str = "kube-informer/bench";
-/// The namespace that stays empty, and the one of the small objects that change fast.
+/// The namespace that stays empty, and the namespace of the small objects that change fast.
 const EXTRA: [&str; 2] = ["bench-empty", "bench-churn"];
-/// What is removed from them.
+/// Resources that are deleted from them.
 const KINDS: [(&str, &str); 5] = [
     ("/api/v1", "pods"),
     ("/api/v1", "configmaps"),
@@ -20,12 +20,12 @@ const KINDS: [(&str, &str); 5] = [
     ("/api/v1", "events"),
     ("/apis/example.com/v1", "widgets"),
 ];
-/// How long a server may take to empty a namespace, or to serve a new kind.
+/// Time limit for a server to empty a namespace, or to serve a new kind.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Driver {
-    /// Namespaces with nothing in them of an earlier run. Those of somebody else are left alone.
+    /// Creates namespaces, or empties those of an earlier run. Other namespaces are not touched.
     pub(super) async fn clear_namespaces(&self) -> anyhow::Result<()> {
         for namespace in App::namespaces().iter().chain(&EXTRA) {
             let body = json!({"apiVersion": "v1", "kind": "Namespace",
@@ -42,8 +42,8 @@ impl Driver {
         let found = self.get(&format!("/api/v1/namespaces/{namespace}")).await?;
         if found["metadata"]["labels"][OWN] != "true" {
             bail!(
-                "the server has a namespace {namespace} that was not made by this benchmark; measure against a server of \
-                 its own, or give up what is in it with `kubectl label namespace {namespace} {OWN}=true`"
+                "the server has a namespace {namespace} that this benchmark did not create; use another server, \
+                 or allow it to be emptied with `kubectl label namespace {namespace} {OWN}=true`"
             );
         }
         for (base, kind) in KINDS {
@@ -52,7 +52,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Removes everything under a path; a kind that is not there has nothing.
+    /// Deletes all objects under a path; an unknown kind has none.
     async fn remove_all(&self, path: &str) -> anyhow::Result<()> {
         let start = Instant::now();
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
@@ -64,17 +64,17 @@ impl Driver {
             if left["items"].as_array().is_none_or(Vec::is_empty) {
                 return Ok(());
             }
-            // A server that has no time for all of it at once goes on when asked again.
+            // A server that cannot delete all objects in one request continues with the next one.
             let removed = self.send(Request::delete(path), options.to_string().into_bytes()).await;
             if start.elapsed() > PATIENCE {
-                removed.with_context(|| format!("cannot remove what is under {path}"))?;
-                bail!("what is under {path} does not go away");
+                removed.with_context(|| format!("cannot delete the objects under {path}"))?;
+                bail!("objects under {path} are still there after the delete");
             }
             sleep(PAUSE).await;
         }
     }
 
-    /// The kind of the widgets, when it is served.
+    /// Creates the CRD of widgets, and waits until it is served.
     pub(super) async fn define_widgets(&self) -> anyhow::Result<()> {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         match self.create(path, &widget_definition(), "bench").await {
@@ -96,7 +96,7 @@ impl Driver {
     }
 }
 
-/// The status that a server answered with.
+/// The status code of a response.
 fn code(error: &anyhow::Error) -> Option<u16> {
     match error.downcast_ref()? {
         kube::Error::Api(status) => Some(status.code),

@@ -1,4 +1,4 @@
-//! Filling the server.
+//! Seeds the server.
 
 use super::{Driver, send, together};
 use anyhow::bail;
@@ -7,9 +7,9 @@ use http::Request;
 use kube_informer_workload::{Pods, StubbornPods, config_map, event, secret, widget};
 use serde_json::{Value, json};
 
-/// Pods on one node, about.
+/// Average number of pods on a node.
 const PODS_PER_NODE: usize = 50;
-/// Objects that are looked at to say how compressible they are.
+/// Number of objects whose compressibility is measured.
 const SAMPLE: usize = 500;
 
 impl Driver {
@@ -20,21 +20,21 @@ impl Driver {
         let pods: Box<dyn Iterator<Item = Value> + Send> = match corpus {
             "realistic" => Box::new(Pods::new(self.seed, nodes)),
             "stubborn" => Box::new(StubbornPods::new(self.seed, nodes)),
-            other => bail!("there is no corpus {other:?}"),
+            other => bail!("unknown corpus {other:?}"),
         };
         let client = self.client.clone();
         self.pods = together(pods.take(count), |pod| seed_pod(client.clone(), pod)).await?;
         Ok(json!({"pods": self.pods.len(), "nodes": nodes, "wall_s": start.elapsed().as_secs_f64()}))
     }
 
-    /// Objects of another kind.
+    /// Creates objects of another kind.
     pub(super) async fn seed_kind(&mut self, kind: &str, count: usize) -> anyhow::Result<Value> {
         let (make, base): (fn(&mut Rng, usize) -> Value, _) = match kind {
             "configmaps" => (config_map, "/api/v1"),
             "secrets" => (secret, "/api/v1"),
             "events" => (event, "/api/v1"),
             "widgets" => (widget, "/apis/example.com/v1"),
-            other => bail!("there is no generator of {other:?}"),
+            other => bail!("no generator for {other:?}"),
         };
         if kind == "widgets" {
             self.define_widgets().await?;
@@ -53,7 +53,7 @@ impl Driver {
         self.send(request, object.to_string().into_bytes()).await
     }
 
-    /// How well objects compress one by one, without anything shared: plain zstd at its default level.
+    /// Measures how well single objects compress: plain zstd at its default level, without a dictionary.
     pub(super) async fn compressibility(&self, path: &str) -> anyhow::Result<Value> {
         let list = self.send(Request::get(format!("{path}?limit={SAMPLE}")), Vec::new()).await?;
         let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -68,7 +68,7 @@ impl Driver {
     }
 }
 
-/// A pod as its controller makes it, then its status as its kubelet reports it; gives its namespace and name.
+/// Creates a pod like a controller and its status like a kubelet. Returns its namespace and name.
 async fn seed_pod(client: kube::Client, mut pod: Value) -> anyhow::Result<(String, String)> {
     let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (namespace, name) = (text("namespace"), text("name"));

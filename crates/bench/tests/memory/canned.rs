@@ -1,4 +1,4 @@
-//! A collection that never changes, from bytes.
+//! A source with a fixed list of objects.
 
 use kube_informer::{
     BoxFuture, Kind, Limits, ListOptions, ListPart, ListSplitter, ListStream, ListWatch, ListWatchError,
@@ -7,17 +7,17 @@ use kube_informer::{
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a connection delivers at once.
+/// Size of a chunk of the list body.
 const CHUNK: usize = 16 << 10;
 
-/// Serves one list body; its watch stays silent.
+/// Serves one list body; its watch has no events.
 pub(crate) struct Canned {
     pub(crate) origin: Arc<Origin>,
     body: Vec<u8>,
 }
 
 impl Canned {
-    /// A collection of generated objects as a server would have them: with a version, a uid and managed fields.
+    /// Generated objects with the version, uid and managed fields that a server adds.
     pub(crate) fn new(kind: Kind, objects: impl Iterator<Item = Value>) -> Self {
         let mut body =
             br#"{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#.to_vec();
@@ -32,7 +32,7 @@ impl Canned {
     }
 }
 
-/// What a server adds to an object.
+/// Adds the fields that a server adds.
 fn stored(number: usize, mut object: Value) -> Value {
     let version = 100_000 + number * 3;
     let spec = fields(&object["spec"]);
@@ -52,7 +52,7 @@ fn stored(number: usize, mut object: Value) -> Value {
     object
 }
 
-/// The fields of a value, as managed fields name them.
+/// The fields of a value in the format of managed fields.
 fn fields(value: &Value) -> Value {
     match value {
         Value::Object(map) => map.iter().map(|(name, value)| (format!("f:{name}"), fields(value))).collect(),

@@ -1,4 +1,4 @@
-//! Bytes per cached object, as the allocator counts them.
+//! Bytes per cached object, counted by the allocator.
 
 use crate::canned::Canned;
 use cap::Cap;
@@ -10,17 +10,17 @@ use std::{alloc::System, fs, path::PathBuf, sync::Arc, time::Duration};
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// How much more than the baseline is too much.
+/// Allowed increase over the baseline.
 const TOLERANCE: f64 = 1.10;
 
-/// What the few values that were decoded last may take.
+/// Memory of the cache of decoded values.
 const RECENT: f64 = 2e6;
 
 fn baseline() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "memory-baseline.json"].iter().collect()
 }
 
-/// A collection, how it is kept, and how many objects it has.
+/// Name, packing, objects and their number.
 fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
     let kind = |kind: &str, plural: &str| Kind::namespaced("", "v1", kind, plural);
     let pods = || kind("Pod", "pods");
@@ -58,8 +58,8 @@ fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
     ]
 }
 
-/// Bytes that are in use for each object of a synced informer with an index by node and one handler; and what decoding
-/// everything once leaves behind.
+/// Bytes per object of a synced informer with an index by node and one handler, and bytes that are left after all objects
+/// were decoded once.
 async fn measure(source: Canned, packing: Packing, objects: usize) -> (f64, f64) {
     let (origin, source) = (Arc::clone(&source.origin), Arc::new(source) as Arc<dyn ListWatch>);
     let before = ALLOCATOR.allocated();
