@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, watch};
 use crate::controllers::{Controllers, Switches};
 use crate::faults::FaultRules;
 use crate::metrics::Metrics;
-use crate::registry::{Object, Resource};
+use crate::registry::{Lifecycle, Object, Resource};
 use crate::server::ServerLimits;
-use crate::serving::{self, Serving, Snapshot};
+use crate::serving::{Serving, Snapshot};
 use crate::status::Status;
 use crate::storage::{Document, Follower, Storage, StorageError, Stored};
 use crate::watch_cache::{CacheOptions, CacheStats, WatchCache};
@@ -61,11 +61,11 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) async fn new(ingredients: Ingredients) -> Result<Arc<Self>, StorageError> {
         let serving = Serving::new();
-        let built_in = |group: &str, plural: &str| {
-            Arc::clone(serving.now().registry.find(group, "v1", plural).expect("a built-in kind"))
+        let built_in = |lifecycle| {
+            Arc::clone(serving.now().registry.with_lifecycle(lifecycle).expect("a built-in resource"))
         };
-        let namespaces = built_in("", "namespaces");
-        let definitions = built_in(crate::custom::GROUP, crate::custom::PLURAL);
+        let namespaces = built_in(Lifecycle::Namespace);
+        let definitions = built_in(Lifecycle::CustomResourceDefinition);
         let engine = Arc::new(Self {
             storage: ingredients.storage,
             serving,
@@ -85,7 +85,7 @@ impl Engine {
             closing: watch::channel(false).0,
         });
         let follower: Arc<dyn Follower> = Arc::clone(&engine.serving) as _;
-        engine.storage.follow(&serving::definitions_prefix(), Arc::downgrade(&follower)).await?;
+        engine.storage.follow(&engine.definitions.storage_prefix(), Arc::downgrade(&follower)).await?;
         engine.start_caches().await?;
         engine.seed_namespaces().await;
         engine.settle_definitions().await;

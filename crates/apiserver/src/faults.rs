@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::http::Verb;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::storage::StorageError;
+use crate::verb::Verb;
 
 /// A fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,5 +22,4 @@ pub(crate) use handler::AnswerLost;
 pub(crate) use handler::handle;
 pub(crate) use handler::refuse;
 pub(crate) use route::ResourcePath;
-pub use verb::Verb;
 pub(crate) use watch_seats::ConnectionWatches;

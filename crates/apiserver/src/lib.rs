@@ -22,10 +22,10 @@ mod server;
 mod serving;
 mod status;
 pub mod storage;
+mod verb;
 mod verbs;
 pub mod watch_cache;
 
-pub use crate::http::Verb;
 pub use faults::Fault;
 pub use faults::FaultRule;
 pub use faults::Faults;
@@ -38,3 +38,4 @@ pub use server::Tls;
 pub use server::TlsError;
 pub use server::TokenError;
 pub use server::Tokens;
+pub use verb::Verb;

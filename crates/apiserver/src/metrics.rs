@@ -12,8 +12,9 @@ use hashbrown::{Equivalent, HashMap};
 use http::{Method, StatusCode};
 use tokio::time::Instant;
 
-use crate::http::{ResourcePath, Verb};
-use crate::registry::Resource;
+use crate::http::ResourcePath;
+use crate::registry::{Resource, Subresource};
+use crate::verb::Verb;
 
 /// Upper bounds of the duration histogram, as in the original.
 const BUCKETS: [f64; 23] = [
@@ -224,7 +225,7 @@ pub(crate) struct Record<'m> {
 struct About {
     verb: Verb,
     resource: Arc<Resource>,
-    subresource: String,
+    subresource: Option<Subresource>,
     scope: &'static str,
 }
 
@@ -245,14 +246,19 @@ impl<'m> Record<'m> {
     }
 
     /// The request is about a resource that is served, with this verb.
-    pub(crate) fn about(&mut self, verb: Verb, resource: &Arc<Resource>, path: &ResourcePath) {
+    pub(crate) fn about(
+        &mut self,
+        verb: Verb,
+        resource: &Arc<Resource>,
+        path: &ResourcePath,
+        subresource: Option<Subresource>,
+    ) {
         let scope = match (&path.name, &path.namespace) {
             (Some(_), _) => "resource",
             (None, _) if verb == Verb::Create => "resource",
             (None, Some(_)) => "namespace",
             (None, None) => "cluster",
         };
-        let subresource = path.subresource.clone().unwrap_or_default();
         self.about = Some(About { verb, resource: Arc::clone(resource), subresource, scope });
     }
 
@@ -271,7 +277,7 @@ impl About {
             group: &self.resource.group,
             version: &self.resource.version,
             resource: &self.resource.plural,
-            subresource: &self.subresource,
+            subresource: self.subresource.map_or("", Subresource::name),
             verb: label(self.verb),
             scope: self.scope,
         }

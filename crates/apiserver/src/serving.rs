@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::OnceCell;
 
-use crate::custom::{self, Installed};
-use crate::registry::{Object, Registry, Resource};
+use crate::custom::Installed;
+use crate::registry::{Lifecycle, Object, Registry, Resource};
 use crate::storage::{Change, Follower, Storage, StorageError, Stored};
 use crate::watch_cache::{self, CacheOptions, WatchCache};
 
@@ -19,8 +19,9 @@ use crate::watch_cache::{self, CacheOptions, WatchCache};
 ///    the watches of its kinds.
 pub(crate) struct Serving {
     state: RwLock<State>,
-    /// The kinds no definition can change.
+    /// The resources no definition can change.
     built_in: Registry,
+    definitions: Arc<Resource>,
 }
 
 struct State {
@@ -55,7 +56,7 @@ impl Cache {
         let resource = watch_cache::Resource {
             prefix: resource.storage_prefix(),
             namespaced: resource.namespaced,
-            cached: is_cached(resource),
+            cached: resource.watch_cached,
         };
         Arc::new(Self { resource, cell: OnceCell::new() })
     }
@@ -82,11 +83,6 @@ impl Cache {
     }
 }
 
-/// Events come and go too fast to be worth a cache; every other kind has one.
-fn is_cached(resource: &Resource) -> bool {
-    !(resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io"))
-}
-
 impl Snapshot {
     pub(crate) fn cache(&self, resource: &Resource) -> Option<&Arc<Cache>> {
         self.caches.get(&resource.storage_prefix())
@@ -107,7 +103,10 @@ impl Serving {
         let stored = built_in.all().filter(|r| r.is_stored());
         let caches = stored.map(|r| (r.storage_prefix(), Cache::of(r))).collect();
         let now = Arc::new(Snapshot { registry: built_in.clone(), caches });
-        Arc::new(Self { state: RwLock::new(State { now, installed: BTreeMap::new() }), built_in })
+        let definitions = built_in.with_lifecycle(Lifecycle::CustomResourceDefinition);
+        let definitions = Arc::clone(definitions.expect("a built-in resource"));
+        let state = RwLock::new(State { now, installed: BTreeMap::new() });
+        Arc::new(Self { state, built_in, definitions })
     }
 
     /// The present state.
@@ -186,9 +185,8 @@ impl State {
 }
 
 /// What a stored definition makes. One that cannot be read makes nothing, and is reported.
-fn read(stored: &Stored) -> Option<Installed> {
-    let head = crate::storage::TypeHead::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    let object = stored.to_value(&head).ok().and_then(Object::new)?;
+fn read(definitions: &Resource, stored: &Stored) -> Option<Installed> {
+    let object = stored.to_value(&definitions.head).ok().and_then(Object::new)?;
     match Installed::read(&object) {
         Ok(made) => made,
         Err(error) => {
@@ -210,12 +208,12 @@ impl Follower for Serving {
             state.installed.keys().filter(|name| !stays(name)).cloned().collect()
         };
         gone.iter().for_each(|name| self.install(name, None));
-        items.iter().for_each(|item| self.install(item.name(), read(item)));
+        items.iter().for_each(|item| self.install(item.name(), read(&self.definitions, item)));
     }
 
     fn change(&self, change: &Arc<Change>) {
         match &change.current {
-            Some(stored) => self.install(stored.name(), read(stored)),
+            Some(stored) => self.install(stored.name(), read(&self.definitions, stored)),
             None => self.install(change.key().rsplit('/').next().unwrap_or_default(), None),
         }
     }
@@ -226,9 +224,4 @@ impl Follower for Serving {
 
     /// What is served stays served until the store is back and says otherwise.
     fn lost(&self, _cause: &str) {}
-}
-
-/// Where definitions are stored.
-pub(crate) fn definitions_prefix() -> String {
-    format!("/{}/{}/", custom::GROUP, custom::PLURAL)
 }

@@ -1,7 +1,7 @@
-//! One file per verb: each takes a resolved request and gives an answer or a `Status`.
+//! One file per verb: each takes a resolved request and returns a response or a `Status`.
 //!
 //! A write goes decode → prepare → validate → storage; a read goes options → watch cache. Nothing here knows of HTTP beyond
-//! what a request carries, and nothing knows a kind by name: that is what its rules are for.
+//! what a request carries, and nothing tests for a resource by name: its rules and its lifecycle say how it differs.
 
 pub(crate) mod apply;
 pub(crate) mod create;
@@ -27,7 +27,7 @@ use bytes::Bytes;
 use self::options::Query;
 use crate::engine::Engine;
 use crate::managed::Writer;
-use crate::registry::{Object, Resource};
+use crate::registry::{Object, Resource, Subresource};
 use crate::status::Status;
 use crate::storage::Stored;
 use crate::watch_cache::{ListResponse, WatchStream};
@@ -40,7 +40,7 @@ pub(crate) struct Request {
     pub(crate) namespace: String,
     /// Empty for a collection.
     pub(crate) name: String,
-    pub(crate) subresource: Option<String>,
+    pub(crate) subresource: Option<Subresource>,
     pub(crate) query: Query,
     /// Who writes, if the query does not say.
     pub(crate) user_agent: String,
@@ -98,7 +98,7 @@ impl Request {
         let manager = [self.query.text("fieldManager"), agent, "unknown"].into_iter().find(|m| !m.is_empty());
         Writer {
             manager: manager.unwrap_or_default().to_owned(),
-            subresource: self.subresource.clone().unwrap_or_default(),
+            subresource: self.subresource.map_or("", Subresource::name).to_owned(),
             now: engine.now_text(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::node::{FOREGROUND, ORPHAN};
 use super::plan::Plan;
 use crate::engine::Engine;
-use crate::registry::{Object, Resource};
+use crate::registry::{GroupVersion, Object, Resource};
 use crate::status::Status;
 use crate::storage::{StorageError, Update, UpdateError, Updated, guaranteed_update};
 use crate::verbs::delete::{DeleteOptions, Outcome, remove};
@@ -66,7 +66,7 @@ impl Engine {
                 return Ok(Update::Unchanged);
             }
             change(&mut object);
-            let finished = is_finished(&object);
+            let finished = is_finished(&resource, &object);
             Ok(if finished { Update::Delete } else { Update::Write(self.document(&resource, &object)?) })
         })
         .await;
@@ -92,8 +92,7 @@ impl Engine {
     }
 
     fn serves(&self, api_version: &str, kind: &str) -> bool {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        self.now().registry.knows_kind(group, version, kind)
+        self.now().registry.knows_kind(GroupVersion::parse(api_version), kind)
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::answer::respond_text;
 use super::body::AnswerBody;
 use crate::engine::Engine;
-use crate::registry::{Registry, Resource, Versions, precedence};
+use crate::registry::{GroupVersion, Registry, Resource, Subresource, Versions, precedence};
+use crate::verb::Verb;
 
 /// The media type by which a client asks for, and recognises, the aggregated form.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -100,22 +101,22 @@ fn legacy_entries(resource: &Resource) -> Vec<Value> {
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": resource.advertised_verbs(),
+        "verbs": names(resource.advertised_verbs()),
         "storageVersionHash": storage_hash(resource),
     });
     add_names(&mut main, resource);
-    let subresources = resource.subresources.iter().map(|name| {
-        let sub = Subresource::of(resource, name);
+    let subresources = resource.subresources.iter().map(|&subresource| {
+        let kind = ResponseKind::of(resource, subresource);
         let mut entry = json!({
-            "name": format!("{}/{name}", resource.plural),
+            "name": format!("{}/{}", resource.plural, subresource.name()),
             "singularName": "",
             "namespaced": resource.namespaced,
-            "kind": sub.kind,
-            "verbs": sub.verbs,
+            "kind": kind.kind,
+            "verbs": names(subresource.verbs()),
         });
-        if sub.group != resource.group {
-            entry["group"] = sub.group.into();
-            entry["version"] = sub.version.into();
+        if kind.group_version.group != resource.group {
+            entry["group"] = kind.group_version.group.into();
+            entry["version"] = kind.group_version.version.into();
         }
         entry
     });
@@ -131,25 +132,30 @@ fn add_names(entry: &mut Value, resource: &Resource) {
     }
 }
 
-/// What a subresource speaks.
-struct Subresource<'r> {
-    group: &'r str,
-    version: &'r str,
-    kind: &'r str,
-    verbs: &'static [&'static str],
+fn names(verbs: &[Verb]) -> Vec<&'static str> {
+    verbs.iter().map(|verb| verb.as_str()).collect()
 }
 
-impl<'r> Subresource<'r> {
-    fn of(resource: &'r Resource, name: &str) -> Self {
-        const READ_WRITE: &[&str] = &["get", "patch", "update"];
-        let own =
-            |verbs| Self { group: &resource.group, version: &resource.version, kind: &resource.kind, verbs };
-        match name {
-            "scale" => Self { group: "autoscaling", version: "v1", kind: "Scale", verbs: READ_WRITE },
-            "binding" => Self { kind: "Binding", ..own(&["create"]) },
-            "eviction" => Self { group: "policy", version: "v1", kind: "Eviction", verbs: &["create"] },
-            "finalize" => own(&["update"]),
-            _ => own(READ_WRITE),
+/// The kind that a subresource reads and writes.
+struct ResponseKind<'r> {
+    group_version: GroupVersion<'r>,
+    kind: &'r str,
+}
+
+impl<'r> ResponseKind<'r> {
+    fn of(resource: &'r Resource, subresource: Subresource) -> Self {
+        let own = |kind| Self { group_version: resource.group_version(), kind };
+        match subresource {
+            Subresource::Scale => {
+                let group_version = GroupVersion { group: "autoscaling", version: "v1" };
+                Self { group_version, kind: "Scale" }
+            }
+            Subresource::Eviction => {
+                let group_version = GroupVersion { group: "policy", version: "v1" };
+                Self { group_version, kind: "Eviction" }
+            }
+            Subresource::Binding => own("Binding"),
+            _ => own(&resource.kind),
         }
     }
 }
@@ -202,17 +208,22 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": {"group": "", "version": "", "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": resource.advertised_verbs(),
+        "verbs": names(resource.advertised_verbs()),
     });
     add_names(&mut entry, resource);
     let subresources: Vec<Value> = resource
         .subresources
         .iter()
-        .map(|name| {
-            let sub = Subresource::of(resource, name);
-            let parent = sub.group == resource.group;
-            let (group, version) = if parent { ("", "") } else { (sub.group, sub.version) };
-            json!({"subresource": name, "responseKind": {"group": group, "version": version, "kind": sub.kind}, "verbs": sub.verbs})
+        .map(|&subresource| {
+            let kind = ResponseKind::of(resource, subresource);
+            let own = kind.group_version.group == resource.group;
+            let GroupVersion { group, version } =
+                if own { GroupVersion { group: "", version: "" } } else { kind.group_version };
+            json!({
+                "subresource": subresource.name(),
+                "responseKind": {"group": group, "version": version, "kind": kind.kind},
+                "verbs": names(subresource.verbs()),
+            })
         })
         .collect();
     if !subresources.is_empty() {

@@ -18,14 +18,14 @@ use super::openapi;
 use super::probes;
 use super::route::{ResourcePath, Route};
 use super::switches;
-use super::verb::Verb;
 use super::watch_seats::WatchSeats;
 use crate::engine::Engine;
 use crate::faults::{Fault, FaultTarget};
 use crate::metrics::Record;
 use crate::protobuf::{self, ProtobufError};
-use crate::registry::{Missing, Resource, is_built_in};
+use crate::registry::{Lifecycle, Missing, Resource, Subresource, is_built_in};
 use crate::status::Status;
+use crate::verb::Verb;
 use crate::verbs::options::{ListOptions, Query};
 use crate::verbs::{self, Answer, Request};
 
@@ -122,11 +122,11 @@ where
         Err(Missing::Group) => return Ok(page_not_found()),
         Err(Missing::Resource) => return Ok(no_such_resource()),
     };
-    let verb = match verb_of(parts, &path, &resource, &query) {
-        Ok(verb) => verb,
+    let (verb, subresource) = match operation(parts, &path, &resource, &query) {
+        Ok(operation) => operation,
         Err(status) => return Ok(respond_status(&status, Format::Json)),
     };
-    record.about(verb, &resource, &path);
+    record.about(verb, &resource, &path, subresource);
     let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
     let typed = protobuf::knows(&resource.api_version(), &resource.kind);
     let mut representation = match negotiate(accept, subject(verb, &path), &query, typed) {
@@ -141,7 +141,8 @@ where
         Err(status) => return Ok(respond_status(&status, wish.representation.format)),
     };
     let fault = engine.faults.draw(verb, &resource.plural);
-    let answered = answer(engine, verb, parts, path, Arc::clone(&resource), query, body, fault).await;
+    let answered =
+        answer(engine, (verb, subresource), parts, path, Arc::clone(&resource), query, body, fault).await;
     if fault == Some(Fault::ResponseLost) {
         return Err(AnswerLost);
     }
@@ -161,7 +162,7 @@ where
 #[expect(clippy::too_many_arguments, reason = "the parts of one request, each used once")]
 async fn answer<B>(
     engine: &Arc<Engine>,
-    verb: Verb,
+    (verb, subresource): (Verb, Option<Subresource>),
     parts: &http::request::Parts,
     path: ResourcePath,
     resource: Arc<Resource>,
@@ -187,7 +188,7 @@ where
         let request = Request {
             namespace: path.namespace.unwrap_or_default(),
             name: path.name.unwrap_or_default(),
-            subresource: path.subresource,
+            subresource,
             user_agent: user_agent(&parts.headers),
             content_type,
             resource,
@@ -207,22 +208,22 @@ where
 }
 
 async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answer, Status> {
-    if let Some(subresource) = request.subresource.as_deref() {
-        match (subresource, verb) {
-            ("scale", Verb::Get) => return verbs::scale::get(engine, request).await,
-            ("scale", Verb::Update) => return verbs::scale::update(engine, request).await,
-            ("scale", Verb::Patch) => return verbs::scale::patch(engine, request).await,
-            ("binding", _) => return verbs::pods::bind(engine, request).await,
-            ("eviction", _) => return verbs::pods::evict(engine, request).await,
-            _ => {}
-        }
+    match (request.subresource, verb) {
+        (Some(Subresource::Scale), Verb::Get) => return verbs::scale::get(engine, request).await,
+        (Some(Subresource::Scale), Verb::Update) => return verbs::scale::update(engine, request).await,
+        (Some(Subresource::Scale), Verb::Patch) => return verbs::scale::patch(engine, request).await,
+        (Some(Subresource::Binding), _) => return verbs::pods::bind(engine, request).await,
+        (Some(Subresource::Eviction), _) => return verbs::pods::evict(engine, request).await,
+        _ => {}
     }
     match verb {
         Verb::Get => verbs::get::get(engine, request).await,
         Verb::List => verbs::list::list(engine, request, &ListOptions::parse(&request.query)?).await,
         Verb::Watch => verbs::watch::watch(engine, request, &ListOptions::parse(&request.query)?).await,
-        Verb::Create if !request.resource.is_stored() => verbs::reviews::review(engine, request),
-        Verb::Create => verbs::create::create(engine, request).await,
+        Verb::Create => match request.resource.lifecycle {
+            Lifecycle::Review(review) => verbs::reviews::review(engine, request, review),
+            _ => verbs::create::create(engine, request).await,
+        },
         Verb::Update => verbs::update::update(engine, request).await,
         Verb::Patch if request.content_type == verbs::apply::MEDIA_TYPE => {
             verbs::apply::apply(engine, request).await
@@ -236,35 +237,34 @@ async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answ
     }
 }
 
-/// What the method means here, if the resource has it.
-fn verb_of(
+/// The verb and the subresource of a request, if the resource has them.
+fn operation(
     parts: &http::request::Parts,
     path: &ResourcePath,
     resource: &Resource,
     query: &Query,
-) -> Result<Verb, Status> {
+) -> Result<(Verb, Option<Subresource>), Status> {
     let named_without_namespace = resource.namespaced && path.name.is_some() && path.namespace.is_none();
     if named_without_namespace || (!resource.namespaced && path.namespace.is_some()) {
         return Err(Status::no_such_resource());
     }
-    if path.subresource.as_deref().is_some_and(|s| !resource.has_subresource(s)) {
-        return Err(Status::no_such_resource());
-    }
+    let subresource = match path.subresource.as_deref().map(Subresource::parse) {
+        None => None,
+        Some(Some(subresource)) if resource.has_subresource(subresource) => Some(subresource),
+        Some(_) => return Err(Status::no_such_resource()),
+    };
     let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or_else(Status::method_not_allowed)?;
     if verb == Verb::Create && resource.is_terminating() {
         return Err(Status::kind_terminating(verb.as_str()));
     }
     let everywhere = resource.namespaced && path.namespace.is_none();
-    let allowed = match path.subresource.as_deref() {
+    let allowed = match subresource {
         None => {
-            resource.has_verb(verb.as_str())
-                && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
+            resource.has_verb(verb) && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
         }
-        Some("binding" | "eviction") => verb == Verb::Create,
-        Some("finalize") => verb == Verb::Update,
-        Some(_) => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
+        Some(subresource) => subresource.verbs().contains(&verb),
     };
-    if allowed { Ok(verb) } else { Err(Status::method_not_allowed()) }
+    if allowed { Ok((verb, subresource)) } else { Err(Status::method_not_allowed()) }
 }
 
 /// What the answer will be, as far as its representation goes.

@@ -55,7 +55,7 @@ pub(crate) async fn scrape(engine: &Engine) -> Response<AnswerBody> {
         "gauge",
         "Stored objects by resource; events are not counted.",
     );
-    for (resource, stats) in stats.iter().filter(|(resource, _)| resource.plural != "events") {
+    for (resource, stats) in stats.iter().filter(|(resource, _)| resource.watch_cached) {
         let _ = writeln!(
             out,
             "apiserver_storage_objects{{resource=\"{}\"}} {}",

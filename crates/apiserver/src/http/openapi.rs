@@ -11,7 +11,7 @@ use super::answer::respond_text;
 use super::body::AnswerBody;
 use super::discovery::digest;
 use crate::engine::Engine;
-use crate::registry::{Custom, Resource, Schema};
+use crate::registry::{Custom, Resource, Schema, Subresource};
 use crate::schema::{ListKind, Merge, Shape, Type, types};
 
 const JSON: &str = "application/json";
@@ -79,7 +79,8 @@ fn place(group: &str, version: &str) -> String {
 fn hash(group: &str, version: &str, resources: &BTreeMap<String, Arc<Resource>>) -> String {
     let describe = |r: &Arc<Resource>| {
         let schema = r.custom.as_ref().map(|custom| custom.published.hash);
-        format!("{};{};{:?};{schema:?};", r.plural, r.kind, r.subresources)
+        let subresources: Vec<&str> = r.subresources.iter().map(|s| s.name()).collect();
+        format!("{};{};{subresources:?};{schema:?};", r.plural, r.kind)
     };
     let names: String = resources.values().map(describe).collect();
     format!("{:016X}", digest(format!("{}/{group}/{version}/{names}", env!("CARGO_PKG_VERSION")).as_bytes()))
@@ -105,7 +106,7 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource) {
     let many = json!({"get": operation("list", None), "post": operation("post", Some(write)), "delete": operation("deletecollection", None)});
     let one = json!({"get": operation("get", None), "put": operation("put", Some(write)), "patch": operation("patch", Some(patch)),
         "delete": operation("delete", None)});
-    if resource.has_subresource("status") {
+    if resource.has_subresource(Subresource::Status) {
         let status = json!({"get": operation("get", None), "put": operation("put", Some(write)), "patch": operation("patch", Some(patch))});
         paths.insert(format!("{object}/status"), status);
     }

@@ -25,10 +25,10 @@ use serde_json::{Value, json};
 use super::answer::{respond_status, respond_text};
 use super::body::AnswerBody;
 use super::negotiate::Format;
-use super::verb::Verb;
 use crate::engine::Engine;
 use crate::faults::{Fault, FaultRule, Faults};
 use crate::status::Status;
+use crate::verb::Verb;
 use crate::verbs::options::Query;
 
 /// The most requests one rule meets, so that a slip of the finger can be waited out.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use http::Extensions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::verb::Verb;
 use crate::engine::Engine;
 use crate::status::Status;
+use crate::verb::Verb;
 
 /// Seconds until another try makes sense.
 const RETRY_AFTER: u32 = 1;

@@ -9,7 +9,7 @@ use super::update::{Change, Part, WriteError, match_name, write};
 use super::{Answer, Request};
 use crate::engine::Engine;
 use crate::managed::{Managers, duplicate_key};
-use crate::registry::Object;
+use crate::registry::{GroupVersion, Object};
 use crate::schema::parse_json;
 use crate::status::Status;
 
@@ -18,7 +18,7 @@ pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, Status> {
     let resource = &request.resource;
     let options = WriteOptions::parse_apply(&request.query)?;
-    let part = Part::of(request.subresource.as_deref());
+    let part = Part::of(request.subresource);
     let config = about(part, request, configuration(request)?);
     let writer = request.writer(engine);
     let settle = |live: &Object| {
@@ -66,7 +66,7 @@ fn configuration(request: &Request) -> Result<Object, Status> {
     let text = |field: &str| parsed.get(field).and_then(Value::as_str).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     if kind != resource.kind || version != resource.api_version() {
-        let (group, short) = version.split_once('/').unwrap_or(("", version));
+        let GroupVersion { group, version: short } = GroupVersion::parse(version);
         return Err(Status::bad_request(format!("invalid object type: {group}/{short}, Kind={kind}")));
     }
     let named = |field: &str| {

@@ -7,7 +7,7 @@ use super::options::FieldValidation;
 use crate::custom;
 use crate::engine::Engine;
 use crate::protobuf;
-use crate::registry::{Object, Resource, Schema};
+use crate::registry::{GroupVersion, Object, Resource, Schema};
 use crate::schema::{Parsed, conform, parse_json, types};
 use crate::status::{FieldError, Status};
 
@@ -40,7 +40,7 @@ pub(crate) fn decode_object(
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     check_type(engine, resource, &kind, &version, name)?;
     let cannot = |why: &str| {
-        let (_, short) = split_version(&version);
+        let short = GroupVersion::parse(&version).version;
         Status::bad_request(format!(
             "{kind} in version {short:?} cannot be handled as a {}: {why}",
             resource.kind
@@ -130,10 +130,6 @@ fn declared_type(value: &Value, resource: &Resource) -> (String, String) {
     (kind, version)
 }
 
-fn split_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
-}
-
 fn check_type(
     engine: &Engine,
     resource: &Resource,
@@ -141,17 +137,18 @@ fn check_type(
     api_version: &str,
     name: &str,
 ) -> Result<(), Status> {
-    let (group, version) = split_version(api_version);
-    if kind == resource.kind && api_version == resource.api_version() {
+    let declared = GroupVersion::parse(api_version);
+    let version = declared.version;
+    if kind == resource.kind && declared == resource.group_version() {
         return Ok(());
     }
-    if kind != resource.kind && resource.custom.is_some() && api_version == resource.api_version() {
+    if kind != resource.kind && resource.custom.is_some() && declared == resource.group_version() {
         let error = FieldError::invalid("kind", kind, format!("must be {}", resource.kind));
         return Err(Status::invalid_kind(kind, resource, name, &error));
     }
     if kind == resource.kind
-        && group == resource.group
-        && engine.now().registry.knows_kind(group, version, kind)
+        && declared.group == resource.group
+        && engine.now().registry.knows_kind(declared, kind)
     {
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
@@ -168,11 +165,12 @@ fn check_type(
 
 /// Why a value that says it is of this kind and version cannot be one of the resource's.
 fn is_of_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &str) -> Result<(), String> {
-    let (group, version) = split_version(api_version);
-    if kind == resource.kind && api_version == resource.api_version() {
+    let declared = GroupVersion::parse(api_version);
+    let version = declared.version;
+    if kind == resource.kind && declared == resource.group_version() {
         return Ok(());
     }
-    if engine.now().registry.knows_kind(group, version, kind) {
+    if engine.now().registry.knows_kind(declared, kind) {
         let internal = if resource.group.is_empty() { "core" } else { &resource.group };
         let internal = internal.split('.').next().unwrap_or_default();
         let wanted = &resource.kind;

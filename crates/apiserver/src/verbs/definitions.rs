@@ -11,20 +11,14 @@ use super::update::is_finished;
 use crate::custom::{self, Condition, Names};
 use crate::engine::Engine;
 use crate::managed::{Managers, Writer};
-use crate::registry::{Object, Resource};
+use crate::registry::{Lifecycle, Object, Resource};
 use crate::status::Status;
 use crate::storage::{Range, Stored, Update, guaranteed_update};
-
-impl Resource {
-    pub(crate) fn is_definition(&self) -> bool {
-        self.group == custom::GROUP && self.plural == custom::PLURAL
-    }
-}
 
 impl Engine {
     /// To be called when an object was created: a new definition is established, and an object whose kind went meanwhile goes too.
     pub(crate) async fn after_creation(&self, resource: &Resource, stored: &Stored) -> Result<(), Status> {
-        if resource.is_definition() {
+        if resource.lifecycle == Lifecycle::CustomResourceDefinition {
             self.settle_definition(stored.name()).await;
         }
         // Whoever ends a definition marks it, then looks for objects. So an object is either found there, or its creator finds
@@ -38,7 +32,7 @@ impl Engine {
 
     /// To be called when an object was changed: a definition may ask for other names.
     pub(crate) async fn after_update(&self, resource: &Resource, name: &str) {
-        if resource.is_definition() {
+        if resource.lifecycle == Lifecycle::CustomResourceDefinition {
             self.settle_definition(name).await;
             self.end_definition(name).await;
         }
@@ -216,7 +210,7 @@ impl Engine {
                 ..custom::TERMINATING
             };
             custom::set_condition(&mut definition, done, &self.now_text());
-            Ok::<_, Status>(match is_finished(&definition) {
+            Ok::<_, Status>(match is_finished(definitions, &definition) {
                 true => Update::Delete,
                 false => Update::Write(self.document(definitions, &definition)?),
             })

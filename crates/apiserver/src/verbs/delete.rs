@@ -8,7 +8,7 @@ use super::options::{Query, dry_run};
 use super::update::is_finished;
 use super::{Answer, Request, Shown};
 use crate::engine::Engine;
-use crate::registry::{Object, Resource};
+use crate::registry::{Lifecycle, Object, Resource};
 use crate::schema::parse_json;
 use crate::status::{FieldError, Status};
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
@@ -225,7 +225,7 @@ async fn finish(
 ) -> Result<Outcome, Status> {
     let suggestion = Some(Arc::clone(marked));
     let updated = guaranteed_update(&*engine.storage, key, suggestion, |stored| {
-        let finished = is_finished(&engine.object(resource, stored)?);
+        let finished = is_finished(resource, &engine.object(resource, stored)?);
         Ok(if finished { Update::Delete } else { Update::Unchanged })
     })
     .await;
@@ -281,19 +281,18 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
 }
 
 fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
-    if resource.is_namespace() {
-        return namespace_step(engine, object);
+    match resource.lifecycle {
+        Lifecycle::Namespace => return namespace_step(engine, resource, object),
+        Lifecycle::CustomResourceDefinition => return engine.definition_step(object),
+        Lifecycle::Plain | Lifecycle::Pod | Lifecycle::Review(_) => {}
     }
-    if resource.is_definition() {
-        return engine.definition_step(object);
-    }
-    let orphans = engine.controllers.switches.garbage_collection && orphans_by_default(resource);
+    let orphans = engine.controllers.switches.garbage_collection && resource.rules.orphans_dependents;
     let finalizers = options.finalizers(&object, orphans);
     let changed = finalizers != object.finalizers();
     let held = !finalizers.is_empty();
     let mut marked = object;
     marked.set_finalizers(finalizers);
-    if resource.rules.graceful {
+    if resource.lifecycle == Lifecycle::Pod {
         return graceful_step(engine, marked, options, held, changed);
     }
     match (held, marked.is_deleting()) {
@@ -305,14 +304,6 @@ fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &Del
             Step::Mark(marked)
         }
     }
-}
-
-/// Kinds whose dependents stay unless the delete says otherwise, for the sake of old clients.
-fn orphans_by_default(resource: &Resource) -> bool {
-    matches!(
-        (resource.group.as_str(), resource.plural.as_str()),
-        ("batch", "jobs") | ("", "replicationcontrollers")
-    )
 }
 
 fn graceful_step(
@@ -344,13 +335,13 @@ fn graceful_step(
 }
 
 /// The first delete of a namespace begins its end; it is over when its content is gone and `/finalize` said so.
-fn namespace_step(engine: &Engine, mut namespace: Object) -> Step {
+fn namespace_step(engine: &Engine, resource: &Resource, mut namespace: Object) -> Step {
     if namespace.is_deleting() {
-        return if is_finished(&namespace) { Step::Remove } else { Step::Wait };
+        return if is_finished(resource, &namespace) { Step::Remove } else { Step::Wait };
     }
     namespace.metadata_mut().insert("deletionTimestamp".to_owned(), engine.now_text().into());
     namespace.section_mut("status").insert("phase".to_owned(), "Terminating".into());
-    if is_finished(&namespace) { Step::Remove } else { Step::Mark(namespace) }
+    if is_finished(resource, &namespace) { Step::Remove } else { Step::Mark(namespace) }
 }
 
 /// How long a pod may take: as asked, else as it says itself; none if nothing runs.

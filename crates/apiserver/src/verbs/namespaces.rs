@@ -9,7 +9,7 @@ use super::create::{Ownership, insert};
 use super::delete::{DeleteOptions, Outcome, remove};
 use crate::engine::Engine;
 use crate::managed::Writer;
-use crate::registry::{Object, Resource};
+use crate::registry::{Lifecycle, Object, Resource};
 use crate::status::Status;
 use crate::storage::{Range, Update, guaranteed_update};
 
@@ -17,12 +17,6 @@ use crate::storage::{Range, Update, guaranteed_update};
 const SEEDED: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
-
-impl Resource {
-    pub(crate) fn is_namespace(&self) -> bool {
-        self.group.is_empty() && self.plural == "namespaces"
-    }
-}
 
 impl Engine {
     /// Creates the namespaces every cluster has; those that are there stay as they are.
@@ -54,7 +48,7 @@ impl Engine {
     }
 
     pub(crate) fn check_deletable(&self, resource: &Resource, name: &str) -> Result<(), Status> {
-        if resource.is_namespace() && IMMORTAL.contains(&name) {
+        if resource.lifecycle == Lifecycle::Namespace && IMMORTAL.contains(&name) {
             return Err(Status::forbidden(resource, name, "this namespace may not be deleted", Vec::new()));
         }
         Ok(())
@@ -82,10 +76,14 @@ impl Engine {
 
     /// To be called when a delete only marked its object: a marked namespace is emptied, and so is a marked definition.
     pub(crate) async fn after_marking(&self, resource: &Resource, name: &str, outcome: &Outcome) {
-        if resource.is_definition() && matches!(outcome, Outcome::Marked(_)) {
+        if resource.lifecycle == Lifecycle::CustomResourceDefinition && matches!(outcome, Outcome::Marked(_))
+        {
             self.end_definition(name).await;
         }
-        if self.empties_namespaces && resource.is_namespace() && matches!(outcome, Outcome::Marked(_)) {
+        if self.empties_namespaces
+            && resource.lifecycle == Lifecycle::Namespace
+            && matches!(outcome, Outcome::Marked(_))
+        {
             self.after_namespace_marked(name).await;
         }
     }
@@ -130,7 +128,7 @@ impl Engine {
         let ended = guaranteed_update(&*self.storage, &key, None, |stored| {
             let mut namespace = self.object(namespaces, stored)?;
             namespace.section_mut("spec").remove("finalizers");
-            let finished = super::update::is_finished(&namespace);
+            let finished = super::update::is_finished(namespaces, &namespace);
             let update =
                 if finished { Update::Delete } else { Update::Write(self.document(namespaces, &namespace)?) };
             Ok::<_, Status>(update)

@@ -16,7 +16,7 @@ pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, 
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, duplicates) = read(kind, request)?;
     let mut warnings = Vec::new();
-    let part = Part::of(request.subresource.as_deref());
+    let part = Part::of(request.subresource);
     let answer = write(engine, request, part, options.dry_run, |old| {
         let patched = patch.apply(old.value().clone(), resource.table()).map_err(|e| patch_status(&e))?;
         let decoded = decode_patched(engine, resource, patched, &duplicates, options.field_validation)?;

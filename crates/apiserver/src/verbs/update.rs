@@ -8,7 +8,7 @@ use super::options::WriteOptions;
 use super::{Answer, Request};
 use crate::engine::Engine;
 use crate::managed::Managers;
-use crate::registry::{Generation, Object, Resource, StatusMetadata};
+use crate::registry::{Generation, Lifecycle, Object, Resource, StatusMetadata, Subresource};
 use crate::status::Status;
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
@@ -18,7 +18,7 @@ pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer,
     let Decoded { mut object, warnings } = decode_object(engine, request, options.field_validation)?;
     match_namespace(&mut object, &request.namespace)?;
     match_name(&object, &request.name)?;
-    let part = Part::of(request.subresource.as_deref());
+    let part = Part::of(request.subresource);
     let written = write(engine, request, part, options.dry_run, |old| {
         check_uid(request, &object, old)?;
         Ok(Change::Sent(object.clone()))
@@ -61,10 +61,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) fn of(subresource: Option<&str>) -> Self {
+    pub(crate) fn of(subresource: Option<Subresource>) -> Self {
         match subresource {
-            Some("status") => Self::Status,
-            Some("finalize") => Self::Finalize,
+            Some(Subresource::Status) => Self::Status,
+            Some(Subresource::Finalize) => Self::Finalize,
             _ => Self::Main,
         }
     }
@@ -133,8 +133,11 @@ pub(crate) async fn write(
         if !errors.is_empty() {
             return Err(Status::invalid(resource, new.name(), &errors));
         }
-        let update =
-            if is_finished(&new) { Update::Delete } else { Update::Write(engine.document(resource, &new)?) };
+        let update = if is_finished(resource, &new) {
+            Update::Delete
+        } else {
+            Update::Write(engine.document(resource, &new)?)
+        };
         result = Some(new);
         Ok(update)
     };
@@ -151,7 +154,7 @@ pub(crate) async fn write(
     match updated {
         Ok(Updated::Deleted(_)) => {
             engine.after_removal(resource, &request.namespace).await;
-            if resource.is_definition() {
+            if resource.lifecycle == Lifecycle::CustomResourceDefinition {
                 engine.after_definition_removal(&request.name).await;
             }
             result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound)
@@ -271,12 +274,13 @@ fn spec_changed(rule: Generation, new: &Object, old: &Object) -> bool {
     }
 }
 
-/// Being deleted, and nothing holds it any more.
-pub(crate) fn is_finished(object: &Object) -> bool {
-    let held = object.at("/spec/finalizers").and_then(|f| f.as_array()).is_some_and(|f| !f.is_empty());
-    let is_namespace = object.str_at("/kind") == "Namespace";
+/// Whether the object is being deleted and neither finalizers nor a grace period hold it.
+pub(crate) fn is_finished(resource: &Resource, object: &Object) -> bool {
+    let spec_finalizers = object.at("/spec/finalizers").and_then(|f| f.as_array());
+    let held_by_spec =
+        resource.lifecycle == Lifecycle::Namespace && spec_finalizers.is_some_and(|f| !f.is_empty());
     object.is_deleting()
         && object.finalizers().is_empty()
         && object.grace_seconds().unwrap_or_default() == 0
-        && !(is_namespace && held)
+        && !held_by_spec
 }
