@@ -46,7 +46,7 @@ pub(crate) fn respond(
         Answer::Watch(stream) => {
             let Representation { view, format, .. } = wish.representation;
             let frames = Frames::new(engine, resource, view, format);
-            let sent = engine.metrics.watch_events(&resource.group, &resource.version, &resource.kind);
+            let sent = engine.metrics.watch_events(resource);
             let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, frames, stream, sent)));
             let protobuf = format == Format::Protobuf;
             let content_type = if protobuf { protobuf::WATCH_MEDIA_TYPE } else { "application/json" };

@@ -3,13 +3,13 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_core::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
+use prometheus::IntCounter;
 use serde_json::{Map, Value};
 
 use super::frames::{Frames, write_metadata};
@@ -56,7 +56,7 @@ pub(crate) struct WatchBody {
     /// Ready when the server shuts down.
     closing: BoxFuture<'static, ()>,
     /// Counts frames, for `/metrics`.
-    sent: Arc<AtomicU64>,
+    sent: IntCounter,
     /// What this watch takes of the limits, until it is gone.
     _seats: Option<WatchSeats>,
     done: bool,
@@ -129,7 +129,7 @@ fn write_converted(item: &Stored, head: Option<&TypeHead>, conversion: &Conversi
 }
 
 impl WatchBody {
-    pub(crate) fn new(engine: &Engine, frames: Frames, stream: WatchStream, sent: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(engine: &Engine, frames: Frames, stream: WatchStream, sent: IntCounter) -> Self {
         let mut closing = engine.closing();
         let closing = Box::pin(async move {
             // An error means the server is gone, which ends watches as well.
@@ -153,7 +153,7 @@ impl WatchBody {
             self.done = true;
         }
         Poll::Ready(item.map(|item| {
-            self.sent.fetch_add(1, Ordering::Relaxed);
+            self.sent.inc();
             self.frames.frame(&item)
         }))
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use jiff::SignedDuration;
 
 use super::answer::{Wish, respond, respond_status, respond_text, warn};
 use super::body::AnswerBody;
@@ -126,7 +127,7 @@ where
         Ok(operation) => operation,
         Err(status) => return Ok(respond_status(&status, Format::Json)),
     };
-    record.about(verb, &resource, &path, subresource);
+    record.target(verb, &resource, &path, subresource);
     let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
     let typed = protobuf::knows(&resource.api_version(), &resource.kind);
     let mut representation = match negotiate(accept, subject(verb, &path), &query, typed) {
@@ -333,29 +334,13 @@ fn deadline(query: &Query) -> Result<Duration, Status> {
 
 /// A duration as Go prints it: `1m30s`, `250ms`.
 pub(super) fn parse_duration(text: &str) -> Option<Duration> {
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    let mut total = 0.0;
-    if rest == "0" {
-        return Some(Duration::ZERO);
+    let is_go = |c: char| c.is_ascii_digit() || ".hmsuµn".contains(c);
+    match text.strip_prefix('+').unwrap_or(text) {
+        "0" => Some(Duration::ZERO),
+        // jiff reads more than Go prints: words, signs and spaces.
+        text if text.chars().all(is_go) => text.parse::<SignedDuration>().ok()?.try_into().ok(),
+        _ => None,
     }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let seconds = match &rest[..unit] {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return None,
-        };
-        total += number * seconds;
-        rest = &rest[unit..];
-    }
-    (!text.is_empty()).then(|| Duration::try_from_secs_f64(total).ok())?
 }
 
 /// Browsers and `curl` are read by people.
