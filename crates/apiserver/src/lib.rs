@@ -2,16 +2,19 @@
 
 #![warn(missing_debug_implementations)]
 
+mod api;
+mod caches;
 mod client;
+mod clock;
 mod continue_token;
 mod controllers;
 mod custom;
 mod delegate;
-mod engine;
 mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod ids;
 mod managed;
 mod metrics;
 mod patch;
@@ -20,6 +23,7 @@ mod registry;
 mod schema;
 mod server;
 mod serving;
+mod shutdown;
 mod status;
 pub mod storage;
 mod verb;

@@ -18,6 +18,7 @@ mod object;
 mod resource;
 mod rules;
 mod scale;
+mod stored_form;
 mod subresource;
 mod validation;
 mod versions;
@@ -47,6 +48,7 @@ pub(crate) use rules::Generation;
 pub(crate) use rules::StatusMetadata;
 pub(crate) use scale::ScalePaths;
 pub(crate) use scale::ScaleSelector;
+pub(crate) use stored_form::CodecError;
 pub(crate) use subresource::Subresource;
 pub(crate) use versions::precedence;
 

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::answer::respond_text;
 use super::body::AnswerBody;
-use crate::engine::Engine;
 use crate::registry::{GroupVersion, Registry, Resource, Subresource, Versions, precedence};
 use crate::verb::Verb;
 
@@ -19,22 +18,21 @@ const JSON: &str = "application/json";
 
 /// `/api`
 pub(crate) fn core_versions(
-    engine: &Engine,
+    registry: &Registry,
     accept: Option<&str>,
     known: Option<&str>,
 ) -> Response<AnswerBody> {
     if wants_aggregated(accept) {
-        return aggregated(&engine.now().registry, |group| group.is_empty(), known);
+        return aggregated(registry, |group| group.is_empty(), known);
     }
     let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]);
     json_answer(&json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}))
 }
 
 /// `/`: every path that has something to say about itself.
-pub(crate) fn paths(engine: &Engine) -> Response<AnswerBody> {
-    let now = engine.now();
+pub(crate) fn paths(registry: &Registry) -> Response<AnswerBody> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
-    for (group, versions) in now.registry.groups() {
+    for (group, versions) in registry.groups() {
         let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
         paths.extend(versions.keys().map(|version| format!("{root}/{version}")));
         paths.push(root);
@@ -47,20 +45,18 @@ pub(crate) fn paths(engine: &Engine) -> Response<AnswerBody> {
 }
 
 /// `/apis`
-pub(crate) fn groups(engine: &Engine, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
+pub(crate) fn groups(registry: &Registry, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
     if wants_aggregated(accept) {
-        return aggregated(&engine.now().registry, |group| !group.is_empty(), known);
+        return aggregated(registry, |group| !group.is_empty(), known);
     }
-    let now = engine.now();
-    let named = now.registry.groups().filter(|(group, _)| !group.is_empty());
+    let named = registry.groups().filter(|(group, _)| !group.is_empty());
     let groups: Vec<Value> = named.map(|(group, versions)| group_document(group, versions)).collect();
     json_answer(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/GROUP`
-pub(crate) fn group(engine: &Engine, name: &str) -> Option<Response<AnswerBody>> {
-    let now = engine.now();
-    let (_, versions) = now.registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
+pub(crate) fn group(registry: &Registry, name: &str) -> Option<Response<AnswerBody>> {
+    let (_, versions) = registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
     let mut document = group_document(name, versions);
     document["kind"] = "APIGroup".into();
     document["apiVersion"] = "v1".into();
@@ -68,9 +64,8 @@ pub(crate) fn group(engine: &Engine, name: &str) -> Option<Response<AnswerBody>>
 }
 
 /// `/api/v1` and `/apis/GROUP/VERSION`
-pub(crate) fn resources(engine: &Engine, group: &str, version: &str) -> Option<Response<AnswerBody>> {
-    let now = engine.now();
-    let (_, versions) = now.registry.groups().find(|(name, _)| *name == group)?;
+pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Response<AnswerBody>> {
+    let (_, versions) = registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let list: Vec<Value> = resources.values().flat_map(|r| legacy_entries(r)).collect();

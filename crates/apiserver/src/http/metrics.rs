@@ -8,10 +8,11 @@ use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use super::answer::{respond_status, respond_text};
 use super::body::AnswerBody;
 use super::negotiate::Format;
-use crate::engine::Engine;
-use crate::metrics::register;
+use crate::caches::Caches;
+use crate::metrics::{Metrics, register};
 use crate::registry::Resource;
 use crate::status::Status;
+use crate::storage::Storage;
 use crate::watch_cache::CacheStats;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -24,7 +25,9 @@ const CACHE_COUNTERS: [Reading; 4] = [
     ("apiserver_watch_cache_events_dispatched_total", "Changes a watch cache told its watches of.", |s| {
         s.received
     }),
-    ("apiserver_watch_cache_initializations_total", "How often a watch cache was filled.", |s| s.initializations),
+    ("apiserver_watch_cache_initializations_total", "How often a watch cache was filled.", |s| {
+        s.initializations
+    }),
     ("apiserver_terminated_watchers_total", "Watches closed because they were read too slowly.", |s| {
         s.terminated
     }),
@@ -35,15 +38,19 @@ const CACHE_GAUGES: [Reading; 2] = [
 ];
 
 /// All metrics in the text format of Prometheus.
-pub(crate) async fn scrape(engine: &Engine) -> Response<AnswerBody> {
+pub(crate) async fn scrape(
+    metrics: &Metrics,
+    caches: &Caches,
+    storage: &dyn Storage,
+) -> Response<AnswerBody> {
     let snapshot = Registry::new();
-    record_caches(&snapshot, &engine.cache_stats());
-    if let Ok(bytes) = engine.storage.size().await {
+    record_caches(&snapshot, &caches.stats());
+    if let Ok(bytes) = storage.size().await {
         let help = "Bytes the store takes to keep everything.";
         let sizes = gauges(&snapshot, "apiserver_storage_size_bytes", help, &["storage_cluster_id"]);
         sizes.with_label_values(&["default"]).set(signed(bytes));
     }
-    let mut families = engine.metrics.gather();
+    let mut families = metrics.gather();
     families.extend(snapshot.gather());
     match TextEncoder::new().encode_to_string(&families) {
         Ok(text) => respond_text(StatusCode::OK, CONTENT_TYPE, text),

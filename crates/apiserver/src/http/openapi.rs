@@ -10,16 +10,15 @@ use serde_json::{Map, Value, json};
 use super::answer::respond_text;
 use super::body::AnswerBody;
 use super::discovery::digest;
-use crate::engine::Engine;
-use crate::registry::{Custom, Resource, Schema, Subresource};
+use crate::registry::{Custom, Registry, Resource, Schema, Subresource};
 use crate::schema::{ListKind, Merge, Shape, Type, types};
 
 const JSON: &str = "application/json";
 
 /// `/openapi/v3`: where the document of each group version is.
-pub(crate) fn index(engine: &Engine) -> Response<AnswerBody> {
+pub(crate) fn index(registry: &Registry) -> Response<AnswerBody> {
     let mut paths = Map::new();
-    for (group, versions) in engine.now().registry.groups() {
+    for (group, versions) in registry.groups() {
         for (version, resources) in versions {
             let place = place(group, version);
             let url = format!("/openapi/v3/{place}?hash={}", hash(group, version, resources));
@@ -32,13 +31,12 @@ pub(crate) fn index(engine: &Engine) -> Response<AnswerBody> {
 
 /// `/openapi/v3/api/v1`, `/openapi/v3/apis/GROUP/VERSION`
 pub(crate) fn document(
-    engine: &Engine,
+    registry: &Registry,
     group: &str,
     version: &str,
     asked: &str,
 ) -> Option<Response<AnswerBody>> {
-    let now = engine.now();
-    let (_, versions) = now.registry.groups().find(|(name, _)| *name == group)?;
+    let (_, versions) = registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
     let hash = hash(group, version, resources);
     if !asked.is_empty() && asked != hash {

@@ -138,9 +138,12 @@ impl Resource {
     }
 
     /// The storage key of one object.
-    pub(crate) fn storage_key(&self, namespace: &str, name: &str) -> String {
+    pub(crate) fn storage_key(&self, namespace: Option<&str>, name: &str) -> String {
         let prefix = self.storage_prefix();
-        if self.namespaced { format!("{prefix}{namespace}/{name}") } else { format!("{prefix}{name}") }
+        match namespace {
+            Some(namespace) if self.namespaced => format!("{prefix}{namespace}/{name}"),
+            _ => format!("{prefix}{name}"),
+        }
     }
 
     pub(crate) fn has_subresource(&self, subresource: Subresource) -> bool {
