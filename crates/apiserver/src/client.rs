@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-use crate::engine::Engine;
+use crate::api::Api;
 use crate::http::handle;
 
 const NAMESPACE: &str = "default";
@@ -65,10 +65,10 @@ impl std::fmt::Debug for Access {
 }
 
 /// Returns a client without a connection. A request runs in the task that awaits it; the client has one task for its queue.
-pub(crate) fn in_process(engine: Arc<Engine>) -> kube::Client {
+pub(crate) fn in_process(api: Arc<Api>) -> kube::Client {
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-        let engine = Arc::clone(&engine);
-        handle(engine, request)
+        let api = Arc::clone(&api);
+        handle(api, request)
     });
     kube::Client::new(service, NAMESPACE)
 }

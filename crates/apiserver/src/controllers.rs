@@ -1,154 +1,179 @@
-//! What controllers and kubelets do on a real cluster, as far as clients rely on it: garbage collection, and the end of deleted pods.
+//! The controllers that a cluster runs beside its API server, as far as clients rely on them.
 //!
-//! Nothing has to run in the background. The store tells [`Controllers`] of every change, which notes what may have to be done; the request
-//! that caused it does it before it is answered ([`Engine::tend`]): no delay, and the same run for the same seed. A server on a socket
-//! also looks by itself, for changes that other servers made.
+//! Each controller is one file. The store tells [`Controllers`] of every change; each controller returns the keys that the change may
+//! concern. The request that caused the change reconciles those keys before its response is sent, so that a client sees the result at
+//! once and the same seed gives the same run. A server on a socket also reconciles in the background, for changes that other servers
+//! made.
 
-mod acts;
-mod graph;
-mod node;
-mod plan;
+mod custom_resource_definitions;
+mod edit;
+mod garbage_collection;
+mod metadata;
+mod namespaces;
+mod pods;
+mod queue;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use futures_core::future::BoxFuture;
+use tokio::sync::{Mutex, Notify};
 
-use self::graph::Graph;
-use crate::engine::Engine;
+use self::custom_resource_definitions::CustomResourceDefinitions;
+use self::garbage_collection::GarbageCollection;
+use self::metadata::Observation;
+use self::namespaces::Namespaces;
+use self::pods::Pods;
+use self::queue::{Queue, Turn};
+use crate::caches::Caches;
+use crate::registry::{Lifecycle, Resource};
+use crate::status::Status;
 use crate::storage::{Change, Follower, Stored};
+use crate::verbs::WriteContext;
 
-/// Pause after something could not be done.
+/// Pause after a failed reconciliation.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which of them are at work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The controllers that can be switched off. The one of custom resource definitions always runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switches {
+    pub(crate) namespaces: bool,
     pub(crate) garbage_collection: bool,
     pub(crate) finalize_pods: bool,
 }
 
-impl Switches {
-    pub(crate) fn any(self) -> bool {
-        self.garbage_collection || self.finalize_pods
+impl Default for Switches {
+    fn default() -> Self {
+        Self { namespaces: true, garbage_collection: false, finalize_pods: false }
     }
 }
 
-/// Who belongs to whom, and what may have to be done about it.
-#[derive(Debug, Default)]
-pub(crate) struct Controllers {
-    pub(crate) switches: Switches,
-    /// Held for one change or one look, never over an await.
-    state: Mutex<State>,
-    /// Held while something is done: one at a time, in order.
-    at_work: tokio::sync::Mutex<()>,
-    noted: Notify,
+/// The revision up to which a reconciliation has seen the object it was called for, if it wrote the object.
+type Settled = Option<u64>;
+
+/// One controller.
+///
+/// `reset` and `change` are called by the store while it commits: they take short locks and never wait.
+trait Controller: Send + Sync {
+    /// Replaces all that is known by the state of the store. Returns the keys to reconcile.
+    fn reset(&self, items: &[Arc<Stored>]) -> Vec<Arc<str>>;
+
+    /// Takes note of a change. Returns the keys to reconcile.
+    fn change(&self, change: &Observation<'_>) -> Vec<Arc<str>>;
+
+    /// Brings the object of a key, which may be gone, to the state it should have.
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, Status>>;
 }
 
-#[derive(Debug, Default)]
-struct State {
-    graph: Graph,
-    /// Keys to look at, in order. Bounded by the objects there are.
-    pending: BTreeSet<Arc<str>>,
+/// All controllers of a server, and the keys they have to reconcile.
+///
+/// 1. Keys are reconciled in order of controller, then of key.
+/// 2. One controller reconciles one key at a time.
+/// 3. A key whose reconciliation fails or is dropped stays queued.
+pub(crate) struct Controllers {
+    /// In order of precedence.
+    controllers: Vec<Running>,
+    queue: Queue,
+    queued: Notify,
+}
+
+struct Running {
+    controller: Box<dyn Controller>,
+    /// Held while the controller reconciles a key.
+    turn: Mutex<()>,
 }
 
 impl Controllers {
-    pub(crate) fn new(switches: Switches) -> Arc<Self> {
-        Arc::new(Self { switches, ..Self::default() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn next(&self) -> Option<Turn<'_>> {
-        let key = self.lock().pending.pop_first()?;
-        Some(Turn { controllers: self, key, done: false })
-    }
-}
-
-/// A key that is being looked at. Given up halfway, it is pending again.
-struct Turn<'c> {
-    controllers: &'c Controllers,
-    key: Arc<str>,
-    done: bool,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        if !self.done {
-            self.controllers.lock().pending.insert(Arc::clone(&self.key));
+    pub(crate) fn new(context: &Arc<WriteContext>, caches: &Arc<Caches>, switches: Switches) -> Arc<Self> {
+        let built_in = |lifecycle| -> Arc<Resource> {
+            let snapshot = context.resources.snapshot();
+            Arc::clone(snapshot.registry.with_lifecycle(lifecycle).expect("a built-in resource"))
+        };
+        let definitions = built_in(Lifecycle::CustomResourceDefinition);
+        let mut controllers: Vec<Box<dyn Controller>> = vec![Box::new(CustomResourceDefinitions::new(
+            Arc::clone(context),
+            Arc::clone(caches),
+            definitions,
+        ))];
+        if switches.namespaces {
+            let namespaces = built_in(Lifecycle::Namespace);
+            controllers.push(Box::new(Namespaces::new(Arc::clone(context), namespaces)));
         }
+        if switches.finalize_pods {
+            controllers.push(Box::new(Pods::new(Arc::clone(context), built_in(Lifecycle::Pod))));
+        }
+        if switches.garbage_collection {
+            controllers.push(Box::new(GarbageCollection::new(Arc::clone(context))));
+        }
+        let running = |controller| Running { controller, turn: Mutex::default() };
+        let controllers = controllers.into_iter().map(running).collect();
+        Arc::new(Self { controllers, queue: Queue::default(), queued: Notify::new() })
     }
-}
 
-impl Engine {
-    /// Does everything that has to be done now. False if something could not be done and should be tried again later.
+    /// A mark of the present, to be taken before a write.
+    pub(crate) fn mark(&self) -> u64 {
+        self.queue.mark()
+    }
+
+    /// Reconciles every queued key, and waits for those that were queued after `mark` and are being reconciled by another task.
+    /// Returns false if a reconciliation failed; its key stays queued.
     ///
     /// # Cancel safety
-    /// Dropped halfway, the rest stays noted.
-    pub(crate) async fn tend(&self) -> bool {
-        let controllers = &self.controllers;
-        if !controllers.switches.any() || controllers.lock().pending.is_empty() {
-            return true;
-        }
-        let _turn = controllers.at_work.lock().await;
-        while let Some(mut turn) = controllers.next() {
-            if let Err(status) = self.attend(&turn.key).await {
-                tracing::warn!(
-                    key = &*turn.key,
-                    ?status,
-                    "could not do what a controller would; trying again later"
-                );
-                return false;
+    /// If the future is dropped, the key in hand stays queued.
+    pub(crate) async fn reconcile(&self, mark: u64) -> bool {
+        while let Some((controller, key)) = self.queue.next(mark) {
+            let running = &self.controllers[controller];
+            let _turn = running.turn.lock().await;
+            let Some(turn) = Turn::begin(&self.queue, controller, key) else { continue };
+            match running.controller.reconcile(turn.key()).await {
+                Ok(settled) => turn.finish(settled),
+                Err(status) => {
+                    tracing::warn!(key = turn.key(), ?status, "reconciliation failed; it will be retried");
+                    return false;
+                }
             }
-            turn.done = true;
         }
         true
     }
 
-    /// Tends whenever something was noted, for as long as the server lives.
-    pub(crate) async fn keep_tending(&self) {
-        if !self.controllers.switches.any() {
-            return;
-        }
+    /// Reconciles keys as they are queued, for as long as the server runs.
+    pub(crate) async fn run(&self) {
         loop {
-            self.controllers.noted.notified().await;
-            while !self.tend().await {
+            self.queued.notified().await;
+            while !self.reconcile(u64::MAX).await {
                 tokio::time::sleep(RETRY).await;
             }
+        }
+    }
+
+    fn enqueue(&self, revision: u64, keys: impl Fn(&dyn Controller) -> Vec<Arc<str>>) {
+        let mut any = false;
+        for (index, running) in self.controllers.iter().enumerate() {
+            let keys = keys(&*running.controller);
+            any |= !keys.is_empty();
+            self.queue.add(index, keys, revision);
+        }
+        if any {
+            self.queued.notify_one();
         }
     }
 }
 
 impl Follower for Controllers {
-    fn reset(&self, _revision: u64, items: Vec<Arc<Stored>>) {
-        let mut state = self.lock();
-        *state = State::default();
-        let State { graph, pending } = &mut *state;
-        items.iter().for_each(|stored| graph.put(stored));
-        pending.extend(graph.interesting(self.switches));
-        drop(state);
-        self.noted.notify_one();
+    fn reset(&self, revision: u64, items: Vec<Arc<Stored>>) {
+        self.queue.clear();
+        self.enqueue(revision, |controller| controller.reset(&items));
     }
 
     fn change(&self, change: &Arc<Change>) {
-        let mut state = self.lock();
-        let State { graph, pending } = &mut *state;
-        let before = pending.len();
-        pending.extend(graph.apply(change, self.switches));
-        let more = pending.len() > before;
-        drop(state);
-        if more {
-            self.noted.notify_one();
-        }
+        let observation = Observation::new(change);
+        self.enqueue(change.revision, |controller| controller.change(&observation));
     }
 
     fn progress(&self, _revision: u64) {}
 
     fn compacted(&self, _revision: u64) {}
 
-    /// A reset follows; until then what was noted is still true enough, because every act looks at the stored object first.
+    /// A reset follows. Until then queued keys stay: every reconciliation reads the stored object first.
     fn lost(&self, _cause: &str) {}
 }

@@ -43,10 +43,6 @@ pub(crate) use rules::warn_of_definition;
 pub(crate) use schema::Structural;
 pub(crate) use validate::validate;
 
-/// Group of CRDs.
-pub(crate) const GROUP: &str = "apiextensions.k8s.io";
-/// Plural name of CRDs.
-pub(crate) const PLURAL: &str = "customresourcedefinitions";
 /// Keeps a CRD until its custom resources are deleted.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::engine::Engine;
-use crate::http::Verb;
+use crate::api::Api;
+use crate::caches::Caches;
 use crate::registry::Resource;
 use crate::status::Status;
-use crate::storage::StorageError;
+use crate::storage::{Storage, StorageError};
+use crate::verb::Verb;
 
 /// A fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,40 +142,52 @@ impl Fault {
 /// Controls the faults of one server. Clones control the same server.
 ///
 /// A `resource` parameter is a plural name (`pods`); `None` means all resources.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Faults {
-    engine: Arc<Engine>,
+    rules: Arc<FaultRules>,
+    storage: Arc<dyn Storage>,
+    caches: Arc<Caches>,
+}
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faults").field("rules", &self.rules).finish_non_exhaustive()
+    }
 }
 
 impl Faults {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine }
+    pub(crate) fn new(api: &Api) -> Self {
+        Self {
+            rules: Arc::clone(&api.faults),
+            storage: Arc::clone(&api.storage),
+            caches: Arc::clone(&api.caches),
+        }
     }
 
     /// Adds a rule after the active ones.
     pub fn add(&self, rule: FaultRule) {
-        self.engine.faults.lock().push(rule);
+        self.rules.lock().push(rule);
     }
 
     /// Returns the active rules, oldest first.
     pub fn rules(&self) -> Vec<FaultRule> {
-        self.engine.faults.lock().clone()
+        self.rules.lock().clone()
     }
 
     /// Removes all rules.
     pub fn clear(&self) {
-        self.engine.faults.lock().clear();
+        self.rules.lock().clear();
     }
 
     /// Compacts the store at its newest revision: older versions can no longer be listed.
     pub async fn compact(&self) -> Result<(), StorageError> {
-        let revision = self.engine.storage.current_revision().await?;
-        self.engine.storage.compact(revision).await
+        let revision = self.storage.current_revision().await?;
+        self.storage.compact(revision).await
     }
 
     /// Reinitializes caches: their windows of recent changes are empty and their watches end.
     pub async fn forget_window(&self, resource: Option<&str>) -> Result<(), StorageError> {
-        for cache in self.engine.caches(resource) {
+        for cache in self.caches.started(resource) {
             cache.forget_window().await?;
         }
         Ok(())
@@ -182,17 +195,17 @@ impl Faults {
 
     /// Ends open watches without an error.
     pub fn cut_watches(&self, resource: Option<&str>) {
-        self.engine.caches(resource).iter().for_each(|cache| cache.cut_watches());
+        self.caches.started(resource).iter().for_each(|cache| cache.cut_watches());
     }
 
     /// Pauses or resumes watch streams.
     pub fn stall_watches(&self, resource: Option<&str>, stalled: bool) {
-        self.engine.caches(resource).iter().for_each(|cache| cache.stall_watches(stalled));
+        self.caches.started(resource).iter().for_each(|cache| cache.stall_watches(stalled));
     }
 
     /// Makes caches lag behind the store, like a replica with a slow connection, or catch up with it.
     pub async fn lag(&self, resource: Option<&str>, lagging: bool) -> Result<(), StorageError> {
-        for cache in self.engine.caches(resource) {
+        for cache in self.caches.started(resource) {
             cache.lag(lagging).await?;
         }
         Ok(())
@@ -200,7 +213,7 @@ impl Faults {
 
     /// Makes caches unready, as at start-up, until [`forget_window`](Self::forget_window) reinitializes them.
     pub fn make_unready(&self, resource: Option<&str>, cause: &str) {
-        self.engine.caches(resource).iter().for_each(|cache| cache.make_unready(cause));
+        self.caches.started(resource).iter().for_each(|cache| cache.make_unready(cause));
     }
 }
 

@@ -15,12 +15,12 @@ mod route;
 mod switches;
 mod table;
 mod verb;
-mod watch_seats;
+mod watch_permits;
 
 pub(crate) use body::AnswerBody;
 pub(crate) use handler::AnswerLost;
 pub(crate) use handler::handle;
 pub(crate) use handler::refuse;
 pub(crate) use route::ResourcePath;
-pub use verb::Verb;
-pub(crate) use watch_seats::ConnectionWatches;
+pub(crate) use watch_permits::ConnectionWatches;
+pub(crate) use watch_permits::WatchPermits;

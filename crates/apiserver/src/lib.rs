@@ -2,16 +2,19 @@
 
 #![warn(missing_debug_implementations)]
 
+mod api;
+mod caches;
 mod client;
+mod clock;
 mod continue_token;
 mod controllers;
 mod custom;
 mod delegate;
-mod engine;
 mod faults;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
+mod ids;
 mod managed;
 mod metrics;
 mod patch;
@@ -20,12 +23,13 @@ mod registry;
 mod schema;
 mod server;
 mod serving;
+mod shutdown;
 mod status;
 pub mod storage;
+mod verb;
 mod verbs;
 pub mod watch_cache;
 
-pub use crate::http::Verb;
 pub use faults::Fault;
 pub use faults::FaultRule;
 pub use faults::Faults;
@@ -38,3 +42,4 @@ pub use server::Tls;
 pub use server::TlsError;
 pub use server::TokenError;
 pub use server::Tokens;
+pub use verb::Verb;

@@ -1,32 +1,40 @@
-//! What the server knows about each kind: where it lives, which verbs it has, and the rules its objects follow.
+//! The resources that the server has: where each lives, which verbs it has, and the rules its objects follow.
 //!
-//! A [`Resource`] is data plus a set of [`rules::Rules`]; verbs never ask "is this a pod?". A new kind is a row in `kinds.rs` and, where it
-//! differs from the generic behaviour, an entry in `rules.rs`. Kinds that users define are made in `custom/resources.rs`.
+//! A [`Resource`] is data plus a set of [`rules::Rules`]; verbs never test for a resource by name. A new built-in resource is a row in
+//! `built_in.rs` and, where it differs from the generic object, a set of rules in `rules.rs`. Custom resources are made in
+//! `custom/resources.rs`.
 
+mod built_in;
 mod columns;
 mod conversion;
 mod defaults;
 mod field_labels;
 mod generated_name;
-mod kinds;
+mod group_version;
+mod lifecycle;
 mod metadata;
 mod names;
 mod object;
 mod resource;
 mod rules;
 mod scale;
+mod stored_form;
+mod subresource;
 mod validation;
 mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use built_in::is_built_in;
 pub(crate) use columns::Columns;
 pub(crate) use columns::age;
 pub(crate) use conversion::Conversion;
 pub(crate) use field_labels::UnknownLabel;
 pub(crate) use generated_name::generate_name;
-pub(crate) use kinds::is_built_in;
+pub(crate) use group_version::GroupVersion;
+pub(crate) use lifecycle::Lifecycle;
+pub(crate) use lifecycle::Review;
 pub(crate) use names::label_1035;
 pub(crate) use names::subdomain;
 pub(crate) use object::Object;
@@ -40,17 +48,14 @@ pub(crate) use rules::Generation;
 pub(crate) use rules::StatusMetadata;
 pub(crate) use scale::ScalePaths;
 pub(crate) use scale::ScaleSelector;
+pub(crate) use stored_form::CodecError;
+pub(crate) use subresource::Subresource;
 pub(crate) use versions::precedence;
-
-/// `apps/v1`, or `v1` in the core group.
-pub(crate) fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
-}
 
 /// The versions of a group, and in each its resources by plural name.
 pub(crate) type Versions = BTreeMap<String, BTreeMap<String, Arc<Resource>>>;
 
-/// All resources that are served, by group, version and plural. Immutable: a change of kinds is another registry.
+/// All resources that are served, by group, version and plural. Immutable: a change of resources makes another registry.
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
     groups: BTreeMap<String, Versions>,
@@ -59,21 +64,21 @@ pub(crate) struct Registry {
 /// Why a path names no resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Nobody serves that group, or it is one of definitions and they have no such resource: a plain 404.
+    /// The group is not served, or is a custom one without that version or resource: a plain 404.
     Group,
     /// A built-in group, but not that version or resource: a `Status` 404.
     Resource,
 }
 
 impl Registry {
-    /// The built-in kinds.
+    /// The built-in resources.
     pub(crate) fn built_in() -> Self {
         let mut registry = Self { groups: BTreeMap::new() };
-        kinds::built_in().map(Arc::new).for_each(|resource| registry.add(resource));
+        built_in::resources().map(Arc::new).for_each(|resource| registry.add(resource));
         registry
     }
 
-    /// These kinds and more. A place that is taken stays as it is.
+    /// These resources and more. A resource whose path is taken is left out.
     pub(crate) fn with(&self, more: impl IntoIterator<Item = Arc<Resource>>) -> Self {
         let mut registry = self.clone();
         more.into_iter().for_each(|resource| registry.add(resource));
@@ -102,11 +107,15 @@ impl Registry {
         self.groups.values().flat_map(|versions| versions.values()).flat_map(|resources| resources.values())
     }
 
-    /// Whether some served kind has this group, version and kind.
-    pub(crate) fn knows_kind(&self, group: &str, version: &str, kind: &str) -> bool {
-        self.groups
-            .get(group)
-            .and_then(|v| v.get(version))
-            .is_some_and(|r| r.values().any(|r| r.kind == kind))
+    /// The first resource with this lifecycle.
+    pub(crate) fn with_lifecycle(&self, lifecycle: Lifecycle) -> Option<&Arc<Resource>> {
+        self.all().find(|resource| resource.lifecycle == lifecycle)
+    }
+
+    /// Whether a served resource has this kind.
+    pub(crate) fn knows_kind(&self, group_version: GroupVersion<'_>, kind: &str) -> bool {
+        let versions = self.groups.get(group_version.group);
+        let resources = versions.and_then(|versions| versions.get(group_version.version));
+        resources.is_some_and(|resources| resources.values().any(|r| r.kind == kind))
     }
 }

@@ -21,8 +21,8 @@ pub use tls::TlsError;
 pub use tokens::TokenError;
 pub use tokens::Tokens;
 
+use crate::api::Api;
 use crate::client::{self, Access};
-use crate::engine::Engine;
 use crate::faults::Faults;
 use crate::storage::Storage;
 
@@ -81,7 +81,7 @@ pub struct ApiServer {
 /// ```
 #[derive(Debug, Clone)]
 pub struct LocalServer {
-    engine: Arc<Engine>,
+    api: Arc<Api>,
 }
 
 impl ApiServer {
@@ -127,7 +127,7 @@ impl ApiServer {
 
     /// Stops taking connections, ends watches, lets requests under way finish, and returns when all are done.
     pub async fn shutdown(mut self) {
-        self.local.engine.close();
+        self.local.api.shutdown.begin();
         self.stop.send_replace(true);
         if let Some(listener) = self.listener.take() {
             // A panic of the listener has nobody left to concern.
@@ -138,7 +138,7 @@ impl ApiServer {
 
 impl Drop for ApiServer {
     fn drop(&mut self) {
-        self.local.engine.close();
+        self.local.api.shutdown.begin();
         if let Some(listener) = self.listener.take() {
             listener.abort();
         }
@@ -150,21 +150,21 @@ impl LocalServer {
     ///
     /// Must be called inside a tokio runtime: `kube` puts a queue in front of every client.
     pub fn client(&self) -> kube::Client {
-        client::in_process(Arc::clone(&self.engine))
+        client::in_process(Arc::clone(&self.api))
     }
 
     /// What can go wrong, on demand.
     pub fn faults(&self) -> Faults {
-        Faults::new(Arc::clone(&self.engine))
+        Faults::new(&self.api)
     }
 
     /// Where everything is kept.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.engine.storage
+        &self.api.storage
     }
 
     /// Ends every watch and refuses new requests.
     pub fn close(&self) {
-        self.engine.close();
+        self.api.shutdown.begin();
     }
 }

@@ -5,26 +5,27 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::OnceCell;
 
-use crate::custom::{self, Installed};
-use crate::registry::{Object, Registry, Resource};
+use crate::custom::Installed;
+use crate::registry::{Lifecycle, Object, Registry, Resource};
 use crate::storage::{Change, Follower, Storage, StorageError, Stored};
 use crate::watch_cache::{self, CacheOptions, WatchCache};
 
 /// The kinds served, now and as definitions come and go.
 ///
-/// 1. [`now`](Self::now) is one consistent state: a kind that is in its registry has its cache in it.
+/// 1. [`snapshot`](Self::snapshot) is one consistent state: a kind that is in its registry has its cache in it.
 /// 2. It follows the store of definitions, so a definition that another server wrote is served here too, and a write is answered
 ///    only after everybody sees the kinds it makes.
 /// 3. A definition that is written again without a change of what it makes leaves caches and watches alone; any other change ends
 ///    the watches of its kinds.
-pub(crate) struct Serving {
+pub(crate) struct ServedResources {
     state: RwLock<State>,
-    /// The kinds no definition can change.
+    /// The resources no definition can change.
     built_in: Registry,
+    definitions: Arc<Resource>,
 }
 
 struct State {
-    now: Arc<Snapshot>,
+    current: Arc<Snapshot>,
     /// By name of the definition. Ordered, so that who comes first is the same in every run.
     installed: BTreeMap<String, Definition>,
 }
@@ -55,7 +56,7 @@ impl Cache {
         let resource = watch_cache::Resource {
             prefix: resource.storage_prefix(),
             namespaced: resource.namespaced,
-            cached: is_cached(resource),
+            cached: resource.watch_cached,
         };
         Arc::new(Self { resource, cell: OnceCell::new() })
     }
@@ -82,14 +83,21 @@ impl Cache {
     }
 }
 
-/// Events come and go too fast to be worth a cache; every other kind has one.
-fn is_cached(resource: &Resource) -> bool {
-    !(resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io"))
-}
-
 impl Snapshot {
     pub(crate) fn cache(&self, resource: &Resource) -> Option<&Arc<Cache>> {
         self.caches.get(&resource.storage_prefix())
+    }
+
+    /// The resource, namespace and name of a storage key.
+    pub(crate) fn locate<'k>(&self, key: &'k str) -> Option<(Arc<Resource>, Option<&'k str>, &'k str)> {
+        let mut own = self.registry.all().filter(|r| r.is_stored() && r.owns_store());
+        let resource = own.find(|r| key.starts_with(&r.storage_prefix()))?;
+        let rest = &key[resource.storage_prefix().len()..];
+        if !resource.namespaced {
+            return Some((Arc::clone(resource), None, rest));
+        }
+        let (namespace, name) = rest.split_once('/')?;
+        Some((Arc::clone(resource), Some(namespace), name))
     }
 
     /// Every cache once, in order of discovery.
@@ -100,19 +108,22 @@ impl Snapshot {
     }
 }
 
-impl Serving {
+impl ServedResources {
     /// The built-in kinds.
     pub(crate) fn new() -> Arc<Self> {
         let built_in = Registry::built_in();
         let stored = built_in.all().filter(|r| r.is_stored());
         let caches = stored.map(|r| (r.storage_prefix(), Cache::of(r))).collect();
-        let now = Arc::new(Snapshot { registry: built_in.clone(), caches });
-        Arc::new(Self { state: RwLock::new(State { now, installed: BTreeMap::new() }), built_in })
+        let current = Arc::new(Snapshot { registry: built_in.clone(), caches });
+        let definitions = built_in.with_lifecycle(Lifecycle::CustomResourceDefinition);
+        let definitions = Arc::clone(definitions.expect("a built-in resource"));
+        let state = RwLock::new(State { current, installed: BTreeMap::new() });
+        Arc::new(Self { state, built_in, definitions })
     }
 
     /// The present state.
-    pub(crate) fn now(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.read().now)
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.read().current)
     }
 
     /// Whether a resource is served as it is: its definition has neither gone, nor is it going, nor another one.
@@ -123,9 +134,9 @@ impl Serving {
         made.is_some_and(|made| made.uid == custom.uid && !made.terminating)
     }
 
-    /// Whether the definition of this name is being deleted.
-    pub(crate) fn is_terminating(&self, definition: &str) -> bool {
-        self.read().installed.get(definition).is_some_and(|definition| definition.made.terminating)
+    /// The prefix under which definitions are stored.
+    pub(crate) fn definitions_prefix(&self) -> String {
+        self.definitions.storage_prefix()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -141,7 +152,7 @@ impl Serving {
         let ended = {
             let mut state = self.write();
             let ended = state.replace(name, made);
-            state.now = Arc::new(state.snapshot(&self.built_in));
+            state.current = Arc::new(state.snapshot(&self.built_in));
             ended
         };
         // Whoever still holds the cache ends its watches when they let it go; all others end here.
@@ -172,7 +183,7 @@ impl State {
         let registry = built_in.with(custom);
         let mut caches: HashMap<String, Arc<Cache>> = HashMap::new();
         for resource in built_in.all().filter(|r| r.is_stored()) {
-            if let Some(cache) = self.now.cache(resource) {
+            if let Some(cache) = self.current.cache(resource) {
                 caches.insert(resource.storage_prefix(), Arc::clone(cache));
             }
         }
@@ -186,9 +197,8 @@ impl State {
 }
 
 /// What a stored definition makes. One that cannot be read makes nothing, and is reported.
-fn read(stored: &Stored) -> Option<Installed> {
-    let head = crate::storage::TypeHead::new("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    let object = stored.to_value(&head).ok().and_then(Object::new)?;
+fn read(definitions: &Resource, stored: &Stored) -> Option<Installed> {
+    let object = stored.to_value(&definitions.head).ok().and_then(Object::new)?;
     match Installed::read(&object) {
         Ok(made) => made,
         Err(error) => {
@@ -202,7 +212,7 @@ fn read(stored: &Stored) -> Option<Installed> {
     }
 }
 
-impl Follower for Serving {
+impl Follower for ServedResources {
     fn reset(&self, _revision: u64, items: Vec<Arc<Stored>>) {
         let gone: Vec<String> = {
             let state = self.read();
@@ -210,12 +220,12 @@ impl Follower for Serving {
             state.installed.keys().filter(|name| !stays(name)).cloned().collect()
         };
         gone.iter().for_each(|name| self.install(name, None));
-        items.iter().for_each(|item| self.install(item.name(), read(item)));
+        items.iter().for_each(|item| self.install(item.name(), read(&self.definitions, item)));
     }
 
     fn change(&self, change: &Arc<Change>) {
         match &change.current {
-            Some(stored) => self.install(stored.name(), read(stored)),
+            Some(stored) => self.install(stored.name(), read(&self.definitions, stored)),
             None => self.install(change.key().rsplit('/').next().unwrap_or_default(), None),
         }
     }
@@ -226,9 +236,4 @@ impl Follower for Serving {
 
     /// What is served stays served until the store is back and says otherwise.
     fn lost(&self, _cause: &str) {}
-}
-
-/// Where definitions are stored.
-pub(crate) fn definitions_prefix() -> String {
-    format!("/{}/{}/", custom::GROUP, custom::PLURAL)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub(crate) use field_error::FieldError;
 
-use crate::registry::Resource;
+use crate::registry::{CodecError, Resource};
 
 /// A Kubernetes `Status`, success or failure. One pointer wide, because it is the error of nearly everything.
 #[derive(Debug, Clone, Serialize)]
@@ -414,5 +414,11 @@ fn about(resource: &Resource, name: &str) -> Details {
         group: resource.group.to_string(),
         kind: resource.plural.to_string(),
         ..Details::default()
+    }
+}
+
+impl From<CodecError> for Status {
+    fn from(error: CodecError) -> Self {
+        Self::internal(error)
     }
 }

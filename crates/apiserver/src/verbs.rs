@@ -1,12 +1,12 @@
-//! One file per verb: each takes a resolved request and gives an answer or a `Status`.
+//! One file per verb: each takes a resolved request and returns a response or a `Status`.
 //!
 //! A write goes decode → prepare → validate → storage; a read goes options → watch cache. Nothing here knows of HTTP beyond
-//! what a request carries, and nothing knows a kind by name: that is what its rules are for.
+//! what a request carries, and nothing tests for a resource by name: its rules and its lifecycle say how it differs.
 
 pub(crate) mod apply;
+mod context;
 pub(crate) mod create;
 pub(crate) mod decode;
-pub(crate) mod definitions;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
 pub(crate) mod get;
@@ -24,38 +24,44 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub(crate) use self::context::WriteContext;
 use self::options::Query;
-use crate::engine::Engine;
+use crate::clock::Clock;
 use crate::managed::Writer;
-use crate::registry::{Object, Resource};
+use crate::registry::{Object, Resource, Subresource};
 use crate::status::Status;
-use crate::storage::Stored;
+use crate::storage::{StorageError, Stored};
 use crate::watch_cache::{ListResponse, WatchStream};
 
 /// A request to a resource, its path resolved and its body read.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) resource: Arc<Resource>,
-    /// Empty for cluster-scoped resources and for all namespaces.
-    pub(crate) namespace: String,
-    /// Empty for a collection.
-    pub(crate) name: String,
-    pub(crate) subresource: Option<String>,
+    /// `None` for cluster-scoped resources and for all namespaces.
+    pub(crate) namespace: Option<String>,
+    /// `None` for a collection.
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<Subresource>,
     pub(crate) query: Query,
-    /// Who writes, if the query does not say.
+    /// Names the field manager if the query does not.
     pub(crate) user_agent: String,
     /// Media type of the body, lower case, without parameters.
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
 }
 
-/// What a verb answers.
-pub(crate) enum Answer {
+/// The response of a verb.
+pub(crate) struct Response {
+    pub(crate) content: Content,
+    /// Sent as `Warning` headers with any content.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The content of a response.
+pub(crate) enum Content {
     Object {
         code: u16,
         object: Shown,
-        /// What the client should hear though the request succeeded.
-        warnings: Vec<String>,
     },
     /// An object of another kind than the resource's: a Scale.
     Scale {
@@ -74,36 +80,73 @@ pub(crate) enum Shown {
     Made(Box<Object>),
 }
 
-impl Answer {
+impl Response {
+    fn new(content: Content) -> Self {
+        Self { content, warnings: Vec::new() }
+    }
+
+    pub(crate) fn object(code: u16, object: Shown) -> Self {
+        Self::new(Content::Object { code, object })
+    }
+
     pub(crate) fn stored(code: u16, stored: Arc<Stored>) -> Self {
-        Self::Object { code, object: Shown::Stored(stored), warnings: Vec::new() }
+        Self::object(code, Shown::Stored(stored))
     }
 
     pub(crate) fn made(code: u16, object: Object) -> Self {
-        Self::Object { code, object: Shown::Made(Box::new(object)), warnings: Vec::new() }
+        Self::object(code, Shown::Made(Box::new(object)))
+    }
+
+    pub(crate) fn list(list: ListResponse) -> Self {
+        Self::new(Content::List(list))
+    }
+
+    pub(crate) fn watch(stream: WatchStream) -> Self {
+        Self::new(Content::Watch(stream))
+    }
+
+    pub(crate) fn status(status: Status) -> Self {
+        Self::new(Content::Status(status))
     }
 
     pub(crate) fn with_warnings(mut self, more: Vec<String>) -> Self {
-        if let Self::Object { warnings, .. } = &mut self {
-            warnings.extend(more);
-        }
+        self.warnings.extend(more);
         self
     }
 }
 
 impl Request {
-    /// Who owns what this request writes.
-    pub(crate) fn writer(&self, engine: &Engine) -> Writer {
+    /// The field manager of this request.
+    pub(crate) fn writer(&self, clock: &Clock) -> Writer {
         let agent = self.user_agent.split('/').next().unwrap_or_default();
         let manager = [self.query.text("fieldManager"), agent, "unknown"].into_iter().find(|m| !m.is_empty());
         Writer {
             manager: manager.unwrap_or_default().to_owned(),
-            subresource: self.subresource.clone().unwrap_or_default(),
-            now: engine.now_text(),
+            subresource: self.subresource.map_or("", Subresource::name).to_owned(),
+            now: clock.timestamp(),
         }
     }
 
-    pub(crate) fn key(&self) -> String {
-        self.resource.storage_key(&self.namespace, &self.name)
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The name of the object, for verbs on one object. A path without a name leads to other verbs, so the error is not expected.
+    pub(crate) fn name(&self) -> Result<&str, Status> {
+        self.name.as_deref().ok_or_else(Status::no_such_resource)
+    }
+
+    pub(crate) fn key(&self) -> Result<String, Status> {
+        Ok(self.resource.storage_key(self.namespace(), self.name()?))
+    }
+}
+
+/// The response to a write that the store rejected.
+pub(crate) fn storage_status(resource: &Resource, name: &str, error: StorageError) -> Status {
+    match error {
+        StorageError::NotFound => Status::not_found(resource, name),
+        StorageError::Exists(_) => Status::already_exists(resource, name, false),
+        StorageError::Conflict(_) => Status::modified(resource, name),
+        other => Status::internal(other),
     }
 }

@@ -12,12 +12,22 @@ use super::json_path::pointer;
 use super::pattern::Patterns;
 use super::schema::Structural;
 use crate::registry::{
-    CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, Object, Published, Resource, ScalePaths,
-    ScaleSelector, Schema, api_version,
+    CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, GroupVersion, Lifecycle, Object, Published,
+    Resource, ScalePaths, ScaleSelector, Schema, Subresource,
 };
 use crate::storage::TypeHead;
+use crate::verb::Verb;
 
-const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const VERBS: &[Verb] = &[
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Create,
+    Verb::Update,
+    Verb::Watch,
+];
 
 /// A CRD that is served, with the resources of its versions.
 #[derive(Debug)]
@@ -91,11 +101,12 @@ impl<'d> ResourceBuilder<'d> {
         let Names { plural, singular, short_names, kind, list_kind, categories } =
             self.installed.names.clone();
         let scale = version.scale();
-        let subresources = [("status", version.has_status()), ("scale", scale.is_some())];
+        let subresources =
+            [(Subresource::Status, version.has_status()), (Subresource::Scale, scale.is_some())];
         Resource {
             group: self.spec.group.clone(),
             version: version.name.clone(),
-            head: TypeHead::new(&api_version(&self.spec.group, &version.name), &kind),
+            head: TypeHead::new(&self.group_version(version).to_string(), &kind),
             kind,
             list_kind,
             plural,
@@ -105,6 +116,8 @@ impl<'d> ResourceBuilder<'d> {
             namespaced: self.spec.scope == "Namespaced",
             verbs: VERBS,
             subresources: subresources.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect(),
+            lifecycle: Lifecycle::Plain,
+            watch_cached: true,
             schema: Schema::Custom(Arc::clone(schema)),
             rules: if version.has_status() { &CUSTOM_WITH_STATUS } else { &CUSTOM },
             conversion: self.may_differ().then(|| Conversion::Coerced(Arc::clone(schema))),
@@ -134,13 +147,13 @@ impl<'d> ResourceBuilder<'d> {
         }
     }
 
+    fn group_version<'v>(&'v self, version: &'v Version) -> GroupVersion<'v> {
+        GroupVersion { group: &self.spec.group, version: &version.name }
+    }
+
     fn deprecation(&self, version: &Version) -> String {
         version.deprecation_warning.clone().unwrap_or_else(|| {
-            format!(
-                "{} {} is deprecated",
-                api_version(&self.spec.group, &version.name),
-                self.installed.names.kind
-            )
+            format!("{} {} is deprecated", self.group_version(version), self.installed.names.kind)
         })
     }
 }

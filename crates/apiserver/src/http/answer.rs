@@ -12,12 +12,12 @@ use super::frames::Frames;
 use super::gzip::{Gzip, THRESHOLD};
 use super::negotiate::{Format, Representation, View};
 use super::table::{TableMaker, partial};
-use crate::engine::Engine;
+use crate::api::Api;
 use crate::protobuf::{self, ProtobufError};
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::storage::Stored;
-use crate::verbs::{Answer, Shown};
+use crate::verbs::{self, Content, Shown};
 use crate::watch_cache::ListResponse;
 
 /// How this client wants this answer.
@@ -28,59 +28,52 @@ pub(crate) struct Wish {
 }
 
 pub(crate) fn respond(
-    engine: &Arc<Engine>,
+    api: &Arc<Api>,
     resource: &Arc<Resource>,
-    answer: Answer,
+    verbs::Response { content, warnings }: verbs::Response,
     wish: Wish,
 ) -> Response<AnswerBody> {
-    let made = match answer {
-        Answer::Object { code, object, warnings } => {
-            object_json(engine, resource, &object, wish.representation.view).map(|json| {
-                let mut response = whole(code, json, wish);
-                warnings.iter().for_each(|text| warn(&mut response, text));
-                response
-            })
+    let made = match content {
+        Content::Object { code, object } => {
+            object_json(api, resource, &object, wish.representation.view).map(|json| whole(code, json, wish))
         }
-        Answer::Scale { code, scale } => Ok(whole(code, encode(&scale), wish)),
-        Answer::List(list) => respond_list(engine, resource, list, wish),
-        Answer::Watch(stream) => {
+        Content::Scale { code, scale } => Ok(whole(code, encode(&scale), wish)),
+        Content::List(list) => respond_list(api, resource, list, wish),
+        Content::Watch(stream) => {
             let Representation { view, format, .. } = wish.representation;
-            let frames = Frames::new(engine, resource, view, format);
-            let sent = engine.metrics.watch_events(&resource.group, &resource.version, &resource.kind);
-            let body = AnswerBody::Watch(Box::new(WatchBody::new(engine, frames, stream, sent)));
+            let frames = Frames::new(&api.writes.clock, resource, view, format);
+            let sent = api.metrics.watch_events(resource);
+            let body = AnswerBody::Watch(Box::new(WatchBody::new(api, frames, stream, sent)));
             let protobuf = format == Format::Protobuf;
             let content_type = if protobuf { protobuf::WATCH_MEDIA_TYPE } else { "application/json" };
             Ok(new(StatusCode::OK, content_type, body))
         }
-        Answer::Status(status) => Err(status),
+        Content::Status(status) => Err(status),
     };
-    made.unwrap_or_else(|status| respond_status(&status, wish.representation.format))
+    let mut response = made.unwrap_or_else(|status| respond_status(&status, wish.representation.format));
+    warnings.iter().for_each(|text| warn(&mut response, text));
+    response
 }
 
-/// Adds what the client should hear.
+/// Adds a `Warning` header.
 pub(crate) fn warn(response: &mut Response<AnswerBody>, text: &str) {
     if let Ok(value) = HeaderValue::from_str(&warning_text(text)) {
         response.headers_mut().append(WARNING, value);
     }
 }
 
-fn object_json(
-    engine: &Arc<Engine>,
-    resource: &Arc<Resource>,
-    shown: &Shown,
-    view: View,
-) -> Result<Bytes, Status> {
+fn object_json(api: &Arc<Api>, resource: &Arc<Resource>, shown: &Shown, view: View) -> Result<Bytes, Status> {
     let object = match (shown, view) {
         (Shown::Stored(stored), View::Whole) if resource.conversion.is_none() => {
             return Ok(stored.json(&resource.head));
         }
         (Shown::Made(object), View::Whole) => return Ok(encode(object.value())),
-        (Shown::Stored(stored), _) => engine.object(resource, stored)?,
+        (Shown::Stored(stored), _) => resource.decode(stored)?,
         (Shown::Made(object), _) => (**object).clone(),
     };
     Ok(encode(&match view {
         View::Table(include) => {
-            TableMaker::new(Arc::clone(engine), Arc::clone(resource), include).of_object(&object, true)
+            TableMaker::new(api.writes.clock.clone(), Arc::clone(resource), include).of_object(&object, true)
         }
         View::Metadata => partial(&object),
         View::Whole => object.into_value(),
@@ -106,7 +99,7 @@ pub(crate) fn respond_text(
 }
 
 fn respond_list(
-    engine: &Arc<Engine>,
+    api: &Arc<Api>,
     resource: &Arc<Resource>,
     list: ListResponse,
     wish: Wish,
@@ -114,7 +107,7 @@ fn respond_list(
     let mut metadata = list_metadata(&list);
     let (kind, api_version, view) = match wish.representation.view {
         View::Table(include) => {
-            let maker = TableMaker::new(Arc::clone(engine), Arc::clone(resource), include);
+            let maker = TableMaker::new(api.writes.clock.clone(), Arc::clone(resource), include);
             return Ok(whole(200, encode(&maker.of_list(&list.items, metadata)?), wish));
         }
         View::Whole => {

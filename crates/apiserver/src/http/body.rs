@@ -3,19 +3,19 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_core::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
+use prometheus::IntCounter;
 use serde_json::{Map, Value};
 
 use super::frames::{Frames, write_metadata};
 use super::gzip::Gzip;
-use super::watch_seats::WatchSeats;
-use crate::engine::Engine;
+use super::watch_permits::WatchPermit;
+use crate::api::Api;
 use crate::registry::Conversion;
 use crate::storage::{Stored, TypeHead};
 use crate::watch_cache::{WatchItem, WatchStream};
@@ -56,9 +56,10 @@ pub(crate) struct WatchBody {
     /// Ready when the server shuts down.
     closing: BoxFuture<'static, ()>,
     /// Counts frames, for `/metrics`.
-    sent: Arc<AtomicU64>,
-    /// What this watch takes of the limits, until it is gone.
-    _seats: Option<WatchSeats>,
+    sent: IntCounter,
+    /// Keeps the server running while the watch is open.
+    _api: Arc<Api>,
+    _permit: Option<WatchPermit>,
     done: bool,
 }
 
@@ -129,18 +130,18 @@ fn write_converted(item: &Stored, head: Option<&TypeHead>, conversion: &Conversi
 }
 
 impl WatchBody {
-    pub(crate) fn new(engine: &Engine, frames: Frames, stream: WatchStream, sent: Arc<AtomicU64>) -> Self {
-        let mut closing = engine.closing();
+    pub(crate) fn new(api: &Arc<Api>, frames: Frames, stream: WatchStream, sent: IntCounter) -> Self {
+        let mut closing = api.shutdown.subscribe();
         let closing = Box::pin(async move {
             // An error means the server is gone, which ends watches as well.
             let _ = closing.wait_for(|closing| *closing).await;
         });
-        Self { stream, frames, closing, sent, _seats: None, done: false }
+        Self { stream, frames, closing, sent, _api: Arc::clone(api), _permit: None, done: false }
     }
 
-    /// Keeps the seats taken while the watch lasts.
-    pub(crate) fn hold(&mut self, seats: WatchSeats) {
-        self._seats = Some(seats);
+    /// Holds the permit while the watch is open.
+    pub(crate) fn hold(&mut self, permit: WatchPermit) {
+        self._permit = Some(permit);
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -153,7 +154,7 @@ impl WatchBody {
             self.done = true;
         }
         Poll::Ready(item.map(|item| {
-            self.sent.fetch_add(1, Ordering::Relaxed);
+            self.sent.inc();
             self.frames.frame(&item)
         }))
     }

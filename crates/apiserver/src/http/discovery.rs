@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::answer::respond_text;
 use super::body::AnswerBody;
-use crate::engine::Engine;
-use crate::registry::{Registry, Resource, Versions, precedence};
+use crate::registry::{GroupVersion, Registry, Resource, Subresource, Versions, precedence};
+use crate::verb::Verb;
 
 /// The media type by which a client asks for, and recognises, the aggregated form.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -18,22 +18,21 @@ const JSON: &str = "application/json";
 
 /// `/api`
 pub(crate) fn core_versions(
-    engine: &Engine,
+    registry: &Registry,
     accept: Option<&str>,
     known: Option<&str>,
 ) -> Response<AnswerBody> {
     if wants_aggregated(accept) {
-        return aggregated(&engine.now().registry, |group| group.is_empty(), known);
+        return aggregated(registry, |group| group.is_empty(), known);
     }
     let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]);
     json_answer(&json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}))
 }
 
 /// `/`: every path that has something to say about itself.
-pub(crate) fn paths(engine: &Engine) -> Response<AnswerBody> {
-    let now = engine.now();
+pub(crate) fn paths(registry: &Registry) -> Response<AnswerBody> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
-    for (group, versions) in now.registry.groups() {
+    for (group, versions) in registry.groups() {
         let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
         paths.extend(versions.keys().map(|version| format!("{root}/{version}")));
         paths.push(root);
@@ -46,20 +45,18 @@ pub(crate) fn paths(engine: &Engine) -> Response<AnswerBody> {
 }
 
 /// `/apis`
-pub(crate) fn groups(engine: &Engine, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
+pub(crate) fn groups(registry: &Registry, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
     if wants_aggregated(accept) {
-        return aggregated(&engine.now().registry, |group| !group.is_empty(), known);
+        return aggregated(registry, |group| !group.is_empty(), known);
     }
-    let now = engine.now();
-    let named = now.registry.groups().filter(|(group, _)| !group.is_empty());
+    let named = registry.groups().filter(|(group, _)| !group.is_empty());
     let groups: Vec<Value> = named.map(|(group, versions)| group_document(group, versions)).collect();
     json_answer(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/GROUP`
-pub(crate) fn group(engine: &Engine, name: &str) -> Option<Response<AnswerBody>> {
-    let now = engine.now();
-    let (_, versions) = now.registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
+pub(crate) fn group(registry: &Registry, name: &str) -> Option<Response<AnswerBody>> {
+    let (_, versions) = registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
     let mut document = group_document(name, versions);
     document["kind"] = "APIGroup".into();
     document["apiVersion"] = "v1".into();
@@ -67,9 +64,8 @@ pub(crate) fn group(engine: &Engine, name: &str) -> Option<Response<AnswerBody>>
 }
 
 /// `/api/v1` and `/apis/GROUP/VERSION`
-pub(crate) fn resources(engine: &Engine, group: &str, version: &str) -> Option<Response<AnswerBody>> {
-    let now = engine.now();
-    let (_, versions) = now.registry.groups().find(|(name, _)| *name == group)?;
+pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Response<AnswerBody>> {
+    let (_, versions) = registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let list: Vec<Value> = resources.values().flat_map(|r| legacy_entries(r)).collect();
@@ -100,22 +96,22 @@ fn legacy_entries(resource: &Resource) -> Vec<Value> {
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": resource.advertised_verbs(),
+        "verbs": names(resource.advertised_verbs()),
         "storageVersionHash": storage_hash(resource),
     });
     add_names(&mut main, resource);
-    let subresources = resource.subresources.iter().map(|name| {
-        let sub = Subresource::of(resource, name);
+    let subresources = resource.subresources.iter().map(|&subresource| {
+        let kind = ResponseKind::of(resource, subresource);
         let mut entry = json!({
-            "name": format!("{}/{name}", resource.plural),
+            "name": format!("{}/{}", resource.plural, subresource.name()),
             "singularName": "",
             "namespaced": resource.namespaced,
-            "kind": sub.kind,
-            "verbs": sub.verbs,
+            "kind": kind.kind,
+            "verbs": names(subresource.verbs()),
         });
-        if sub.group != resource.group {
-            entry["group"] = sub.group.into();
-            entry["version"] = sub.version.into();
+        if kind.group_version.group != resource.group {
+            entry["group"] = kind.group_version.group.into();
+            entry["version"] = kind.group_version.version.into();
         }
         entry
     });
@@ -131,25 +127,30 @@ fn add_names(entry: &mut Value, resource: &Resource) {
     }
 }
 
-/// What a subresource speaks.
-struct Subresource<'r> {
-    group: &'r str,
-    version: &'r str,
-    kind: &'r str,
-    verbs: &'static [&'static str],
+fn names(verbs: &[Verb]) -> Vec<&'static str> {
+    verbs.iter().map(|verb| verb.as_str()).collect()
 }
 
-impl<'r> Subresource<'r> {
-    fn of(resource: &'r Resource, name: &str) -> Self {
-        const READ_WRITE: &[&str] = &["get", "patch", "update"];
-        let own =
-            |verbs| Self { group: &resource.group, version: &resource.version, kind: &resource.kind, verbs };
-        match name {
-            "scale" => Self { group: "autoscaling", version: "v1", kind: "Scale", verbs: READ_WRITE },
-            "binding" => Self { kind: "Binding", ..own(&["create"]) },
-            "eviction" => Self { group: "policy", version: "v1", kind: "Eviction", verbs: &["create"] },
-            "finalize" => own(&["update"]),
-            _ => own(READ_WRITE),
+/// The kind that a subresource reads and writes.
+struct ResponseKind<'r> {
+    group_version: GroupVersion<'r>,
+    kind: &'r str,
+}
+
+impl<'r> ResponseKind<'r> {
+    fn of(resource: &'r Resource, subresource: Subresource) -> Self {
+        let own = |kind| Self { group_version: resource.group_version(), kind };
+        match subresource {
+            Subresource::Scale => {
+                let group_version = GroupVersion { group: "autoscaling", version: "v1" };
+                Self { group_version, kind: "Scale" }
+            }
+            Subresource::Eviction => {
+                let group_version = GroupVersion { group: "policy", version: "v1" };
+                Self { group_version, kind: "Eviction" }
+            }
+            Subresource::Binding => own("Binding"),
+            _ => own(&resource.kind),
         }
     }
 }
@@ -202,17 +203,22 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": {"group": "", "version": "", "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": resource.advertised_verbs(),
+        "verbs": names(resource.advertised_verbs()),
     });
     add_names(&mut entry, resource);
     let subresources: Vec<Value> = resource
         .subresources
         .iter()
-        .map(|name| {
-            let sub = Subresource::of(resource, name);
-            let parent = sub.group == resource.group;
-            let (group, version) = if parent { ("", "") } else { (sub.group, sub.version) };
-            json!({"subresource": name, "responseKind": {"group": group, "version": version, "kind": sub.kind}, "verbs": sub.verbs})
+        .map(|&subresource| {
+            let kind = ResponseKind::of(resource, subresource);
+            let own = kind.group_version.group == resource.group;
+            let GroupVersion { group, version } =
+                if own { GroupVersion { group: "", version: "" } } else { kind.group_version };
+            json!({
+                "subresource": subresource.name(),
+                "responseKind": {"group": group, "version": version, "kind": kind.kind},
+                "verbs": names(subresource.verbs()),
+            })
         })
         .collect();
     if !subresources.is_empty() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::negotiate::{Format, View};
 use super::table::TableMaker;
-use crate::engine::Engine;
+use crate::clock::Clock;
 use crate::protobuf;
 use crate::registry::{Conversion, Object, Resource};
 use crate::status::Status;
@@ -20,7 +20,6 @@ const PARTIAL_HEAD: &[u8] = b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\"
 
 /// Encodes the items of one watch.
 pub(crate) struct Frames {
-    engine: Arc<Engine>,
     resource: Arc<Resource>,
     shown: Shown,
     format: Format,
@@ -36,7 +35,7 @@ enum Shown {
 }
 
 impl Frames {
-    pub(crate) fn new(engine: &Arc<Engine>, resource: &Arc<Resource>, view: View, format: Format) -> Self {
+    pub(crate) fn new(clock: &Clock, resource: &Arc<Resource>, view: View, format: Format) -> Self {
         let shown = match view {
             View::Whole => {
                 let converted = format!("{} converted", resource.head.as_str());
@@ -45,11 +44,11 @@ impl Frames {
             }
             View::Metadata => Shown::Metadata(watch_cache::Format::new("PartialObjectMetadata")),
             View::Table(include) => {
-                let maker = TableMaker::new(Arc::clone(engine), Arc::clone(resource), include);
+                let maker = TableMaker::new(clock.clone(), Arc::clone(resource), include);
                 Shown::Table { maker, begun: false }
             }
         };
-        Self { engine: Arc::clone(engine), resource: Arc::clone(resource), shown, format }
+        Self { resource: Arc::clone(resource), shown, format }
     }
 
     pub(crate) fn frame(&mut self, item: &WatchItem) -> Bytes {
@@ -132,7 +131,7 @@ impl Frames {
 
 impl std::fmt::Debug for Frames {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Frames({} of {:?})", self.resource.plural, self.engine)
+        write!(f, "Frames({})", self.resource.plural)
     }
 }
 

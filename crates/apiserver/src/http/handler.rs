@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use jiff::SignedDuration;
 
 use super::answer::{Wish, respond, respond_status, respond_text, warn};
 use super::body::AnswerBody;
@@ -18,16 +19,16 @@ use super::openapi;
 use super::probes;
 use super::route::{ResourcePath, Route};
 use super::switches;
-use super::verb::Verb;
-use super::watch_seats::WatchSeats;
-use crate::engine::Engine;
-use crate::faults::{Fault, FaultTarget};
+use crate::api::Api;
+use crate::faults::{Fault, FaultTarget, Faults};
 use crate::metrics::Record;
 use crate::protobuf::{self, ProtobufError};
-use crate::registry::{Missing, Resource, is_built_in};
+use crate::registry::{Lifecycle, Missing, Resource, Subresource, is_built_in};
 use crate::status::Status;
+use crate::verb::Verb;
 use crate::verbs::options::{ListOptions, Query};
-use crate::verbs::{self, Answer, Request};
+use crate::verbs::patch::PatchType;
+use crate::verbs::{self, Request};
 
 /// How long a request may take unless it is a watch.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -40,18 +41,14 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) struct AnswerLost;
 
 /// The answer to a request that is not let in.
-pub(crate) fn refuse<B>(
-    engine: &Engine,
-    request: &http::Request<B>,
-    status: &Status,
-) -> Response<AnswerBody> {
-    Record::new(&engine.metrics, request.method()).finish(status.code());
+pub(crate) fn refuse<B>(api: &Api, request: &http::Request<B>, status: &Status) -> Response<AnswerBody> {
+    Record::new(&api.metrics, request.method()).finish(status.code());
     respond_status(status, Format::Json)
 }
 
 /// Answers one request. Everything happens in the caller's task; a watch goes on in its body.
 pub(crate) async fn handle<B>(
-    engine: Arc<Engine>,
+    api: Arc<Api>,
     request: http::Request<B>,
 ) -> Result<Response<AnswerBody>, AnswerLost>
 where
@@ -63,7 +60,7 @@ where
     let head = parts.method == http::Method::HEAD;
     let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok());
     let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
-    let mut record = Record::new(&engine.metrics, &parts.method);
+    let mut record = Record::new(&api.metrics, &parts.method);
     let route = Route::parse(parts.uri.path());
     let mut response = match route {
         Route::CoreVersions | Route::Groups | Route::Group(_) | Route::GroupVersion(..) | Route::Version
@@ -71,23 +68,28 @@ where
         {
             respond_status(&Status::method_not_allowed(), Format::Json)
         }
-        Route::Root => discovery::paths(&engine),
-        Route::Resource(path) => serve_resource(&engine, &parts, path, query, body, &mut record).await?,
-        Route::OpenApiIndex => openapi::index(&engine),
+        Route::Root => discovery::paths(&api.resources.snapshot().registry),
+        Route::Resource(path) => serve_resource(&api, &parts, path, query, body, &mut record).await?,
+        Route::OpenApiIndex => openapi::index(&api.resources.snapshot().registry),
         Route::OpenApi(group, version) => {
-            openapi::document(&engine, &group, &version, query.text("hash")).unwrap_or_else(page_not_found)
+            openapi::document(&api.resources.snapshot().registry, &group, &version, query.text("hash"))
+                .unwrap_or_else(page_not_found)
         }
         Route::Version => probes::version(),
-        Route::Metrics => metrics::scrape(&engine).await,
-        Route::Faults(switch) if engine.fault_endpoints => {
-            switches::flip(&engine, &parts.method, switch.as_deref(), &query).await
+        Route::Metrics => metrics::scrape(&api.metrics, &api.caches, &*api.storage).await,
+        Route::Faults(switch) if api.fault_endpoints => {
+            switches::flip(&Faults::new(&api), &parts.method, switch.as_deref(), &query).await
         }
-        Route::Health(endpoint, check) => probes::health(&engine, endpoint, check.as_deref(), &query).await,
-        Route::CoreVersions => discovery::core_versions(&engine, accept, known),
-        Route::Groups => discovery::groups(&engine, accept, known),
-        Route::Group(group) => discovery::group(&engine, &group).unwrap_or_else(page_not_found),
-        Route::GroupVersion(group, version) => discovery::resources(&engine, &group, &version)
-            .unwrap_or_else(|| if is_built_in(&group) { no_such_resource() } else { page_not_found() }),
+        Route::Health(endpoint, check) => probes::health(&api, endpoint, check.as_deref(), &query).await,
+        Route::CoreVersions => discovery::core_versions(&api.resources.snapshot().registry, accept, known),
+        Route::Groups => discovery::groups(&api.resources.snapshot().registry, accept, known),
+        Route::Group(group) => {
+            discovery::group(&api.resources.snapshot().registry, &group).unwrap_or_else(page_not_found)
+        }
+        Route::GroupVersion(group, version) => {
+            discovery::resources(&api.resources.snapshot().registry, &group, &version)
+                .unwrap_or_else(|| if is_built_in(&group) { no_such_resource() } else { page_not_found() })
+        }
         _ => page_not_found(),
     };
     record.finish(response.status());
@@ -106,7 +108,7 @@ fn no_such_resource() -> Response<AnswerBody> {
 }
 
 async fn serve_resource<B>(
-    engine: &Arc<Engine>,
+    api: &Arc<Api>,
     parts: &http::request::Parts,
     path: ResourcePath,
     query: Query,
@@ -117,16 +119,16 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let resource = match engine.now().registry.find(&path.group, &path.version, &path.resource) {
+    let resource = match api.resources.snapshot().registry.find(&path.group, &path.version, &path.resource) {
         Ok(resource) => Arc::clone(resource),
         Err(Missing::Group) => return Ok(page_not_found()),
         Err(Missing::Resource) => return Ok(no_such_resource()),
     };
-    let verb = match verb_of(parts, &path, &resource, &query) {
-        Ok(verb) => verb,
+    let (verb, subresource) = match operation(parts, &path, &resource, &query) {
+        Ok(operation) => operation,
         Err(status) => return Ok(respond_status(&status, Format::Json)),
     };
-    record.about(verb, &resource, &path);
+    record.target(verb, &resource, &path, subresource);
     let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
     let typed = protobuf::knows(&resource.api_version(), &resource.kind);
     let mut representation = match negotiate(accept, subject(verb, &path), &query, typed) {
@@ -136,21 +138,23 @@ where
     representation.pretty = verb != Verb::Watch && wants_pretty(&parts.headers, &query);
     let gzip = accepts_gzip(parts.headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok()));
     let wish = Wish { representation, gzip };
-    let seats = match WatchSeats::take(engine, verb, &parts.extensions) {
-        Ok(seats) => seats,
+    let permit = (verb == Verb::Watch).then(|| api.watch_permits.acquire(&parts.extensions));
+    let permit = match permit.transpose() {
+        Ok(permit) => permit,
         Err(status) => return Ok(respond_status(&status, wish.representation.format)),
     };
-    let fault = engine.faults.draw(verb, &resource.plural);
-    let answered = answer(engine, verb, parts, path, Arc::clone(&resource), query, body, fault).await;
+    let fault = api.faults.draw(verb, &resource.plural);
+    let answered =
+        answer(api, (verb, subresource), parts, path, Arc::clone(&resource), query, body, fault).await;
     if fault == Some(Fault::ResponseLost) {
         return Err(AnswerLost);
     }
     let mut response = match answered {
-        Ok(answer) => respond(engine, &resource, answer, wish),
+        Ok(answer) => respond(api, &resource, answer, wish),
         Err(status) => respond_status(&status, wish.representation.format),
     };
-    if let (AnswerBody::Watch(watch), Some(seats)) = (response.body_mut(), seats) {
-        watch.hold(seats);
+    if let (AnswerBody::Watch(watch), Some(permit)) = (response.body_mut(), permit) {
+        watch.hold(permit);
     }
     if let Some(warning) = resource.deprecation() {
         warn(&mut response, warning);
@@ -160,20 +164,20 @@ where
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one request, each used once")]
 async fn answer<B>(
-    engine: &Arc<Engine>,
-    verb: Verb,
+    api: &Arc<Api>,
+    (verb, subresource): (Verb, Option<Subresource>),
     parts: &http::request::Parts,
     path: ResourcePath,
     resource: Arc<Resource>,
     query: Query,
     body: B,
     fault: Option<Fault>,
-) -> Result<Answer, Status>
+) -> Result<verbs::Response, Status>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if engine.is_closing() {
+    if api.shutdown.has_begun() {
         return Err(Status::too_many_requests("The apiserver is shutting down, please try again later.", 5));
     }
     if let Some(fault) = fault {
@@ -181,22 +185,23 @@ where
     }
     let deadline = deadline(&query)?;
     let work = async {
-        let body =
-            if verb.has_body() { read_body(body, engine.limits.body_bytes).await? } else { Bytes::new() };
+        let body = if verb.has_body() { read_body(body, api.limits.body_bytes).await? } else { Bytes::new() };
         let (content_type, body) = as_json(content_type(&parts.headers), body, &resource)?;
         let request = Request {
-            namespace: path.namespace.unwrap_or_default(),
-            name: path.name.unwrap_or_default(),
-            subresource: path.subresource,
+            namespace: path.namespace,
+            name: path.name,
+            subresource,
             user_agent: user_agent(&parts.headers),
             content_type,
             resource,
             query,
             body,
         };
-        let answer = dispatch(engine, verb, &request).await;
+        let mark = api.controllers.mark();
+        let answer = dispatch(api, verb, &request).await;
         if verb.has_body() {
-            engine.tend().await;
+            // A failed reconciliation stays queued; the write itself has happened.
+            api.controllers.reconcile(mark).await;
         }
         answer
     };
@@ -206,65 +211,69 @@ where
     tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| Err(Status::deadline_exceeded()))
 }
 
-async fn dispatch(engine: &Engine, verb: Verb, request: &Request) -> Result<Answer, Status> {
-    if let Some(subresource) = request.subresource.as_deref() {
-        match (subresource, verb) {
-            ("scale", Verb::Get) => return verbs::scale::get(engine, request).await,
-            ("scale", Verb::Update) => return verbs::scale::update(engine, request).await,
-            ("scale", Verb::Patch) => return verbs::scale::patch(engine, request).await,
-            ("binding", _) => return verbs::pods::bind(engine, request).await,
-            ("eviction", _) => return verbs::pods::evict(engine, request).await,
-            _ => {}
+async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Response, Status> {
+    let (caches, writes) = (&*api.caches, &*api.writes);
+    match (request.subresource, verb) {
+        (Some(Subresource::Scale), Verb::Get) => return verbs::scale::get(caches, request).await,
+        (Some(Subresource::Scale), Verb::Update) => return verbs::scale::update(writes, request).await,
+        (Some(Subresource::Scale), Verb::Patch) => {
+            return verbs::scale::patch(writes, request, PatchType::parse(request)?).await;
         }
+        (Some(Subresource::Binding), _) => return verbs::pods::bind(writes, request).await,
+        (Some(Subresource::Eviction), _) => return verbs::pods::evict(writes, request).await,
+        _ => {}
     }
     match verb {
-        Verb::Get => verbs::get::get(engine, request).await,
-        Verb::List => verbs::list::list(engine, request, &ListOptions::parse(&request.query)?).await,
-        Verb::Watch => verbs::watch::watch(engine, request, &ListOptions::parse(&request.query)?).await,
-        Verb::Create if !request.resource.is_stored() => verbs::reviews::review(engine, request),
-        Verb::Create => verbs::create::create(engine, request).await,
-        Verb::Update => verbs::update::update(engine, request).await,
-        Verb::Patch if request.content_type == verbs::apply::MEDIA_TYPE => {
-            verbs::apply::apply(engine, request).await
-        }
-        Verb::Patch => verbs::patch::patch(engine, request).await,
-        Verb::Delete => verbs::delete::delete(engine, request).await,
+        Verb::Get => verbs::get::get(caches, request).await,
+        Verb::List => verbs::list::list(caches, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Watch => verbs::watch::watch(caches, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Create => match request.resource.lifecycle {
+            Lifecycle::Review(review) => {
+                verbs::reviews::review(&api.resources.snapshot().registry, request, review)
+            }
+            _ => verbs::create::create(writes, request).await,
+        },
+        Verb::Update => verbs::update::update(writes, request).await,
+        Verb::Patch => match PatchType::parse(request)? {
+            PatchType::Apply => verbs::apply::apply(writes, request).await,
+            PatchType::Patch(kind) => verbs::patch::patch(writes, request, kind).await,
+        },
+        Verb::Delete => verbs::delete::delete(writes, request).await,
         Verb::DeleteCollection => {
             let options = ListOptions::parse(&request.query)?;
-            verbs::delete_collection::delete_collection(engine, request, &options).await
+            verbs::delete_collection::delete_collection(writes, caches, request, &options).await
         }
     }
 }
 
-/// What the method means here, if the resource has it.
-fn verb_of(
+/// The verb and the subresource of a request, if the resource has them.
+fn operation(
     parts: &http::request::Parts,
     path: &ResourcePath,
     resource: &Resource,
     query: &Query,
-) -> Result<Verb, Status> {
+) -> Result<(Verb, Option<Subresource>), Status> {
     let named_without_namespace = resource.namespaced && path.name.is_some() && path.namespace.is_none();
     if named_without_namespace || (!resource.namespaced && path.namespace.is_some()) {
         return Err(Status::no_such_resource());
     }
-    if path.subresource.as_deref().is_some_and(|s| !resource.has_subresource(s)) {
-        return Err(Status::no_such_resource());
-    }
+    let subresource = match path.subresource.as_deref().map(Subresource::parse) {
+        None => None,
+        Some(Some(subresource)) if resource.has_subresource(subresource) => Some(subresource),
+        Some(_) => return Err(Status::no_such_resource()),
+    };
     let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or_else(Status::method_not_allowed)?;
     if verb == Verb::Create && resource.is_terminating() {
         return Err(Status::kind_terminating(verb.as_str()));
     }
     let everywhere = resource.namespaced && path.namespace.is_none();
-    let allowed = match path.subresource.as_deref() {
+    let allowed = match subresource {
         None => {
-            resource.has_verb(verb.as_str())
-                && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
+            resource.has_verb(verb) && !(everywhere && matches!(verb, Verb::Create | Verb::DeleteCollection))
         }
-        Some("binding" | "eviction") => verb == Verb::Create,
-        Some("finalize") => verb == Verb::Update,
-        Some(_) => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
+        Some(subresource) => subresource.verbs().contains(&verb),
     };
-    if allowed { Ok(verb) } else { Err(Status::method_not_allowed()) }
+    if allowed { Ok((verb, subresource)) } else { Err(Status::method_not_allowed()) }
 }
 
 /// What the answer will be, as far as its representation goes.
@@ -333,29 +342,13 @@ fn deadline(query: &Query) -> Result<Duration, Status> {
 
 /// A duration as Go prints it: `1m30s`, `250ms`.
 pub(super) fn parse_duration(text: &str) -> Option<Duration> {
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    let mut total = 0.0;
-    if rest == "0" {
-        return Some(Duration::ZERO);
+    let is_go = |c: char| c.is_ascii_digit() || ".hmsuµn".contains(c);
+    match text.strip_prefix('+').unwrap_or(text) {
+        "0" => Some(Duration::ZERO),
+        // jiff reads more than Go prints: words, signs and spaces.
+        text if text.chars().all(is_go) => text.parse::<SignedDuration>().ok()?.try_into().ok(),
+        _ => None,
     }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let unit = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let seconds = match &rest[..unit] {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return None,
-        };
-        total += number * seconds;
-        rest = &rest[unit..];
-    }
-    (!text.is_empty()).then(|| Duration::try_from_secs_f64(total).ok())?
 }
 
 /// Browsers and `curl` are read by people.

@@ -1,91 +1,100 @@
-//! `/metrics`: counters of requests and what the caches and the store say of themselves.
+//! `/metrics`: counters of requests, and the state of the caches and the store.
 
-use std::fmt::Write;
+use std::sync::Arc;
 
 use http::{Response, StatusCode};
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
-use super::answer::respond_text;
+use super::answer::{respond_status, respond_text};
 use super::body::AnswerBody;
-use crate::engine::Engine;
-use crate::metrics::head;
+use super::negotiate::Format;
+use crate::caches::Caches;
+use crate::metrics::{Metrics, register};
 use crate::registry::Resource;
+use crate::status::Status;
+use crate::storage::Storage;
 use crate::watch_cache::CacheStats;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// One number of a cache: its name, type, meaning, and where it comes from.
-type Gauge = (&'static str, &'static str, &'static str, fn(&CacheStats) -> u64);
+/// One number of a cache: its name, its meaning, and its value.
+type Reading = (&'static str, &'static str, fn(&CacheStats) -> u64);
 
-const OF_CACHES: [Gauge; 6] = [
-    ("apiserver_watch_cache_events_received_total", "counter", "Changes a watch cache was told of.", |s| {
+const CACHE_COUNTERS: [Reading; 4] = [
+    ("apiserver_watch_cache_events_received_total", "Changes a watch cache was told of.", |s| s.received),
+    ("apiserver_watch_cache_events_dispatched_total", "Changes a watch cache told its watches of.", |s| {
         s.received
     }),
-    (
-        "apiserver_watch_cache_events_dispatched_total",
-        "counter",
-        "Changes a watch cache told its watches of.",
-        |s| s.received,
-    ),
-    ("apiserver_watch_cache_resource_version", "gauge", "The newest version a watch cache shows.", |s| {
-        s.revision
-    }),
-    ("apiserver_watch_cache_initializations_total", "counter", "How often a watch cache was filled.", |s| {
+    ("apiserver_watch_cache_initializations_total", "How often a watch cache was filled.", |s| {
         s.initializations
     }),
-    (
-        "apiserver_terminated_watchers_total",
-        "counter",
-        "Watches closed because they were read too slowly.",
-        |s| s.terminated,
-    ),
-    ("watch_cache_capacity", "gauge", "Changes the window of a watch cache has room for.", |s| {
-        s.capacity as u64
+    ("apiserver_terminated_watchers_total", "Watches closed because they were read too slowly.", |s| {
+        s.terminated
     }),
 ];
+const CACHE_GAUGES: [Reading; 2] = [
+    ("apiserver_watch_cache_resource_version", "The newest version a watch cache shows.", |s| s.revision),
+    ("watch_cache_capacity", "Changes the window of a watch cache has room for.", |s| s.capacity as u64),
+];
 
-/// Everything, in the text format of Prometheus.
-pub(crate) async fn scrape(engine: &Engine) -> Response<AnswerBody> {
-    let mut out = String::new();
-    engine.metrics.write(&mut out);
-    let stats = engine.cache_stats();
-    write_watches(&stats, &mut out);
-    head(
-        &mut out,
-        "apiserver_storage_objects",
-        "gauge",
-        "Stored objects by resource; events are not counted.",
-    );
-    for (resource, stats) in stats.iter().filter(|(resource, _)| resource.plural != "events") {
-        let _ = writeln!(
-            out,
-            "apiserver_storage_objects{{resource=\"{}\"}} {}",
-            resource.qualified(),
-            stats.objects
-        );
+/// All metrics in the text format of Prometheus.
+pub(crate) async fn scrape(
+    metrics: &Metrics,
+    caches: &Caches,
+    storage: &dyn Storage,
+) -> Response<AnswerBody> {
+    let snapshot = Registry::new();
+    record_caches(&snapshot, &caches.stats());
+    if let Ok(bytes) = storage.size().await {
+        let help = "Bytes the store takes to keep everything.";
+        let sizes = gauges(&snapshot, "apiserver_storage_size_bytes", help, &["storage_cluster_id"]);
+        sizes.with_label_values(&["default"]).set(signed(bytes));
     }
-    head(&mut out, "apiserver_storage_size_bytes", "gauge", "Bytes the store takes to keep everything.");
-    if let Ok(bytes) = engine.storage.size().await {
-        let _ = writeln!(out, "apiserver_storage_size_bytes{{storage_cluster_id=\"default\"}} {bytes}");
+    let mut families = metrics.gather();
+    families.extend(snapshot.gather());
+    match TextEncoder::new().encode_to_string(&families) {
+        Ok(text) => respond_text(StatusCode::OK, CONTENT_TYPE, text),
+        Err(error) => respond_status(&Status::internal(error), Format::Json),
     }
-    for (name, kind, help, value) in OF_CACHES {
-        head(&mut out, name, kind, help);
-        for (resource, stats) in &stats {
-            let (group, plural) = (&resource.group, &resource.plural);
-            let _ = writeln!(out, "{name}{{group=\"{group}\",resource=\"{plural}\"}} {}", value(stats));
-        }
-    }
-    respond_text(StatusCode::OK, CONTENT_TYPE, out)
 }
 
-fn write_watches(stats: &[(std::sync::Arc<Resource>, CacheStats)], out: &mut String) {
-    head(out, "apiserver_longrunning_requests", "gauge", "Open watches.");
-    for (resource, stats) in stats.iter().filter(|(_, stats)| stats.watches > 0) {
-        let Resource { group, version, plural, .. } = &**resource;
-        let _ = writeln!(
-            out,
-            "apiserver_longrunning_requests{{component=\"apiserver\",group=\"{group}\",resource=\"{plural}\",subresource=\"\",\
-             verb=\"WATCH\",version=\"{version}\"}} {}",
-            stats.watches
-        );
+fn record_caches(registry: &Registry, caches: &[(Arc<Resource>, CacheStats)]) {
+    let watches = gauges(
+        registry,
+        "apiserver_longrunning_requests",
+        "Open watches.",
+        &["component", "group", "resource", "subresource", "verb", "version"],
+    );
+    let help = "Stored objects by resource; events are not counted.";
+    let objects = gauges(registry, "apiserver_storage_objects", help, &["resource"]);
+    for (resource, stats) in caches {
+        if stats.watches > 0 {
+            let labels = ["apiserver", &*resource.group, &*resource.plural, "", "WATCH", &*resource.version];
+            watches.with_label_values(&labels).set(signed(stats.watches as u64));
+        }
+        if resource.watch_cached {
+            objects.with_label_values(&[&resource.qualified()]).set(signed(stats.objects as u64));
+        }
     }
+    for (name, help, value) in CACHE_COUNTERS {
+        let family = IntCounterVec::new(Opts::new(name, help), &["group", "resource"]);
+        let family = register(registry, family);
+        for (resource, stats) in caches {
+            family.with_label_values(&[&resource.group, &resource.plural]).inc_by(value(stats));
+        }
+    }
+    for (name, help, value) in CACHE_GAUGES {
+        let family = gauges(registry, name, help, &["group", "resource"]);
+        for (resource, stats) in caches {
+            family.with_label_values(&[&resource.group, &resource.plural]).set(signed(value(stats)));
+        }
+    }
+}
+
+fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    register(registry, IntGaugeVec::new(Opts::new(name, help), labels))
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -10,16 +10,15 @@ use serde_json::{Map, Value, json};
 use super::answer::respond_text;
 use super::body::AnswerBody;
 use super::discovery::digest;
-use crate::engine::Engine;
-use crate::registry::{Custom, Resource, Schema};
+use crate::registry::{Custom, Registry, Resource, Schema, Subresource};
 use crate::schema::{ListKind, Merge, Shape, Type, types};
 
 const JSON: &str = "application/json";
 
 /// `/openapi/v3`: where the document of each group version is.
-pub(crate) fn index(engine: &Engine) -> Response<AnswerBody> {
+pub(crate) fn index(registry: &Registry) -> Response<AnswerBody> {
     let mut paths = Map::new();
-    for (group, versions) in engine.now().registry.groups() {
+    for (group, versions) in registry.groups() {
         for (version, resources) in versions {
             let place = place(group, version);
             let url = format!("/openapi/v3/{place}?hash={}", hash(group, version, resources));
@@ -32,13 +31,12 @@ pub(crate) fn index(engine: &Engine) -> Response<AnswerBody> {
 
 /// `/openapi/v3/api/v1`, `/openapi/v3/apis/GROUP/VERSION`
 pub(crate) fn document(
-    engine: &Engine,
+    registry: &Registry,
     group: &str,
     version: &str,
     asked: &str,
 ) -> Option<Response<AnswerBody>> {
-    let now = engine.now();
-    let (_, versions) = now.registry.groups().find(|(name, _)| *name == group)?;
+    let (_, versions) = registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
     let hash = hash(group, version, resources);
     if !asked.is_empty() && asked != hash {
@@ -79,7 +77,8 @@ fn place(group: &str, version: &str) -> String {
 fn hash(group: &str, version: &str, resources: &BTreeMap<String, Arc<Resource>>) -> String {
     let describe = |r: &Arc<Resource>| {
         let schema = r.custom.as_ref().map(|custom| custom.published.hash);
-        format!("{};{};{:?};{schema:?};", r.plural, r.kind, r.subresources)
+        let subresources: Vec<&str> = r.subresources.iter().map(|s| s.name()).collect();
+        format!("{};{};{subresources:?};{schema:?};", r.plural, r.kind)
     };
     let names: String = resources.values().map(describe).collect();
     format!("{:016X}", digest(format!("{}/{group}/{version}/{names}", env!("CARGO_PKG_VERSION")).as_bytes()))
@@ -105,7 +104,7 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource) {
     let many = json!({"get": operation("list", None), "post": operation("post", Some(write)), "delete": operation("deletecollection", None)});
     let one = json!({"get": operation("get", None), "put": operation("put", Some(write)), "patch": operation("patch", Some(patch)),
         "delete": operation("delete", None)});
-    if resource.has_subresource("status") {
+    if resource.has_subresource(Subresource::Status) {
         let status = json!({"get": operation("get", None), "put": operation("put", Some(write)), "patch": operation("patch", Some(patch))});
         paths.insert(format!("{object}/status"), status);
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::answer::respond_text;
 use super::body::AnswerBody;
-use crate::engine::Engine;
+use crate::api::Api;
 use crate::verbs::options::Query;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -38,13 +38,13 @@ pub(crate) fn version() -> Response<AnswerBody> {
 
 /// `/healthz`, `/livez`, `/readyz`: all checks, or one by name.
 pub(crate) async fn health(
-    engine: &Engine,
+    api: &Api,
     endpoint: &str,
     check: Option<&str>,
     query: &Query,
 ) -> Response<AnswerBody> {
     let excluded = query.all("exclude");
-    let checks: Vec<(&str, bool)> = checks(engine, endpoint)
+    let checks: Vec<(&str, bool)> = checks(api, endpoint)
         .await
         .into_iter()
         .filter(|(name, _)| !excluded.iter().any(|e| e == name))
@@ -77,12 +77,12 @@ pub(crate) async fn health(
     respond_text(code, TEXT, lines)
 }
 
-async fn checks(engine: &Engine, endpoint: &str) -> Vec<(&'static str, bool)> {
-    let answer = tokio::time::timeout(STORE_ANSWERS, engine.storage.current_revision()).await;
+async fn checks(api: &Api, endpoint: &str) -> Vec<(&'static str, bool)> {
+    let answer = tokio::time::timeout(STORE_ANSWERS, api.storage.current_revision()).await;
     let mut checks = vec![("ping", true), ("etcd", matches!(answer, Ok(Ok(_))))];
     if endpoint == "readyz" {
-        checks.push(("informer-sync", engine.caches_ready()));
-        checks.push(("shutdown", !engine.is_closing()));
+        checks.push(("informer-sync", api.caches.are_ready()));
+        checks.push(("shutdown", !api.shutdown.has_begun()));
     }
     checks
 }

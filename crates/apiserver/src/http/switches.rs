@@ -16,7 +16,6 @@
 //!
 //! Rules take `verb=list` and `resource=pods`, switches take `resource=pods`; without them they mean all.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Response, StatusCode};
@@ -25,10 +24,9 @@ use serde_json::{Value, json};
 use super::answer::{respond_status, respond_text};
 use super::body::AnswerBody;
 use super::negotiate::Format;
-use super::verb::Verb;
-use crate::engine::Engine;
 use crate::faults::{Fault, FaultRule, Faults};
 use crate::status::Status;
+use crate::verb::Verb;
 use crate::verbs::options::Query;
 
 /// The most requests one rule meets, so that a slip of the finger can be waited out.
@@ -36,23 +34,22 @@ const MOST: i64 = 1_000_000;
 
 /// Answers a request to `/faults`.
 pub(crate) async fn flip(
-    engine: &Arc<Engine>,
+    faults: &Faults,
     method: &Method,
     switch: Option<&str>,
     query: &Query,
 ) -> Response<AnswerBody> {
-    let faults = Faults::new(Arc::clone(engine));
     let done = match (method, switch) {
         (&Method::GET, None) => Ok(()),
         (&Method::DELETE, None) => {
             faults.clear();
             Ok(())
         }
-        (&Method::POST, Some(switch)) => set(&faults, switch, query).await,
+        (&Method::POST, Some(switch)) => set(faults, switch, query).await,
         _ => Err(Status::method_not_allowed()),
     };
     match done {
-        Ok(()) => respond_text(StatusCode::OK, "application/json", format!("{}\n", state(&faults))),
+        Ok(()) => respond_text(StatusCode::OK, "application/json", format!("{}\n", state(faults))),
         Err(status) => respond_status(&status, Format::Json),
     }
 }

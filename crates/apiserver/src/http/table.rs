@@ -5,27 +5,26 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::negotiate::IncludeObject;
-use crate::engine::Engine;
+use crate::clock::Clock;
 use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::storage::Stored;
 
 /// Turns objects of one resource into rows.
-#[derive(Debug)]
 pub(crate) struct TableMaker {
-    engine: Arc<Engine>,
+    clock: Clock,
     resource: Arc<Resource>,
     include: IncludeObject,
 }
 
 impl TableMaker {
-    pub(crate) fn new(engine: Arc<Engine>, resource: Arc<Resource>, include: IncludeObject) -> Self {
-        Self { engine, resource, include }
+    pub(crate) fn new(clock: Clock, resource: Arc<Resource>, include: IncludeObject) -> Self {
+        Self { clock, resource, include }
     }
 
     pub(crate) fn of_list(&self, items: &[Arc<Stored>], metadata: Value) -> Result<Value, Status> {
         let rows: Result<Vec<Value>, Status> =
-            items.iter().map(|item| Ok(self.row(&self.engine.object(&self.resource, item)?))).collect();
+            items.iter().map(|item| Ok(self.row(&self.resource.decode(item)?))).collect();
         Ok(self.table(metadata, rows?, true))
     }
 
@@ -57,7 +56,7 @@ impl TableMaker {
             IncludeObject::Object => object.value().clone(),
             IncludeObject::None => Value::Null,
         };
-        json!({"cells": self.resource.columns.cells(object, self.engine.now_seconds()), "object": shown})
+        json!({"cells": self.resource.columns.cells(object, self.clock.seconds()), "object": shown})
     }
 }
 

@@ -1,15 +1,15 @@
 //! How each kind shows itself as a row: what `kubectl get` prints.
 
 mod age;
-mod cluster;
-mod networking;
-mod pods;
-mod policies;
+pub(super) mod cluster;
+pub(super) mod networking;
+pub(super) mod pods;
+pub(super) mod policies;
 mod selector;
-mod storage;
+pub(super) mod storage;
 #[cfg(test)]
 mod tests;
-mod workloads;
+pub(super) mod workloads;
 
 use serde_json::{Value, json};
 
@@ -89,66 +89,10 @@ const NAME: Column = Column { name: "Name", kind: "string", format: "name", prio
 const AGE: Column = text("Age");
 
 /// Name and creation time: kinds without columns of their own.
-const GENERIC: Fixed = Fixed {
+pub(super) const GENERIC: Fixed = Fixed {
     columns: &[NAME, Column { name: "Created At", kind: "date", format: "", priority: 0 }],
     cells: |object, _| vec![object.name().into(), object.meta_str("creationTimestamp").into()],
 };
-
-/// The table of a built-in kind.
-pub(super) fn columns_for(group: &str, kind: &str) -> Columns {
-    Columns::Fixed(match (group, kind) {
-        ("", "Pod") => pods::POD,
-        ("", "PodTemplate") => workloads::POD_TEMPLATE,
-        ("", "ConfigMap") => cluster::CONFIG_MAP,
-        ("", "Secret") => cluster::SECRET,
-        ("", "Service") => cluster::SERVICE,
-        ("", "Node") => cluster::NODE,
-        ("", "Namespace") => cluster::NAMESPACE,
-        (_, "Event") => cluster::EVENT,
-        ("", "ServiceAccount") => policies::NAME_AND_AGE,
-        ("", "Endpoints") => networking::ENDPOINTS,
-        ("", "PersistentVolume") => storage::VOLUME,
-        ("", "PersistentVolumeClaim") => storage::CLAIM,
-        ("", "ReplicationController") => workloads::REPLICATION_CONTROLLER,
-        ("", "ResourceQuota") => policies::QUOTA,
-        ("apps", "Deployment") => workloads::DEPLOYMENT,
-        ("apps", "ReplicaSet") => workloads::REPLICA_SET,
-        ("apps", "StatefulSet") => workloads::STATEFUL_SET,
-        ("apps", "DaemonSet") => workloads::DAEMON_SET,
-        ("apps", "ControllerRevision") => workloads::REVISION,
-        ("batch", "Job") => workloads::JOB,
-        ("batch", "CronJob") => workloads::CRON_JOB,
-        ("autoscaling", _) => policies::AUTOSCALER,
-        ("policy", _) => policies::BUDGET,
-        ("networking.k8s.io", "Ingress") => networking::INGRESS,
-        ("networking.k8s.io", "IngressClass") => networking::INGRESS_CLASS,
-        ("networking.k8s.io", "NetworkPolicy") => networking::NETWORK_POLICY,
-        ("networking.k8s.io", "ServiceCIDR") => networking::SERVICE_CIDR,
-        ("networking.k8s.io", "IPAddress") => networking::IP_ADDRESS,
-        ("discovery.k8s.io", _) => networking::ENDPOINT_SLICE,
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => policies::BINDING,
-        ("storage.k8s.io", "StorageClass") => storage::CLASS,
-        ("storage.k8s.io", "VolumeAttributesClass") => storage::ATTRIBUTES_CLASS,
-        ("storage.k8s.io", "VolumeAttachment") => storage::ATTACHMENT,
-        ("storage.k8s.io", "CSINode") => storage::NODE,
-        ("storage.k8s.io", "CSIDriver") => storage::DRIVER,
-        ("storage.k8s.io", "CSIStorageCapacity") => storage::CAPACITY,
-        ("coordination.k8s.io", "Lease") => cluster::LEASE,
-        ("scheduling.k8s.io", _) => policies::PRIORITY_CLASS,
-        ("node.k8s.io", _) => policies::RUNTIME_CLASS,
-        ("certificates.k8s.io", _) => policies::SIGNING_REQUEST,
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => policies::VALIDATING_POLICY,
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => policies::MUTATING_POLICY,
-        ("admissionregistration.k8s.io", kind) if kind.ends_with("Binding") => policies::POLICY_BINDING,
-        ("admissionregistration.k8s.io", _) => policies::WEBHOOKS,
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => policies::FLOW,
-        ("flowcontrol.apiserver.k8s.io", _) => policies::PRIORITY_LEVEL,
-        ("resource.k8s.io", "ResourceClaim") => policies::RESOURCE_CLAIM,
-        ("resource.k8s.io", "ResourceSlice") => policies::RESOURCE_SLICE,
-        ("resource.k8s.io", _) => policies::NAME_AND_AGE,
-        _ => GENERIC,
-    })
-}
 
 /// A count in an object; absent is zero.
 fn count(object: &Object, pointer: &str) -> i64 {

@@ -26,7 +26,7 @@ pub(crate) struct Renaming {
 }
 
 /// Events of `events.k8s.io/v1` are stored as those of `v1`.
-pub(super) static EVENTS: Renaming = Renaming {
+pub(super) static EVENTS_AS_CORE: Renaming = Renaming {
     stored_group: "",
     stored_plural: "events",
     renamed: &[
@@ -85,12 +85,12 @@ mod tests {
     fn there_and_back() {
         let stored = json!({"metadata": {}, "involvedObject": {"name": "p"}, "message": "m", "count": 2, "reason": "r"});
         let mut object = stored.as_object().unwrap().clone();
-        Conversion::Renamed(&EVENTS).show(&mut object);
+        Conversion::Renamed(&EVENTS_AS_CORE).show(&mut object);
         assert_eq!(
             Value::Object(object.clone()),
             json!({"metadata": {}, "regarding": {"name": "p"}, "note": "m", "deprecatedCount": 2, "reason": "r"})
         );
-        Conversion::Renamed(&EVENTS).store(&mut object);
+        Conversion::Renamed(&EVENTS_AS_CORE).store(&mut object);
         assert_eq!(Value::Object(object), stored);
     }
 }

@@ -78,13 +78,13 @@ fn text(value: Option<&Value>, label: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rules::rules_for;
+    use super::super::rules::POD;
     use super::*;
     use serde_json::json;
 
     #[test]
     fn pods_by_node_with_the_old_alias() {
-        let labels = rules_for("", "Pod").fields;
+        let labels = &POD.fields;
         assert_eq!(labels.resolve("spec.host", true), Ok("spec.nodeName"));
         assert_eq!(labels.resolve("spec.x", true), Err(UnknownLabel::NotSupported("spec.x".into())));
         let pod = Object::new(json!({"spec": {"nodeName": "n"}, "status": {"phase": "Pending", "podIPs": [{"ip": "1"}, {"ip": "2"}]}})).unwrap();

@@ -80,8 +80,8 @@ impl Object {
         self.meta_str("name")
     }
 
-    pub(crate) fn namespace(&self) -> &str {
-        self.meta_str("namespace")
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        Some(self.meta_str("namespace")).filter(|namespace| !namespace.is_empty())
     }
 
     pub(crate) fn uid(&self) -> &str {
@@ -148,7 +148,10 @@ mod tests {
         assert!(Object::new(json!({"metadata": 1})).is_none());
         let mut o = Object::new(json!({"metadata": null, "spec": {"a": {"b": "c"}}})).unwrap();
         o.set_meta("name", "x");
-        assert_eq!((o.name(), o.namespace(), o.str_at("/spec/a/b"), o.str_at("/spec/z")), ("x", "", "c", ""));
+        assert_eq!(
+            (o.name(), o.namespace(), o.str_at("/spec/a/b"), o.str_at("/spec/z")),
+            ("x", None, "c", "")
+        );
         o.set_meta("name", "");
         assert_eq!(o.metadata().len(), 0);
     }

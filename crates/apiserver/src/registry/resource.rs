@@ -5,17 +5,21 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::Object;
 use super::columns::Columns;
 use super::conversion::Conversion;
 use super::field_labels::{UnknownLabel, values};
+use super::group_version::GroupVersion;
+use super::lifecycle::Lifecycle;
 use super::metadata::{validate_metadata, validate_metadata_update};
 use super::rules::Rules;
 use super::scale::ScalePaths;
-use super::{Object, api_version};
+use super::subresource::Subresource;
 use crate::custom::{self, Structural};
 use crate::schema::{Type, write_zeros};
 use crate::status::FieldError;
 use crate::storage::TypeHead;
+use crate::verb::Verb;
 
 /// One resource in one version: a row of discovery and everything a request to its URLs needs.
 #[derive(Debug)]
@@ -31,8 +35,11 @@ pub(crate) struct Resource {
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
-    pub(crate) verbs: &'static [&'static str],
-    pub(crate) subresources: Vec<&'static str>,
+    pub(crate) verbs: &'static [Verb],
+    pub(crate) subresources: Vec<Subresource>,
+    pub(crate) lifecycle: Lifecycle,
+    /// Whether reads are served from a watch cache; otherwise they go to the store.
+    pub(crate) watch_cached: bool,
     /// The beginning of every encoded object of this kind.
     pub(crate) head: TypeHead,
     /// How objects are decoded and put together.
@@ -98,12 +105,17 @@ impl Published {
     }
 }
 
-const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
+const TERMINATING_VERBS: &[Verb] =
+    &[Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
 
 impl Resource {
     /// `apps/v1`, or `v1` in the core group.
     pub(crate) fn api_version(&self) -> String {
-        api_version(&self.group, &self.version)
+        self.group_version().to_string()
+    }
+
+    pub(crate) fn group_version(&self) -> GroupVersion<'_> {
+        GroupVersion { group: &self.group, version: &self.version }
     }
 
     /// `deployments.apps`, or `pods` in the core group.
@@ -126,18 +138,21 @@ impl Resource {
     }
 
     /// The storage key of one object.
-    pub(crate) fn storage_key(&self, namespace: &str, name: &str) -> String {
+    pub(crate) fn storage_key(&self, namespace: Option<&str>, name: &str) -> String {
         let prefix = self.storage_prefix();
-        if self.namespaced { format!("{prefix}{namespace}/{name}") } else { format!("{prefix}{name}") }
+        match namespace {
+            Some(namespace) if self.namespaced => format!("{prefix}{namespace}/{name}"),
+            _ => format!("{prefix}{name}"),
+        }
     }
 
-    pub(crate) fn has_subresource(&self, name: &str) -> bool {
-        self.subresources.contains(&name)
+    pub(crate) fn has_subresource(&self, subresource: Subresource) -> bool {
+        self.subresources.contains(&subresource)
     }
 
-    /// Whether objects are kept; reviews are only answered.
+    /// Whether objects are stored; reviews are not.
     pub(crate) fn is_stored(&self) -> bool {
-        self.has_verb("list")
+        !matches!(self.lifecycle, Lifecycle::Review(_))
     }
 
     /// Whether the store of its objects is its own, and not that of another kind.
@@ -145,12 +160,12 @@ impl Resource {
         self.conversion.as_ref().and_then(Conversion::stored_as).is_none()
     }
 
-    pub(crate) fn has_verb(&self, verb: &str) -> bool {
+    pub(crate) fn has_verb(&self, verb: Verb) -> bool {
         self.verbs.contains(&verb)
     }
 
     /// The verbs that discovery shows.
-    pub(crate) fn advertised_verbs(&self) -> &'static [&'static str] {
+    pub(crate) fn advertised_verbs(&self) -> &'static [Verb] {
         if self.is_terminating() { TERMINATING_VERBS } else { self.verbs }
     }
 

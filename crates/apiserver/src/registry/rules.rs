@@ -30,7 +30,7 @@ pub(crate) enum StatusMetadata {
     Kept,
 }
 
-/// The rules of one kind.
+/// The rules of one resource.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) names: NameRule,
@@ -42,8 +42,8 @@ pub(crate) struct Rules {
     pub(crate) put_creates: bool,
     /// A PUT may leave the version out.
     pub(crate) unconditional_update: bool,
-    /// Deletes may give the object time (pods).
-    pub(crate) graceful: bool,
+    /// Dependents stay unless the delete asks otherwise, for compatibility with old clients.
+    pub(crate) orphans_dependents: bool,
     /// Fields only `/status` writes; `metadata` excepted.
     pub(crate) status_fields: &'static [&'static str],
     /// What a write of `/status` may do to metadata.
@@ -71,7 +71,7 @@ const GENERIC: Rules = Rules {
     delete_returns_object: false,
     put_creates: false,
     unconditional_update: true,
-    graceful: false,
+    orphans_dependents: false,
     status_fields: &[],
     status_metadata: StatusMetadata::ChangedExcept(&[]),
     create_with_status: false,
@@ -99,7 +99,7 @@ const fn table(fields: &'static [(&'static str, &'static str)]) -> FieldLabels {
     FieldLabels { fields, aliases: &[], own_table: true }
 }
 
-static POD: Rules = Rules {
+pub(super) static POD: Rules = Rules {
     fields: FieldLabels {
         fields: &[
             ("spec.nodeName", "/spec/nodeName"),
@@ -116,7 +116,6 @@ static POD: Rules = Rules {
         own_table: true,
     },
     delete_returns_object: true,
-    graceful: true,
     status_metadata: StatusMetadata::ChangedExcept(&["ownerReferences"]),
     default: defaults::pod,
     prepare: defaults::new_pod,
@@ -124,14 +123,14 @@ static POD: Rules = Rules {
     validate_update: validation::pod_update,
     ..WORKLOAD
 };
-static NODE: Rules = Rules {
+pub(super) static NODE: Rules = Rules {
     fields: table(&[("spec.unschedulable", "/spec/unschedulable")]),
     create_with_status: true,
     prepare: defaults::new_node,
     validate: validation::node,
     ..STATUS
 };
-static NAMESPACE: Rules = Rules {
+pub(super) static NAMESPACE: Rules = Rules {
     names: NameRule::Label,
     fields: table(&[("status.phase", "/status/phase")]),
     delete_returns_object: true,
@@ -140,16 +139,16 @@ static NAMESPACE: Rules = Rules {
     prepare_update: defaults::keep_namespace_finalizers,
     ..STATUS
 };
-static SECRET: Rules = Rules {
+pub(super) static SECRET: Rules = Rules {
     fields: table(&[("type", "/type")]),
     default: defaults::secret,
     validate: validation::secret,
     validate_update: validation::secret_update,
     ..GENERIC
 };
-static CONFIG_MAP: Rules =
+pub(super) static CONFIG_MAP: Rules =
     Rules { validate: validation::config_map, validate_update: validation::config_map_update, ..GENERIC };
-static SERVICE: Rules = Rules {
+pub(super) static SERVICE: Rules = Rules {
     names: NameRule::Label,
     fields: table(&[("spec.clusterIP", "/spec/clusterIP"), ("spec.type", "/spec/type")]),
     delete_returns_object: true,
@@ -175,10 +174,10 @@ const EVENT_FIELDS: FieldLabels = table(&[
     ("type", "/type"),
 ]);
 
-static EVENT: Rules =
+pub(super) static EVENT: Rules =
     Rules { fields: EVENT_FIELDS, put_creates: true, validate: validation::event, ..GENERIC };
 /// The same objects under the names of `events.k8s.io`.
-static EVENT_V1: Rules = Rules {
+pub(super) static EVENT_V1: Rules = Rules {
     fields: FieldLabels {
         aliases: &[
             ("regarding.kind", "involvedObject.kind"),
@@ -195,32 +194,33 @@ static EVENT_V1: Rules = Rules {
     put_creates: true,
     ..GENERIC
 };
-static REPLICATION_CONTROLLER: Rules = Rules {
+pub(super) static REPLICATION_CONTROLLER: Rules = Rules {
     fields: table(&[("status.replicas", "/status/replicas")]),
+    orphans_dependents: true,
     default: defaults::replication_controller,
     validate: validation::replication_controller,
     ..WORKLOAD
 };
-static DEPLOYMENT: Rules = Rules {
+pub(super) static DEPLOYMENT: Rules = Rules {
     generation: Generation::SpecAndAnnotations,
     default: defaults::deployment,
     validate: validation::deployment,
     validate_update: validation::selector_update,
     ..WORKLOAD
 };
-static REPLICA_SET: Rules = Rules {
+pub(super) static REPLICA_SET: Rules = Rules {
     default: defaults::replica_set,
     validate: validation::replica_set,
     validate_update: validation::selector_update,
     ..WORKLOAD
 };
-static STATEFUL_SET: Rules = Rules {
+pub(super) static STATEFUL_SET: Rules = Rules {
     default: defaults::stateful_set,
     validate: validation::stateful_set,
     validate_update: validation::stateful_set_update,
     ..WORKLOAD
 };
-static DAEMON_SET: Rules = Rules {
+pub(super) static DAEMON_SET: Rules = Rules {
     default: defaults::daemon_set,
     prepare: defaults::new_daemon_set,
     prepare_update: defaults::keep_template_generation,
@@ -228,126 +228,132 @@ static DAEMON_SET: Rules = Rules {
     validate_update: validation::selector_update,
     ..WORKLOAD
 };
-static JOB: Rules = Rules {
+pub(super) static JOB: Rules = Rules {
     fields: FieldLabels {
         fields: &[("status.successful", "/status/succeeded")],
         aliases: &[],
         own_table: true,
     },
+    orphans_dependents: true,
     default: defaults::job,
     prepare: defaults::new_job,
     validate: validation::job,
     validate_update: validation::job_update,
     ..WORKLOAD
 };
-static CRON_JOB: Rules = Rules { default: defaults::cron_job, validate: validation::cron_job, ..WORKLOAD };
-static LEASE: Rules = Rules { put_creates: true, validate: validation::lease, ..VERSIONED };
-static CSR: Rules = Rules { fields: table(&[("spec.signerName", "/spec/signerName")]), ..STATUS };
-static RESOURCE_SLICE: Rules = Rules {
+pub(super) static CRON_JOB: Rules =
+    Rules { default: defaults::cron_job, validate: validation::cron_job, ..WORKLOAD };
+pub(super) static LEASE: Rules = Rules { put_creates: true, validate: validation::lease, ..VERSIONED };
+pub(super) static SIGNING_REQUEST: Rules =
+    Rules { fields: table(&[("spec.signerName", "/spec/signerName")]), ..STATUS };
+pub(super) static RESOURCE_SLICE: Rules = Rules {
     fields: table(&[("spec.nodeName", "/spec/nodeName"), ("spec.driver", "/spec/driver")]),
     delete_returns_object: true,
     ..GENERIC
 };
-static RETURNS_OBJECT: Rules = Rules { delete_returns_object: true, ..GENERIC };
-static CLAIM: Rules = Rules {
+pub(super) static RETURNS_OBJECT: Rules = Rules { delete_returns_object: true, ..GENERIC };
+pub(super) static CLAIM: Rules = Rules {
     delete_returns_object: true,
     default: defaults::claim,
     prepare: defaults::new_claim,
     validate: validation::claim,
     ..STATUS
 };
-static VOLUME: Rules = Rules {
+pub(super) static VOLUME: Rules = Rules {
     delete_returns_object: true,
     default: defaults::volume,
     prepare: defaults::new_volume,
     validate: validation::volume,
     ..STATUS
 };
-static QUOTA: Rules = Rules { delete_returns_object: true, validate: validation::quota, ..STATUS };
-static ATTACHMENT: Rules = Rules {
+pub(super) static QUOTA: Rules = Rules { delete_returns_object: true, validate: validation::quota, ..STATUS };
+pub(super) static ATTACHMENT: Rules = Rules {
     delete_returns_object: true,
     unconditional_update: false,
     validate: validation::attachment,
     ..STATUS
 };
 const STORAGE_VERSIONED: Rules = Rules { delete_returns_object: true, ..VERSIONED };
-static CSI_DRIVER: Rules = Rules {
+pub(super) static CSI_DRIVER: Rules = Rules {
     generation: Generation::Spec,
     default: defaults::csi_driver,
     validate: validation::csi_driver,
     ..STORAGE_VERSIONED
 };
-static CSI_NODE: Rules = Rules { validate: validation::csi_node, ..STORAGE_VERSIONED };
-static STORAGE_CLASS: Rules = Rules {
+pub(super) static CSI_NODE: Rules = Rules { validate: validation::csi_node, ..STORAGE_VERSIONED };
+pub(super) static STORAGE_CLASS: Rules = Rules {
     default: defaults::storage_class,
     validate: validation::storage_class,
     validate_update: validation::storage_class_update,
     ..RETURNS_OBJECT
 };
-static POD_TEMPLATE: Rules = Rules {
+pub(super) static POD_TEMPLATE: Rules = Rules {
     generation: Generation::Content,
     default: defaults::pod_template,
     validate: validation::pod_template,
     ..RETURNS_OBJECT
 };
-static ENDPOINTS: Rules = Rules {
+pub(super) static ENDPOINTS: Rules = Rules {
     put_creates: true,
     default: defaults::endpoints,
     validate: validation::endpoints,
     deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
     ..GENERIC
 };
-static LIMIT_RANGE: Rules =
+pub(super) static LIMIT_RANGE: Rules =
     Rules { put_creates: true, default: defaults::limit_range, validate: validation::limit_range, ..GENERIC };
-static INGRESS_CLASS: Rules = Rules {
+pub(super) static INGRESS_CLASS: Rules = Rules {
     generation: Generation::Spec,
     default: defaults::ingress_class,
     validate: validation::ingress_class,
     ..GENERIC
 };
-static INGRESS: Rules = Rules { validate: validation::ingress, ..WORKLOAD };
-static AUTOSCALER: Rules =
+pub(super) static INGRESS: Rules = Rules { validate: validation::ingress, ..WORKLOAD };
+pub(super) static AUTOSCALER: Rules =
     Rules { default: defaults::autoscaler, validate: validation::autoscaler, ..STATUS };
-static ROLE: Rules = Rules { validate: validation::role, ..RBAC };
-static CLUSTER_ROLE: Rules = Rules { validate: validation::cluster_role, ..RBAC };
-static ROLE_BINDING: Rules = Rules {
+pub(super) static ROLE: Rules = Rules { validate: validation::role, ..RBAC };
+pub(super) static CLUSTER_ROLE: Rules = Rules { validate: validation::cluster_role, ..RBAC };
+pub(super) static ROLE_BINDING: Rules = Rules {
     default: defaults::binding,
     validate: validation::role_binding,
     validate_update: validation::role_reference_kept,
     ..RBAC
 };
-static CLUSTER_ROLE_BINDING: Rules = Rules { validate: validation::cluster_role_binding, ..ROLE_BINDING };
-static REVISION: Rules = Rules { validate: validation::revision, ..GENERIC };
-static RUNTIME_CLASS: Rules = Rules { put_creates: true, ..VERSIONED };
-static SLICE: Rules = Rules {
+pub(super) static CLUSTER_ROLE_BINDING: Rules =
+    Rules { validate: validation::cluster_role_binding, ..ROLE_BINDING };
+pub(super) static REVISION: Rules = Rules { validate: validation::revision, ..GENERIC };
+pub(super) static RUNTIME_CLASS: Rules = Rules { put_creates: true, ..VERSIONED };
+pub(super) static ENDPOINT_SLICE: Rules = Rules {
     generation: Generation::Content,
     default: defaults::endpoint_slice,
     validate: validation::endpoint_slice,
     validate_update: validation::endpoint_slice_update,
     ..GENERIC
 };
-static PRIORITY_CLASS: Rules = Rules {
+pub(super) static PRIORITY_CLASS: Rules = Rules {
     generation: Generation::Content,
     default: defaults::priority_class,
     validate: validation::priority_class,
     validate_update: validation::priority_class_update,
     ..GENERIC
 };
-static ADMISSION: Rules = Rules { generation: Generation::Content, ..VERSIONED };
-static WEBHOOKS: Rules = Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
-static BUDGET: Rules = Rules { unconditional_update: false, validate: validation::budget, ..WORKLOAD };
-static POLICY: Rules = Rules {
+pub(super) static ADMISSION: Rules = Rules { generation: Generation::Content, ..VERSIONED };
+pub(super) static WEBHOOKS: Rules =
+    Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
+pub(super) static BUDGET: Rules =
+    Rules { unconditional_update: false, validate: validation::budget, ..WORKLOAD };
+pub(super) static NETWORK_POLICY: Rules = Rules {
     generation: Generation::Spec,
     default: defaults::network_policy,
     validate: validation::network_policy,
     ..GENERIC
 };
-static STATUS_ONLY: Rules = STATUS;
-static WITH_GENERATION: Rules = WORKLOAD;
-static VERSIONED_KINDS: Rules = VERSIONED;
-static PLAIN: Rules = GENERIC;
+pub(super) static STATUS_ONLY: Rules = STATUS;
+pub(super) static WITH_GENERATION: Rules = WORKLOAD;
+pub(super) static VERSION_REQUIRED: Rules = VERSIONED;
+pub(super) static PLAIN: Rules = GENERIC;
 
-static DEFINITION: Rules = Rules {
+pub(super) static CUSTOM_RESOURCE_DEFINITION: Rules = Rules {
     generation: Generation::Spec,
     unconditional_update: false,
     status_metadata: StatusMetadata::ChangedExcept(&[
@@ -374,63 +380,3 @@ const CUSTOM_BASE: Rules = Rules {
     status_metadata: StatusMetadata::Kept,
     ..VERSIONED
 };
-
-/// The rules of a built-in kind.
-pub(super) fn rules_for(group: &str, kind: &str) -> &'static Rules {
-    match (group, kind) {
-        ("", "Pod") => &POD,
-        ("", "Node") => &NODE,
-        ("", "Namespace") => &NAMESPACE,
-        ("", "Secret") => &SECRET,
-        ("", "ConfigMap") => &CONFIG_MAP,
-        ("", "Service") => &SERVICE,
-        ("", "Event") => &EVENT,
-        ("events.k8s.io", "Event") => &EVENT_V1,
-        ("", "ReplicationController") => &REPLICATION_CONTROLLER,
-        ("", "PersistentVolumeClaim") => &CLAIM,
-        ("", "PersistentVolume") => &VOLUME,
-        ("", "ResourceQuota") => &QUOTA,
-        ("", "ServiceAccount") => &RETURNS_OBJECT,
-        ("", "PodTemplate") => &POD_TEMPLATE,
-        ("", "Endpoints") => &ENDPOINTS,
-        ("", "LimitRange") => &LIMIT_RANGE,
-        ("apps", "Deployment") => &DEPLOYMENT,
-        ("apps", "ReplicaSet") => &REPLICA_SET,
-        ("apps", "StatefulSet") => &STATEFUL_SET,
-        ("apps", "DaemonSet") => &DAEMON_SET,
-        ("apps", "ControllerRevision") => &REVISION,
-        ("batch", "Job") => &JOB,
-        ("batch", "CronJob") => &CRON_JOB,
-        ("coordination.k8s.io", "Lease") => &LEASE,
-        ("certificates.k8s.io", "CertificateSigningRequest") => &CSR,
-        ("resource.k8s.io", "ResourceSlice") => &RESOURCE_SLICE,
-        ("resource.k8s.io", _) => &RETURNS_OBJECT,
-        ("apiextensions.k8s.io", _) => &DEFINITION,
-        ("rbac.authorization.k8s.io", "RoleBinding") => &ROLE_BINDING,
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &CLUSTER_ROLE_BINDING,
-        ("rbac.authorization.k8s.io", "Role") => &ROLE,
-        ("rbac.authorization.k8s.io", _) => &CLUSTER_ROLE,
-        ("storage.k8s.io", "VolumeAttachment") => &ATTACHMENT,
-        ("storage.k8s.io", "CSIDriver") => &CSI_DRIVER,
-        ("storage.k8s.io", "CSINode") => &CSI_NODE,
-        ("storage.k8s.io", "StorageClass") => &STORAGE_CLASS,
-        ("storage.k8s.io", "CSIStorageCapacity") => &VERSIONED_KINDS,
-        ("storage.k8s.io", _) => &RETURNS_OBJECT,
-        ("node.k8s.io", "RuntimeClass") => &RUNTIME_CLASS,
-        ("discovery.k8s.io", "EndpointSlice") => &SLICE,
-        ("scheduling.k8s.io", "PriorityClass") => &PRIORITY_CLASS,
-        (
-            "admissionregistration.k8s.io",
-            "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration",
-        ) => &WEBHOOKS,
-        ("admissionregistration.k8s.io", _) => &ADMISSION,
-        ("policy", "PodDisruptionBudget") => &BUDGET,
-        ("networking.k8s.io", "NetworkPolicy") => &POLICY,
-        ("networking.k8s.io", "Ingress") => &INGRESS,
-        ("flowcontrol.apiserver.k8s.io", _) => &WITH_GENERATION,
-        ("networking.k8s.io", "IngressClass") => &INGRESS_CLASS,
-        ("networking.k8s.io", "ServiceCIDR") => &STATUS_ONLY,
-        ("autoscaling", _) => &AUTOSCALER,
-        _ => &PLAIN,
-    }
-}

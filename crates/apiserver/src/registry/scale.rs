@@ -1,8 +1,8 @@
-//! Where a kind keeps what `/scale` shows.
+//! The fields that `/scale` shows and sets.
 
 use std::borrow::Cow;
 
-/// JSON pointers into objects of one kind.
+/// JSON pointers into the objects of one resource.
 #[derive(Debug, Clone)]
 pub(crate) struct ScalePaths {
     pub(crate) spec: Cow<'static, str>,
@@ -24,12 +24,21 @@ pub(crate) enum ScaleSelector {
 }
 
 impl ScalePaths {
-    /// Those of built-in kinds.
-    pub(super) fn built_in(group: &str) -> Self {
+    /// `spec.selector` is a map of labels.
+    pub(super) fn with_label_map() -> Self {
+        Self::built_in(ScaleSelector::Map)
+    }
+
+    /// `spec.selector` is a label selector.
+    pub(super) fn with_label_selector() -> Self {
+        Self::built_in(ScaleSelector::Labels)
+    }
+
+    fn built_in(selector: ScaleSelector) -> Self {
         Self {
             spec: "/spec/replicas".into(),
             status: "/status/replicas".into(),
-            selector: if group.is_empty() { ScaleSelector::Map } else { ScaleSelector::Labels },
+            selector,
             demands_count: false,
         }
     }

@@ -14,10 +14,11 @@ use super::limits::ServerLimits;
 use super::tls::{Secured, Tls, TlsError};
 use super::tokens::Tokens;
 use super::{ApiServer, LocalServer};
+use crate::api::{Api, ApiConfig};
 use crate::client::Access;
+use crate::clock::Clock;
 use crate::controllers::Switches;
 use crate::delegate::FeatureGates;
-use crate::engine::{Clock, Engine, Ingredients};
 use crate::storage::{MemoryStorage, Storage, StorageError};
 use crate::watch_cache::CacheOptions;
 
@@ -28,7 +29,6 @@ pub struct ApiServerBuilder {
     cache_options: CacheOptions,
     clock: Clock,
     seed: Option<u64>,
-    empties_namespaces: bool,
     controllers: Switches,
     limits: ServerLimits,
     listen: SocketAddr,
@@ -81,9 +81,8 @@ impl Default for ApiServerBuilder {
         Self {
             storage: None,
             cache_options: CacheOptions::default(),
-            clock: Box::new(SystemTime::now),
+            clock: Clock::default(),
             seed: None,
-            empties_namespaces: true,
             controllers: Switches::default(),
             limits: ServerLimits::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -116,7 +115,7 @@ impl ApiServerBuilder {
 
     /// The time of day that objects show. Under a paused clock, derive it from [`tokio::time::Instant`].
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.clock = Box::new(now);
+        self.clock = Clock::new(now);
         self
     }
 
@@ -128,7 +127,7 @@ impl ApiServerBuilder {
 
     /// Whether deleted namespaces are emptied and removed, which elsewhere a controller does. On by default.
     pub fn empty_namespaces(mut self, yes: bool) -> Self {
-        self.empties_namespaces = yes;
+        self.controllers.namespaces = yes;
         self
     }
 
@@ -209,7 +208,7 @@ impl ApiServerBuilder {
 
     /// A server without sockets.
     pub async fn in_process(self) -> Result<LocalServer, StartError> {
-        Ok(LocalServer { engine: self.engine().await? })
+        Ok(LocalServer { api: self.api().await? })
     }
 
     /// A server that listens.
@@ -224,12 +223,12 @@ impl ApiServerBuilder {
         let host_names = self.host_name.clone().into_iter().collect();
         let door = Door::new(address.ip().is_loopback(), host_names, self.tokens.take());
         let limits = self.limits.clone();
-        let engine = self.engine().await?;
+        let api = self.api().await?;
         let (stop, stopped) = watch::channel(false);
         let reception =
-            Reception { engine: Arc::clone(&engine), door, limits, acceptor: secured.map(|s| s.acceptor) };
+            Reception { api: Arc::clone(&api), door, limits, acceptor: secured.map(|s| s.acceptor) };
         let task = tokio::spawn(serve(listener, reception, stopped));
-        Ok(ApiServer { local: LocalServer { engine }, address, access, listener: Some(task), stop })
+        Ok(ApiServer { local: LocalServer { api }, address, access, listener: Some(task), stop })
     }
 
     /// Other machines are let near only with TLS and tokens, and never near the faults.
@@ -279,20 +278,19 @@ impl ApiServerBuilder {
         }
     }
 
-    async fn engine(self) -> Result<Arc<Engine>, StartError> {
+    async fn api(self) -> Result<Arc<Api>, StartError> {
         let seed = self.seed.unwrap_or_else(|| fastrand::Rng::new().u64(..));
-        let engine = Engine::new(Ingredients {
+        let api = Api::start(ApiConfig {
             storage: self.storage.unwrap_or_else(|| Arc::new(MemoryStorage::new())),
             cache_options: CacheOptions { seed, ..self.cache_options },
             clock: self.clock,
             seed,
-            empties_namespaces: self.empties_namespaces,
             controllers: self.controllers,
             limits: self.limits,
             fault_endpoints: self.fault_endpoints,
         })
         .await?;
-        Ok(engine)
+        Ok(api)
     }
 }
 

@@ -18,12 +18,12 @@ use tokio_rustls::TlsAcceptor;
 
 use super::door::Door;
 use super::limits::ServerLimits;
-use crate::engine::Engine;
+use crate::api::Api;
 use crate::http::{AnswerBody, AnswerLost, ConnectionWatches, handle, refuse};
 
 /// Everything a connection meets before its requests are answered.
 pub(super) struct Reception {
-    pub(super) engine: Arc<Engine>,
+    pub(super) api: Arc<Api>,
     pub(super) door: Door,
     pub(super) limits: ServerLimits,
     pub(super) acceptor: Option<TlsAcceptor>,
@@ -41,8 +41,8 @@ pub(super) async fn serve(listener: TcpListener, reception: Reception, mut stopp
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let builder = http_builder(&reception.limits);
-    let engine = Arc::clone(&reception.engine);
-    connections.spawn(async move { engine.keep_tending().await });
+    let controllers = Arc::clone(&reception.api.controllers);
+    connections.spawn(async move { controllers.run().await });
     loop {
         let accepted = tokio::select! {
             biased;
@@ -155,10 +155,10 @@ impl Reception {
         request: http::Request<Incoming>,
     ) -> Result<http::Response<AnswerBody>, AnswerLost> {
         if let Err(status) = self.door.admit(&request) {
-            return Ok(refuse(&self.engine, &request, &status));
+            return Ok(refuse(&self.api, &request, &status));
         }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let answer = handle(Arc::clone(&self.engine), request);
+        let answer = handle(Arc::clone(&self.api), request);
         if reads {
             return answer.await;
         }

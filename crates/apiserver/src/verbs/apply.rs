@@ -6,28 +6,27 @@ use super::create::{Ownership, insert, match_namespace};
 use super::decode::{conform_to, parse_yaml};
 use super::options::WriteOptions;
 use super::update::{Change, Part, WriteError, match_name, write};
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response, WriteContext};
 use crate::managed::{Managers, duplicate_key};
-use crate::registry::Object;
+use crate::registry::{GroupVersion, Object};
 use crate::schema::parse_json;
 use crate::status::Status;
 
 pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
-pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, Status> {
-    let resource = &request.resource;
+pub(crate) async fn apply(context: &WriteContext, request: &Request) -> Result<Response, Status> {
+    let (resource, name) = (&request.resource, request.name()?);
     let options = WriteOptions::parse_apply(&request.query)?;
-    let part = Part::of(request.subresource.as_deref());
+    let part = Part::of(request.subresource);
     let config = about(part, request, configuration(request)?);
-    let writer = request.writer(engine);
+    let writer = request.writer(&context.clock);
     let settle = |live: &Object| {
         let applied = Managers::read(live).applied(resource, &writer, live, &config, options.force);
         let (value, managers) = applied.map_err(|e| Status::apply_conflict(&e.conflicts))?;
         let object = Object::new(value).ok_or_else(|| Status::internal("an applied object has metadata"))?;
         Ok::<_, Status>((object, managers))
     };
-    let written = write(engine, request, part, options.dry_run, |old| {
+    let written = write(context, request, part, options.dry_run, |old| {
         let (object, managers) = settle(old)?;
         Ok(Change::Applied(object, managers))
     })
@@ -40,15 +39,15 @@ pub(crate) async fn apply(engine: &Engine, request: &Request) -> Result<Answer, 
                 let why = format!(
                     "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 );
-                return Err(Status::conflict(resource, &request.name, &why));
+                return Err(Status::conflict(resource, name, &why));
             }
             let blank = json!({"kind": resource.kind, "apiVersion": resource.api_version(), "metadata": {}});
             let blank = Object::new(blank).ok_or_else(|| Status::internal("a blank object has metadata"))?;
             let (mut object, managers) = settle(&blank)?;
             object.metadata_mut().remove("resourceVersion");
-            insert(engine, resource, object, Ownership::Settled(managers), options.dry_run).await
+            insert(context, resource, object, Ownership::Settled(managers), options.dry_run).await
         }
-        other => other.map_err(|e| e.status(resource, &request.name)),
+        other => other.map_err(|e| e.status(resource, name)),
     }
 }
 
@@ -66,7 +65,7 @@ fn configuration(request: &Request) -> Result<Object, Status> {
     let text = |field: &str| parsed.get(field).and_then(Value::as_str).unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
     if kind != resource.kind || version != resource.api_version() {
-        let (group, short) = version.split_once('/').unwrap_or(("", version));
+        let GroupVersion { group, version: short } = GroupVersion::parse(version);
         return Err(Status::bad_request(format!("invalid object type: {group}/{short}, Kind={kind}")));
     }
     let named = |field: &str| {
@@ -94,10 +93,10 @@ fn configuration(request: &Request) -> Result<Object, Status> {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
     if object.name().is_empty() {
-        object.set_meta("name", &request.name);
+        object.set_meta("name", request.name()?);
     }
-    match_namespace(&mut object, &request.namespace)?;
-    match_name(&object, &request.name)?;
+    match_namespace(&mut object, request.namespace())?;
+    match_name(&object, request.name()?)?;
     Ok(object)
 }
 

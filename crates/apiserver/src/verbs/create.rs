@@ -1,33 +1,36 @@
 //! POST on a collection, and the creating half of PUT.
 
 use super::decode::{Decoded, decode_object};
+use super::namespaces::admit;
 use super::options::WriteOptions;
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response, WriteContext, storage_status};
 use crate::managed::{Managers, Writer};
-use crate::registry::{Generation, Object, Resource, generate_name};
+use crate::registry::{Generation, Object, Resource};
 use crate::status::Status;
-use crate::storage::StorageError;
+use crate::storage::{StorageError, Stored};
 
 /// How often a generated name is drawn before the client is asked to try again.
 const NAME_ATTEMPTS: usize = 8;
 
-pub(crate) async fn create(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn create(context: &WriteContext, request: &Request) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, "CreateOptions")?;
-    let Decoded { mut object, warnings } = decode_object(engine, request, options.field_validation)?;
-    match_namespace(&mut object, &request.namespace)?;
-    let owner = Ownership::Writer(request.writer(engine));
-    let answer = insert(engine, &request.resource, object, owner, options.dry_run).await?;
+    let Decoded { mut object, warnings } =
+        decode_object(&context.resources.snapshot().registry, request, options.field_validation)?;
+    match_namespace(&mut object, request.namespace())?;
+    let owner = Ownership::Writer(request.writer(&context.clock));
+    let answer = insert(context, &request.resource, object, owner, options.dry_run).await?;
     Ok(answer.with_warnings(warnings))
 }
 
 /// The object must agree with the URL on its namespace; cluster-scoped kinds have none.
-pub(crate) fn match_namespace(object: &mut Object, namespace: &str) -> Result<(), Status> {
-    if !object.namespace().is_empty() && !namespace.is_empty() && object.namespace() != namespace {
+pub(crate) fn match_namespace(object: &mut Object, namespace: Option<&str>) -> Result<(), Status> {
+    if let (Some(sent), Some(namespace)) = (object.namespace(), namespace)
+        && sent != namespace
+    {
         let why = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Status::bad_request(why));
     }
-    object.set_meta("namespace", namespace);
+    object.set_meta("namespace", namespace.unwrap_or_default());
     Ok(())
 }
 
@@ -42,18 +45,18 @@ pub(crate) enum Ownership {
 
 /// Gives the object its identity, checks it and stores it.
 pub(crate) async fn insert(
-    engine: &Engine,
+    context: &WriteContext,
     resource: &Resource,
     mut object: Object,
     owner: Ownership,
     dry_run: bool,
-) -> Result<Answer, Status> {
+) -> Result<Response, Status> {
     let sent_version = object.resource_version().to_owned();
-    identify(engine, &mut object);
+    identify(context, &mut object);
     let generated = object.name().is_empty() && !object.meta_str("generateName").is_empty();
-    admit(engine, resource, &object).await?;
+    admit(context, resource, &object).await?;
     let sent_version = sent_version.parse::<u64>().is_ok_and(|version| version > 0);
-    let attempt = async |object| attempt(engine, resource, object, &owner, sent_version, dry_run).await;
+    let attempt = async |object| attempt(context, resource, object, &owner, sent_version, dry_run).await;
     if !generated {
         return attempt(object).await.map_err(|refused| match refused {
             Refused::Exists(name, deleting) => Status::already_exists(resource, &name, deleting),
@@ -63,7 +66,7 @@ pub(crate) async fn insert(
     let mut taken = String::new();
     for _ in 0..NAME_ATTEMPTS {
         let mut candidate = object.clone();
-        let name = generate_name(candidate.meta_str("generateName"), &mut engine.rng());
+        let name = context.ids.name(candidate.meta_str("generateName"));
         candidate.set_meta("name", &name);
         match attempt(candidate).await {
             Ok(answer) => return Ok(answer),
@@ -76,13 +79,13 @@ pub(crate) async fn insert(
 
 /// Completes, checks and stores an object that has its name.
 async fn attempt(
-    engine: &Engine,
+    context: &WriteContext,
     resource: &Resource,
     mut object: Object,
     owner: &Ownership,
     sent_version: bool,
     dry_run: bool,
-) -> Result<Answer, Refused> {
+) -> Result<Response, Refused> {
     prepare(resource, &mut object, owner);
     let errors = resource.validate(&object);
     if !errors.is_empty() {
@@ -92,7 +95,7 @@ async fn attempt(
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Refused::Other(Status::unmapped(why)));
     }
-    store(engine, resource, object, dry_run).await
+    store(context, resource, object, dry_run).await
 }
 
 enum Refused {
@@ -102,51 +105,66 @@ enum Refused {
 }
 
 async fn store(
-    engine: &Engine,
+    context: &WriteContext,
     resource: &Resource,
     object: Object,
     dry_run: bool,
-) -> Result<Answer, Refused> {
+) -> Result<Response, Refused> {
     let key = resource.storage_key(object.namespace(), object.name());
     let exists = |stored| {
-        let deleting = engine.object(resource, stored).is_ok_and(|o| o.is_deleting());
+        let deleting = resource.decode(stored).is_ok_and(|o| o.is_deleting());
         Refused::Exists(object.name().to_owned(), deleting)
     };
     if dry_run {
-        let taken = engine
+        let taken = context
             .storage
             .get(&key)
             .await
-            .map_err(|e| Refused::Other(engine.storage_status(resource, object.name(), e)))?;
+            .map_err(|e| Refused::Other(storage_status(resource, object.name(), e)))?;
         return match taken {
             Some(stored) => Err(exists(&stored)),
             None => {
                 let warnings = (resource.rules.warn)(&object);
-                Ok(Answer::made(201, object).with_warnings(warnings))
+                Ok(Response::made(201, object).with_warnings(warnings))
             }
         };
     }
-    let document = engine.document(resource, &object).map_err(Refused::Other)?;
-    match engine.storage.create(&key, document).await {
+    let document = resource.encode(&object).map_err(|e| Refused::Other(e.into()))?;
+    match context.storage.create(&key, document).await {
         Ok(stored) => {
-            engine.after_creation(resource, &stored).await.map_err(Refused::Other)?;
-            Ok(Answer::stored(201, stored).with_warnings((resource.rules.warn)(&object)))
+            check_still_served(context, resource, &stored).await.map_err(Refused::Other)?;
+            Ok(Response::stored(201, stored).with_warnings((resource.rules.warn)(&object)))
         }
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
-        Err(error) => Err(Refused::Other(engine.storage_status(resource, object.name(), error))),
+        Err(error) => Err(Refused::Other(storage_status(resource, object.name(), error))),
     }
 }
 
-/// What only the server says of an object: when it came to be, and who it is.
-fn identify(engine: &Engine, object: &mut Object) {
+/// Removes an object whose custom resource definition was deleted while it was created.
+///
+/// The deletion of a definition first marks it and then looks for objects: either it finds the object, or the mark is seen here.
+async fn check_still_served(
+    context: &WriteContext,
+    resource: &Resource,
+    stored: &Stored,
+) -> Result<(), Status> {
+    if context.resources.is_current(resource) {
+        return Ok(());
+    }
+    let _ = context.storage.delete(&stored.key, stored.revision).await;
+    Err(Status::kind_terminating("create"))
+}
+
+/// Sets the fields that only the server sets: creation time and uid.
+fn identify(context: &WriteContext, object: &mut Object) {
     let metadata = object.metadata_mut();
     for field in
         ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion", "managedFields"]
     {
         metadata.remove(field);
     }
-    metadata.insert("creationTimestamp".to_owned(), engine.now_text().into());
-    metadata.insert("uid".to_owned(), engine.new_uid().into());
+    metadata.insert("creationTimestamp".to_owned(), context.clock.timestamp().into());
+    metadata.insert("uid".to_owned(), context.ids.uid().into());
 }
 
 fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership) {
@@ -167,23 +185,4 @@ fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership) {
         Ownership::Settled(managers) => managers.clone().write(object),
     }
     (rules.prepare)(object);
-}
-
-/// Whether the namespace takes new objects.
-async fn admit(engine: &Engine, resource: &Resource, object: &Object) -> Result<(), Status> {
-    if !resource.namespaced {
-        return Ok(());
-    }
-    match engine.namespace_phase(object.namespace()).await?.as_deref() {
-        None if engine.is_immortal(object.namespace()) => {
-            // Nobody can have deleted it: the store has lost its data, and what every cluster has is made again.
-            Box::pin(engine.seed_namespaces()).await;
-            Ok(())
-        }
-        None => Err(Status::not_found(engine.namespaces(), object.namespace())),
-        Some("Terminating") => {
-            Err(Status::namespace_terminating(resource, object.name(), object.namespace()))
-        }
-        Some(_) => Ok(()),
-    }
 }

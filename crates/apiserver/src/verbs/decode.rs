@@ -5,9 +5,8 @@ use serde_json::{Map, Value};
 use super::Request;
 use super::options::FieldValidation;
 use crate::custom;
-use crate::engine::Engine;
 use crate::protobuf;
-use crate::registry::{Object, Resource, Schema};
+use crate::registry::{GroupVersion, Object, Registry, Resource, Schema};
 use crate::schema::{Parsed, conform, parse_json, types};
 use crate::status::{FieldError, Status};
 
@@ -26,7 +25,7 @@ pub(crate) struct Decoded {
 
 /// Decodes the body of a create or update.
 pub(crate) fn decode_object(
-    engine: &Engine,
+    registry: &Registry,
     request: &Request,
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
@@ -38,9 +37,9 @@ pub(crate) fn decode_object(
     }
     let (kind, version) = declared_type(&value, resource);
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    check_type(engine, resource, &kind, &version, name)?;
+    check_type(registry, resource, &kind, &version, name)?;
     let cannot = |why: &str| {
-        let (_, short) = split_version(&version);
+        let short = GroupVersion::parse(&version).version;
         Status::bad_request(format!(
             "{kind} in version {short:?} cannot be handled as a {}: {why}",
             resource.kind
@@ -62,7 +61,7 @@ pub(crate) fn decode_object(
 
 /// Makes a patched value an object of the kind again. Faults are the patch's.
 pub(crate) fn decode_patched(
-    engine: &Engine,
+    registry: &Registry,
     resource: &Resource,
     mut value: Value,
     duplicates: &[String],
@@ -73,7 +72,7 @@ pub(crate) fn decode_patched(
     };
     let original = value.clone();
     let (kind, version) = declared_type(&value, resource);
-    if let Err(why) = is_of_type(engine, resource, &kind, &version) {
+    if let Err(why) = is_of_type(registry, resource, &kind, &version) {
         return Err(invalid(&original, why));
     }
     let unknown = conform_to(resource, &mut value).map_err(|e| invalid(&original, e))?;
@@ -130,35 +129,29 @@ fn declared_type(value: &Value, resource: &Resource) -> (String, String) {
     (kind, version)
 }
 
-fn split_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
-}
-
 fn check_type(
-    engine: &Engine,
+    registry: &Registry,
     resource: &Resource,
     kind: &str,
     api_version: &str,
     name: &str,
 ) -> Result<(), Status> {
-    let (group, version) = split_version(api_version);
-    if kind == resource.kind && api_version == resource.api_version() {
+    let declared = GroupVersion::parse(api_version);
+    let version = declared.version;
+    if kind == resource.kind && declared == resource.group_version() {
         return Ok(());
     }
-    if kind != resource.kind && resource.custom.is_some() && api_version == resource.api_version() {
+    if kind != resource.kind && resource.custom.is_some() && declared == resource.group_version() {
         let error = FieldError::invalid("kind", kind, format!("must be {}", resource.kind));
         return Err(Status::invalid_kind(kind, resource, name, &error));
     }
-    if kind == resource.kind
-        && group == resource.group
-        && engine.now().registry.knows_kind(group, version, kind)
-    {
+    if kind == resource.kind && declared.group == resource.group && registry.knows_kind(declared, kind) {
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             resource.api_version()
         )));
     }
-    is_of_type(engine, resource, kind, api_version).map_err(|why| {
+    is_of_type(registry, resource, kind, api_version).map_err(|why| {
         Status::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {}: {why}",
             resource.kind
@@ -167,12 +160,13 @@ fn check_type(
 }
 
 /// Why a value that says it is of this kind and version cannot be one of the resource's.
-fn is_of_type(engine: &Engine, resource: &Resource, kind: &str, api_version: &str) -> Result<(), String> {
-    let (group, version) = split_version(api_version);
-    if kind == resource.kind && api_version == resource.api_version() {
+fn is_of_type(registry: &Registry, resource: &Resource, kind: &str, api_version: &str) -> Result<(), String> {
+    let declared = GroupVersion::parse(api_version);
+    let version = declared.version;
+    if kind == resource.kind && declared == resource.group_version() {
         return Ok(());
     }
-    if engine.now().registry.knows_kind(group, version, kind) {
+    if registry.knows_kind(declared, kind) {
         let internal = if resource.group.is_empty() { "core" } else { &resource.group };
         let internal = internal.split('.').next().unwrap_or_default();
         let wanted = &resource.kind;
@@ -209,7 +203,7 @@ fn conform_metadata(resource: &Resource, object: &mut Map<String, Value>) -> Res
     }
 }
 
-fn strict_faults(unknown: Vec<String>, duplicates: Vec<String>) -> Vec<String> {
+pub(super) fn strict_faults(unknown: Vec<String>, duplicates: Vec<String>) -> Vec<String> {
     let unknown = unknown.into_iter().map(|path| format!("unknown field {path:?}"));
     let duplicates = duplicates.into_iter().map(|path| format!("duplicate field {path:?}"));
     unknown.chain(duplicates).collect()

@@ -4,14 +4,56 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::namespaces::check_deletable;
 use super::options::{Query, dry_run};
 use super::update::is_finished;
-use super::{Answer, Request, Shown};
-use crate::engine::Engine;
-use crate::registry::{Object, Resource};
+use super::{Request, Response, Shown, WriteContext, storage_status};
+use crate::custom;
+use crate::registry::{Lifecycle, Object, Resource};
 use crate::schema::parse_json;
 use crate::status::{FieldError, Status};
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
+
+/// What happens to the dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PropagationPolicy {
+    /// They are deleted after it.
+    Background,
+    /// They are deleted before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// A propagation policy as it was sent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "String")]
+enum Policy {
+    Known(PropagationPolicy),
+    Unknown(String),
+}
+
+impl From<String> for Policy {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "Background" => Self::Known(PropagationPolicy::Background),
+            "Foreground" => Self::Known(PropagationPolicy::Foreground),
+            "Orphan" => Self::Known(PropagationPolicy::Orphan),
+            _ => Self::Unknown(text),
+        }
+    }
+}
+
+impl Policy {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Known(PropagationPolicy::Background) => "Background",
+            Self::Known(PropagationPolicy::Foreground) => "Foreground",
+            Self::Known(PropagationPolicy::Orphan) => "Orphan",
+            Self::Unknown(text) => text,
+        }
+    }
+}
 
 /// How to delete, from the body or else from the query.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -20,7 +62,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) grace_period_seconds: Option<i64>,
     preconditions: Preconditions,
     orphan_dependents: Option<bool>,
-    propagation_policy: Option<String>,
+    propagation_policy: Option<Policy>,
     dry_run: Vec<String>,
     kind: Option<String>,
 }
@@ -32,14 +74,10 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-pub(crate) async fn delete(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn delete(context: &WriteContext, request: &Request) -> Result<Response, Status> {
     let options = DeleteOptions::read(request)?;
-    let outcome = remove(engine, &request.resource, &request.namespace, &request.name, &options).await?;
-    if matches!(outcome, Outcome::Removed(_)) && !options.is_dry_run() {
-        engine.after_removal(&request.resource, &request.namespace).await;
-    }
-    engine.after_marking(&request.resource, &request.name, &outcome).await;
-    Ok(outcome.answer(engine, request, &options))
+    let outcome = remove(context, &request.resource, request.namespace(), request.name()?, &options).await?;
+    Ok(outcome.response(&request.resource, request.name()?, &options))
 }
 
 impl DeleteOptions {
@@ -61,8 +99,8 @@ impl DeleteOptions {
     }
 
     /// Delete with this policy: what the garbage collector does.
-    pub(crate) fn cascading(policy: &str) -> Self {
-        Self { propagation_policy: Some(policy.to_owned()), ..Self::default() }
+    pub(crate) fn cascading(policy: PropagationPolicy) -> Self {
+        Self { propagation_policy: Some(Policy::Known(policy)), ..Self::default() }
     }
 
     /// Delete only the object with this uid.
@@ -88,7 +126,7 @@ impl DeleteOptions {
         Ok(Self {
             grace_period_seconds: query.number("gracePeriodSeconds")?,
             orphan_dependents: query.get("orphanDependents").map(|_| query.flag("orphanDependents")),
-            propagation_policy: query.get("propagationPolicy").map(str::to_owned),
+            propagation_policy: query.get("propagationPolicy").map(|text| Policy::from(text.to_owned())),
             dry_run: query.all("dryRun"),
             ..Self::default()
         })
@@ -96,12 +134,12 @@ impl DeleteOptions {
 
     fn faults(&self) -> Vec<FieldError> {
         let mut faults = Vec::new();
-        let policy = self.propagation_policy.as_deref();
+        let policy = self.propagation_policy.as_ref();
         if self.orphan_dependents.is_some() && policy.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            faults.push(FieldError::invalid("propagationPolicy", policy, why));
+            faults.push(FieldError::invalid("propagationPolicy", policy.map(Policy::as_str), why));
         }
-        if let Some(other) = policy.filter(|p| !["Foreground", "Background", "Orphan"].contains(p)) {
+        if let Some(Policy::Unknown(other)) = policy {
             faults.push(FieldError::not_supported(
                 "propagationPolicy",
                 other,
@@ -116,18 +154,22 @@ impl DeleteOptions {
         self.dry_run.iter().any(|v| !v.is_empty())
     }
 
-    /// The finalizers of an object once the wish for its dependents is noted on it. `orphans` is the wish of who has none.
+    /// The finalizers of an object with the one that its propagation policy asks for. `orphans` is the default of the resource.
     fn finalizers(&self, object: &Object, orphans: bool) -> Vec<String> {
-        let wish = match (self.propagation_policy.as_deref(), self.orphan_dependents) {
-            (Some("Orphan"), _) | (None, Some(true)) => Some("orphan"),
-            (Some("Foreground"), _) => Some("foregroundDeletion"),
-            (Some(_), _) | (None, Some(false)) => None,
+        let policy = match &self.propagation_policy {
+            Some(Policy::Known(policy)) => Some(*policy),
+            Some(Policy::Unknown(_)) | None => None,
+        };
+        let wanted = match (policy, self.orphan_dependents) {
+            (Some(PropagationPolicy::Orphan), _) | (None, Some(true)) => Some("orphan"),
+            (Some(PropagationPolicy::Foreground), _) => Some("foregroundDeletion"),
+            (Some(PropagationPolicy::Background), _) | (None, Some(false)) => None,
             (None, None) if orphans && !object.finalizers().contains(&"foregroundDeletion") => Some("orphan"),
             (None, None) => return object.finalizers().into_iter().map(str::to_owned).collect(),
         };
         let others =
             object.finalizers().into_iter().filter(|f| !["orphan", "foregroundDeletion"].contains(f));
-        others.chain(wish).map(str::to_owned).collect()
+        others.chain(wanted).map(str::to_owned).collect()
     }
 }
 
@@ -141,31 +183,28 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    fn answer(self, engine: &Engine, request: &Request, options: &DeleteOptions) -> Answer {
-        let resource = &request.resource;
+    fn response(self, resource: &Resource, name: &str, options: &DeleteOptions) -> Response {
         match self {
             Self::Marked(object) => {
                 let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
-                Answer::Object { code, object, warnings: Vec::new() }
+                Response::object(code, object)
             }
-            Self::Removed(object) if resource.rules.delete_returns_object => {
-                Answer::Object { code: 200, object, warnings: Vec::new() }
-            }
+            Self::Removed(object) if resource.rules.delete_returns_object => Response::object(200, object),
             Self::Removed(object) => {
                 let uid = match &object {
                     Shown::Made(object) => object.uid().to_owned(),
                     Shown::Stored(stored) => {
-                        engine.object(resource, stored).map(|o| o.uid().to_owned()).unwrap_or_default()
+                        resource.decode(stored).map(|o| o.uid().to_owned()).unwrap_or_default()
                     }
                 };
-                Answer::Status(Status::deleted(resource, &request.name, &uid))
+                Response::status(Status::deleted(resource, name, &uid))
             }
         }
     }
 }
 
 /// The next thing to do to an object that shall go.
-pub(super) enum Step {
+enum Step {
     /// Nothing holds it.
     Remove,
     /// Store this mark; the object stays.
@@ -178,54 +217,54 @@ pub(super) enum Step {
 
 /// Deletes one object as far as its finalizers and its grace allow.
 pub(crate) async fn remove(
-    engine: &Engine,
+    context: &WriteContext,
     resource: &Resource,
-    namespace: &str,
+    namespace: Option<&str>,
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Outcome, Status> {
-    engine.check_deletable(resource, name)?;
+    check_deletable(resource, name)?;
     let key = resource.storage_key(namespace, name);
     if options.is_dry_run() {
-        return rehearse(engine, resource, name, &key, options).await;
+        return rehearse(context, resource, name, &key, options).await;
     }
     let mut again = false;
-    let updated = guaranteed_update(&*engine.storage, &key, None, |stored| {
+    let updated = guaranteed_update(&*context.storage, &key, None, |stored| {
         again = false;
-        let object = engine.object(resource, stored)?;
+        let object = resource.decode(stored)?;
         check_preconditions(resource, &object, options)?;
-        Ok(match next_step(engine, resource, object, options) {
+        Ok(match next_step(context, resource, object, options) {
             Step::Remove => Update::Delete,
             Step::Wait => Update::Unchanged,
-            Step::Mark(marked) => Update::Write(engine.document(resource, &marked)?),
+            Step::Mark(marked) => Update::Write(resource.encode(&marked)?),
             Step::MarkThenRemove(marked) => {
                 again = true;
-                Update::Write(engine.document(resource, &marked)?)
+                Update::Write(resource.encode(&marked)?)
             }
         })
     })
     .await;
     match updated {
         // The mark is stored; the next round finds nothing that holds the object. A version precondition was met already.
-        Ok(Updated::Written(stored)) if again => finish(engine, resource, name, &key, &stored).await,
+        Ok(Updated::Written(stored)) if again => finish(context, resource, name, &key, &stored).await,
         Ok(Updated::Deleted(stored)) => Ok(Outcome::Removed(Shown::Stored(stored))),
         Ok(updated) => Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
         Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, name, error)),
+        Err(UpdateError::Storage(error)) => Err(storage_status(resource, name, error)),
     }
 }
 
 /// The second write of a two-step delete. Whoever touched the object in between is overruled, unless they gave it a finalizer.
 async fn finish(
-    engine: &Engine,
+    context: &WriteContext,
     resource: &Resource,
     name: &str,
     key: &str,
     marked: &Arc<Stored>,
 ) -> Result<Outcome, Status> {
     let suggestion = Some(Arc::clone(marked));
-    let updated = guaranteed_update(&*engine.storage, key, suggestion, |stored| {
-        let finished = is_finished(&engine.object(resource, stored)?);
+    let updated = guaranteed_update(&*context.storage, key, suggestion, |stored| {
+        let finished = is_finished(resource, &resource.decode(stored)?);
         Ok(if finished { Update::Delete } else { Update::Unchanged })
     })
     .await;
@@ -236,22 +275,22 @@ async fn finish(
             Ok(Outcome::Removed(Shown::Stored(Arc::clone(marked))))
         }
         Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, name, error)),
+        Err(UpdateError::Storage(error)) => Err(storage_status(resource, name, error)),
     }
 }
 
 async fn rehearse(
-    engine: &Engine,
+    context: &WriteContext,
     resource: &Resource,
     name: &str,
     key: &str,
     options: &DeleteOptions,
 ) -> Result<Outcome, Status> {
-    let stored = engine.storage.get(key).await.map_err(|e| engine.storage_status(resource, name, e))?;
+    let stored = context.storage.get(key).await.map_err(|e| storage_status(resource, name, e))?;
     let stored = stored.ok_or_else(|| Status::not_found(resource, name))?;
-    let object = engine.object(resource, &stored)?;
+    let object = resource.decode(&stored)?;
     check_preconditions(resource, &object, options)?;
-    Ok(match next_step(engine, resource, object, options) {
+    Ok(match next_step(context, resource, object, options) {
         Step::Remove => Outcome::Removed(Shown::Stored(stored)),
         Step::MarkThenRemove(marked) => Outcome::Removed(Shown::Made(Box::new(marked))),
         Step::Mark(marked) => Outcome::Marked(Shown::Made(Box::new(marked))),
@@ -280,43 +319,34 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
     Ok(())
 }
 
-fn next_step(engine: &Engine, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
-    if resource.is_namespace() {
-        return namespace_step(engine, object);
+fn next_step(context: &WriteContext, resource: &Resource, object: Object, options: &DeleteOptions) -> Step {
+    match resource.lifecycle {
+        Lifecycle::Namespace => return namespace_step(context, resource, object),
+        Lifecycle::CustomResourceDefinition => return definition_step(context, object),
+        Lifecycle::Plain | Lifecycle::Pod | Lifecycle::Review(_) => {}
     }
-    if resource.is_definition() {
-        return engine.definition_step(object);
-    }
-    let orphans = engine.controllers.switches.garbage_collection && orphans_by_default(resource);
+    let orphans = context.garbage_collection && resource.rules.orphans_dependents;
     let finalizers = options.finalizers(&object, orphans);
     let changed = finalizers != object.finalizers();
     let held = !finalizers.is_empty();
     let mut marked = object;
     marked.set_finalizers(finalizers);
-    if resource.rules.graceful {
-        return graceful_step(engine, marked, options, held, changed);
+    if resource.lifecycle == Lifecycle::Pod {
+        return graceful_step(context, marked, options, held, changed);
     }
     match (held, marked.is_deleting()) {
         (false, _) => Step::Remove,
         (true, true) if changed => Step::Mark(marked),
         (true, true) => Step::Wait,
         (true, false) => {
-            mark(engine, &mut marked, 0);
+            mark(context, &mut marked, 0);
             Step::Mark(marked)
         }
     }
 }
 
-/// Kinds whose dependents stay unless the delete says otherwise, for the sake of old clients.
-fn orphans_by_default(resource: &Resource) -> bool {
-    matches!(
-        (resource.group.as_str(), resource.plural.as_str()),
-        ("batch", "jobs") | ("", "replicationcontrollers")
-    )
-}
-
 fn graceful_step(
-    engine: &Engine,
+    context: &WriteContext,
     mut pod: Object,
     options: &DeleteOptions,
     held: bool,
@@ -328,7 +358,7 @@ fn graceful_step(
         let shorter = options.grace_period_seconds.is_some() && grace < left;
         if shorter {
             let metadata = pod.metadata_mut();
-            metadata.insert("deletionTimestamp".to_owned(), engine.text_in(grace).into());
+            metadata.insert("deletionTimestamp".to_owned(), context.clock.timestamp_in(grace).into());
             metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
         }
         return match (shorter, held || grace.min(left) > 0) {
@@ -339,21 +369,37 @@ fn graceful_step(
             (false, true) => Step::Wait,
         };
     }
-    mark(engine, &mut pod, grace);
+    mark(context, &mut pod, grace);
     if held || grace > 0 { Step::Mark(pod) } else { Step::MarkThenRemove(pod) }
 }
 
 /// The first delete of a namespace begins its end; it is over when its content is gone and `/finalize` said so.
-fn namespace_step(engine: &Engine, mut namespace: Object) -> Step {
+fn namespace_step(context: &WriteContext, resource: &Resource, mut namespace: Object) -> Step {
     if namespace.is_deleting() {
-        return if is_finished(&namespace) { Step::Remove } else { Step::Wait };
+        return if is_finished(resource, &namespace) { Step::Remove } else { Step::Wait };
     }
-    namespace.metadata_mut().insert("deletionTimestamp".to_owned(), engine.now_text().into());
+    namespace.metadata_mut().insert("deletionTimestamp".to_owned(), context.clock.timestamp().into());
     namespace.section_mut("status").insert("phase".to_owned(), "Terminating".into());
-    if is_finished(&namespace) { Step::Remove } else { Step::Mark(namespace) }
+    if is_finished(resource, &namespace) { Step::Remove } else { Step::Mark(namespace) }
 }
 
-/// How long a pod may take: as asked, else as it says itself; none if nothing runs.
+/// The first delete of a custom resource definition marks it; the last removal of its objects removes it.
+fn definition_step(context: &WriteContext, mut definition: Object) -> Step {
+    if definition.is_deleting() {
+        return if definition.finalizers().is_empty() { Step::Remove } else { Step::Wait };
+    }
+    let now = context.clock.timestamp();
+    definition.metadata_mut().insert("deletionTimestamp".to_owned(), now.clone().into());
+    let mut finalizers: Vec<String> = definition.finalizers().into_iter().map(str::to_owned).collect();
+    if !finalizers.iter().any(|f| f == custom::FINALIZER) {
+        finalizers.push(custom::FINALIZER.to_owned());
+    }
+    definition.set_finalizers(finalizers);
+    custom::set_condition(&mut definition, custom::TERMINATING, &now);
+    Step::Mark(definition)
+}
+
+/// The grace period of a pod: as requested, else its own; none if it does not run.
 fn grace_period(pod: &Object, options: &DeleteOptions) -> i64 {
     let own =
         || pod.at("/spec/terminationGracePeriodSeconds").and_then(serde_json::Value::as_i64).unwrap_or(30);
@@ -366,9 +412,9 @@ fn grace_period(pod: &Object, options: &DeleteOptions) -> i64 {
     }
 }
 
-fn mark(engine: &Engine, object: &mut Object, grace: i64) {
+fn mark(context: &WriteContext, object: &mut Object, grace: i64) {
     let generation = object.generation();
-    let when = engine.text_in(grace);
+    let when = context.clock.timestamp_in(grace);
     let metadata = object.metadata_mut();
     metadata.insert("deletionTimestamp".to_owned(), when.into());
     metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());

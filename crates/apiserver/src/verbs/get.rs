@@ -2,23 +2,23 @@
 
 use super::list::scope;
 use super::watch::read_status;
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response};
+use crate::caches::Caches;
 use crate::status::Status;
 use crate::watch_cache::RevisionOption;
 
-pub(crate) async fn get(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn get(caches: &Caches, request: &Request) -> Result<Response, Status> {
     if request.query.flag("export") {
         return Err(Status::bad_request(
             "the export parameter, deprecated since v1.14, is no longer supported",
         ));
     }
     let revision = parse_version(request.query.text("resourceVersion")).map_err(Status::unmapped)?;
-    let cache = engine.cache(&request.resource).await?;
+    let cache = caches.of(&request.resource).await?;
     let found = cache.get(&scope(request), revision).await;
     match found.map_err(|e| read_status(&e))? {
-        Some(stored) => Ok(Answer::stored(200, stored)),
-        None => Err(Status::not_found(&request.resource, &request.name)),
+        Some(stored) => Ok(Response::stored(200, stored)),
+        None => Err(Status::not_found(&request.resource, request.name()?)),
     }
 }
 

@@ -3,25 +3,25 @@
 use kube_informer_wire::{FieldSelector, FieldTerm, LabelSelector};
 
 use super::get::parse_version;
-use super::options::ListOptions;
+use super::options::{ListOptions, VersionMatch};
 use super::watch::read_status;
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response};
+use crate::caches::Caches;
 use crate::registry::Resource;
 use crate::status::Status;
-use crate::watch_cache::{ListRequest, ListResponse, RevisionMatch, Scope};
+use crate::watch_cache::{ListRequest, ListResponse, Scope};
 
 pub(crate) async fn list(
-    engine: &Engine,
+    caches: &Caches,
     request: &Request,
     options: &ListOptions,
-) -> Result<Answer, Status> {
-    read(engine, request, options).await.map(Answer::List)
+) -> Result<Response, Status> {
+    read(caches, request, options).await.map(Response::list)
 }
 
 /// The list itself, also for deletecollection.
 pub(crate) async fn read(
-    engine: &Engine,
+    caches: &Caches,
     request: &Request,
     options: &ListOptions,
 ) -> Result<ListResponse, Status> {
@@ -31,26 +31,24 @@ pub(crate) async fn read(
         scope: scope(request),
         revision: parse_version(&options.resource_version)
             .map_err(|e| Status::bad_request(format!("invalid resource version: {e}")))?,
-        revision_match: match options.version_match.as_str() {
-            "Exact" => Some(RevisionMatch::Exact),
-            "NotOlderThan" => Some(RevisionMatch::NotOlderThan),
-            _ => None,
+        revision_match: match options.version_match {
+            Some(VersionMatch::Known(revision_match)) => Some(revision_match),
+            Some(VersionMatch::Unknown(_)) | None => None,
         },
         limit: usize::try_from(options.limit).unwrap_or_default(),
         continue_token: (!options.continue_token.is_empty()).then(|| options.continue_token.clone()),
         labels,
         fields,
     };
-    engine.cache(&request.resource).await?.list(&list).await.map_err(|e| read_status(&e))
+    caches.of(&request.resource).await?.list(&list).await.map_err(|e| read_status(&e))
 }
 
 /// What part of the resource the URL names.
 pub(crate) fn scope(request: &Request) -> Scope {
-    let namespace = (!request.namespace.is_empty()).then(|| request.namespace.clone());
-    match (namespace, request.name.as_str()) {
-        (None, "") => Scope::All,
-        (Some(namespace), "") => Scope::Namespace(namespace),
-        (namespace, name) => Scope::Object { namespace, name: name.to_owned() },
+    match (request.namespace.clone(), request.name.clone()) {
+        (None, None) => Scope::All,
+        (Some(namespace), None) => Scope::Namespace(namespace),
+        (namespace, Some(name)) => Scope::Object { namespace, name },
     }
 }
 

@@ -3,6 +3,7 @@
 //! What the options *mean* for a list or watch is decided by the watch cache; here they only become well-formed.
 
 use crate::status::{FieldError, Status};
+use crate::watch_cache::RevisionMatch;
 
 /// Decoded query parameters in the order given.
 #[derive(Debug, Default)]
@@ -61,7 +62,7 @@ pub(crate) struct ListOptions {
     pub(crate) watch: bool,
     pub(crate) allow_bookmarks: bool,
     pub(crate) resource_version: String,
-    pub(crate) version_match: String,
+    pub(crate) version_match: Option<VersionMatch>,
     pub(crate) timeout_seconds: Option<i64>,
     /// Zero and below mean none.
     pub(crate) limit: i64,
@@ -79,7 +80,7 @@ impl ListOptions {
             watch: query.flag("watch"),
             allow_bookmarks: query.flag("allowWatchBookmarks"),
             resource_version: query.text("resourceVersion").to_owned(),
-            version_match: query.text("resourceVersionMatch").to_owned(),
+            version_match: VersionMatch::parse(query.text("resourceVersionMatch")),
             timeout_seconds: query.number("timeoutSeconds")?,
             limit: query.number("limit")?.unwrap_or_default().max(0),
             continue_token: query.text("continue").to_owned(),
@@ -95,9 +96,9 @@ impl ListOptions {
     /// A watch from nowhere starts with the state, as a streaming list would.
     fn apply_watch_defaults(&mut self) {
         let from_nowhere = matches!(self.resource_version.as_str(), "" | "0");
-        if self.watch && from_nowhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
+        if self.watch && from_nowhere && self.send_initial_events.is_none() && self.version_match.is_none() {
             self.send_initial_events = Some(true);
-            self.version_match = "NotOlderThan".to_owned();
+            self.version_match = Some(VersionMatch::Known(RevisionMatch::NotOlderThan));
         }
     }
 
@@ -108,7 +109,7 @@ impl ListOptions {
     fn list_faults(&self) -> Vec<FieldError> {
         const FIELD: &str = "resourceVersionMatch";
         let mut faults = Vec::new();
-        if !self.version_match.is_empty() {
+        if let Some(version_match) = &self.version_match {
             if self.resource_version.is_empty() {
                 let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
                 faults.push(FieldError::forbidden(FIELD, why));
@@ -119,14 +120,10 @@ impl ListOptions {
                     "resourceVersionMatch is forbidden when continue is provided",
                 ));
             }
-            if !["Exact", "NotOlderThan"].contains(&self.version_match.as_str()) {
-                faults.push(FieldError::not_supported(
-                    FIELD,
-                    &self.version_match,
-                    &["Exact", "NotOlderThan", ""],
-                ));
+            if let VersionMatch::Unknown(text) = version_match {
+                faults.push(FieldError::not_supported(FIELD, text, &["Exact", "NotOlderThan", ""]));
             }
-            if self.version_match == "Exact" && self.resource_version == "0" {
+            if *version_match == VersionMatch::Known(RevisionMatch::Exact) && self.resource_version == "0" {
                 let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
                 faults.push(FieldError::forbidden(FIELD, why));
             }
@@ -142,17 +139,17 @@ impl ListOptions {
         const FIELD: &str = "resourceVersionMatch";
         let mut faults = Vec::new();
         if self.send_initial_events.is_some() {
-            if self.version_match != "NotOlderThan" {
+            if self.version_match != Some(VersionMatch::Known(RevisionMatch::NotOlderThan)) {
                 let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
                 faults.push(FieldError::forbidden(FIELD, why));
             }
-        } else if !self.version_match.is_empty() {
+        } else if self.version_match.is_some() {
             let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             faults.push(FieldError::forbidden(FIELD, why));
         }
-        if !self.version_match.is_empty() {
-            if self.version_match != "NotOlderThan" {
-                faults.push(FieldError::not_supported(FIELD, &self.version_match, &["NotOlderThan"]));
+        if let Some(version_match) = &self.version_match {
+            if *version_match != VersionMatch::Known(RevisionMatch::NotOlderThan) {
+                faults.push(FieldError::not_supported(FIELD, version_match.as_str(), &["NotOlderThan"]));
             }
             if !self.continue_token.is_empty() {
                 faults.push(FieldError::forbidden(
@@ -162,6 +159,32 @@ impl ListOptions {
             }
         }
         faults
+    }
+}
+
+/// The `resourceVersionMatch` parameter as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum VersionMatch {
+    Known(RevisionMatch),
+    Unknown(String),
+}
+
+impl VersionMatch {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" => None,
+            "Exact" => Some(Self::Known(RevisionMatch::Exact)),
+            "NotOlderThan" => Some(Self::Known(RevisionMatch::NotOlderThan)),
+            other => Some(Self::Unknown(other.to_owned())),
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Known(RevisionMatch::Exact) => "Exact",
+            Self::Known(RevisionMatch::NotOlderThan) => "NotOlderThan",
+            Self::Unknown(text) => text,
+        }
     }
 }
 

@@ -1,44 +1,76 @@
 //! PATCH in its three forms.
 
+use super::apply::MEDIA_TYPE;
 use super::create::match_namespace;
 use super::decode::decode_patched;
 use super::options::WriteOptions;
 use super::update::{Change, Part, match_name, write};
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response, WriteContext};
 use crate::patch::{MAX_OPERATIONS, Patch, PatchError, PatchKind};
 use crate::schema::parse_json;
 use crate::status::Status;
 
-pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn patch(
+    context: &WriteContext,
+    request: &Request,
+    kind: PatchKind,
+) -> Result<Response, Status> {
     let resource = &request.resource;
-    let kind = kind_of(request)?;
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, duplicates) = read(kind, request)?;
     let mut warnings = Vec::new();
-    let part = Part::of(request.subresource.as_deref());
-    let answer = write(engine, request, part, options.dry_run, |old| {
+    let name = request.name()?;
+    let part = Part::of(request.subresource);
+    let registry = &context.resources.snapshot().registry;
+    let answer = write(context, request, part, options.dry_run, |old| {
         let patched = patch.apply(old.value().clone(), resource.table()).map_err(|e| patch_status(&e))?;
-        let decoded = decode_patched(engine, resource, patched, &duplicates, options.field_validation)?;
+        let decoded = decode_patched(registry, resource, patched, &duplicates, options.field_validation)?;
         warnings = decoded.warnings;
         let mut object = decoded.object;
-        match_namespace(&mut object, &request.namespace)?;
-        match_name(&object, &request.name)?;
+        match_namespace(&mut object, request.namespace())?;
+        match_name(&object, name)?;
         Ok(Change::Sent(object))
     })
     .await
-    .map_err(|e| e.status(resource, &request.name))?;
+    .map_err(|e| e.status(resource, name))?;
     Ok(answer.with_warnings(warnings))
 }
 
-/// How the body is meant. Custom kinds have no merge keys, so nobody can merge strategically into them.
-pub(crate) fn kind_of(request: &Request) -> Result<PatchKind, Status> {
+/// The type of the body of a PATCH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchType {
+    /// Server-side apply.
+    Apply,
+    Patch(PatchKind),
+}
+
+impl PatchType {
+    /// The type that the media type names. Custom resources have no merge keys, so they take no strategic merge patches.
+    pub(crate) fn parse(request: &Request) -> Result<Self, Status> {
+        if request.content_type == MEDIA_TYPE {
+            return Ok(Self::Apply);
+        }
+        match (PatchKind::of(&request.content_type), &request.resource.custom) {
+            (None, _) | (Some(PatchKind::Strategic), Some(_)) => Err(unsupported(request)),
+            (Some(kind), _) => Ok(Self::Patch(kind)),
+        }
+    }
+
+    /// The kind of a patch that is not an apply, for objects that cannot be applied.
+    pub(crate) fn without_apply(self, request: &Request) -> Result<PatchKind, Status> {
+        match self {
+            Self::Apply => Err(unsupported(request)),
+            Self::Patch(kind) => Ok(kind),
+        }
+    }
+}
+
+fn unsupported(request: &Request) -> Status {
     const CUSTOM: &[&str] =
         &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
-    match (PatchKind::of(&request.content_type), &request.resource.custom) {
-        (None | Some(PatchKind::Strategic), Some(_)) => Err(Status::unsupported_media_type(CUSTOM)),
-        (None, None) => Err(Status::unsupported_patch_type()),
-        (Some(kind), _) => Ok(kind),
+    match request.resource.custom {
+        Some(_) => Status::unsupported_media_type(CUSTOM),
+        None => Status::unsupported_patch_type(),
     }
 }
 

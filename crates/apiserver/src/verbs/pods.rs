@@ -3,24 +3,23 @@
 use serde_json::{Value, json};
 
 use super::decode::parse_body;
-use super::delete::{DeleteOptions, Outcome, remove};
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::delete::{DeleteOptions, remove};
+use super::{Request, Response, WriteContext, storage_status};
 use crate::registry::Object;
 use crate::status::Status;
 use crate::storage::{StorageError, Update, UpdateError, guaranteed_update};
 
 /// POST `/binding`: a scheduler's decision.
-pub(crate) async fn bind(engine: &Engine, request: &Request) -> Result<Answer, Status> {
-    let resource = &request.resource;
+pub(crate) async fn bind(context: &WriteContext, request: &Request) -> Result<Response, Status> {
+    let (resource, name) = (&request.resource, request.name()?);
     let binding = Object::new(parse_body(request)?.value)
         .ok_or_else(|| Status::bad_request("a binding must be a JSON object"))?;
     let node = binding.str_at("/target/name").to_owned();
     if node.is_empty() {
         return Err(Status::bad_request("a binding must name its node in target.name"));
     }
-    let bound = guaranteed_update(&*engine.storage, &request.key(), None, |stored| {
-        let mut pod = engine.object(resource, stored)?;
+    let bound = guaranteed_update(&*context.storage, &request.key()?, None, |stored| {
+        let mut pod = resource.decode(stored)?;
         let current = pod.str_at("/spec/nodeName").to_owned();
         if pod.is_deleting() {
             let why = format!("pod {} is being deleted, cannot be assigned to a host", pod.name());
@@ -35,15 +34,15 @@ pub(crate) async fn bind(engine: &Engine, request: &Request) -> Result<Answer, S
             let own = pod.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
             own.as_object_mut().into_iter().for_each(|own| own.extend(annotations.clone()));
         }
-        set_scheduled(&mut pod, &engine.now_text());
-        Ok(Update::Write(engine.document(resource, &pod)?))
+        set_scheduled(&mut pod, &context.clock.timestamp());
+        Ok(Update::Write(resource.encode(&pod)?))
     })
     .await;
     match bound {
-        Ok(_) => Ok(Answer::Status(Status::created())),
+        Ok(_) => Ok(Response::status(Status::created())),
         Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(StorageError::NotFound)) => Err(Status::not_found(resource, &request.name)),
-        Err(UpdateError::Storage(error)) => Err(engine.storage_status(resource, &request.name, error)),
+        Err(UpdateError::Storage(StorageError::NotFound)) => Err(Status::not_found(resource, name)),
+        Err(UpdateError::Storage(error)) => Err(storage_status(resource, name, error)),
     }
 }
 
@@ -57,14 +56,11 @@ fn set_scheduled(pod: &mut Object, now: &str) {
 }
 
 /// POST `/eviction`: a delete that would ask disruption budgets, of which none are modelled.
-pub(crate) async fn evict(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn evict(context: &WriteContext, request: &Request) -> Result<Response, Status> {
     let eviction = parse_body(request)?.value;
     let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
     let options: DeleteOptions = serde_json::from_value(options)
         .map_err(|e| Status::bad_request(format!("error decoding deleteOptions: {e}")))?;
-    let outcome = remove(engine, &request.resource, &request.namespace, &request.name, &options).await?;
-    if matches!(outcome, Outcome::Removed(_)) && !options.is_dry_run() {
-        engine.after_removal(&request.resource, &request.namespace).await;
-    }
-    Ok(Answer::Status(Status::created()))
+    remove(context, &request.resource, request.namespace(), request.name()?, &options).await?;
+    Ok(Response::status(Status::created()))
 }

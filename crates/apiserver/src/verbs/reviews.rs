@@ -1,39 +1,39 @@
-//! Reviews: questions about who may do what. This server lets everybody do everything, and says so.
+//! Reviews of authentication and authorization. This server has neither, and reports that every caller may do everything.
 //!
-//! A review is posted, answered in its status, and never stored.
+//! A review is never stored: the response to the POST is the review with its status filled in.
 
 use serde_json::{Value, json};
 
 use super::decode::decode_object;
 use super::options::WriteOptions;
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response};
+use crate::registry::{Registry, Review};
 use crate::status::Status;
 
-/// Whom the server takes every caller for.
+/// The user that every caller is taken for.
 const USER: &str = "system:anonymous";
 const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 
-pub(crate) fn review(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) fn review(registry: &Registry, request: &Request, review: Review) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, "CreateOptions")?;
-    let decoded = decode_object(engine, request, options.field_validation)?;
+    let decoded = decode_object(registry, request, options.field_validation)?;
     let mut object = decoded.object;
-    object.set_meta("namespace", &request.namespace);
-    let status = status(&request.resource.kind);
+    object.set_meta("namespace", request.namespace().unwrap_or_default());
+    let status = status(review);
     object.root_mut().insert("status".to_owned(), status);
-    Ok(Answer::made(201, object).with_warnings(decoded.warnings))
+    Ok(Response::made(201, object).with_warnings(decoded.warnings))
 }
 
-fn status(kind: &str) -> Value {
+fn status(review: Review) -> Value {
     let user = json!({"username": USER, "groups": GROUPS});
-    match kind {
-        "TokenReview" => json!({"authenticated": true, "user": user}),
-        "SelfSubjectReview" => json!({"userInfo": user}),
-        "SelfSubjectRulesReview" => json!({
+    match review {
+        Review::Token => json!({"authenticated": true, "user": user}),
+        Review::SelfSubject => json!({"userInfo": user}),
+        Review::Rules => json!({
             "incomplete": false,
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
         }),
-        _ => json!({"allowed": true, "reason": "this server has no authorization"}),
+        Review::Access => json!({"allowed": true, "reason": "this server has no authorization"}),
     }
 }

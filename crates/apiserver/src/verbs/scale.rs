@@ -2,51 +2,90 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decode::parse_body;
-use super::options::WriteOptions;
-use super::patch::{kind_of, patch_status, read};
+use super::decode::{parse_body, strict_faults};
+use super::options::{FieldValidation, WriteOptions};
+use super::patch::{PatchType, patch_status, read};
 use super::update::{Change, Part, write};
-use super::{Answer, Request, Shown};
-use crate::engine::Engine;
+use super::{Content, Request, Response, Shown, WriteContext};
+use crate::caches::Caches;
 use crate::registry::{Object, Resource, ScalePaths, ScaleSelector};
-use crate::schema::types;
+use crate::schema::{Parsed, Type, conform, types};
 use crate::status::{FieldError, Status};
 
-pub(crate) async fn get(engine: &Engine, request: &Request) -> Result<Answer, Status> {
-    let answer = super::get::get(engine, request).await?;
-    show(engine, &request.resource, answer)
+pub(crate) async fn get(caches: &Caches, request: &Request) -> Result<Response, Status> {
+    let response = super::get::get(caches, request).await?;
+    show(&request.resource, response)
 }
 
-pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<Response, Status> {
     let options = WriteOptions::parse(&request.query, "UpdateOptions")?;
-    let scale = parse_body(request)?.value;
-    set(engine, request, options.dry_run, |_| Ok(scale.clone())).await
+    let Parsed { value, duplicates } = parse_body(request)?;
+    let (scale, warnings) = decode(value, duplicates, options.field_validation)?;
+    let response = set(context, request, options.dry_run, |_| Ok(scale.clone())).await?;
+    Ok(response.with_warnings(warnings))
 }
 
-pub(crate) async fn patch(engine: &Engine, request: &Request) -> Result<Answer, Status> {
-    let kind = kind_of(request)?;
+pub(crate) async fn patch(
+    context: &WriteContext,
+    request: &Request,
+    patch_type: PatchType,
+) -> Result<Response, Status> {
+    let kind = patch_type.without_apply(request)?;
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
-    let (patch, _) = read(kind, request)?;
-    let shape = types().kind("autoscaling", "v1", "Scale");
-    set(engine, request, options.dry_run, |current| patch.apply(current, shape).map_err(|e| patch_status(&e)))
-        .await
+    let (patch, duplicates) = read(kind, request)?;
+    let mut warnings = Vec::new();
+    let response = set(context, request, options.dry_run, |current| {
+        let patched = patch.apply(current, scale_type()).map_err(|e| patch_status(&e))?;
+        let (scale, faults) = decode(patched, duplicates.clone(), options.field_validation)?;
+        warnings = faults;
+        Ok(scale)
+    })
+    .await?;
+    Ok(response.with_warnings(warnings))
+}
+
+fn scale_type() -> Option<&'static Type> {
+    types().kind("autoscaling", "v1", "Scale")
+}
+
+/// Checks a Scale against its type. Returns it with the warnings about fields that it does not have or that occur twice.
+fn decode(
+    mut scale: Value,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+) -> Result<(Value, Vec<String>), Status> {
+    let cannot = |why: &str| {
+        Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
+    };
+    let unknown = match (scale_type(), scale.as_object_mut()) {
+        (Some(shape), Some(fields)) => conform(shape, "Scale", fields).map_err(|e| cannot(&e.to_string()))?,
+        _ => Vec::new(),
+    };
+    let faults = strict_faults(unknown, duplicates);
+    match validation {
+        FieldValidation::Strict if !faults.is_empty() => {
+            Err(cannot(&format!("strict decoding error: {}", faults.join(", "))))
+        }
+        FieldValidation::Warn => Ok((scale, faults)),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok((scale, Vec::new())),
+    }
 }
 
 /// Writes the replica count that `change` makes of the current Scale.
 async fn set(
-    engine: &Engine,
+    context: &WriteContext,
     request: &Request,
     dry_run: bool,
-    change: impl Fn(Value) -> Result<Value, Status>,
-) -> Result<Answer, Status> {
-    let resource = &request.resource;
-    let answer = write(engine, request, Part::Main, dry_run, |old| {
+    mut change: impl FnMut(Value) -> Result<Value, Status>,
+) -> Result<Response, Status> {
+    let (resource, name) = (&request.resource, request.name()?);
+    let response = write(context, request, Part::Main, dry_run, |old| {
         let scale = change(scale_of(resource, old)?)?;
         let name = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        if name != request.name {
+        if name != request.name()? {
             let why = format!(
                 "the name of the object ({name}) does not match the name on the URL ({})",
-                request.name
+                request.name()?
             );
             return Err(Status::bad_request(why));
         }
@@ -64,23 +103,23 @@ async fn set(
         Ok(Change::Sent(new))
     })
     .await
-    .map_err(|e| e.status(resource, &request.name))?;
-    show(engine, resource, answer)
+    .map_err(|e| e.status(resource, name))?;
+    show(resource, response)
 }
 
-fn show(engine: &Engine, resource: &Resource, answer: Answer) -> Result<Answer, Status> {
-    match answer {
-        Answer::Object { code, object, warnings } => {
+/// The same response with the Scale of its object.
+fn show(resource: &Resource, Response { content, warnings }: Response) -> Result<Response, Status> {
+    let content = match content {
+        Content::Object { code, object } => {
             let object = match object {
                 Shown::Made(object) => *object,
-                Shown::Stored(stored) => engine.object(resource, &stored)?,
+                Shown::Stored(stored) => resource.decode(&stored)?,
             };
-            let scale = Object::new(scale_of(resource, &object)?)
-                .ok_or_else(|| Status::internal("a scale has metadata"))?;
-            Ok(Answer::Scale { code, scale: scale.into_value() }.with_warnings(warnings))
+            Content::Scale { code, scale: scale_of(resource, &object)? }
         }
-        other => Ok(other),
-    }
+        other => other,
+    };
+    Ok(Response { content, warnings })
 }
 
 fn paths(resource: &Resource) -> Result<&ScalePaths, Status> {

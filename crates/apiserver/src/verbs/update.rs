@@ -5,31 +5,38 @@ use std::sync::Arc;
 use super::create::{Ownership, insert, match_namespace};
 use super::decode::{Decoded, decode_object};
 use super::options::WriteOptions;
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response, WriteContext, storage_status};
 use crate::managed::Managers;
-use crate::registry::{Generation, Object, Resource, StatusMetadata};
+use crate::registry::{Generation, Lifecycle, Object, Resource, StatusMetadata, Subresource};
 use crate::status::Status;
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
-pub(crate) async fn update(engine: &Engine, request: &Request) -> Result<Answer, Status> {
+pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<Response, Status> {
     let resource = &request.resource;
     let options = WriteOptions::parse(&request.query, "UpdateOptions")?;
-    let Decoded { mut object, warnings } = decode_object(engine, request, options.field_validation)?;
-    match_namespace(&mut object, &request.namespace)?;
-    match_name(&object, &request.name)?;
-    let part = Part::of(request.subresource.as_deref());
-    let written = write(engine, request, part, options.dry_run, |old| {
+    let Decoded { mut object, warnings } =
+        decode_object(&context.resources.snapshot().registry, request, options.field_validation)?;
+    let name = request.name()?;
+    match_namespace(&mut object, request.namespace())?;
+    match_name(&object, name)?;
+    let part = Part::of(request.subresource);
+    let written = write(context, request, part, options.dry_run, |old| {
         check_uid(request, &object, old)?;
         Ok(Change::Sent(object.clone()))
     })
     .await;
     let answer = match written {
         Err(WriteError::NotFound) if part == Part::Main && resource.rules.put_creates => {
-            insert(engine, resource, object, Ownership::Writer(request.writer(engine)), options.dry_run)
-                .await?
+            insert(
+                context,
+                resource,
+                object,
+                Ownership::Writer(request.writer(&context.clock)),
+                options.dry_run,
+            )
+            .await?
         }
-        other => other.map_err(|e| e.status(resource, &request.name))?,
+        other => other.map_err(|e| e.status(resource, name))?,
     };
     Ok(answer.with_warnings(warnings))
 }
@@ -61,10 +68,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) fn of(subresource: Option<&str>) -> Self {
+    pub(crate) fn of(subresource: Option<Subresource>) -> Self {
         match subresource {
-            Some("status") => Self::Status,
-            Some("finalize") => Self::Finalize,
+            Some(Subresource::Status) => Self::Status,
+            Some(Subresource::Finalize) => Self::Finalize,
             _ => Self::Main,
         }
     }
@@ -78,10 +85,16 @@ pub(crate) enum Change {
     Applied(Object, Managers),
 }
 
-/// Why a write did not happen. A missing object is told apart because some kinds are then created.
+/// Why a write did not happen. A missing object is told apart because some resources then create it.
 pub(crate) enum WriteError {
     NotFound,
     Status(Status),
+}
+
+impl From<Status> for WriteError {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
 }
 
 impl WriteError {
@@ -100,17 +113,19 @@ impl WriteError {
 /// 3. An object that is being deleted and has lost its last finalizer is removed instead of stored; the writer sees what they
 ///    wrote at the old version.
 pub(crate) async fn write(
-    engine: &Engine,
+    context: &WriteContext,
     request: &Request,
     part: Part,
     dry_run: bool,
     mut change: impl FnMut(&Object) -> Result<Change, Status>,
-) -> Result<Answer, WriteError> {
+) -> Result<Response, WriteError> {
     let resource = &request.resource;
-    let writer = request.writer(engine);
+    let (name, key) = (request.name()?, request.key()?);
+    let writer = request.writer(&context.clock);
     let mut result: Option<Object> = None;
+    let mut warnings = Vec::new();
     let mut step = |stored: &Arc<Stored>| -> Result<Update, Status> {
-        let old = engine.object(resource, stored)?;
+        let old = resource.decode(stored)?;
         let (mut new, settled) = match change(&old)? {
             Change::Sent(new) => (new, None),
             Change::Applied(new, managers) => (new, Some(managers)),
@@ -134,38 +149,31 @@ pub(crate) async fn write(
             return Err(Status::invalid(resource, new.name(), &errors));
         }
         let update =
-            if is_finished(&new) { Update::Delete } else { Update::Write(engine.document(resource, &new)?) };
+            if is_finished(resource, &new) { Update::Delete } else { Update::Write(resource.encode(&new)?) };
+        warnings = (resource.rules.warn)(&new);
         result = Some(new);
         Ok(update)
     };
     if dry_run {
-        let stored = engine
+        let stored = context
             .storage
-            .get(&request.key())
+            .get(&key)
             .await
-            .map_err(|e| WriteError::Status(engine.storage_status(resource, &request.name, e)))?;
+            .map_err(|e| WriteError::Status(storage_status(resource, name, e)))?;
         step(&stored.ok_or(WriteError::NotFound)?).map_err(WriteError::Status)?;
-        return result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound);
+        let object = result.ok_or(WriteError::NotFound)?;
+        return Ok(Response::made(200, object).with_warnings(warnings));
     }
-    let updated = guaranteed_update(&*engine.storage, &request.key(), None, step).await;
+    let updated = guaranteed_update(&*context.storage, &key, None, step).await;
     match updated {
         Ok(Updated::Deleted(_)) => {
-            engine.after_removal(resource, &request.namespace).await;
-            if resource.is_definition() {
-                engine.after_definition_removal(&request.name).await;
-            }
-            result.map(|object| Answer::made(200, object)).ok_or(WriteError::NotFound)
+            let object = result.ok_or(WriteError::NotFound)?;
+            Ok(Response::made(200, object).with_warnings(warnings))
         }
-        Ok(updated) => {
-            engine.after_update(resource, &request.name).await;
-            let warnings = result.as_ref().map(resource.rules.warn).unwrap_or_default();
-            Ok(Answer::stored(200, Arc::clone(updated.stored())).with_warnings(warnings))
-        }
+        Ok(updated) => Ok(Response::stored(200, Arc::clone(updated.stored())).with_warnings(warnings)),
         Err(UpdateError::Storage(StorageError::NotFound)) => Err(WriteError::NotFound),
         Err(UpdateError::Refused(status)) => Err(WriteError::Status(status)),
-        Err(UpdateError::Storage(error)) => {
-            Err(WriteError::Status(engine.storage_status(resource, &request.name, error)))
-        }
+        Err(UpdateError::Storage(error)) => Err(WriteError::Status(storage_status(resource, name, error))),
     }
 }
 
@@ -196,8 +204,11 @@ fn check_uid(request: &Request, new: &Object, old: &Object) -> Result<(), Status
     if new.uid().is_empty() || new.uid() == old.uid() {
         return Ok(());
     }
-    let Request { resource, namespace, name, .. } = request;
-    let key = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+    let (resource, name) = (&request.resource, request.name()?);
+    let key = match request.namespace() {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
          Precondition failed: UID in precondition: {}, UID in object meta: {}",
@@ -271,12 +282,13 @@ fn spec_changed(rule: Generation, new: &Object, old: &Object) -> bool {
     }
 }
 
-/// Being deleted, and nothing holds it any more.
-pub(crate) fn is_finished(object: &Object) -> bool {
-    let held = object.at("/spec/finalizers").and_then(|f| f.as_array()).is_some_and(|f| !f.is_empty());
-    let is_namespace = object.str_at("/kind") == "Namespace";
+/// Whether the object is being deleted and neither finalizers nor a grace period hold it.
+pub(crate) fn is_finished(resource: &Resource, object: &Object) -> bool {
+    let spec_finalizers = object.at("/spec/finalizers").and_then(|f| f.as_array());
+    let held_by_spec =
+        resource.lifecycle == Lifecycle::Namespace && spec_finalizers.is_some_and(|f| !f.is_empty());
     object.is_deleting()
         && object.finalizers().is_empty()
         && object.grace_seconds().unwrap_or_default() == 0
-        && !(is_namespace && held)
+        && !held_by_spec
 }

@@ -5,20 +5,20 @@ use std::time::Duration;
 use super::get::parse_version;
 use super::list::{field_selector, label_selector, scope};
 use super::options::ListOptions;
-use super::{Answer, Request};
-use crate::engine::Engine;
+use super::{Request, Response};
+use crate::caches::Caches;
 use crate::status::Status;
 use crate::watch_cache::{ReadError, RevisionOption, WatchRequest};
 
 pub(crate) async fn watch(
-    engine: &Engine,
+    caches: &Caches,
     request: &Request,
     options: &ListOptions,
-) -> Result<Answer, Status> {
+) -> Result<Response, Status> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
-    if let (Some(selected), false) = (fields.required("metadata.name"), request.name.is_empty())
-        && selected != request.name
+    if let (Some(selected), Some(name)) = (fields.required("metadata.name"), request.name.as_deref())
+        && selected != name
     {
         return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
     }
@@ -40,8 +40,8 @@ pub(crate) async fn watch(
             .filter(|s| *s > 0)
             .map(Duration::from_secs),
     };
-    let stream = engine.cache(&request.resource).await?.watch(&watch).await.map_err(|e| read_status(&e))?;
-    Ok(Answer::Watch(stream))
+    let stream = caches.of(&request.resource).await?.watch(&watch).await.map_err(|e| read_status(&e))?;
+    Ok(Response::watch(stream))
 }
 
 /// The answer to a read that failed. On a watch that has begun it travels in the stream instead.

@@ -155,6 +155,29 @@ async fn scale_is_checked_and_guarded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn scale_warns_of_fields_that_it_does_not_have() {
+    let c = Cluster::new().await;
+    c.post(DEPLOYMENTS, deployment("d")).await;
+    let path = format!("{DEPLOYMENTS}/d/scale");
+    let unknown = json!({"metadata": {"name": "d"}, "spec": {"replicas": 4, "size": 1}});
+    for query in ["", "?dryRun=All"] {
+        let (code, _, warnings) = c.warned("PUT", &format!("{path}{query}"), unknown.clone()).await;
+        assert_eq!((code, warnings), (200, vec!["299 - \"unknown field \\\"spec.size\\\"\"".to_owned()]));
+    }
+    let (code, _, warnings) =
+        c.warned("PUT", &format!("{path}?fieldValidation=Ignore"), unknown.clone()).await;
+    assert_eq!((code, warnings), (200, Vec::new()));
+    let (code, status) = c.put(&format!("{path}?fieldValidation=Strict"), unknown).await;
+    assert_eq!(code, 400);
+    assert!(
+        status["message"].as_str().is_some_and(|m| m.contains("unknown field \"spec.size\"")),
+        "{status}"
+    );
+    let mistyped = json!({"metadata": {"name": "d"}, "spec": {"replicas": "many"}});
+    assert_eq!(c.put(&path, mistyped).await.0, 400);
+}
+
+#[tokio::test(start_paused = true)]
 async fn namespaces_wait_for_finalize_if_emptying_is_off() {
     let server =
         ApiServer::builder().seed(5).empty_namespaces(false).in_process().await.expect("the server starts");

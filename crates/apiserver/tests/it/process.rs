@@ -255,8 +255,8 @@ async fn metrics_have_the_names_of_kube_apiserver() {
     let labels = "component=\"apiserver\",group=\"\",resource=\"namespaces\"";
     let get = "scope=\"resource\",subresource=\"\",verb=\"GET\",version=\"v1\"";
     for line in [
-        format!("apiserver_request_total{{{labels},{get},code=\"200\"}} 1"),
-        format!("apiserver_request_total{{{labels},{get},code=\"404\"}} 1"),
+        format!("apiserver_request_total{{code=\"200\",{labels},{get}}} 1"),
+        format!("apiserver_request_total{{code=\"404\",{labels},{get}}} 1"),
         format!("apiserver_request_duration_seconds_count{{{labels},{get}}} 2"),
         format!(
             "apiserver_longrunning_requests{{{labels},subresource=\"\",verb=\"WATCH\",version=\"v1\"}} 1"

@@ -12,27 +12,27 @@ fn size(object: &Object, field: &str) -> usize {
     object.root().get(field).and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }
 
-pub(super) const CONFIG_MAP: Fixed = Fixed {
+pub(in crate::registry) const CONFIG_MAP: Fixed = Fixed {
     columns: &[NAME, text("Data"), AGE],
     cells: |o, now| vec![o.name().into(), (size(o, "data") + size(o, "binaryData")).into(), born(o, now)],
 };
 
-pub(super) const SECRET: Fixed = Fixed {
+pub(in crate::registry) const SECRET: Fixed = Fixed {
     columns: &[NAME, text("Type"), text("Data"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/type").into(), size(o, "data").into(), born(o, now)],
 };
 
-pub(super) const LEASE: Fixed = Fixed {
+pub(in crate::registry) const LEASE: Fixed = Fixed {
     columns: &[NAME, text("Holder"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/spec/holderIdentity").into(), born(o, now)],
 };
 
-pub(super) const NAMESPACE: Fixed = Fixed {
+pub(in crate::registry) const NAMESPACE: Fixed = Fixed {
     columns: &[NAME, text("Status"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/status/phase").into(), born(o, now)],
 };
 
-pub(super) const SERVICE: Fixed = Fixed {
+pub(in crate::registry) const SERVICE: Fixed = Fixed {
     columns: &[
         NAME,
         text("Type"),
@@ -81,7 +81,7 @@ fn ports(service: &Object) -> String {
     items(service, "/spec/ports").iter().map(port).collect::<Vec<_>>().join(",")
 }
 
-pub(super) const NODE: Fixed = Fixed {
+pub(in crate::registry) const NODE: Fixed = Fixed {
     columns: &[
         NAME,
         text("Status"),
@@ -147,7 +147,7 @@ fn roles(node: &Object) -> String {
     roles.into_iter().collect::<Vec<_>>().join(",")
 }
 
-pub(super) const EVENT: Fixed = Fixed {
+pub(in crate::registry) const EVENT: Fixed = Fixed {
     columns: &[
         text("Last Seen"),
         text("Type"),

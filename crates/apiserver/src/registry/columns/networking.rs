@@ -11,7 +11,7 @@ use super::{AGE, Fixed, NAME, born, items, or_none, text};
 /// As many addresses, ports or hosts as a row shows.
 const SHOWN: usize = 3;
 
-pub(super) const ENDPOINTS: Fixed = Fixed {
+pub(in crate::registry) const ENDPOINTS: Fixed = Fixed {
     columns: &[NAME, text("Endpoints"), AGE],
     cells: |o, now| vec![o.name().into(), endpoints(o).into(), born(o, now)],
 };
@@ -39,7 +39,7 @@ fn endpoints(object: &Object) -> String {
     some_of(&all, SHOWN, ",")
 }
 
-pub(super) const ENDPOINT_SLICE: Fixed = Fixed {
+pub(in crate::registry) const ENDPOINT_SLICE: Fixed = Fixed {
     columns: &[NAME, text("AddressType"), text("Ports"), text("Endpoints"), AGE],
     cells: |o, now| {
         let port = |port: &Value| match port["port"].as_i64() {
@@ -60,7 +60,7 @@ pub(super) const ENDPOINT_SLICE: Fixed = Fixed {
     },
 };
 
-pub(super) const INGRESS: Fixed = Fixed {
+pub(in crate::registry) const INGRESS: Fixed = Fixed {
     columns: &[NAME, text("Class"), text("Hosts"), text("Address"), text("Ports"), AGE],
     cells: |o, now| {
         let ports = if items(o, "/spec/tls").is_empty() { "80" } else { "80, 443" };
@@ -100,7 +100,7 @@ pub(super) fn balancers(object: &Object, at: &str) -> String {
     all.into_iter().collect::<Vec<_>>().join(",")
 }
 
-pub(super) const INGRESS_CLASS: Fixed = Fixed {
+pub(in crate::registry) const INGRESS_CLASS: Fixed = Fixed {
     columns: &[NAME, text("Controller"), text("Parameters"), AGE],
     cells: |o, now| {
         let default = "ingressclass.kubernetes.io/is-default-class";
@@ -117,12 +117,12 @@ pub(super) const INGRESS_CLASS: Fixed = Fixed {
     },
 };
 
-pub(super) const NETWORK_POLICY: Fixed = Fixed {
+pub(in crate::registry) const NETWORK_POLICY: Fixed = Fixed {
     columns: &[NAME, text("Pod-Selector"), AGE],
     cells: |o, now| vec![o.name().into(), or_none(&selector(o.at("/spec/podSelector"))), born(o, now)],
 };
 
-pub(super) const SERVICE_CIDR: Fixed = Fixed {
+pub(in crate::registry) const SERVICE_CIDR: Fixed = Fixed {
     columns: &[NAME, text("CIDRs"), AGE],
     cells: |o, now| {
         let all: Vec<&str> = items(o, "/spec/cidrs").iter().map(string).collect();
@@ -131,7 +131,7 @@ pub(super) const SERVICE_CIDR: Fixed = Fixed {
 };
 
 /// One cell more than columns, as the original has it.
-pub(super) const IP_ADDRESS: Fixed = Fixed {
+pub(in crate::registry) const IP_ADDRESS: Fixed = Fixed {
     columns: &[NAME, text("ParentRef")],
     cells: |o, now| {
         let parent = o.at("/spec/parentRef").map(|parent| {

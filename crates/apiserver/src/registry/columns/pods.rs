@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::Object;
 use super::{AGE, Fixed, NAME, age, born, items, or_none, text, wide};
 
-pub(super) const POD: Fixed = Fixed {
+pub(in crate::registry) const POD: Fixed = Fixed {
     columns: &[
         NAME,
         text("Ready"),

@@ -7,7 +7,7 @@ use super::age::human;
 use super::selector::{selector, some_of};
 use super::{AGE, Fixed, NAME, born, count, flag, items, number, text, truth, wide};
 
-pub(super) const BUDGET: Fixed = Fixed {
+pub(in crate::registry) const BUDGET: Fixed = Fixed {
     columns: &[NAME, text("Min Available"), text("Max Unavailable"), number("Allowed Disruptions"), AGE],
     cells: |o, now| {
         let share = |at: &str| match o.at(at) {
@@ -25,7 +25,7 @@ pub(super) const BUDGET: Fixed = Fixed {
     },
 };
 
-pub(super) const QUOTA: Fixed = Fixed {
+pub(in crate::registry) const QUOTA: Fixed = Fixed {
     columns: &[NAME, text("Request"), text("Limit"), AGE],
     cells: |o, now| {
         let (mut requests, mut limits) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ pub(super) const QUOTA: Fixed = Fixed {
     },
 };
 
-pub(super) const AUTOSCALER: Fixed = Fixed {
+pub(in crate::registry) const AUTOSCALER: Fixed = Fixed {
     columns: &[
         NAME,
         text("Reference"),
@@ -102,7 +102,7 @@ fn metric(wish: &Value, found: Option<&Value>) -> String {
     }
 }
 
-pub(super) const BINDING: Fixed = Fixed {
+pub(in crate::registry) const BINDING: Fixed = Fixed {
     columns: &[NAME, text("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")],
     cells: |o, now| {
         let subjects = |kind: &str| {
@@ -127,7 +127,7 @@ pub(super) const BINDING: Fixed = Fixed {
     },
 };
 
-pub(super) const PRIORITY_CLASS: Fixed = Fixed {
+pub(in crate::registry) const PRIORITY_CLASS: Fixed = Fixed {
     columns: &[NAME, number("Value"), truth("Global-Default"), AGE, text("PreemptionPolicy")],
     cells: |o, now| {
         vec![
@@ -140,12 +140,12 @@ pub(super) const PRIORITY_CLASS: Fixed = Fixed {
     },
 };
 
-pub(super) const RUNTIME_CLASS: Fixed = Fixed {
+pub(in crate::registry) const RUNTIME_CLASS: Fixed = Fixed {
     columns: &[NAME, text("Handler"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/handler").into(), born(o, now)],
 };
 
-pub(super) const SIGNING_REQUEST: Fixed = Fixed {
+pub(in crate::registry) const SIGNING_REQUEST: Fixed = Fixed {
     columns: &[
         NAME,
         AGE,
@@ -185,17 +185,17 @@ fn request_state(request: &Object) -> String {
     state
 }
 
-pub(super) const WEBHOOKS: Fixed = Fixed {
+pub(in crate::registry) const WEBHOOKS: Fixed = Fixed {
     columns: &[NAME, number("Webhooks"), AGE],
     cells: |o, now| vec![o.name().into(), items(o, "/webhooks").len().into(), born(o, now)],
 };
 
-pub(super) const VALIDATING_POLICY: Fixed = Fixed {
+pub(in crate::registry) const VALIDATING_POLICY: Fixed = Fixed {
     columns: &[NAME, number("Validations"), text("ParamKind"), AGE],
     cells: |o, now| policy(o, "/spec/validations", now),
 };
 
-pub(super) const MUTATING_POLICY: Fixed = Fixed {
+pub(in crate::registry) const MUTATING_POLICY: Fixed = Fixed {
     columns: &[NAME, number("Mutations"), text("ParamKind"), AGE],
     cells: |o, now| policy(o, "/spec/mutations", now),
 };
@@ -212,7 +212,7 @@ fn policy(o: &Object, rules: &str, now: i64) -> Vec<Value> {
     ]
 }
 
-pub(super) const POLICY_BINDING: Fixed = Fixed {
+pub(in crate::registry) const POLICY_BINDING: Fixed = Fixed {
     columns: &[NAME, text("PolicyName"), text("ParamRef"), AGE],
     cells: |o, now| {
         let (name, namespace) = (o.str_at("/spec/paramRef/name"), o.str_at("/spec/paramRef/namespace"));
@@ -228,7 +228,7 @@ pub(super) const POLICY_BINDING: Fixed = Fixed {
     },
 };
 
-pub(super) const FLOW: Fixed = Fixed {
+pub(in crate::registry) const FLOW: Fixed = Fixed {
     columns: &[
         NAME,
         text("PriorityLevel"),
@@ -250,7 +250,7 @@ pub(super) const FLOW: Fixed = Fixed {
     },
 };
 
-pub(super) const PRIORITY_LEVEL: Fixed = Fixed {
+pub(in crate::registry) const PRIORITY_LEVEL: Fixed = Fixed {
     columns: &[
         NAME,
         text("Type"),
@@ -274,7 +274,7 @@ pub(super) const PRIORITY_LEVEL: Fixed = Fixed {
     },
 };
 
-pub(super) const RESOURCE_CLAIM: Fixed = Fixed {
+pub(in crate::registry) const RESOURCE_CLAIM: Fixed = Fixed {
     columns: &[NAME, text("State"), AGE],
     cells: |o, now| {
         let mut states = Vec::new();
@@ -293,7 +293,7 @@ pub(super) const RESOURCE_CLAIM: Fixed = Fixed {
     },
 };
 
-pub(super) const RESOURCE_SLICE: Fixed = Fixed {
+pub(in crate::registry) const RESOURCE_SLICE: Fixed = Fixed {
     columns: &[NAME, text("Node"), text("Driver"), text("Pool"), AGE],
     cells: |o, now| {
         vec![
@@ -307,5 +307,5 @@ pub(super) const RESOURCE_SLICE: Fixed = Fixed {
 };
 
 /// Kinds of which there is no more to say.
-pub(super) const NAME_AND_AGE: Fixed =
+pub(in crate::registry) const NAME_AND_AGE: Fixed =
     Fixed { columns: &[NAME, AGE], cells: |o, now| vec![o.name().into(), born(o, now)] };

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::Object;
 use super::{AGE, Column, Fixed, NAME, born, flag, items, number, or_unset, text, truth, wide};
 
-pub(super) const VOLUME: Fixed = Fixed {
+pub(in crate::registry) const VOLUME: Fixed = Fixed {
     columns: &[
         NAME,
         text("Capacity"),
@@ -40,7 +40,7 @@ pub(super) const VOLUME: Fixed = Fixed {
     },
 };
 
-pub(super) const CLAIM: Fixed = Fixed {
+pub(in crate::registry) const CLAIM: Fixed = Fixed {
     columns: &[
         NAME,
         text("Status"),
@@ -99,7 +99,7 @@ fn access_modes(modes: &[Value]) -> Value {
     shown.collect::<Vec<_>>().join(",").into()
 }
 
-pub(super) const CLASS: Fixed = Fixed {
+pub(in crate::registry) const CLASS: Fixed = Fixed {
     columns: &[
         NAME,
         text("Provisioner"),
@@ -124,12 +124,12 @@ pub(super) const CLASS: Fixed = Fixed {
     },
 };
 
-pub(super) const ATTRIBUTES_CLASS: Fixed = Fixed {
+pub(in crate::registry) const ATTRIBUTES_CLASS: Fixed = Fixed {
     columns: &[NAME, text("DriverName"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/driverName").into(), born(o, now)],
 };
 
-pub(super) const ATTACHMENT: Fixed = Fixed {
+pub(in crate::registry) const ATTACHMENT: Fixed = Fixed {
     columns: &[
         NAME,
         Column { format: "name", ..text("Attacher") },
@@ -150,17 +150,17 @@ pub(super) const ATTACHMENT: Fixed = Fixed {
     },
 };
 
-pub(super) const NODE: Fixed = Fixed {
+pub(in crate::registry) const NODE: Fixed = Fixed {
     columns: &[NAME, number("Drivers"), AGE],
     cells: |o, now| vec![o.name().into(), items(o, "/spec/drivers").len().into(), born(o, now)],
 };
 
-pub(super) const CAPACITY: Fixed = Fixed {
+pub(in crate::registry) const CAPACITY: Fixed = Fixed {
     columns: &[NAME, text("StorageClassName"), text("Capacity")],
     cells: |o, _| vec![o.name().into(), o.str_at("/storageClassName").into(), or_unset(o, "/capacity")],
 };
 
-pub(super) const DRIVER: Fixed = Fixed {
+pub(in crate::registry) const DRIVER: Fixed = Fixed {
     columns: &[
         NAME,
         truth("AttachRequired"),

@@ -6,7 +6,7 @@ use super::super::Object;
 use super::selector::selector;
 use super::{AGE, Column, Fixed, NAME, age, born, count, items, number, or_none, pairs, text, truth, wide};
 
-pub(super) const DEPLOYMENT: Fixed = Fixed {
+pub(in crate::registry) const DEPLOYMENT: Fixed = Fixed {
     columns: &[
         NAME,
         text("Ready"),
@@ -42,10 +42,10 @@ const REPLICAS: &[Column] = &[
     wide("Selector"),
 ];
 
-pub(super) const REPLICA_SET: Fixed =
+pub(in crate::registry) const REPLICA_SET: Fixed =
     Fixed { columns: REPLICAS, cells: |o, now| [&replicas(o, now)[..], &template(o)].concat() };
 
-pub(super) const REPLICATION_CONTROLLER: Fixed = Fixed {
+pub(in crate::registry) const REPLICATION_CONTROLLER: Fixed = Fixed {
     columns: REPLICAS,
     cells: |o, now| {
         let [containers, images, _] = template(o);
@@ -64,7 +64,7 @@ fn replicas(o: &Object, now: i64) -> [Value; 5] {
     ]
 }
 
-pub(super) const POD_TEMPLATE: Fixed = Fixed {
+pub(in crate::registry) const POD_TEMPLATE: Fixed = Fixed {
     columns: &[NAME, text("Containers"), text("Images"), text("Pod Labels")],
     cells: |o, _| {
         let containers = items(o, "/template/spec/containers");
@@ -77,7 +77,7 @@ pub(super) const POD_TEMPLATE: Fixed = Fixed {
     },
 };
 
-pub(super) const REVISION: Fixed = Fixed {
+pub(in crate::registry) const REVISION: Fixed = Fixed {
     columns: &[NAME, text("Controller"), text("Revision"), AGE],
     cells: |o, now| {
         let owners = items(o, "/metadata/ownerReferences");
@@ -96,7 +96,7 @@ pub(super) const REVISION: Fixed = Fixed {
     },
 };
 
-pub(super) const STATEFUL_SET: Fixed = Fixed {
+pub(in crate::registry) const STATEFUL_SET: Fixed = Fixed {
     columns: &[NAME, text("Ready"), AGE, wide("Containers"), wide("Images")],
     cells: |o, now| {
         let ready = format!("{}/{}", count(o, "/status/readyReplicas"), count(o, "/spec/replicas"));
@@ -105,7 +105,7 @@ pub(super) const STATEFUL_SET: Fixed = Fixed {
     },
 };
 
-pub(super) const DAEMON_SET: Fixed = Fixed {
+pub(in crate::registry) const DAEMON_SET: Fixed = Fixed {
     columns: &[
         NAME,
         number("Desired"),
@@ -136,7 +136,7 @@ pub(super) const DAEMON_SET: Fixed = Fixed {
     },
 };
 
-pub(super) const JOB: Fixed = Fixed {
+pub(in crate::registry) const JOB: Fixed = Fixed {
     columns: &[
         NAME,
         text("Status"),
@@ -183,7 +183,7 @@ fn job_status(job: &Object) -> &'static str {
     }
 }
 
-pub(super) const CRON_JOB: Fixed = Fixed {
+pub(in crate::registry) const CRON_JOB: Fixed = Fixed {
     columns: &[
         NAME,
         text("Schedule"),

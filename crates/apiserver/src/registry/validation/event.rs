@@ -6,8 +6,9 @@ use crate::status::FieldError;
 /// An event lives in the namespace of what it is about.
 pub(in crate::registry) fn event(object: &Object) -> Vec<FieldError> {
     let about = object.str_at("/involvedObject/namespace");
-    let fits = about == object.namespace()
-        || (about.is_empty() && ["", "default", "kube-system"].contains(&object.namespace()));
+    let namespace = object.namespace().unwrap_or_default();
+    let fits =
+        about == namespace || (about.is_empty() && ["", "default", "kube-system"].contains(&namespace));
     if fits {
         Vec::new()
     } else {

@@ -1,18 +1,22 @@
-//! What of an object matters to those who look after it.
+//! The metadata of objects that controllers look at.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-use crate::storage::Stored;
+use crate::storage::{Change, Stored};
+use crate::verbs::delete::PropagationPolicy;
 
-/// Set on an object whose dependents shall stay.
+/// The finalizer of an object whose dependents stay.
 pub(super) const ORPHAN: &str = "orphan";
-/// Set on an object whose dependents go first.
+/// The finalizer of an object whose dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// An object as a member of the graph.
+/// The metadata of one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Node {
+pub(super) struct Metadata {
     pub(super) uid: String,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -41,18 +45,18 @@ impl Owner {
     }
 }
 
-/// `null` is as good as nothing.
+/// `null` is an empty list.
 fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 #[derive(Deserialize)]
 struct Whole {
-    metadata: Node,
+    metadata: Metadata,
 }
 
-impl Node {
-    /// `None` for what is no object.
+impl Metadata {
+    /// `None` if the document is not an object.
     pub(super) fn read(stored: &Stored) -> Option<Self> {
         let mut json = Vec::with_capacity(stored.document.encoded_len());
         stored.document.write(None, stored.revision, &mut json);
@@ -63,33 +67,59 @@ impl Node {
         self.deletion_timestamp.is_some()
     }
 
-    fn has(&self, finalizer: &str) -> bool {
+    pub(super) fn has(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|f| f == finalizer)
     }
 
-    /// It is going and its dependents stay.
+    /// Whether it is being deleted and its dependents stay.
     pub(super) fn is_orphaning(&self) -> bool {
         self.is_deleting() && self.has(ORPHAN)
     }
 
-    /// It is going and waits for its dependents.
+    /// Whether it is being deleted and waits for its dependents.
     pub(super) fn waits_for_dependents(&self) -> bool {
         self.is_deleting() && self.has(FOREGROUND)
     }
 
-    /// It has been given time to stop, and nothing else holds it.
+    /// Whether a grace period, and nothing else, holds its deletion.
     pub(super) fn is_stopping(&self) -> bool {
         self.is_deleting()
             && self.finalizers.is_empty()
             && self.deletion_grace_period_seconds.is_some_and(|seconds| seconds > 0)
     }
 
-    /// How its own dependents shall fare if it has to go.
-    pub(super) fn policy(&self) -> &'static str {
+    /// The propagation policy that its finalizers ask for.
+    pub(super) fn policy(&self) -> PropagationPolicy {
         match (self.has(ORPHAN), self.has(FOREGROUND)) {
-            (true, _) => "Orphan",
-            (false, true) => "Foreground",
-            (false, false) => "Background",
+            (true, _) => PropagationPolicy::Orphan,
+            (false, true) => PropagationPolicy::Foreground,
+            (false, false) => PropagationPolicy::Background,
         }
+    }
+}
+
+/// A change of the store, with metadata that is read when a controller first asks for it.
+pub(super) struct Observation<'c> {
+    change: &'c Change,
+    metadata: OnceCell<Option<Metadata>>,
+}
+
+impl<'c> Observation<'c> {
+    pub(super) fn new(change: &'c Change) -> Self {
+        Self { change, metadata: OnceCell::new() }
+    }
+
+    pub(super) fn key(&self) -> &'c Arc<str> {
+        self.change.key()
+    }
+
+    pub(super) fn is_removal(&self) -> bool {
+        self.change.current.is_none()
+    }
+
+    /// The metadata of the object as it is now; `None` if it is gone.
+    pub(super) fn metadata(&self) -> Option<&Metadata> {
+        let read = || self.change.current.as_deref().and_then(Metadata::read);
+        self.metadata.get_or_init(read).as_ref()
     }
 }

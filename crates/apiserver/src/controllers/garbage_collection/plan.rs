@@ -1,63 +1,53 @@
-//! What has to be done about one object: a function of the graph, and nothing else.
+//! What garbage collection does about one object: a pure function of the graph.
 
 use std::sync::Arc;
 
-use super::Switches;
-use super::graph::{Graph, is_pod};
-use super::node::{Node, Owner};
+use super::graph::Graph;
+use crate::controllers::metadata::{Metadata, Owner};
+use crate::verbs::delete::PropagationPolicy;
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Plan {
     Nothing,
-    /// Remove a pod that has been given time, which nobody would use.
-    FinalizePod {
-        uid: String,
-    },
-    /// Take the owner out of these dependents, then let it go.
+    /// Remove the owner from these dependents, then its finalizer.
     Orphan {
         uid: String,
         dependents: Vec<Arc<str>>,
     },
-    /// Nobody is left to wait for.
+    /// No dependent blocks the deletion: remove the finalizer.
     StopWaiting {
         uid: String,
     },
-    /// Take these owners out; others are left.
+    /// Remove these owners; others are left.
     Release {
         uid: String,
         owners: Vec<String>,
     },
-    /// No owner is left. `unblock` first takes back that its owners wait for it: they would wait for each other.
+    /// No owner is left. `unblock` first makes its owners stop waiting for it, because they would wait for each other.
     Delete {
         uid: String,
-        policy: &'static str,
+        policy: PropagationPolicy,
         unblock: bool,
     },
 }
 
-/// Owners by what they mean for a dependent.
+/// The owners of a dependent by their state.
 #[derive(Default)]
 struct Owners<'o> {
-    /// They are there and stay.
+    /// They exist and stay.
     solid: usize,
     /// They do not exist.
     dangling: Vec<&'o Owner>,
-    /// They are going and wait for their dependents.
+    /// They are being deleted and wait for their dependents.
     waiting: Vec<&'o Owner>,
 }
 
 impl Graph {
     /// `served` says whether a kind, by apiVersion and kind, is known: an owner of an unknown kind may well exist.
-    pub(super) fn plan(&self, key: &str, switches: Switches, served: impl Fn(&str, &str) -> bool) -> Plan {
+    pub(super) fn plan(&self, key: &str, served: impl Fn(&str, &str) -> bool) -> Plan {
         let Some(node) = self.node(key) else { return Plan::Nothing };
         let uid = node.uid.clone();
-        if switches.finalize_pods && is_pod(key) && node.is_stopping() {
-            return Plan::FinalizePod { uid };
-        }
-        if !switches.garbage_collection {
-            return Plan::Nothing;
-        }
         if node.is_orphaning() {
             return Plan::Orphan { dependents: self.dependents(&uid).cloned().collect(), uid };
         }
@@ -71,7 +61,7 @@ impl Graph {
         self.plan_dependent(node, served)
     }
 
-    fn plan_dependent(&self, node: &Node, served: impl Fn(&str, &str) -> bool) -> Plan {
+    fn plan_dependent(&self, node: &Metadata, served: impl Fn(&str, &str) -> bool) -> Plan {
         let uid = node.uid.clone();
         let owners = self.classify(node, served);
         if owners.solid > 0 {
@@ -80,14 +70,14 @@ impl Graph {
             return if gone.is_empty() { Plan::Nothing } else { Plan::Release { uid, owners: gone } };
         }
         if !owners.waiting.is_empty() && self.dependents(&uid).next().is_some() {
-            let circle = |key: &Arc<str>| self.node(key).is_some_and(Node::waits_for_dependents);
+            let circle = |key: &Arc<str>| self.node(key).is_some_and(Metadata::waits_for_dependents);
             let unblock = self.dependents(&uid).any(circle);
-            return Plan::Delete { uid, policy: "Foreground", unblock };
+            return Plan::Delete { uid, policy: PropagationPolicy::Foreground, unblock };
         }
         Plan::Delete { uid, policy: node.policy(), unblock: false }
     }
 
-    fn classify<'n>(&self, node: &'n Node, served: impl Fn(&str, &str) -> bool) -> Owners<'n> {
+    fn classify<'n>(&self, node: &'n Metadata, served: impl Fn(&str, &str) -> bool) -> Owners<'n> {
         let mut owners = Owners::default();
         for owner in &node.owners {
             match self.owner(&owner.uid, &node.namespace) {
@@ -113,8 +103,6 @@ mod tests {
     use crate::storage::{Document, Stored};
     use serde_json::{Value, json};
 
-    const ON: Switches = Switches { garbage_collection: true, finalize_pods: true };
-
     fn graph(objects: &[(&str, Value)]) -> Graph {
         let mut graph = Graph::default();
         for (key, mut metadata) in objects.iter().cloned() {
@@ -126,7 +114,7 @@ mod tests {
     }
 
     fn plan(graph: &Graph, key: &str) -> Plan {
-        graph.plan(key, ON, |_, kind| kind == "Known")
+        graph.plan(key, |_, kind| kind == "Known")
     }
 
     fn owned_by(uid: &str) -> Value {
@@ -145,11 +133,14 @@ mod tests {
         let none = graph(&[("/x/a/d", two)]);
         assert_eq!(
             plan(&none, "/x/a/d"),
-            Plan::Delete { uid: "d".into(), policy: "Background", unblock: false }
+            Plan::Delete { uid: "d".into(), policy: PropagationPolicy::Background, unblock: false }
         );
         let held = json!({"uid": "d", "finalizers": ["orphan"], "ownerReferences": [owned_by("gone")]});
         let held = graph(&[("/x/a/d", held)]);
-        assert_eq!(plan(&held, "/x/a/d"), Plan::Delete { uid: "d".into(), policy: "Orphan", unblock: false });
+        assert_eq!(
+            plan(&held, "/x/a/d"),
+            Plan::Delete { uid: "d".into(), policy: PropagationPolicy::Orphan, unblock: false }
+        );
     }
 
     #[test]
@@ -174,7 +165,7 @@ mod tests {
         assert_eq!(plan(&graph, "/x/a/o"), Plan::Nothing, "it waits");
         assert_eq!(
             plan(&graph, "/x/a/d"),
-            Plan::Delete { uid: "d".into(), policy: "Background", unblock: false }
+            Plan::Delete { uid: "d".into(), policy: PropagationPolicy::Background, unblock: false }
         );
         let alone = super::tests::graph(&objects[..1]);
         assert_eq!(plan(&alone, "/x/a/o"), Plan::StopWaiting { uid: "o".into() });
@@ -188,7 +179,7 @@ mod tests {
         let graph = graph(&[("/x/a/o", o), ("/x/a/d", d)]);
         assert_eq!(
             plan(&graph, "/x/a/d"),
-            Plan::Delete { uid: "d".into(), policy: "Foreground", unblock: true }
+            Plan::Delete { uid: "d".into(), policy: PropagationPolicy::Foreground, unblock: true }
         );
     }
 
@@ -201,17 +192,5 @@ mod tests {
             Plan::Orphan { uid: "o".into(), dependents: vec!["/x/a/d".into()] }
         );
         assert_eq!(plan(&graph, "/x/a/d"), Plan::Nothing);
-    }
-
-    #[test]
-    fn only_pods_that_were_given_time_and_are_held_by_nothing_are_ended() {
-        let mut pod = json!({"uid": "p", "deletionTimestamp": "t", "deletionGracePeriodSeconds": 30});
-        assert_eq!(
-            plan(&graph(&[("/pods/a/p", pod.clone())]), "/pods/a/p"),
-            Plan::FinalizePod { uid: "p".into() }
-        );
-        assert_eq!(plan(&graph(&[("/x/a/p", pod.clone())]), "/x/a/p"), Plan::Nothing);
-        pod["finalizers"] = json!(["hold"]);
-        assert_eq!(plan(&graph(&[("/pods/a/p", pod)]), "/pods/a/p"), Plan::Nothing);
     }
 }

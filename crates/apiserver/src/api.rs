@@ -1,0 +1,94 @@
+//! The server without its sockets: its parts, put together.
+
+use std::sync::Arc;
+
+use crate::caches::Caches;
+use crate::clock::Clock;
+use crate::controllers::{Controllers, Switches};
+use crate::faults::FaultRules;
+use crate::http::WatchPermits;
+use crate::ids::Ids;
+use crate::metrics::Metrics;
+use crate::registry::Lifecycle;
+use crate::server::ServerLimits;
+use crate::serving::ServedResources;
+use crate::shutdown::Shutdown;
+use crate::storage::{Follower, Storage, StorageError};
+use crate::verbs::WriteContext;
+use crate::verbs::namespaces::seed_namespaces;
+use crate::watch_cache::CacheOptions;
+
+/// The configuration of a server.
+pub(crate) struct ApiConfig {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) cache_options: CacheOptions,
+    pub(crate) clock: Clock,
+    pub(crate) seed: u64,
+    pub(crate) controllers: Switches,
+    pub(crate) limits: ServerLimits,
+    pub(crate) fault_endpoints: bool,
+}
+
+/// The parts of a server. Each has one job; functions take the parts they need.
+pub(crate) struct Api {
+    pub(crate) resources: Arc<ServedResources>,
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) caches: Arc<Caches>,
+    pub(crate) writes: Arc<WriteContext>,
+    pub(crate) controllers: Arc<Controllers>,
+    pub(crate) limits: ServerLimits,
+    pub(crate) watch_permits: WatchPermits,
+    pub(crate) metrics: Metrics,
+    pub(crate) faults: Arc<FaultRules>,
+    /// Whether faults can be switched over HTTP.
+    pub(crate) fault_endpoints: bool,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl Api {
+    pub(crate) async fn start(config: ApiConfig) -> Result<Arc<Self>, StorageError> {
+        let storage = config.storage;
+        let resources = ServedResources::new();
+        let namespaces = resources.snapshot();
+        let namespaces = namespaces.registry.with_lifecycle(Lifecycle::Namespace);
+        let writes = Arc::new(WriteContext {
+            storage: Arc::clone(&storage),
+            resources: Arc::clone(&resources),
+            namespaces: Arc::clone(namespaces.expect("a built-in resource")),
+            clock: config.clock,
+            ids: Ids::new(config.seed),
+            garbage_collection: config.controllers.garbage_collection,
+        });
+        let caches = Caches::new(Arc::clone(&resources), Arc::clone(&storage), config.cache_options);
+        let caches = Arc::new(caches);
+        let controllers = Controllers::new(&writes, &caches, config.controllers);
+
+        let follower: Arc<dyn Follower> = Arc::clone(&resources) as _;
+        storage.follow(&resources.definitions_prefix(), Arc::downgrade(&follower)).await?;
+        caches.start().await?;
+        seed_namespaces(&writes).await;
+        let follower: Arc<dyn Follower> = Arc::clone(&controllers) as _;
+        storage.follow("/", Arc::downgrade(&follower)).await?;
+        // A failed reconciliation stays queued and is retried with the next write.
+        controllers.reconcile(controllers.mark()).await;
+        Ok(Arc::new(Self {
+            resources,
+            storage,
+            caches,
+            writes,
+            controllers,
+            watch_permits: WatchPermits::new(config.limits.watches),
+            limits: config.limits,
+            metrics: Metrics::default(),
+            faults: Arc::default(),
+            fault_endpoints: config.fault_endpoints,
+            shutdown: Shutdown::default(),
+        }))
+    }
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Api({} resources)", self.resources.snapshot().registry.all().count())
+    }
+}

@@ -1,0 +1,234 @@
+//! Custom resource definitions: they get their names, are established, and are removed after their last object.
+//!
+//! When the response to the create of a definition is sent, its resource can be used.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_core::future::BoxFuture;
+
+use super::edit::{drop_finalizer, edit};
+use super::metadata::{Metadata, Observation};
+use super::{Controller, Settled};
+use crate::caches::Caches;
+use crate::custom::{self, Condition, Names};
+use crate::managed::{Managers, Writer};
+use crate::registry::{Object, Resource};
+use crate::status::Status;
+use crate::storage::{Range, Stored, Update, guaranteed_update};
+use crate::verbs::delete::{DeleteOptions, Outcome, remove};
+use crate::verbs::{WriteContext, storage_status};
+
+pub(super) struct CustomResourceDefinitions {
+    context: Arc<WriteContext>,
+    caches: Arc<Caches>,
+    definitions: Arc<Resource>,
+    prefix: String,
+    /// Keys of definitions that are being deleted. Locked for one operation, never over an await.
+    terminating: Mutex<BTreeSet<Arc<str>>>,
+}
+
+impl CustomResourceDefinitions {
+    pub(super) fn new(context: Arc<WriteContext>, caches: Arc<Caches>, definitions: Arc<Resource>) -> Self {
+        let prefix = definitions.storage_prefix();
+        Self { context, caches, definitions, prefix, terminating: Mutex::default() }
+    }
+
+    fn terminating(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+        self.terminating.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn advance(&self, key: &str) -> Result<Settled, Status> {
+        let name = key.strip_prefix(&self.prefix).unwrap_or_default();
+        let stored = self.context.storage.get(key).await;
+        let stored = stored.map_err(|error| storage_status(&self.definitions, name, error))?;
+        let Some(stored) = stored else {
+            self.offer_names(name).await;
+            return Ok(None);
+        };
+        let settled = self.accept(name).await;
+        if Metadata::read(&stored).is_some_and(|m| m.is_deleting() && m.has(custom::FINALIZER)) {
+            self.terminate(key, &self.definitions.decode(&stored)?).await?;
+            return Ok(None);
+        }
+        Ok(settled)
+    }
+
+    /// Gives a definition the names that are free, and establishes it once it has all of them.
+    async fn accept(&self, name: &str) -> Settled {
+        let group = self.definitions_of(group_of(name)).await;
+        self.write_status(name, |object| self.accept_names(object, &group)).await;
+        let settled = self
+            .write_status(name, |object| {
+                if custom::holds(object, "NamesAccepted") {
+                    custom::set_condition(object, custom::ESTABLISHED, &self.context.clock.timestamp());
+                }
+            })
+            .await;
+        if let Some(resource) = self.context.resources.snapshot().registry.all().find(|r| makes(r, name)) {
+            // A started cache lets a watch begin at any later version. Without one the first read starts it.
+            let _ = self.caches.of(resource).await;
+        }
+        settled
+    }
+
+    fn accept_names(&self, object: &mut Object, group: &[Object]) {
+        let names = |object: &Object, pointer: &str| -> Names {
+            let names = object.at(pointer).cloned().unwrap_or_default();
+            serde_json::from_value(names).unwrap_or_default()
+        };
+        let others = group.iter().filter(|o| o.name() != object.name());
+        let others: Vec<Names> = others.map(|o| names(o, "/status/acceptedNames")).collect();
+        let asked = names(object, "/spec/names");
+        let accepted = custom::accept(&asked, &names(object, "/status/acceptedNames"), &others);
+        let now = self.context.clock.timestamp();
+        let established = custom::holds(object, "Established");
+        let (naming, establishing) = match &accepted.conflict {
+            None => (custom::NO_CONFLICTS, custom::INSTALLING),
+            Some((reason, message)) => {
+                (Condition { holds: false, reason, message, ..custom::NO_CONFLICTS }, custom::NOT_ACCEPTED)
+            }
+        };
+        custom::set_condition(object, naming, &now);
+        if !established {
+            custom::set_condition(object, establishing, &now);
+        }
+        let names = serde_json::to_value(&accepted.names).unwrap_or_default();
+        object.section_mut("status").insert("acceptedNames".to_owned(), names);
+    }
+
+    /// Changes the status of a definition as kube-apiserver's own controllers do. Returns the revision it then has.
+    async fn write_status(&self, name: &str, mut change: impl FnMut(&mut Object)) -> Settled {
+        let definitions = &self.definitions;
+        let writer = Writer {
+            manager: "kube-apiserver".to_owned(),
+            subresource: "status".to_owned(),
+            now: self.context.clock.timestamp(),
+        };
+        let key = definitions.storage_key(None, name);
+        let written = guaranteed_update(&*self.context.storage, &key, None, |stored| {
+            let old = definitions.decode(stored)?;
+            let mut new = old.clone();
+            change(&mut new);
+            Managers::read(&old).updated(definitions, &writer, Some(&old), &new).write(&mut new);
+            Ok::<_, Status>(Update::Write(definitions.encode(&new)?))
+        })
+        .await;
+        match written {
+            Ok(updated) => Some(updated.stored().revision),
+            Err(error) => {
+                tracing::debug!(name, ?error, "cannot write the status of a definition");
+                None
+            }
+        }
+    }
+
+    /// The definitions of a group. Others are not decoded, because some are large.
+    async fn definitions_of(&self, group: &str) -> Vec<Object> {
+        let all = self.stored_under(&self.prefix).await;
+        let own = all.iter().filter(|stored| group_of(stored.name()) == group);
+        own.filter_map(|stored| self.definitions.decode(stored).ok()).collect()
+    }
+
+    /// Lets the other definitions of the group have the names of one that is gone.
+    async fn offer_names(&self, name: &str) {
+        let others = self.definitions_of(group_of(name)).await;
+        for other in others.iter().filter(|o| !custom::holds(o, "NamesAccepted")) {
+            self.accept(other.name()).await;
+        }
+    }
+
+    /// Deletes the objects of a definition, and the definition once they are gone. Objects with finalizers hold it.
+    async fn terminate(&self, key: &str, definition: &Object) -> Result<(), Status> {
+        if !self.remove_objects(definition).await {
+            return Ok(());
+        }
+        let done = Condition {
+            holds: false,
+            reason: "InstanceDeletionCompleted",
+            message: "removed all instances",
+            ..custom::TERMINATING
+        };
+        let release = |definition: &mut Object| {
+            drop_finalizer(definition, custom::FINALIZER);
+            custom::set_condition(definition, done, &self.context.clock.timestamp());
+        };
+        edit(&self.context, key, None, release).await
+    }
+
+    /// Returns whether no object is left.
+    async fn remove_objects(&self, definition: &Object) -> bool {
+        let prefix =
+            format!("/{}/{}/", definition.str_at("/spec/group"), definition.str_at("/spec/names/plural"));
+        let snapshot = self.context.resources.snapshot();
+        let resource = snapshot.registry.all().find(|r| makes(r, definition.name()));
+        let mut left = 0;
+        for stored in self.stored_under(&prefix).await {
+            let removed = match resource {
+                Some(resource) => {
+                    let namespace = resource.namespaced.then(|| stored.parent());
+                    let options = DeleteOptions::at_once();
+                    let removed = remove(&self.context, resource, namespace, stored.name(), &options).await;
+                    matches!(removed, Ok(Outcome::Removed(_)))
+                }
+                // No version is served, so nothing can be asked of the objects and no client can see them.
+                None => self.context.storage.delete(&stored.key, stored.revision).await.is_ok(),
+            };
+            left += usize::from(!removed);
+        }
+        left == 0 || self.stored_under(&prefix).await.is_empty()
+    }
+
+    async fn stored_under(&self, prefix: &str) -> Vec<Arc<Stored>> {
+        let range = Range { prefix: prefix.to_owned(), ..Range::default() };
+        self.context.storage.list(&range).await.map(|page| page.items).unwrap_or_default()
+    }
+
+    /// The key of the definition of a custom object, if it is being deleted.
+    fn terminating_definition(&self, object: &str) -> Option<Arc<str>> {
+        let terminating = self.terminating();
+        if terminating.is_empty() {
+            return None;
+        }
+        let (group, rest) = object.strip_prefix('/')?.split_once('/')?;
+        let (plural, _) = rest.split_once('/')?;
+        terminating.get(&*format!("{}{plural}.{group}", self.prefix)).cloned()
+    }
+}
+
+impl Controller for CustomResourceDefinitions {
+    fn reset(&self, items: &[Arc<Stored>]) -> Vec<Arc<str>> {
+        let definitions: Vec<&Arc<Stored>> =
+            items.iter().filter(|stored| stored.key.starts_with(&self.prefix)).collect();
+        let deleting = |stored: &&&Arc<Stored>| Metadata::read(stored).is_some_and(|d| d.is_deleting());
+        *self.terminating() =
+            definitions.iter().filter(deleting).map(|stored| Arc::clone(&stored.key)).collect();
+        definitions.into_iter().map(|stored| Arc::clone(&stored.key)).collect()
+    }
+
+    fn change(&self, change: &Observation<'_>) -> Vec<Arc<str>> {
+        let key = change.key();
+        if key.starts_with(&self.prefix) {
+            if change.metadata().is_some_and(Metadata::is_deleting) {
+                self.terminating().insert(Arc::clone(key));
+            } else {
+                self.terminating().remove(key);
+            }
+            return vec![Arc::clone(key)];
+        }
+        if change.is_removal() { Vec::from_iter(self.terminating_definition(key)) } else { Vec::new() }
+    }
+
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, Status>> {
+        Box::pin(self.advance(key))
+    }
+}
+
+/// The group in the name of a definition.
+fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
+fn makes(resource: &Resource, definition: &str) -> bool {
+    resource.custom.as_ref().is_some_and(|custom| custom.definition == definition)
+}

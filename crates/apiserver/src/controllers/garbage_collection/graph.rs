@@ -1,0 +1,129 @@
+//! The graph of owners and dependents, kept in step with the store.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::controllers::metadata::{Metadata, Observation};
+use crate::storage::Stored;
+
+/// Objects by key and by uid, and the dependents of each uid, whether or not it exists.
+///
+/// Invariant: `dependents[u]` has exactly the keys of nodes with an owner reference to `u`.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    nodes: HashMap<Arc<str>, Metadata>,
+    keys: HashMap<String, Arc<str>>,
+    dependents: HashMap<String, BTreeSet<Arc<str>>>,
+    /// Uids of removed objects that still have dependents. Such an owner is known to be gone even if its kind is not served.
+    gone: HashSet<String>,
+}
+
+impl Graph {
+    pub(super) fn put(&mut self, stored: &Stored) {
+        self.replace(&stored.key, Metadata::read(stored));
+    }
+
+    fn replace(&mut self, key: &Arc<str>, node: Option<Metadata>) {
+        self.remove(key);
+        let Some(node) = node else { return };
+        for owner in &node.owners {
+            self.dependents.entry(owner.uid.clone()).or_default().insert(Arc::clone(key));
+        }
+        self.keys.insert(node.uid.clone(), Arc::clone(key));
+        self.nodes.insert(Arc::clone(key), node);
+    }
+
+    fn remove(&mut self, key: &str) -> Option<Metadata> {
+        let node = self.nodes.remove(key)?;
+        self.keys.remove(&node.uid);
+        for owner in &node.owners {
+            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
+                dependents.remove(key);
+                if dependents.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                    self.gone.remove(&owner.uid);
+                }
+            }
+        }
+        Some(node)
+    }
+
+    fn remove_for_good(&mut self, key: &str) -> Option<Metadata> {
+        let node = self.remove(key)?;
+        if self.dependents.contains_key(&node.uid) {
+            self.gone.insert(node.uid.clone());
+        }
+        Some(node)
+    }
+
+    /// Whether an object with this uid was removed.
+    pub(super) fn has_ended(&self, uid: &str) -> bool {
+        self.gone.contains(uid)
+    }
+
+    pub(super) fn node(&self, key: &str) -> Option<&Metadata> {
+        self.nodes.get(key)
+    }
+
+    /// The object with a uid, if it may own objects of this namespace: it is in the same namespace, or in none.
+    pub(super) fn owner(&self, uid: &str, namespace: &str) -> Option<&Metadata> {
+        let node = self.nodes.get(self.keys.get(uid)?)?;
+        (node.namespace.is_empty() || node.namespace == namespace).then_some(node)
+    }
+
+    /// Keys of the objects that refer to a uid as their owner.
+    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Arc<str>> {
+        self.dependents.get(uid).into_iter().flatten()
+    }
+
+    /// Applies a change. Returns the keys that it may concern.
+    pub(super) fn apply(&mut self, change: &Observation<'_>) -> Vec<Arc<str>> {
+        let key = change.key();
+        let old = if change.is_removal() {
+            self.remove_for_good(key)
+        } else {
+            let old = self.nodes.get(key).cloned();
+            self.replace(key, change.metadata().cloned());
+            old
+        };
+        let mut keys = Vec::new();
+        if self.needs_collection(key) {
+            keys.push(Arc::clone(key));
+        }
+        self.related(key, old.as_ref(), &mut keys);
+        keys
+    }
+
+    /// Adds the owners and dependents that a change of an object may concern.
+    fn related(&self, key: &str, old: Option<&Metadata>, keys: &mut Vec<Arc<str>>) {
+        let new = self.nodes.get(key);
+        let waits = new.is_some_and(Metadata::waits_for_dependents);
+        let began = waits && !old.is_some_and(Metadata::waits_for_dependents);
+        if let Some(gone) = old.filter(|old| new.is_none_or(|new| new.uid != old.uid)) {
+            keys.extend(self.dependents(&gone.uid).cloned());
+        }
+        if let Some(node) = new.filter(|_| began) {
+            keys.extend(self.dependents(&node.uid).cloned());
+        }
+        // An owner may be waiting for this object.
+        for owner in old.into_iter().flat_map(|old| &old.owners) {
+            let key = self.keys.get(&owner.uid);
+            keys.extend(
+                key.filter(|key| self.nodes.get(*key).is_some_and(Metadata::waits_for_dependents)).cloned(),
+            );
+        }
+    }
+
+    /// The keys of all objects that may have to be collected.
+    pub(super) fn uncollected(&self) -> Vec<Arc<str>> {
+        self.nodes.keys().filter(|key| self.needs_collection(key)).cloned().collect()
+    }
+
+    fn needs_collection(&self, key: &str) -> bool {
+        let Some(node) = self.nodes.get(key) else { return false };
+        let owner = |uid: &str| self.owner(uid, &node.namespace);
+        node.is_orphaning()
+            || node.waits_for_dependents()
+            || node.owners.iter().any(|o| owner(&o.uid).is_none_or(Metadata::waits_for_dependents))
+    }
+}

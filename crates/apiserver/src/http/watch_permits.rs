@@ -1,0 +1,57 @@
+//! Permits of watches: how many may be open at a time.
+
+use std::sync::Arc;
+
+use http::Extensions;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::status::Status;
+
+/// Seconds until a retry may succeed.
+const RETRY_AFTER: u32 = 1;
+
+/// The watches that a server may still open.
+#[derive(Debug)]
+pub(crate) struct WatchPermits(Arc<Semaphore>);
+
+/// The watches that a connection may still open. An extension of each of its requests.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionWatches(Arc<Semaphore>);
+
+impl ConnectionWatches {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self(semaphore(limit))
+    }
+}
+
+/// Held by a watch as long as it is open: a permit of the server, and one of its connection if it has one.
+#[derive(Debug)]
+pub(crate) struct WatchPermit {
+    _server: OwnedSemaphorePermit,
+    _connection: Option<OwnedSemaphorePermit>,
+}
+
+impl WatchPermits {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self(semaphore(limit))
+    }
+
+    /// A permit for the watch of a request with these extensions.
+    pub(crate) fn acquire(&self, extensions: &Extensions) -> Result<WatchPermit, Status> {
+        let connection = extensions.get::<ConnectionWatches>();
+        let connection = connection.map(|watches| acquire(&watches.0, "connection")).transpose()?;
+        Ok(WatchPermit { _server: acquire(&self.0, "server")?, _connection: connection })
+    }
+}
+
+fn semaphore(limit: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)))
+}
+
+fn acquire(permits: &Arc<Semaphore>, owner: &str) -> Result<OwnedSemaphorePermit, Status> {
+    Arc::clone(permits).try_acquire_owned().map_err(|_| {
+        let message =
+            format!("too many watches on this {owner}: close some, or raise the limit of the server");
+        Status::too_many_requests(message, RETRY_AFTER)
+    })
+}

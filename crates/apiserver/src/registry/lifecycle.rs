@@ -1,0 +1,29 @@
+//! How objects of a resource begin and end.
+
+/// The life of the objects of one resource, as far as it differs between resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifecycle {
+    /// A delete removes the object once it has no finalizers.
+    Plain,
+    /// A delete first grants a grace period.
+    Pod,
+    /// A delete begins the termination of the namespace; `spec.finalizers` and the objects in it hold it.
+    Namespace,
+    /// A delete begins the removal of all custom objects; the definition follows the last of them.
+    CustomResourceDefinition,
+    /// The server fills in the status and stores nothing.
+    Review(Review),
+}
+
+/// The subject of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Review {
+    /// Whose token is this?
+    Token,
+    /// Who is the caller?
+    SelfSubject,
+    /// Which rules apply to the caller?
+    Rules,
+    /// Is this access allowed?
+    Access,
+}
