@@ -72,7 +72,7 @@ fn replica_sets() {
 
 #[test]
 fn writing_back() {
-    told(
+    assert_contains(
         &run(env!("CARGO_BIN_EXE_08_writing_back")),
         &[
             "edited: replicas 3, note none",
