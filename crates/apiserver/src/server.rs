@@ -1,11 +1,14 @@
 //! The server as a user holds it: started, asked for a client, dropped.
 
+mod activity;
 mod builder;
 mod connections;
 mod door;
 mod limits;
+mod slots;
 mod tls;
 mod tokens;
+mod write_timeout;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,23 +1,24 @@
 //! Sockets: accepting, limiting, and letting go of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::door::Door;
+use super::activity::{Activity, TrackedBody};
+use super::door::{Caller, Door};
 use super::limits::ServerLimits;
+use super::slots::{Slot, Slots};
+use super::write_timeout::WriteTimeout;
 use crate::api::Api;
 use crate::http::{AnswerBody, AnswerLost, ConnectionWatches, handle, refuse};
 
@@ -31,18 +32,21 @@ pub(super) struct Reception {
 
 /// Requests under way get this long at a shutdown.
 const LAST_ORDERS: Duration = Duration::from_secs(10);
+/// Requests under way get this long when their connection expires.
+const EXPIRY_GRACE: Duration = Duration::from_secs(5);
+/// The longest timeout that can be added to any point in time.
+const LONGEST_TIMER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Pause after the system refused a connection, so that an exhausted descriptor table does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts until stopped, then waits for the connections to finish. Dropped, it closes them all.
 pub(super) async fn serve(listener: TcpListener, reception: Reception, mut stopped: watch::Receiver<bool>) {
     let reception = Arc::new(reception);
-    let slots = Arc::new(Semaphore::new(reception.limits.connections.max(1)));
-    let graceful = GracefulShutdown::new();
-    let mut connections = JoinSet::new();
+    let slots = Slots::new(&reception.limits);
+    let (mut connections, mut controllers) = (JoinSet::new(), JoinSet::new());
     let builder = http_builder(&reception.limits);
-    let controllers = Arc::clone(&reception.api.controllers);
-    connections.spawn(async move { controllers.run().await });
+    let running = Arc::clone(&reception.api.controllers);
+    controllers.spawn(async move { running.run().await });
     loop {
         let accepted = tokio::select! {
             biased;
@@ -50,29 +54,25 @@ pub(super) async fn serve(listener: TcpListener, reception: Reception, mut stopp
             Some(_) = connections.join_next() => continue,
             accepted = accept(&listener, &slots) => accepted,
         };
-        let Some((stream, slot)) = accepted else { continue };
-        let (reception, builder, watcher) = (Arc::clone(&reception), builder.clone(), graceful.watcher());
-        connections.spawn(async move {
-            reception.receive(&builder, stream, watcher).await;
-            drop(slot);
-        });
+        let Some(stream) = accepted else { continue };
+        let slot = slots.take(!reception.door.requires_credentials());
+        let (reception, builder, stopped) = (Arc::clone(&reception), builder.clone(), stopped.clone());
+        connections.spawn(async move { reception.receive(&builder, stream, slot, stopped).await });
     }
     drop(listener);
     // Watches have ended already; what remains are answers being written.
-    let _ = tokio::time::timeout(LAST_ORDERS, graceful.shutdown()).await;
+    let finished = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(LAST_ORDERS, finished).await;
     connections.shutdown().await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener, slots: &Slots) -> Option<TcpStream> {
+    slots.available().await;
     match listener.accept().await {
         Ok((stream, _)) => {
             // Watch events are small and must not wait for each other.
             let _ = stream.set_nodelay(true);
-            Some((stream, slot))
+            Some(stream)
         }
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");
@@ -87,7 +87,8 @@ fn http_builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
+        // Runs between two requests as well. The head of the first request has a shorter deadline of its own.
+        .header_read_timeout(limits.idle_timeout.min(LONGEST_TIMER))
         .max_buf_size(limits.head_bytes.max(8192)) // hyper refuses less
         .half_close(false);
     builder
@@ -106,47 +107,80 @@ impl Reception {
         self: &Arc<Self>,
         builder: &auto::Builder<TokioExecutor>,
         stream: TcpStream,
-        watcher: Watcher,
+        slot: Slot,
+        mut stopped: watch::Receiver<bool>,
     ) {
-        let Some(acceptor) = &self.acceptor else { return self.serve(builder, stream, watcher).await };
-        match tokio::time::timeout(self.limits.header_timeout, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => self.serve(builder, stream, watcher).await,
+        let stream = WriteTimeout::new(stream, self.limits.write_timeout);
+        let Some(acceptor) = &self.acceptor else { return self.serve(builder, stream, slot, stopped).await };
+        let handshake = tokio::select! {
+            biased;
+            () = slot.evicted() => return,
+            _ = stopped.wait_for(|stop| *stop) => return,
+            handshake = tokio::time::timeout(self.limits.header_timeout, acceptor.accept(stream)) => handshake,
+        };
+        match handshake {
+            Ok(Ok(stream)) => self.serve(builder, stream, slot, stopped).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("closing a connection without a TLS handshake"),
         }
     }
 
-    async fn serve<S>(self: &Arc<Self>, builder: &auto::Builder<TokioExecutor>, stream: S, watcher: Watcher)
-    where
+    async fn serve<S>(
+        self: &Arc<Self>,
+        builder: &auto::Builder<TokioExecutor>,
+        stream: S,
+        slot: Slot,
+        mut stopped: watch::Receiver<bool>,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let heard = Arc::new(AtomicBool::new(false));
-        let (reception, flag) = (Arc::clone(self), Arc::clone(&heard));
+        let activity = Activity::new(slot);
+        let (reception, used) = (Arc::clone(self), Arc::clone(&activity));
         let watches = ConnectionWatches::new(self.limits.watches_per_connection);
         let service = service_fn(move |mut request: http::Request<Incoming>| {
-            flag.store(true, Ordering::Relaxed);
-            let reception = Arc::clone(&reception);
+            let (reception, used) = (Arc::clone(&reception), Arc::clone(&used));
             request.extensions_mut().insert(watches.clone());
-            async move { reception.answer(request).await }
+            async move { reception.track(&used, request).await }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let mut served = std::pin::pin!(watcher.watch(connection));
-        // While the protocol is still being guessed no other timeout runs: a client that connects and falls silent must not stay.
-        let silence = tokio::time::sleep(self.limits.header_timeout);
-        let result = tokio::select! {
+        let mut connection = std::pin::pin!(connection);
+        let grace = tokio::select! {
             biased;
-            result = &mut served => result,
-            () = silence => {
-                if !heard.load(Ordering::Relaxed) {
-                    tracing::debug!("closing a connection without a request");
-                    return;
-                }
-                served.await
+            result = &mut connection => return note_end(result),
+            () = activity.slot().evicted() => return tracing::debug!("closing a connection to make room"),
+            _ = stopped.wait_for(|stop| *stop) => LAST_ORDERS,
+            () = activity.expired(&self.limits) => EXPIRY_GRACE,
+        };
+        connection.as_mut().graceful_shutdown();
+        match tokio::time::timeout(grace, connection).await {
+            Ok(result) => note_end(result),
+            Err(_) => tracing::debug!("closing a connection that did not end in time"),
+        }
+    }
+
+    /// Answers a request, and notes what it says about its connection.
+    async fn track(
+        &self,
+        activity: &Arc<Activity>,
+        request: http::Request<Incoming>,
+    ) -> Result<http::Response<TrackedBody>, AnswerLost> {
+        let busy = activity.request();
+        let multiplexed = request.version() == Version::HTTP_2;
+        let response = match self.door.admit(&request) {
+            Ok(Caller::Authenticated) => {
+                activity.slot().authenticate();
+                self.answer(request).await?
+            }
+            Ok(Caller::Anonymous) => {
+                activity.slot().answered();
+                self.answer(request).await?
+            }
+            Err(status) => {
+                activity.slot().answered();
+                refuse(&self.api, &request, &status)
             }
         };
-        if let Err(error) = result {
-            tracing::debug!(error, "connection ended");
-        }
+        Ok(response.map(|body| TrackedBody::new(body, busy, multiplexed)))
     }
 
     /// An error closes the connection, or the HTTP/2 stream, without an answer.
@@ -154,9 +188,6 @@ impl Reception {
         &self,
         request: http::Request<Incoming>,
     ) -> Result<http::Response<AnswerBody>, AnswerLost> {
-        if let Err(status) = self.door.admit(&request) {
-            return Ok(refuse(&self.api, &request, &status));
-        }
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = handle(Arc::clone(&self.api), request);
         if reads {
@@ -173,3 +204,12 @@ impl Reception {
         }
     }
 }
+
+fn note_end(result: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = result {
+        tracing::debug!(error, "connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests;

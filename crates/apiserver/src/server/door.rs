@@ -22,13 +22,27 @@ pub(super) struct Door {
     tokens: Option<Tokens>,
 }
 
+/// The sender of a request that is admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// Presented a valid credential, or none is required.
+    Authenticated,
+    /// Asks for something that needs no credential.
+    Anonymous,
+}
+
 impl Door {
     pub(super) fn new(loopback: bool, host_names: Vec<String>, tokens: Option<Tokens>) -> Self {
         Self { loopback, host_names, tokens }
     }
 
+    /// Whether callers have to present a credential.
+    pub(super) fn requires_credentials(&self) -> bool {
+        self.tokens.is_some()
+    }
+
     /// `Err` is the answer.
-    pub(super) fn admit<B>(&self, request: &http::Request<B>) -> Result<(), Status> {
+    pub(super) fn admit<B>(&self, request: &http::Request<B>) -> Result<Caller, Status> {
         if self.loopback {
             self.check_host(request)?;
             if request.headers().contains_key(ORIGIN) {
@@ -37,10 +51,11 @@ impl Door {
                 ));
             }
         }
-        if self.tokens.is_some() && !is_probe(request.uri().path()) {
-            self.check_token(request)?;
+        match self.check_token(request) {
+            Ok(()) => Ok(Caller::Authenticated),
+            Err(_) if is_probe(request.uri().path()) => Ok(Caller::Anonymous),
+            Err(status) => Err(status),
         }
-        Ok(())
     }
 
     /// Both where the host may stand: the target of the request and the header.
@@ -96,7 +111,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         match door.admit(&request.body(()).unwrap()) {
-            Ok(()) => 200,
+            Ok(_) => 200,
             Err(status) => status.code().as_u16(),
         }
     }
@@ -142,5 +157,11 @@ mod tests {
         for probe in ["/livez", "/readyz?verbose", "/healthz/ping"] {
             assert_eq!(ask(&door, probe, &[]), 200, "{probe}");
         }
+        let caller = |header: &str| {
+            let probe = http::Request::builder().uri("/livez").header("Authorization", header);
+            door.admit(&probe.body(()).unwrap()).unwrap()
+        };
+        assert_eq!(caller("Bearer wrong"), Caller::Anonymous);
+        assert_eq!(caller(&bearer), Caller::Authenticated);
     }
 }

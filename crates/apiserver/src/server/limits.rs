@@ -8,8 +8,18 @@ use std::time::Duration;
 pub struct ServerLimits {
     /// Open connections; further ones wait in the listener's backlog. 1,000.
     pub connections: usize,
-    /// Time for the head of a request, and for a TLS handshake; then the connection is closed. 10 seconds.
+    /// Open connections that have not presented a valid credential, at most half of all; a further one replaces the oldest
+    /// of them. Without tokens every connection counts as authenticated. 250.
+    pub unauthenticated_connections: usize,
+    /// Time for the head of the first request of a connection, and for a TLS handshake; then the connection is closed. 10 seconds.
     pub header_timeout: Duration,
+    /// How long a connection stays open without a valid credential, whatever it sends. 30 seconds.
+    pub unauthenticated_lifetime: Duration,
+    /// How long a connection stays open without a request or an open response, such as a watch. 90 seconds, as in kube-apiserver.
+    pub idle_timeout: Duration,
+    /// How long a client may accept nothing of what the server has to send; then its connection is closed. Clients of an HTTP/2 watch may
+    /// take any time as long as they acknowledge PINGs. 5 minutes.
+    pub write_timeout: Duration,
     /// Bytes of one request head; beyond it 431. 64 KiB.
     pub head_bytes: usize,
     /// Requests at once on one HTTP/2 connection. 250.
@@ -26,7 +36,11 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections: 1000,
+            unauthenticated_connections: 250,
             header_timeout: Duration::from_secs(10),
+            unauthenticated_lifetime: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(90),
+            write_timeout: Duration::from_secs(300),
             head_bytes: 64 * 1024,
             streams: 250,
             body_bytes: 3 * 1024 * 1024,

@@ -1,0 +1,207 @@
+//! Whether a connection is in use, and until when it may stay open.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
+
+use super::limits::ServerLimits;
+use super::slots::Slot;
+use crate::http::AnswerBody;
+
+/// Responses of HTTP/2 are handed over in pieces of this size, so that a slow reader shows progress inside a large one.
+const PIECE: usize = 16 * 1024;
+
+/// One connection and how it is used.
+///
+/// 1. It is busy while the server works on a request, or while a response waits for the server. An open watch is always busy.
+/// 2. It is not busy while all open responses are unread, that is, wait for the client to take what was written. It then has the write
+///    timeout, which starts anew with each piece that the client takes. On HTTP/1 the socket has this timeout, and responses are busy.
+/// 3. Without open responses it has the idle timeout.
+/// 4. PING, SETTINGS and WINDOW_UPDATE frames are not use.
+#[derive(Debug)]
+pub(super) struct Activity {
+    slot: Slot,
+    opened: Instant,
+    /// Whether a whole request head has arrived.
+    requested: AtomicBool,
+    busy: AtomicUsize,
+    unread: AtomicUsize,
+    /// Milliseconds from `opened` to the last use. Written before `busy` falls, so that a connection that is not busy has been idle
+    /// since then.
+    last_use: AtomicU64,
+}
+
+impl Activity {
+    pub(super) fn new(slot: Slot) -> Arc<Self> {
+        Arc::new(Self {
+            slot,
+            opened: Instant::now(),
+            requested: AtomicBool::new(false),
+            busy: AtomicUsize::new(0),
+            unread: AtomicUsize::new(0),
+            last_use: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// Notes a request, which keeps the connection busy until the result is dropped.
+    pub(super) fn request(self: &Arc<Self>) -> Busy {
+        self.requested.store(true, Ordering::Relaxed);
+        let mut busy = Busy { activity: Arc::clone(self), state: State::Ended };
+        busy.set(State::Busy);
+        busy
+    }
+
+    /// Completes when the connection has to end: unauthenticated for too long, idle for too long, or silent from the beginning.
+    pub(super) async fn expired(&self, limits: &ServerLimits) {
+        loop {
+            let deadline = self.deadline(limits);
+            if deadline <= Instant::now() {
+                return;
+            }
+            // While the connection is busy the deadline moves on, and is looked at again when the earliest possible one has come.
+            tokio::time::sleep_until(deadline).await;
+        }
+    }
+
+    fn count(&self, state: State) -> Option<&AtomicUsize> {
+        match state {
+            State::Busy => Some(&self.busy),
+            State::Unread => Some(&self.unread),
+            State::Ended => None,
+        }
+    }
+
+    fn deadline(&self, limits: &ServerLimits) -> Instant {
+        let mut deadline = if self.busy.load(Ordering::Acquire) > 0 {
+            let soonest = limits.idle_timeout.min(limits.write_timeout);
+            after(Instant::now(), soonest.max(Duration::from_secs(1)))
+        } else {
+            let unread = self.unread.load(Ordering::Acquire) > 0;
+            let timeout = if unread { limits.write_timeout } else { limits.idle_timeout };
+            after(self.opened + Duration::from_millis(self.last_use.load(Ordering::Acquire)), timeout)
+        };
+        if !self.slot.is_authenticated() {
+            deadline = deadline.min(after(self.opened, limits.unauthenticated_lifetime));
+        }
+        if !self.requested.load(Ordering::Relaxed) {
+            deadline = deadline.min(after(self.opened, limits.header_timeout));
+        }
+        deadline
+    }
+}
+
+/// A point in time that any duration leads to.
+fn after(start: Instant, time: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    start.checked_add(time).unwrap_or_else(|| start + FAR)
+}
+
+/// One request or response of a connection.
+#[derive(Debug)]
+pub(super) struct Busy {
+    activity: Arc<Activity>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Waits for the server.
+    Busy,
+    /// Waits for the client.
+    Unread,
+    Ended,
+}
+
+impl Busy {
+    fn set(&mut self, state: State) {
+        let before = std::mem::replace(&mut self.state, state);
+        if before == state {
+            return;
+        }
+        let now = self.activity.opened.elapsed().as_millis();
+        self.activity.last_use.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Release);
+        // Counted in the new state first: the connection never looks less used than it is.
+        if let Some(count) = self.activity.count(state) {
+            count.fetch_add(1, Ordering::AcqRel);
+        }
+        if let Some(count) = self.activity.count(before) {
+            count.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.set(State::Ended);
+    }
+}
+
+/// A response body whose reading is noted as activity of the connection.
+pub(super) struct TrackedBody {
+    body: AnswerBody,
+    /// What is left of the last frame of `body`.
+    rest: Bytes,
+    busy: Busy,
+    /// Whether it is noticed here that the client does not read.
+    watched_over: bool,
+}
+
+impl TrackedBody {
+    pub(super) fn new(body: AnswerBody, busy: Busy, multiplexed: bool) -> Self {
+        // On HTTP/1 the socket shows it. The client of a watch may be slow: with HTTP/2 it asks for more only when it has read half of its
+        // window, often a megabyte, and that can take any time. Watches have limits of their own.
+        let watched_over = multiplexed && !matches!(body, AnswerBody::Watch(_));
+        Self { body, rest: Bytes::new(), busy, watched_over }
+    }
+}
+
+impl Body for TrackedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        if !this.watched_over {
+            return Pin::new(&mut this.body).poll_frame(cx);
+        }
+        // Being asked for more means that the client took what there was.
+        this.busy.set(State::Busy);
+        if this.rest.is_empty() {
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => this.rest = frame.into_data().unwrap_or_default(),
+                None => return Poll::Ready(None),
+            }
+        }
+        let piece = this.rest.split_to(this.rest.len().min(PIECE));
+        this.busy.set(State::Unread);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.len() as u64;
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
+    }
+}

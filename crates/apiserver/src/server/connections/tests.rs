@@ -1,0 +1,186 @@
+//! Connections over pipes in memory, under a paused clock.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http2::{self, SendRequest};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::*;
+use crate::server::{ApiServer, Tokens};
+
+const TOKEN: &str = "0123456789abcdef";
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A server and the end of a connection to it.
+struct Served {
+    client: Option<DuplexStream>,
+    api: Arc<Api>,
+    /// Ends with the connection.
+    task: JoinHandle<()>,
+    _stop: watch::Sender<bool>,
+}
+
+async fn connect() -> Served {
+    let api = ApiServer::builder().seed(3).in_process().await.expect("the server starts").api;
+    let door = Door::new(false, Vec::new(), Some(Tokens::new([TOKEN]).expect("a token")));
+    let limits = ServerLimits::default();
+    let reception = Arc::new(Reception { api: Arc::clone(&api), door, limits, acceptor: None });
+    let (ours, theirs) = tokio::io::duplex(16 * 1024);
+    let (stop, stopped) = watch::channel(false);
+    let task = tokio::spawn(async move {
+        let slot = Slots::new(&reception.limits).take(false);
+        let stream = WriteTimeout::new(ours, reception.limits.write_timeout);
+        reception.serve(&http_builder(&reception.limits), stream, slot, stopped).await;
+    });
+    Served { client: Some(theirs), api, task, _stop: stop }
+}
+
+impl Served {
+    /// An HTTP/2 client that acknowledges every PING.
+    async fn http2(&mut self) -> SendRequest<Empty<Bytes>> {
+        let io = TokioIo::new(self.client.take().expect("one client"));
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(1000)
+            .handshake(io)
+            .await
+            .expect("HTTP/2");
+        tokio::spawn(connection);
+        sender
+    }
+
+    /// Whether the server has ended the connection after this time.
+    async fn is_closed_after(&mut self, time: Duration) -> bool {
+        timeout(time, &mut self.task).await.is_ok()
+    }
+
+    async fn store(&self, name: &str, text: String) {
+        let map =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": text}});
+        let request = http::Request::post("/api/v1/namespaces/default/configmaps")
+            .body(http_body_util::Full::<Bytes>::from(map.to_string()))
+            .expect("a request");
+        let response = handle(Arc::clone(&self.api), request).await.expect("a response");
+        assert_eq!(response.status(), 201);
+    }
+}
+
+fn get(path: &str, token: bool) -> http::Request<Empty<Bytes>> {
+    let mut request = http::Request::builder().uri(format!("http://server{path}"));
+    if token {
+        request = request.header("Authorization", format!("Bearer {TOKEN}"));
+    }
+    request.body(Empty::new()).expect("a request")
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_credential_no_http2_connection_stays_whatever_it_sends() {
+    for path in ["/healthz", "/api/v1/pods"] {
+        let mut served = connect().await;
+        let mut client = served.http2().await;
+        let response = client.send_request(get(path, false)).await.expect("a response");
+        response.into_body().collect().await.expect("whole");
+        // Until the connection is closed, a request every second.
+        let asking = async {
+            while client.send_request(get(path, false)).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        timeout(MINUTE, asking).await.expect("the server closes the connection");
+        assert!(served.is_closed_after(MINUTE).await, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_credential_pipelined_probes_do_not_hold_a_connection() {
+    let mut served = connect().await;
+    let mut client = served.client.take().expect("one client");
+    let probes = "GET /healthz HTTP/1.1\r\nHost: server\r\n\r\n".repeat(10_000);
+    let sender = tokio::spawn(async move { client.write_all(probes.as_bytes()).await });
+    assert!(served.is_closed_after(MINUTE).await, "nobody reads the responses");
+    assert!(sender.await.expect("no panic").is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_http1_client_that_does_not_read_is_closed() {
+    let mut served = connect().await;
+    served.store("large", "x".repeat(200_000)).await;
+    let request =
+        format!("GET /api/v1/configmaps HTTP/1.1\r\nHost: server\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    let mut client = served.client.take().expect("one client");
+    client.write_all(request.as_bytes()).await.expect("sent");
+    assert!(served.is_closed_after(10 * MINUTE).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_http2_client_that_does_not_read_is_closed() {
+    let mut served = connect().await;
+    served.store("large", "x".repeat(200_000)).await;
+    let mut client = served.http2().await;
+    let unread = client.send_request(get("/api/v1/configmaps", true)).await.expect("a response");
+    assert!(served.is_closed_after(10 * MINUTE).await);
+    drop(unread);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authenticated_client_may_be_idle_for_a_while() {
+    let mut served = connect().await;
+    let mut client = served.http2().await;
+    for _ in 0..5 {
+        let response = client.send_request(get("/api/v1/pods", true)).await.expect("a response");
+        assert_eq!(response.status(), 200);
+        response.into_body().collect().await.expect("whole");
+        assert!(!served.is_closed_after(MINUTE).await, "idle for a minute");
+    }
+    assert!(served.is_closed_after(MINUTE).await, "idle for two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_http1_client_may_ask_again() {
+    let mut served = connect().await;
+    let mut client = served.client.take().expect("one client");
+    let request = format!("GET /version HTTP/1.1\r\nHost: server\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    for _ in 0..3 {
+        client.write_all(request.as_bytes()).await.expect("sent");
+        let mut status = [0; 12];
+        client.read_exact(&mut status).await.expect("a response");
+        assert_eq!(&status, b"HTTP/1.1 200");
+        let mut rest = [0; 4096];
+        let _ = client.read(&mut rest).await.expect("the rest");
+        assert!(!served.is_closed_after(MINUTE).await, "idle for a minute");
+    }
+    assert!(served.is_closed_after(MINUTE).await, "idle for two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_stays_open() {
+    let mut served = connect().await;
+    let mut client = served.http2().await;
+    let path = "/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds=86400";
+    let mut watch = client.send_request(get(path, true)).await.expect("a watch");
+    assert!(!served.is_closed_after(HOUR).await);
+    served.store("new", "1".to_owned()).await;
+    let event = watch.body_mut().frame().await.expect("an event").expect("no error");
+    assert!(event.data_ref().is_some_and(|line| line.starts_with(b"{\"type\":\"ADDED\"")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_with_a_slow_reader_stays_open() {
+    let mut served = connect().await;
+    served.store("large", "x".repeat(200_000)).await;
+    let mut client = served.http2().await;
+    let path = "/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds=86400";
+    let mut watch = client.send_request(get(path, true)).await.expect("a watch");
+    let mut event = Vec::new();
+    while !event.ends_with(b"\n") {
+        // The window of the stream is 1,000 bytes: this takes more than an hour.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let frame = watch.body_mut().frame().await.expect("the watch goes on").expect("no error");
+        event.extend_from_slice(frame.data_ref().expect("data"));
+    }
+    assert!(event.len() > 200_000);
+    assert!(!served.is_closed_after(Duration::from_secs(1)).await);
+}

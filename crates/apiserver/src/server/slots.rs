@@ -1,0 +1,216 @@
+//! Connection slots: how many connections are open, and which of them is closed to make room for a new one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::limits::ServerLimits;
+
+/// The connection slots of a server.
+///
+/// 1. At most `connections` connections are open.
+/// 2. At most `unauthenticated_connections` of them have never presented a valid credential.
+/// 3. A new connection never waits for an unauthenticated one: where only such a connection is in the way, the oldest that was already
+///    answered is closed, otherwise the oldest. Connections that hold a slot without a credential therefore cannot keep others out.
+/// 4. An authenticated connection is never closed to make room.
+#[derive(Debug)]
+pub(super) struct Slots {
+    connections: usize,
+    unauthenticated: usize,
+    state: Mutex<State>,
+    /// Notified when a slot is released.
+    released: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last_id: u64,
+    /// Slots in use.
+    open: usize,
+    /// Unauthenticated connections without a response, oldest first.
+    unanswered: BTreeMap<u64, Arc<Notify>>,
+    /// Unauthenticated connections that received a response (a probe or a 401), oldest first.
+    answered: BTreeMap<u64, Arc<Notify>>,
+}
+
+/// The slot of one connection, released when it is dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    slots: Arc<Slots>,
+    id: u64,
+    authenticated: AtomicBool,
+    evicted: Arc<Notify>,
+}
+
+impl Slots {
+    pub(super) fn new(limits: &ServerLimits) -> Arc<Self> {
+        let connections = limits.connections.max(1);
+        Arc::new(Self {
+            connections,
+            unauthenticated: limits.unauthenticated_connections.clamp(1, connections.div_ceil(2)),
+            state: Mutex::default(),
+            released: Notify::new(),
+        })
+    }
+
+    /// Waits until [`take`](Self::take) keeps the limits. For one task at a time.
+    pub(super) async fn available(&self) {
+        while !self.lock().has_room(self.connections) {
+            self.released.notified().await;
+        }
+    }
+
+    /// Takes a slot for a new connection, and evicts an unauthenticated connection if the limits require it.
+    pub(super) fn take(self: &Arc<Self>, authenticated: bool) -> Slot {
+        let mut state = self.lock();
+        let at_share = !authenticated && state.unauthenticated() >= self.unauthenticated;
+        if at_share || state.open >= self.connections {
+            state.evict();
+        }
+        state.open += 1;
+        state.last_id += 1;
+        let (id, evicted) = (state.last_id, Arc::new(Notify::new()));
+        if !authenticated {
+            state.unanswered.insert(id, Arc::clone(&evicted));
+        }
+        drop(state);
+        Slot { slots: Arc::clone(self), id, authenticated: AtomicBool::new(authenticated), evicted }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn unauthenticated(&self) -> usize {
+        self.unanswered.len() + self.answered.len()
+    }
+
+    fn has_room(&self, connections: usize) -> bool {
+        self.open < connections || self.unauthenticated() > 0
+    }
+
+    /// Ends the unauthenticated connection that has had the most of its chance. Its slot is free from now on.
+    fn evict(&mut self) {
+        if let Some((_, evicted)) = self.answered.pop_first().or_else(|| self.unanswered.pop_first()) {
+            evicted.notify_one();
+            self.open -= 1;
+        }
+    }
+
+    /// Whether the connection was unauthenticated and not evicted.
+    fn remove_unauthenticated(&mut self, id: u64) -> bool {
+        self.unanswered.remove(&id).is_some() || self.answered.remove(&id).is_some()
+    }
+}
+
+impl Slot {
+    /// Notes that the client presented a valid credential: the connection can no longer be evicted.
+    pub(super) fn authenticate(&self) {
+        if self.is_authenticated() {
+            return;
+        }
+        let mut state = self.slots.lock();
+        if state.remove_unauthenticated(self.id) {
+            self.authenticated.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the client was answered without a credential: the connection is the next to be evicted.
+    pub(super) fn answered(&self) {
+        if self.is_authenticated() {
+            return;
+        }
+        let mut state = self.slots.lock();
+        if let Some(evicted) = state.unanswered.remove(&self.id) {
+            state.answered.insert(self.id, evicted);
+        }
+    }
+
+    pub(super) fn is_authenticated(&self) -> bool {
+        self.authenticated.load(Ordering::Relaxed)
+    }
+
+    /// Completes when the connection has to make room.
+    pub(super) async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut state = self.slots.lock();
+        if self.is_authenticated() || state.remove_unauthenticated(self.id) {
+            state.open -= 1;
+        }
+        drop(state);
+        self.slots.released.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn slots(connections: usize, unauthenticated: usize) -> Arc<Slots> {
+        Slots::new(&ServerLimits {
+            connections,
+            unauthenticated_connections: unauthenticated,
+            ..ServerLimits::default()
+        })
+    }
+
+    fn is_evicted(slot: &Slot) -> bool {
+        slot.evicted().now_or_never().is_some()
+    }
+
+    #[test]
+    fn unauthenticated_connections_share_their_part_and_the_oldest_answered_makes_room() {
+        let slots = slots(10, 3);
+        let [oldest, answered, newest] = [(); 3].map(|()| slots.take(false));
+        answered.answered();
+        let first = slots.take(false);
+        assert!(is_evicted(&answered) && !is_evicted(&oldest));
+        let second = slots.take(false);
+        assert!(is_evicted(&oldest) && !is_evicted(&newest));
+        drop((oldest, answered));
+        let (open, unauthenticated) = {
+            let state = slots.lock();
+            (state.open, state.unauthenticated())
+        };
+        assert_eq!((open, unauthenticated), (3, 3), "evicted slots count once");
+        drop((first, second, newest));
+        assert_eq!(slots.lock().open, 0);
+    }
+
+    #[test]
+    fn authenticated_connections_take_all_slots_and_are_never_evicted() {
+        let slots = slots(3, 1);
+        let held: Vec<Slot> = (0..3)
+            .map(|_| {
+                let slot = slots.take(false);
+                slot.authenticate();
+                slot
+            })
+            .collect();
+        assert!(slots.available().now_or_never().is_none(), "only a release makes room");
+        drop(held.into_iter().next());
+        assert!(slots.available().now_or_never().is_some());
+    }
+
+    #[test]
+    fn an_evicted_connection_cannot_authenticate_any_more() {
+        let slots = slots(2, 1);
+        let late = slots.take(false);
+        let _next = slots.take(false);
+        late.authenticate();
+        assert!(!late.is_authenticated());
+        drop(late);
+        assert_eq!(slots.lock().open, 1);
+    }
+}
