@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::caches::Caches;
 use crate::clock::Clock;
 use crate::controllers::{Controllers, Switches};
+use crate::cpu_pool::CpuPool;
 use crate::faults::FaultRules;
 use crate::http::WatchPermits;
 use crate::ids::Ids;
@@ -27,6 +28,8 @@ pub(crate) struct ApiConfig {
     pub(crate) controllers: Switches,
     pub(crate) limits: ServerLimits,
     pub(crate) fault_endpoints: bool,
+    /// Present if large requests get threads of their own. Without it everything happens in the task of the caller.
+    pub(crate) cpu_pool: Option<CpuPool>,
 }
 
 /// The parts of a server. Each has one job; functions take the parts they need.
@@ -42,6 +45,7 @@ pub(crate) struct Api {
     pub(crate) faults: Arc<FaultRules>,
     /// Whether faults can be switched over HTTP.
     pub(crate) fault_endpoints: bool,
+    pub(crate) cpu_pool: Option<CpuPool>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -82,6 +86,7 @@ impl Api {
             metrics: Metrics::default(),
             faults: Arc::default(),
             fault_endpoints: config.fault_endpoints,
+            cpu_pool: config.cpu_pool,
             shutdown: Shutdown::default(),
         }))
     }

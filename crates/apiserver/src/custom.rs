@@ -13,6 +13,7 @@ pub(crate) mod fuzzing;
 mod json_path;
 mod lists;
 mod names;
+mod path;
 mod pattern;
 mod props;
 mod resources;

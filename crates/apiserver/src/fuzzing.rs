@@ -7,6 +7,7 @@ use crate::patch::{Patch, PatchKind};
 use crate::protobuf;
 use crate::schema::{conform, parse_json, types};
 use crate::verbs::options::{ListOptions, Query, WriteOptions};
+use crate::work::Work;
 
 pub use crate::custom::fuzzing::Schema;
 pub use crate::custom::fuzzing::definition;
@@ -31,7 +32,7 @@ pub fn encode_continue(revision: i64, start: &str, cached: bool) -> String {
 pub fn patch(media_type: &str, body: Value, object: Value) -> Result<Value, String> {
     let kind = PatchKind::of(media_type).ok_or("no patch")?;
     let patch = Patch::read(kind, body).map_err(|e| e.to_string())?;
-    patch.apply(object, types().kind("", "v1", "Pod")).map_err(|e| e.to_string())
+    patch.apply(object, types().kind("", "v1", "Pod"), &Work::default()).map_err(|e| e.to_string())
 }
 
 /// Decodes a protobuf body to JSON.

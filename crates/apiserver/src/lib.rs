@@ -8,6 +8,7 @@ mod client;
 mod clock;
 mod continue_token;
 mod controllers;
+mod cpu_pool;
 mod custom;
 mod delegate;
 mod faults;
@@ -29,6 +30,7 @@ pub mod storage;
 mod verb;
 mod verbs;
 pub mod watch_cache;
+mod work;
 
 pub use faults::Fault;
 pub use faults::FaultRule;

@@ -11,6 +11,8 @@ mod managers;
 mod merge;
 
 pub(crate) use compare::duplicate_key;
+pub(crate) use managers::ApplyError;
+pub(crate) use managers::Conflicts;
 pub(crate) use managers::Managers;
 pub(crate) use managers::Writer;
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::schema::Type;
+use crate::work::{Abandoned, Work};
 use growth::Growth;
 
 /// More operations than this in one JSON patch are refused.
@@ -43,6 +44,8 @@ pub(crate) enum PatchError {
     /// The object is not as the patch supposes, or an operation is none.
     #[error("the patch does not fit the object: {0}")]
     DoesNotApply(String),
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
 }
 
 impl PatchKind {
@@ -83,11 +86,17 @@ impl Patch {
     }
 
     /// The patched object. `shape` guides strategic merges; without it they treat every list as a value.
-    pub(crate) fn apply(&self, mut object: Value, shape: Option<&Type>) -> Result<Value, PatchError> {
+    pub(crate) fn apply(
+        &self,
+        mut object: Value,
+        shape: Option<&Type>,
+        work: &Work,
+    ) -> Result<Value, PatchError> {
         match self {
             Self::Json(operations) => {
                 let mut growth = Growth::default();
                 for operation in operations {
+                    work.step()?;
                     growth.check(&object, operation)?;
                     if !tests_absence(&object, operation) {
                         json_patch::patch(&mut object, std::slice::from_ref(operation))
@@ -96,7 +105,7 @@ impl Patch {
                 }
             }
             Self::Merge(patch) => json_patch::merge(&mut object, patch),
-            Self::Strategic(patch) => strategic::merge(&mut object, patch, shape)?,
+            Self::Strategic(patch) => strategic::merge(&mut object, patch, shape, work)?,
         }
         Ok(object)
     }

@@ -7,6 +7,7 @@
 mod conform;
 mod parse;
 mod quantity;
+mod reported;
 mod table;
 mod zeros;
 
@@ -14,6 +15,7 @@ pub(crate) use conform::conform;
 pub(crate) use parse::Parsed;
 pub(crate) use parse::parse_json;
 pub(crate) use quantity::Quantity;
+pub(crate) use reported::Reported;
 pub(crate) use table::ListKind;
 pub(crate) use table::Merge;
 pub(crate) use table::Shape;

@@ -4,13 +4,19 @@
 //! match on, so they are the original's to the letter.
 
 mod field_error;
+mod field_errors;
+
+use std::collections::HashSet;
 
 use http::StatusCode;
 use serde::Serialize;
 
 pub(crate) use field_error::FieldError;
+pub(crate) use field_errors::FieldErrors;
 
+use crate::managed::Conflicts;
 use crate::registry::{CodecError, Resource};
+use crate::work::Abandoned;
 
 /// A Kubernetes `Status`, success or failure. One pointer wide, because it is the error of nearly everything.
 #[derive(Debug, Clone, Serialize)]
@@ -235,37 +241,34 @@ impl Status {
     }
 
     /// An object did not pass validation.
-    pub(crate) fn invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid(resource: &Resource, name: &str, errors: &FieldErrors) -> Self {
         Self::invalid_of(&resource.kind, &resource.group, name, errors)
     }
 
     /// A custom object that says it is of another kind; the error names that one.
     pub(crate) fn invalid_kind(kind: &str, resource: &Resource, name: &str, error: &FieldError) -> Self {
-        Self::invalid_of(kind, &resource.group, name, std::slice::from_ref(error))
+        Self::invalid_of(kind, &resource.group, name, &[error.clone()].into())
     }
 
     /// A PUT without the version that this kind demands; the one validation error that names the plural.
     pub(crate) fn version_required(resource: &Resource, name: &str) -> Self {
         let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-        Self::invalid_of(&resource.plural, &resource.group, name, &[error])
+        Self::invalid_of(&resource.plural, &resource.group, name, &[error].into())
     }
 
     /// Query options (`ListOptions`, `CreateOptions`, …) did not pass validation.
-    pub(crate) fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid_options(kind: &str, errors: &FieldErrors) -> Self {
         Self::invalid_of(kind, "meta.k8s.io", "", errors)
     }
 
-    fn invalid_of(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
-        let mut texts: Vec<String> = Vec::new();
-        for text in errors.iter().map(FieldError::text) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
+    fn invalid_of(kind: &str, group: &str, name: &str, errors: &FieldErrors) -> Self {
+        let mut seen = HashSet::new();
+        let texts = errors.listed().iter().map(FieldError::text).filter(|text| seen.insert(text.clone()));
+        let texts: Vec<String> = texts.chain(errors.note()).collect();
         let texts =
             if let [one] = texts.as_slice() { one.clone() } else { format!("[{}]", texts.join(", ")) };
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let causes = errors.iter().map(FieldError::cause).collect();
+        let causes = errors.listed().iter().map(FieldError::cause).collect();
         let details = Details {
             name: name.to_owned(),
             group: group.to_owned(),
@@ -289,14 +292,17 @@ impl Status {
 
     /// A patch whose result is not an object of the kind. The original names neither kind nor object.
     pub(crate) fn invalid_patch(error: &FieldError) -> Self {
-        Self::invalid_of("", "", "", std::slice::from_ref(error))
+        Self::invalid_of("", "", "", &[error.clone()].into())
     }
 
     /// An apply that would change fields of others: pairs of manager and field.
-    pub(crate) fn apply_conflict(conflicts: &[(String, String)]) -> Self {
-        let message = match conflicts {
-            [(manager, field)] => format!("Apply failed with 1 conflict: conflict with {manager}: {field}"),
-            many => {
+    pub(crate) fn apply_conflict(conflicts: &Conflicts) -> Self {
+        let Conflicts { listed, total } = conflicts;
+        let message = match (listed.as_slice(), total) {
+            ([(manager, field)], 1) => {
+                format!("Apply failed with 1 conflict: conflict with {manager}: {field}")
+            }
+            (many, total) => {
                 let mut lines: Vec<String> = Vec::new();
                 for (i, (manager, field)) in many.iter().enumerate() {
                     if i == 0 || many[i - 1].0 != *manager {
@@ -304,7 +310,10 @@ impl Status {
                     }
                     lines.push(format!("- {field}"));
                 }
-                format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+                if many.len() < *total {
+                    lines.push(format!("and {} more", total - many.len()));
+                }
+                format!("Apply failed with {total} conflicts: {}", lines.join("\n"))
             }
         };
         let cause = |(manager, field): &(String, String)| Cause {
@@ -312,13 +321,13 @@ impl Status {
             message: format!("conflict with {manager}"),
             field: field.clone(),
         };
-        let details = Details { causes: conflicts.iter().map(cause).collect(), ..Details::default() };
+        let details = Details { causes: listed.iter().map(cause).collect(), ..Details::default() };
         Self::failure(409, Some("Conflict"), message, Some(details))
     }
 
     /// A Scale did not pass validation.
     pub(crate) fn invalid_scale(name: &str, error: &FieldError) -> Self {
-        Self::invalid_of("Scale", "autoscaling", name, std::slice::from_ref(error))
+        Self::invalid_of("Scale", "autoscaling", name, &[error.clone()].into())
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
@@ -420,5 +429,12 @@ fn about(resource: &Resource, name: &str) -> Details {
 impl From<CodecError> for Status {
     fn from(error: CodecError) -> Self {
         Self::internal(error)
+    }
+}
+
+/// Sent only if the client still waits, which it does when its deadline passed.
+impl From<Abandoned> for Status {
+    fn from(_: Abandoned) -> Self {
+        Self::deadline_exceeded()
     }
 }

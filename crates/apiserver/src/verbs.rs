@@ -32,6 +32,7 @@ use crate::registry::{Object, Resource, Subresource};
 use crate::status::Status;
 use crate::storage::{StorageError, Stored};
 use crate::watch_cache::{ListResponse, WatchStream};
+use crate::work::Work;
 
 /// A request to a resource, its path resolved and its body read.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(crate) struct Request {
     /// Media type of the body, lower case, without parameters.
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
+    /// The work on it so far.
+    pub(crate) work: Work,
 }
 
 /// The response of a verb.

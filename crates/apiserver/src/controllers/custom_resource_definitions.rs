@@ -18,6 +18,7 @@ use crate::status::Status;
 use crate::storage::{Range, Stored, Update, guaranteed_update};
 use crate::verbs::delete::{DeleteOptions, Outcome, remove};
 use crate::verbs::{WriteContext, storage_status};
+use crate::work::Work;
 
 pub(super) struct CustomResourceDefinitions {
     context: Arc<WriteContext>,
@@ -110,7 +111,8 @@ impl CustomResourceDefinitions {
             let old = definitions.decode(stored)?;
             let mut new = old.clone();
             change(&mut new);
-            Managers::read(&old).updated(definitions, &writer, Some(&old), &new).write(&mut new);
+            let managers = Managers::read(&old);
+            managers.updated(definitions, &writer, Some(&old), &new, &Work::default())?.write(&mut new);
             Ok::<_, Status>(Update::Write(definitions.encode(&new)?))
         })
         .await;

@@ -11,7 +11,7 @@ use super::definition::{Names, Spec};
 use crate::registry::Object;
 use crate::registry::label_1035;
 use crate::registry::subdomain;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// Suffixes of the groups that are reserved for Kubernetes.
 const PROTECTED: [&str; 2] = [".k8s.io", ".kubernetes.io"];
@@ -19,12 +19,12 @@ const PROTECTED: [&str; 2] = [".k8s.io", ".kubernetes.io"];
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Returns the errors of a CRD.
-pub(crate) fn validate(object: &Object) -> Vec<FieldError> {
+pub(crate) fn validate(object: &Object) -> FieldErrors {
     let spec = match Spec::read(object.at("/spec")) {
         Ok(spec) => spec,
-        Err(error) => return vec![FieldError::invalid("spec", "", error.to_string())],
+        Err(error) => return [FieldError::invalid("spec", "", error.to_string())].into(),
     };
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     if object.name() != format!("{}.{}", spec.names.plural, spec.group) {
         let why = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", object.name(), why));
@@ -58,8 +58,8 @@ pub(crate) fn validate(object: &Object) -> Vec<FieldError> {
 }
 
 /// Returns the errors of an update from `old` to `new`.
-pub(crate) fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_update(new: &Object, old: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut immutable = |pointer: &str, field: &str| {
         if new.at(pointer) != old.at(pointer) {
             errors.push(FieldError::invalid(field, new.at(pointer), "field is immutable"));
@@ -76,7 +76,7 @@ pub(crate) fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
 }
 
 /// Checks that the CRD still has all stored versions.
-fn check_stored_versions(object: &Object) -> Vec<FieldError> {
+fn check_stored_versions(object: &Object) -> FieldErrors {
     let versions = object.at("/spec/versions").and_then(Value::as_array);
     let names: Vec<&str> = versions.into_iter().flatten().filter_map(|v| v["name"].as_str()).collect();
     let stored = object.at("/status/storedVersions").and_then(Value::as_array);
@@ -105,8 +105,8 @@ fn check_group(group: &str) -> Option<FieldError> {
         .then(|| FieldError::invalid("spec.group", group, "should be a domain with at least one dot"))
 }
 
-fn check_names(names: &Names, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_names(names: &Names, path: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut label = |field: String, name: &str| {
         let faults = label_1035(name);
         if !name.is_empty() && !faults.is_empty() {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schema::{Additional, Structural};
+use crate::schema::Reported;
 
 /// Fields that every object has, independent of its schema.
 const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -10,15 +11,15 @@ const IDENTITY: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// Removes fields that the schema does not specify, and returns their paths in document order. The type and the metadata of the object
 /// stay.
 pub(crate) fn prune(schema: &Structural, object: &mut Map<String, Value>) -> Vec<String> {
-    let mut walk = Pruning { path: String::new(), unknown: Vec::new() };
+    let mut walk = Pruning { path: String::new(), unknown: Reported::default() };
     walk.fields(schema, object, true);
-    walk.unknown
+    walk.unknown.into_paths()
 }
 
 struct Pruning {
     /// The path of the current value, as `a.b[3]`.
     path: String,
-    unknown: Vec<String>,
+    unknown: Reported,
 }
 
 impl Pruning {
@@ -53,7 +54,7 @@ impl Pruning {
                 (None, Additional::Any) => {}
                 (None, Additional::None) if schema.preserve => {}
                 (None, Additional::None) => {
-                    self.unknown.push(self.path.clone());
+                    self.unknown.push(&self.path);
                     pruned_names.push(name.clone());
                 }
             }

@@ -4,17 +4,20 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::path::Path;
 use super::schema::Structural;
-use super::validate::child;
 use crate::schema::ListKind;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
-pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(schema: &Structural, value: &Value, path: Path<'_>, errors: &mut FieldErrors) {
+    if errors.is_full() {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 if let Some(inner) = schema.property(name) {
-                    check(inner, value, &child(path, name), errors);
+                    check(inner, value, path.field(name), errors);
                 }
             }
         }
@@ -22,7 +25,7 @@ pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut
             check_distinct(schema, items, path, errors);
             if let Some(inner) = &schema.items {
                 for (i, item) in items.iter().enumerate() {
-                    check(inner, item, &format!("{path}[{i}]"), errors);
+                    check(inner, item, path.element(i), errors);
                 }
             }
         }
@@ -30,7 +33,7 @@ pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut
     }
 }
 
-fn check_distinct(schema: &Structural, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+fn check_distinct(schema: &Structural, items: &[Value], path: Path<'_>, errors: &mut FieldErrors) {
     let identity = |item: &Value| match &schema.list {
         ListKind::Atomic => None,
         ListKind::Set => Some(item.to_string()),
@@ -41,7 +44,7 @@ fn check_distinct(schema: &Structural, items: &[Value], path: &str, errors: &mut
         if let Some(id) = identity(item)
             && !seen.insert(id.clone())
         {
-            errors.push(FieldError::duplicate_json(format!("{path}[{i}]"), &id));
+            errors.push(FieldError::duplicate_json(path.element(i), &id));
         }
     }
 }
@@ -65,8 +68,8 @@ mod tests {
             "free": {"type": "array", "items": {"type": "string"}}}}));
         let value = json!({"set": ["a", "b", "a"], "free": ["a", "a"],
             "map": [{"p": 1, "q": "x"}, {"p": 1, "q": "y"}, {"q": "x", "p": 1, "n": 2}]});
-        let mut errors = Vec::new();
-        check(&s, &value, "", &mut errors);
+        let mut errors = FieldErrors::new();
+        check(&s, &value, Path::ROOT, &mut errors);
         let texts: Vec<String> = errors.iter().map(FieldError::text).collect();
         assert_eq!(
             texts,

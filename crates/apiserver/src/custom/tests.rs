@@ -3,10 +3,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::json_path::JsonPath;
+use super::path::Path;
 use super::pattern::Patterns;
 use super::props::Props;
 use super::*;
 use crate::registry::Object;
+use crate::status::FieldErrors;
 
 /// Compiles a schema.
 pub(super) fn schema(schema: Value) -> Structural {
@@ -83,8 +85,8 @@ proptest! {
         let all = schema(json!({"allOf": [s]}));
         let not = schema(json!({"not": s}));
         let accepts = |schema: &Structural| {
-            let mut errors = Vec::new();
-            validate::check(schema, &value, "x", &mut errors);
+            let mut errors = FieldErrors::new();
+            validate::check(schema, &value, Path::ROOT.field("x"), &mut errors);
             errors.is_empty()
         };
         prop_assert_eq!(accepts(&plain), accepts(&all));

@@ -6,25 +6,21 @@ use serde_json::{Map, Number, Value};
 
 use super::formats;
 use super::lists;
+use super::path::Path;
 use super::schema::{Bound, Checks, JsonType, Structural};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// Returns the errors of an object. Its `metadata` is checked elsewhere, except for the restrictions in the schema.
-pub(crate) fn validate(schema: &Structural, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    check(schema, object, "", &mut errors);
-    lists::check(schema, object, "", &mut errors);
-    check_embedded(schema, object, "", true, &mut errors);
+pub(crate) fn validate(schema: &Structural, object: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    check(schema, object, Path::ROOT, &mut errors);
+    lists::check(schema, object, Path::ROOT, &mut errors);
+    check_embedded(schema, object, Path::ROOT, true, &mut errors);
     errors
 }
 
-/// Returns the path of a field below `path`.
-pub(super) fn child(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if value.is_null() && schema.nullable {
+pub(super) fn check(schema: &Structural, value: &Value, path: Path<'_>, errors: &mut FieldErrors) {
+    if errors.is_full() || value.is_null() && schema.nullable {
         return;
     }
     check_type(schema, value, path, errors);
@@ -41,7 +37,7 @@ pub(super) fn check(schema: &Structural, value: &Value, path: &str, errors: &mut
     }
 }
 
-fn check_type(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_type(schema: &Structural, value: &Value, path: Path<'_>, errors: &mut FieldErrors) {
     let found = type_of(value);
     let (matches, wanted) = match schema.kind {
         _ if schema.int_or_string => (is_integer(value) || value.is_string(), "integer,string"),
@@ -78,7 +74,7 @@ fn is_integer(value: &Value) -> bool {
     }
 }
 
-fn check_text(checks: &Checks, text: &str, path: &str, errors: &mut Vec<FieldError>) {
+fn check_text(checks: &Checks, text: &str, path: Path<'_>, errors: &mut FieldErrors) {
     let length = text.chars().count() as u64;
     if let Some(max) = checks.max_length.filter(|max| length > *max) {
         errors.push(FieldError::too_long(path, usize::try_from(max).unwrap_or(usize::MAX)));
@@ -97,7 +93,7 @@ fn check_text(checks: &Checks, text: &str, path: &str, errors: &mut Vec<FieldErr
     }
 }
 
-fn check_number(checks: &Checks, number: &Number, path: &str, errors: &mut Vec<FieldError>) {
+fn check_number(checks: &Checks, number: &Number, path: Path<'_>, errors: &mut FieldErrors) {
     let bounds = match checks.format.as_deref() {
         Some("int32") => Some(i128::from(i32::MIN)..=i128::from(i32::MAX)),
         Some("int64") => Some(i128::from(i64::MIN)..=i128::from(i64::MAX)),
@@ -162,7 +158,7 @@ fn format_bound(number: &Number) -> String {
     }
 }
 
-fn check_items(schema: &Structural, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+fn check_items(schema: &Structural, items: &[Value], path: Path<'_>, errors: &mut FieldErrors) {
     let count = items.len() as u64;
     if let Some(max) = schema.checks.max_items.filter(|max| count > *max) {
         errors.push(FieldError::too_many(path, count, max));
@@ -173,12 +169,12 @@ fn check_items(schema: &Structural, items: &[Value], path: &str, errors: &mut Ve
     }
     if let Some(inner) = &schema.items {
         for (i, item) in items.iter().enumerate() {
-            check(inner, item, &format!("{path}[{i}]"), errors);
+            check(inner, item, path.element(i), errors);
         }
     }
 }
 
-fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: Path<'_>, errors: &mut FieldErrors) {
     let count = fields.len() as u64;
     if let Some(max) = schema.checks.max_properties.filter(|max| count > *max) {
         errors.push(FieldError::too_many(path, count, max));
@@ -188,16 +184,16 @@ fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: &str, er
         errors.push(FieldError::invalid(path, count, why));
     }
     for name in schema.checks.required.iter().filter(|name| !fields.contains_key(*name)) {
-        errors.push(FieldError::required(child(path, name), ""));
+        errors.push(FieldError::required(path.field(name), ""));
     }
     for (name, value) in fields {
         if let Some(inner) = schema.property(name) {
-            check(inner, value, &child(path, name), errors);
+            check(inner, value, path.field(name), errors);
         }
     }
 }
 
-fn check_enum(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_enum(checks: &Checks, value: &Value, path: Path<'_>, errors: &mut FieldErrors) {
     let equal = |allowed: &&Value| match (value, allowed) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
         (a, b) => a == *b,
@@ -207,15 +203,15 @@ fn check_enum(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<Field
     }
 }
 
-fn check_combined(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn check_combined(checks: &Checks, value: &Value, path: Path<'_>, errors: &mut FieldErrors) {
     let errors_of = |schema: &Structural| {
-        let mut found = Vec::new();
+        let mut found = FieldErrors::new();
         check(schema, value, path, &mut found);
         found
     };
-    let mut reject = |why: String, nearest: Vec<FieldError>| {
+    let mut reject = |why: String, nearest: FieldErrors| {
         // kube-apiserver reports no field here, only a message.
-        errors.push(FieldError::invalid("<nil>", "", format!("{path:?} must {why}")));
+        errors.push(FieldError::invalid("<nil>", "", format!("{:?} must {why}", path.to_string())));
         errors.extend(nearest);
     };
     if !checks.any_of.is_empty() {
@@ -233,48 +229,51 @@ fn check_combined(checks: &Checks, value: &Value, path: &str, errors: &mut Vec<F
             }
             n => reject(
                 format!("validate one and only one schema (oneOf). Found {n} valid alternatives"),
-                Vec::new(),
+                FieldErrors::new(),
             ),
         }
     }
     let all: Vec<_> = checks.all_of.iter().map(errors_of).filter(|found| !found.is_empty()).collect();
     if !all.is_empty() {
         let none = if all.len() == checks.all_of.len() { ". None validated" } else { "" };
-        reject(format!("validate all the schemas (allOf){none}"), all.concat());
+        reject(format!("validate all the schemas (allOf){none}"), all.into_iter().flatten().collect());
     }
     if let Some(not) = &checks.not
         && errors_of(not).is_empty()
     {
-        reject("not validate the schema (not)".to_owned(), Vec::new());
+        reject("not validate the schema (not)".to_owned(), FieldErrors::new());
     }
 }
 
 /// Returns the errors of the alternative with the fewest.
-fn nearest(all: Vec<Vec<FieldError>>) -> Vec<FieldError> {
-    all.into_iter().min_by_key(Vec::len).unwrap_or_default()
+fn nearest(all: Vec<FieldErrors>) -> FieldErrors {
+    all.into_iter().min_by_key(FieldErrors::len).unwrap_or_default()
 }
 
 /// Checks that embedded objects have a type.
-fn check_embedded(schema: &Structural, value: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
+fn check_embedded(schema: &Structural, value: &Value, path: Path<'_>, root: bool, errors: &mut FieldErrors) {
+    if errors.is_full() {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             if schema.embedded && !root {
                 for field in ["apiVersion", "kind"] {
                     if fields.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                        errors.push(FieldError::required(child(path, field), "must not be empty"));
+                        errors.push(FieldError::required(path.field(field), "must not be empty"));
                     }
                 }
             }
             for (name, value) in fields {
                 if let Some(inner) = schema.property(name) {
-                    check_embedded(inner, value, &child(path, name), false, errors);
+                    check_embedded(inner, value, path.field(name), false, errors);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(inner) = &schema.items {
                 for (i, item) in items.iter().enumerate() {
-                    check_embedded(inner, item, &format!("{path}[{i}]"), false, errors);
+                    check_embedded(inner, item, path.element(i), false, errors);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH, USER_AGENT};
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{Extensions, HeaderMap, Method, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::SignedDuration;
 
@@ -20,18 +20,24 @@ use super::probes;
 use super::route::{ResourcePath, Route};
 use super::switches;
 use crate::api::Api;
+use crate::caches::Caches;
 use crate::faults::{Fault, FaultTarget, Faults};
 use crate::metrics::Record;
 use crate::protobuf::{self, ProtobufError};
 use crate::registry::{Lifecycle, Missing, Resource, Subresource, is_built_in};
 use crate::status::Status;
 use crate::verb::Verb;
+use crate::verbs::list::scope;
 use crate::verbs::options::{ListOptions, Query};
 use crate::verbs::patch::PatchType;
 use crate::verbs::{self, Request};
+use crate::watch_cache::RevisionOption;
+use crate::work::Work;
 
 /// How long a request may take unless it is a watch.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// A body or a stored object beyond this is processed in the CPU pool. Below it, changing threads would take longer than the work.
+const LARGE: usize = 32 * 1024;
 
 /// The request was done and its answer got lost on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -186,29 +192,64 @@ where
     let deadline = deadline(&query)?;
     let work = async {
         let body = if verb.has_body() { read_body(body, api.limits.body_bytes).await? } else { Bytes::new() };
-        let (content_type, body) = as_json(content_type(&parts.headers), body, &resource)?;
         let request = Request {
             namespace: path.namespace,
             name: path.name,
             subresource,
             user_agent: user_agent(&parts.headers),
-            content_type,
+            content_type: content_type(&parts.headers),
             resource,
             query,
             body,
+            work: Work::default(),
         };
-        let mark = api.controllers.mark();
-        let answer = dispatch(api, verb, &request).await;
-        if verb.has_body() {
-            // A failed reconciliation stays queued; the write itself has happened.
-            api.controllers.reconcile(mark).await;
-        }
-        answer
+        execute(api, verb, request, &parts.extensions).await
     };
     if verb == Verb::Watch {
         return work.await;
     }
     tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| Err(Status::deadline_exceeded()))
+}
+
+/// Executes a request, in the CPU pool if there is one and the request is large.
+async fn execute(
+    api: &Arc<Api>,
+    verb: Verb,
+    mut request: Request,
+    extensions: &Extensions,
+) -> Result<verbs::Response, Status> {
+    match &api.cpu_pool {
+        Some(pool) if is_large(&api.caches, verb, &request).await => {
+            let work = extensions.get::<Work>().cloned().unwrap_or_default();
+            request.work = work.clone();
+            pool.run(extensions, &work, process(Arc::clone(api), verb, request)).await
+        }
+        _ => process(Arc::clone(api), verb, request).await,
+    }
+}
+
+/// Whether the body, or the object that the request changes, takes long to process.
+async fn is_large(caches: &Caches, verb: Verb, request: &Request) -> bool {
+    if request.body.len() > LARGE {
+        return true;
+    }
+    if !matches!(verb, Verb::Update | Verb::Patch) {
+        return false;
+    }
+    let Ok(cache) = caches.of(&request.resource).await else { return false };
+    let stored = cache.get(&scope(request), RevisionOption::Any).await;
+    stored.ok().flatten().is_some_and(|stored| stored.document.encoded_len() > LARGE)
+}
+
+async fn process(api: Arc<Api>, verb: Verb, request: Request) -> Result<verbs::Response, Status> {
+    let request = with_json(request)?;
+    let mark = api.controllers.mark();
+    let answer = dispatch(&api, verb, &request).await;
+    if verb.has_body() {
+        // A failed reconciliation stays queued; the write itself has happened.
+        api.controllers.reconcile(mark).await;
+    }
+    answer
 }
 
 async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Response, Status> {
@@ -307,13 +348,16 @@ where
 }
 
 /// A protobuf body as JSON, which is what everybody behind this speaks.
-fn as_json(content_type: String, body: Bytes, resource: &Resource) -> Result<(String, Bytes), Status> {
-    if content_type != protobuf::MEDIA_TYPE || body.is_empty() {
-        return Ok((content_type, body));
+fn with_json(request: Request) -> Result<Request, Status> {
+    if request.content_type != protobuf::MEDIA_TYPE || request.body.is_empty() {
+        return Ok(request);
     }
-    match protobuf::decode(&body) {
-        Ok(value) => Ok(("application/json".to_owned(), value.to_string().into())),
-        Err(ProtobufError::UnknownKind { .. }) => Err(verbs::decode::unknown_format(resource)),
+    match protobuf::decode(&request.body) {
+        Ok(value) => {
+            let body = value.to_string().into();
+            Ok(Request { content_type: "application/json".to_owned(), body, ..request })
+        }
+        Err(ProtobufError::UnknownKind { .. }) => Err(verbs::decode::unknown_format(&request.resource)),
         Err(error) => Err(Status::bad_request(format!("the request body cannot be decoded: {error}"))),
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::fields::{Fields, Step};
 use super::{Kind, Model};
 use crate::registry::Resource;
+use crate::work::{Abandoned, Work};
 
 /// What a write did.
 #[derive(Debug, Default)]
@@ -19,75 +20,92 @@ pub(super) struct Difference {
 }
 
 /// The fields an applied configuration claims: its leaves, its keyed elements, and empty objects.
-pub(super) fn claimed(value: &Value, model: Model<'_>) -> Fields {
+pub(super) fn claimed(value: &Value, model: Model<'_>, work: &Work) -> Result<Fields, Abandoned> {
     let kind = Kind::of(model, value);
-    let mut set = Fields::default();
-    match (kind, value) {
+    let mut below = Vec::new();
+    let here = match (kind, value) {
         (Kind::Fields(model), Value::Object(fields)) => {
-            set.here = fields.is_empty();
             for (name, inner) in fields {
-                set.put(Step::field(name), claimed(inner, model.member(name)));
+                work.step()?;
+                below.push((Step::field(name), claimed(inner, model.member(name), work)?));
             }
+            fields.is_empty()
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
             for item in items {
-                let mut below = claimed(item, inner);
-                below.here = true;
-                set.put(keys_of(item, keys, inner), below);
+                work.step()?;
+                let mut set = claimed(item, inner, work)?;
+                set.here = true;
+                below.push((keys_of(item, keys, inner), set));
             }
+            false
         }
         (Kind::Set, Value::Array(items)) => {
-            items.iter().for_each(|item| set.put(Step::value(item), Fields::only_here()));
+            below.extend(set_elements(items, work)?);
+            false
         }
-        _ => set.here = true,
-    }
-    set
+        _ => true,
+    };
+    Ok(Fields::with_below(here, below))
+}
+
+/// The elements of a list of distinct values.
+fn set_elements<'v>(
+    items: &'v [Value],
+    work: &Work,
+) -> Result<impl Iterator<Item = (Step, Fields)> + use<'v>, Abandoned> {
+    work.steps(items.len())?;
+    Ok(items.iter().map(|item| (Step::value(item), Fields::only_here())))
 }
 
 /// The step from `old` to `new`; either may be absent.
-pub(super) fn compare(old: Option<&Value>, new: Option<&Value>, model: Model<'_>) -> Difference {
-    let mut found = Difference::default();
-    match (old, new) {
-        (None, None) => {}
-        (None, Some(new)) => found.set = everything(new, model),
-        (Some(old), None) => found.removed = everything(old, model),
-        (Some(old), Some(new)) if old == new => {}
-        (Some(old), Some(new)) => compare_both(old, new, model, &mut found),
-    }
-    found
+pub(super) fn compare(
+    old: Option<&Value>,
+    new: Option<&Value>,
+    model: Model<'_>,
+    work: &Work,
+) -> Result<Difference, Abandoned> {
+    work.step()?;
+    Ok(match (old, new) {
+        (None, None) => Difference::default(),
+        (None, Some(new)) => Difference { set: everything(new, model, work)?, ..Difference::default() },
+        (Some(old), None) => Difference { removed: everything(old, model, work)?, ..Difference::default() },
+        (Some(old), Some(new)) if old == new => Difference::default(),
+        (Some(old), Some(new)) => compare_both(old, new, model, work)?,
+    })
 }
 
-fn compare_both(old: &Value, new: &Value, model: Model<'_>, found: &mut Difference) {
+fn compare_both(old: &Value, new: &Value, model: Model<'_>, work: &Work) -> Result<Difference, Abandoned> {
     let (old, new) = (&*as_empty(old, new), &*as_empty(new, old));
     let kind = Kind::of(model, new);
+    let mut found = Found::default();
     match (kind, old, new) {
         (Kind::Fields(model), Value::Object(old), Value::Object(new)) => {
             for name in old.keys().chain(new.keys().filter(|k| !old.contains_key(*k))) {
-                let inner = compare(old.get(name), new.get(name), model.member(name));
+                let inner = compare(old.get(name), new.get(name), model.member(name), work)?;
                 found.put(Step::field(name), inner);
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(old), Value::Array(new)) => {
             let mut versions: BTreeMap<Step, [Option<&Value>; 2]> = BTreeMap::new();
             for (place, list) in [old, new].into_iter().enumerate() {
-                list.iter().for_each(|item| {
-                    versions.entry(keys_of(item, keys, inner)).or_default()[place] = Some(item)
-                });
+                for item in list {
+                    work.step()?;
+                    versions.entry(keys_of(item, keys, inner)).or_default()[place] = Some(item);
+                }
             }
             for (id, [was, is]) in versions {
-                found.put(id, compare(was, is, inner));
+                found.put(id, compare(was, is, inner, work)?);
             }
         }
         (Kind::Set, Value::Array(old), Value::Array(new)) => {
-            let only_in =
-                |a: &[Value], b: &[Value]| a.iter().filter(|v| !b.contains(v)).cloned().collect::<Vec<_>>();
-            only_in(new, old).into_iter().for_each(|v| found.set.put(Step::value(&v), Fields::only_here()));
-            only_in(old, new)
-                .into_iter()
-                .for_each(|v| found.removed.put(Step::value(&v), Fields::only_here()));
+            let old = Fields::with_below(false, set_elements(old, work)?.collect());
+            let new = Fields::with_below(false, set_elements(new, work)?.collect());
+            return Ok(Difference { set: new.difference(&old), removed: old.difference(&new) });
         }
-        _ => found.set.here = true,
+        _ => return Ok(Difference { set: Fields::only_here(), ..Difference::default() }),
     }
+    Ok(found.into())
 }
 
 /// A null beside a list or an object is an empty one: what a typed server has where nothing was said.
@@ -99,46 +117,70 @@ fn as_empty<'v>(value: &'v Value, beside: &Value) -> Cow<'v, Value> {
     }
 }
 
-impl Difference {
-    fn put(&mut self, step: Step, inner: Self) {
-        self.set.put(step.clone(), inner.set);
-        self.removed.put(step, inner.removed);
+/// The differences below a value, in any order.
+#[derive(Debug, Default)]
+struct Found {
+    set: Vec<(Step, Fields)>,
+    removed: Vec<(Step, Fields)>,
+}
+
+impl Found {
+    fn put(&mut self, step: Step, inner: Difference) {
+        if !inner.removed.is_empty() {
+            self.removed.push((step.clone(), inner.removed));
+        }
+        if !inner.set.is_empty() {
+            self.set.push((step, inner.set));
+        }
+    }
+}
+
+impl From<Found> for Difference {
+    fn from(found: Found) -> Self {
+        Self { set: Fields::with_below(false, found.set), removed: Fields::with_below(false, found.removed) }
     }
 }
 
 /// A value with all that is in it, objects and lists included: what appears or vanishes with it.
-fn everything(value: &Value, model: Model<'_>) -> Fields {
+fn everything(value: &Value, model: Model<'_>, work: &Work) -> Result<Fields, Abandoned> {
     let kind = Kind::of(model, value);
-    let mut set = Fields::only_here();
+    let mut below = Vec::new();
     match (kind, value) {
         (Kind::Fields(model), Value::Object(fields)) => {
-            set = Fields::here_with_room(fields.len());
+            below.reserve(fields.len());
             for (name, inner) in fields {
-                set.put(Step::field(name), everything(inner, model.member(name)));
+                work.step()?;
+                below.push((Step::field(name), everything(inner, model.member(name), work)?));
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
-            set = Fields::here_with_room(items.len());
-            items.iter().for_each(|item| set.put(keys_of(item, keys, inner), everything(item, inner)));
+            below.reserve(items.len());
+            for item in items {
+                work.step()?;
+                below.push((keys_of(item, keys, inner), everything(item, inner, work)?));
+            }
         }
-        (Kind::Set, Value::Array(items)) => {
-            items.iter().for_each(|item| set.put(Step::value(item), Fields::only_here()));
-        }
+        (Kind::Set, Value::Array(items)) => below.extend(set_elements(items, work)?),
         _ => {}
     }
-    set
+    Ok(Fields::with_below(true, below))
 }
 
 /// The first keyed list of a configuration with two elements of one key, as messages name it.
 pub(crate) fn duplicate_key(resource: &Resource, config: &Value) -> Option<String> {
-    find_duplicate(config, Model::of(resource), "")
+    find_duplicate(config, Model::of(resource), &mut String::new())
 }
 
-fn find_duplicate(value: &Value, model: Model<'_>, path: &str) -> Option<String> {
+/// `path` leads to the value, and is the same afterwards unless something was found.
+fn find_duplicate(value: &Value, model: Model<'_>, path: &mut String) -> Option<String> {
+    let mark = path.len();
     match (Kind::of(model, value), value) {
-        (Kind::Fields(model), Value::Object(fields)) => fields
-            .iter()
-            .find_map(|(name, inner)| find_duplicate(inner, model.member(name), &format!("{path}.{name}"))),
+        (Kind::Fields(model), Value::Object(fields)) => fields.iter().find_map(|(name, inner)| {
+            path.truncate(mark);
+            path.push('.');
+            path.push_str(name);
+            find_duplicate(inner, model.member(name), path)
+        }),
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
             let mut seen = BTreeMap::new();
             for item in items {
@@ -149,8 +191,9 @@ fn find_duplicate(value: &Value, model: Model<'_>, path: &str) -> Option<String>
                 }
             }
             items.iter().find_map(|item| {
-                let step = keys_of(item, keys, inner);
-                find_duplicate(item, inner, &format!("{path}[{step:?}]"))
+                path.truncate(mark);
+                path.push_str(&format!("[{:?}]", keys_of(item, keys, inner)));
+                find_duplicate(item, inner, path)
             })
         }
         _ => None,

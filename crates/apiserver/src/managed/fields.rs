@@ -1,5 +1,7 @@
 //! Sets of field paths, as `FieldsV1` writes them.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Value};
 
 /// One step of a path, as its text in `FieldsV1`: what it leads to, a colon, and which. Keys and values are canonical JSON, so that
@@ -8,8 +10,21 @@ use serde_json::{Map, Value};
 /// - `f:name`: a field.
 /// - `k:{"name":"c"}`: the element of a list with these keys.
 /// - `v:"x"`: the element of a set.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Step(String);
+
+impl Ord for Step {
+    fn cmp(&self, other: &Self) -> Ordering {
+        cost::count(1);
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Step {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Step {
     pub(super) fn field(name: &str) -> Self {
@@ -80,23 +95,35 @@ impl Fields {
         Self { here: true, below: Vec::new() }
     }
 
-    /// A set of only this path, about to get `below` steps below it.
-    pub(super) fn here_with_room(below: usize) -> Self {
-        Self { here: true, below: Vec::with_capacity(below) }
+    /// A set with these below it, in any order. Empty ones are left out, those under one step become one.
+    pub(super) fn with_below(here: bool, mut below: Vec<(Step, Fields)>) -> Self {
+        below.retain(|(_, set)| !set.is_empty());
+        below.sort_by(|(a, _), (b, _)| a.cmp(b));
+        below.dedup_by(|(step, set), (kept, into)| {
+            let same = step == kept;
+            if same {
+                into.add(std::mem::take(set));
+            }
+            same
+        });
+        Self { here, below }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         !self.here && self.below.iter().all(|(_, set)| set.is_empty())
     }
 
-    /// Puts a set under a step, unless it is empty.
+    /// Puts a set under a step, unless it is empty. For a few steps, or for steps in rising order; see [`with_below`](Self::with_below).
     pub(super) fn put(&mut self, step: Step, set: Fields) {
         if set.is_empty() {
             return;
         }
         match self.find(&step) {
             Ok(at) => self.below[at].1.add(set),
-            Err(at) => self.below.insert(at, (step, set)),
+            Err(at) => {
+                cost::count(self.below.len() - at);
+                self.below.insert(at, (step, set));
+            }
         }
     }
 
@@ -105,9 +132,28 @@ impl Fields {
         self.here |= other.here;
         if self.below.is_empty() {
             self.below = other.below;
-        } else {
-            other.below.into_iter().for_each(|(step, set)| self.put(step, set));
+        } else if !other.below.is_empty() {
+            let mut below = std::mem::take(&mut self.below);
+            below.extend(other.below);
+            // Two sorted runs: sorting merges them in one pass.
+            *self = Self::with_below(self.here, below);
         }
+    }
+
+    /// Everything that is in one of these sets.
+    pub(super) fn union<'f>(sets: impl IntoIterator<Item = &'f Self>) -> Self {
+        Self::union_of(&sets.into_iter().collect::<Vec<_>>())
+    }
+
+    fn union_of(sets: &[&Self]) -> Self {
+        let mut below: Vec<&(Step, Self)> = sets.iter().flat_map(|set| &set.below).collect();
+        below.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let same_step = below.chunk_by(|(a, _), (b, _)| a == b);
+        let united = same_step.map(|group| {
+            let sets: Vec<&Self> = group.iter().map(|(_, set)| set).collect();
+            (group[0].0.clone(), Self::union_of(&sets))
+        });
+        Self { here: sets.iter().any(|set| set.here), below: united.collect() }
     }
 
     pub(super) fn intersection(&self, other: &Self) -> Self {
@@ -163,18 +209,35 @@ impl Fields {
 
     /// Every path in the set, as conflict messages write it.
     pub(super) fn paths(&self) -> Vec<String> {
+        self.first_paths(usize::MAX)
+    }
+
+    /// The first paths of the set, up to about so many bytes.
+    pub(super) fn first_paths(&self, bytes: usize) -> Vec<String> {
         let mut found = Vec::new();
-        self.collect(String::new(), &mut found);
+        self.collect(&mut String::new(), &mut found, &mut { bytes });
         found
     }
 
-    fn collect(&self, path: String, found: &mut Vec<String>) {
+    fn collect(&self, path: &mut String, found: &mut Vec<String>, left: &mut usize) {
         if self.here && !path.is_empty() {
+            *left = left.saturating_sub(path.len());
             found.push(path.clone());
         }
+        let mark = path.len();
         for (step, set) in &self.below {
-            set.collect(format!("{path}{}", step.path()), found);
+            if *left == 0 {
+                return;
+            }
+            path.push_str(&step.path());
+            set.collect(path, found, left);
+            path.truncate(mark);
         }
+    }
+
+    /// How many paths are in the set.
+    pub(super) fn count(&self) -> usize {
+        usize::from(self.here) + self.below.iter().map(|(_, set)| set.count()).sum::<usize>()
     }
 
     pub(super) fn into_json(self) -> Value {
@@ -187,18 +250,18 @@ impl Fields {
     }
 
     pub(super) fn from_json(json: &Value) -> Self {
-        let mut set = Self::default();
-        let Some(map) = json.as_object() else { return set };
+        let Some(map) = json.as_object() else { return Self::default() };
+        let (mut here, mut below) = (false, Vec::with_capacity(map.len()));
         for (key, inner) in map {
             if key == "." {
-                set.here = true;
+                here = true;
             } else if let Some(step) = Step::parse(key) {
-                let mut below = Self::from_json(inner);
-                below.here |= inner.as_object().is_some_and(Map::is_empty);
-                set.put(step, below);
+                let mut set = Self::from_json(inner);
+                set.here |= inner.as_object().is_some_and(Map::is_empty);
+                below.push((step, set));
             }
         }
-        set
+        Self::with_below(here, below)
     }
 
     /// Where a step is or belongs. Sets are mostly built in order, so the end is tried first.
@@ -207,6 +270,30 @@ impl Fields {
             Some((last, _)) if last >= step => self.below.binary_search_by(|(other, _)| other.cmp(step)),
             _ => Err(self.below.len()),
         }
+    }
+}
+
+/// Counts the work on sets in tests: comparisons of steps, and elements moved to make room.
+pub(super) mod cost {
+    #[cfg(test)]
+    thread_local! {
+        static COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    #[cfg(test)]
+    pub(super) fn count(n: usize) {
+        COUNT.with(|count| count.set(count.get() + n));
+    }
+
+    #[cfg(not(test))]
+    pub(super) fn count(_: usize) {}
+
+    /// What was counted while `work` ran.
+    #[cfg(test)]
+    pub(in super::super) fn of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+        COUNT.with(|count| count.set(0));
+        let done = work();
+        (done, COUNT.with(std::cell::Cell::get))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The list of managers on an object, and what writes do to it.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::Model;
@@ -7,6 +9,7 @@ use super::compare::{claimed, compare};
 use super::fields::{Fields, Step};
 use super::merge::{merge, remove};
 use crate::registry::{Object, Resource, StatusMetadata};
+use crate::work::{Abandoned, Work};
 
 /// More writers than this without apply are folded into one.
 const MAX_UPDATERS: usize = 10;
@@ -24,11 +27,30 @@ pub(crate) struct Writer {
     pub(crate) now: String,
 }
 
-/// An apply that would take fields from others.
+/// Bytes of the fields that a conflict names; the rest is counted.
+const MAX_CONFLICT_BYTES: usize = 256 * 1024;
+
+/// Why a configuration was not applied.
 #[derive(Debug)]
-pub(crate) struct ApplyError {
-    /// The other manager, as messages name it, and the field.
-    pub(crate) conflicts: Vec<(String, String)>,
+pub(crate) enum ApplyError {
+    /// It would take fields from others.
+    Conflicts(Conflicts),
+    Abandoned,
+}
+
+/// Fields that an apply would take from others.
+#[derive(Debug, Default)]
+pub(crate) struct Conflicts {
+    /// The other manager, as messages name it, and the field. Not all, if there are very many.
+    pub(crate) listed: Vec<(String, String)>,
+    /// How many there are.
+    pub(crate) total: usize,
+}
+
+impl From<Abandoned> for ApplyError {
+    fn from(_: Abandoned) -> Self {
+        Self::Abandoned
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,14 +91,16 @@ impl Managers {
         writer: &Writer,
         old: Option<&Object>,
         new: &Object,
-    ) -> Self {
+        work: &Work,
+    ) -> Result<Self, Abandoned> {
         let model = Model::of(resource);
         // What every object of the kind has nobody wrote.
         let blank = resource.blank();
         let old = old.map(Object::value).or(blank.as_ref());
-        let change = compare(old, Some(new.value()), model);
+        let change = compare(old, Some(new.value()), model, work)?;
         let set = tracked(change.set, resource, &writer.subresource);
         for entry in &mut self.0 {
+            work.step()?;
             let own = entry.is(writer, "Update", resource);
             entry.fields = entry.fields.difference(&change.removed);
             if !own {
@@ -88,7 +112,7 @@ impl Managers {
         }
         self.0.retain(|entry| !entry.fields.is_empty());
         self.fold();
-        self
+        Ok(self)
     }
 
     /// Applies `config` to `live`: the new object and its managers, or who is in the way.
@@ -99,10 +123,11 @@ impl Managers {
         live: &Object,
         config: &Object,
         force: bool,
+        work: &Work,
     ) -> Result<(Value, Self), ApplyError> {
         let model = Model::of(resource);
         if self.is_empty() && !live.uid().is_empty() {
-            let all = compare(None, Some(live.value()), model).set;
+            let all = compare(None, Some(live.value()), model, work)?.set;
             self.0.push(Entry {
                 manager: BEFORE_FIRST_APPLY.to_owned(),
                 operation: "Update",
@@ -112,7 +137,7 @@ impl Managers {
                 fields: tracked(all, resource, ""),
             });
         }
-        let set = tracked(claimed(config.value(), model), resource, &writer.subresource);
+        let set = tracked(claimed(config.value(), model, work)?, resource, &writer.subresource);
         let before = self
             .0
             .iter()
@@ -120,12 +145,12 @@ impl Managers {
             .map(|e| e.fields.clone())
             .unwrap_or_default();
         let mut merged = live.value().clone();
-        merge(&mut merged, config.value(), model);
-        let others = self.0.iter().filter(|e| !e.is(writer, "Apply", resource));
-        let mut kept = set.clone();
-        others.for_each(|entry| kept.add(entry.fields.clone()));
+        merge(&mut merged, config.value(), model, work)?;
+        let others = self.0.iter().filter(|e| !e.is(writer, "Apply", resource)).map(|entry| &entry.fields);
+        let kept = Fields::union(others.chain([&set]));
+        work.check()?;
         remove(&mut merged, &before.difference(&kept), model);
-        let change = compare(Some(live.value()), Some(&merged), model);
+        let change = compare(Some(live.value()), Some(&merged), model, work)?;
         self.settle(resource, writer, &change.set, &change.removed, force)?;
         self.take(resource, writer, "Apply", |fields| *fields = set);
         self.0.retain(|entry| !entry.fields.is_empty());
@@ -141,15 +166,20 @@ impl Managers {
         removed: &Fields,
         force: bool,
     ) -> Result<(), ApplyError> {
-        let mut conflicts = Vec::new();
+        let (mut conflicts, mut left) = (Conflicts::default(), MAX_CONFLICT_BYTES);
         for entry in self.0.iter_mut().filter(|e| !e.is(writer, "Apply", resource)) {
             let taken = entry.fields.intersection(set);
             if !taken.is_empty() && !force {
-                conflicts.extend(taken.paths().into_iter().map(|path| (entry.described(), path)));
+                conflicts.total += taken.count();
+                let described = entry.described();
+                for path in taken.first_paths(left) {
+                    left = left.saturating_sub(described.len() + path.len());
+                    conflicts.listed.push((described.clone(), path));
+                }
             }
             entry.fields = entry.fields.difference(set).difference(removed);
         }
-        if conflicts.is_empty() { Ok(()) } else { Err(ApplyError { conflicts }) }
+        if conflicts.total == 0 { Ok(()) } else { Err(ApplyError::Conflicts(conflicts)) }
     }
 
     /// Gives the writer's entry new fields, and the time if they differ.
@@ -180,21 +210,25 @@ impl Managers {
         }
     }
 
-    /// Keeps the list of ordinary writers short: the oldest become one.
+    /// Keeps the list of ordinary writers short: the oldest become one, in the place of the newest of them.
     fn fold(&mut self) {
-        loop {
-            let updaters = self.0.iter().enumerate().filter(|(_, e)| e.operation == "Update");
-            let mut ages: Vec<(usize, String)> = updaters.map(|(i, e)| (i, e.time.clone())).collect();
-            if ages.len() <= MAX_UPDATERS {
-                return;
-            }
-            ages.sort_by(|a, b| a.1.cmp(&b.1));
-            let (older, newer) = (ages[0].0, ages[1].0);
-            let fields = std::mem::take(&mut self.0[older].fields);
-            self.0[newer].fields.add(fields);
-            ANCIENT.clone_into(&mut self.0[newer].manager);
-            self.0.remove(older);
+        let updaters = self.0.iter().enumerate().filter(|(_, e)| e.operation == "Update");
+        let mut oldest: Vec<usize> = updaters.map(|(place, _)| place).collect();
+        if oldest.len() <= MAX_UPDATERS {
+            return;
         }
+        oldest.sort_by(|a, b| self.0[*a].time.cmp(&self.0[*b].time));
+        oldest.truncate(oldest.len() - MAX_UPDATERS + 1);
+        let all = Fields::union(oldest.iter().map(|place| &self.0[*place].fields));
+        let Some(newest) = oldest.pop() else { return };
+        self.0[newest].fields = all;
+        ANCIENT.clone_into(&mut self.0[newest].manager);
+        let folded: HashSet<usize> = oldest.into_iter().collect();
+        let mut place = 0;
+        self.0.retain(|_| {
+            place += 1;
+            !folded.contains(&(place - 1))
+        });
     }
 
     /// Writes the list onto the object.

@@ -1,38 +1,70 @@
 //! Putting an applied configuration into an object, and taking out what is no longer claimed.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use serde_json::{Map, Value};
 
 use super::compare::keys_of;
 use super::fields::{Fields, Step};
 use super::{Kind, Model};
+use crate::work::{Abandoned, Work};
 
 /// `live` with everything `config` says. What the configuration does not mention stays.
-pub(super) fn merge(live: &mut Value, config: &Value, model: Model<'_>) {
+pub(super) fn merge(
+    live: &mut Value,
+    config: &Value,
+    model: Model<'_>,
+    work: &Work,
+) -> Result<(), Abandoned> {
+    work.step()?;
     let kind = Kind::of(model, config);
     match (kind, &mut *live, config) {
         (Kind::Fields(model), Value::Object(live), Value::Object(config)) => {
             for (name, value) in config {
-                merge(live.entry(name.clone()).or_insert(Value::Null), value, model.member(name));
+                merge(live.entry(name.clone()).or_insert(Value::Null), value, model.member(name), work)?;
             }
         }
         (Kind::Keyed(keys, inner), Value::Array(live), Value::Array(config)) => {
+            let mut places = places(live, |item| keys_of(item, keys, inner), work)?;
             for item in config {
                 let id = keys_of(item, keys, inner);
-                match live.iter_mut().find(|existing| keys_of(existing, keys, inner) == id) {
-                    Some(existing) => merge(existing, item, inner),
-                    None => live.push(item.clone()),
+                match places.get(&id) {
+                    Some(place) => merge(&mut live[*place], item, inner, work)?,
+                    None => {
+                        places.insert(id, live.len());
+                        live.push(item.clone());
+                    }
                 }
             }
         }
         (Kind::Set, Value::Array(live), Value::Array(config)) => {
+            let mut places = places(live, Step::value, work)?;
             for item in config {
-                if !live.contains(item) {
+                work.step()?;
+                if let Entry::Vacant(free) = places.entry(Step::value(item)) {
+                    free.insert(live.len());
                     live.push(item.clone());
                 }
             }
         }
         _ => *live = config.clone(),
     }
+    Ok(())
+}
+
+/// The first place of each element of a list.
+fn places(
+    list: &[Value],
+    step_to: impl Fn(&Value) -> Step,
+    work: &Work,
+) -> Result<HashMap<Step, usize>, Abandoned> {
+    let mut places = HashMap::with_capacity(list.len());
+    for (place, item) in list.iter().enumerate() {
+        work.step()?;
+        places.entry(step_to(item)).or_insert(place);
+    }
+    Ok(places)
 }
 
 /// Takes the fields of `gone` out of `value`. An object or list that is emptied by that, and is itself not kept, goes too.
@@ -41,12 +73,14 @@ pub(super) fn remove(value: &mut Value, gone: &Fields, model: Model<'_>) {
     match (kind, &mut *value) {
         (Kind::Fields(model), Value::Object(fields)) => remove_fields(fields, gone, model),
         (Kind::Keyed(keys, inner), Value::Array(items)) => {
-            items.retain(|item| !gone.at(&keys_of(item, keys, inner)).is_some_and(|set| set.here));
-            for item in items {
-                if let Some(set) = gone.at(&keys_of(item, keys, inner)) {
+            items.retain_mut(|item| match gone.at(&keys_of(item, keys, inner)) {
+                Some(set) if set.here => false,
+                Some(set) => {
                     remove(item, set, inner);
+                    true
                 }
-            }
+                None => true,
+            });
         }
         (Kind::Set, Value::Array(items)) => {
             items.retain(|item| !gone.at(&Step::value(item)).is_some_and(|set| set.here));

@@ -5,7 +5,7 @@ use crate::schema::types;
 
 fn strategic(object: Value, patch: Value) -> Value {
     let shape = types().kind("apps", "v1", "Deployment");
-    Patch::read(PatchKind::Strategic, patch).unwrap().apply(object, shape).unwrap()
+    Patch::read(PatchKind::Strategic, patch).unwrap().apply(object, shape, &Work::default()).unwrap()
 }
 
 fn containers(list: Value) -> Value {
@@ -71,9 +71,11 @@ fn plain_lists_are_replaced_and_null_removes() {
 fn an_element_without_its_key_and_unknown_directives_contradict() {
     let shape = types().kind("apps", "v1", "Deployment");
     for patch in [containers(json!([{"image": "x"}])), json!({"spec": {"$patch": "explode"}})] {
-        let result = Patch::read(PatchKind::Strategic, patch)
-            .unwrap()
-            .apply(containers(json!([{"name": "a"}])), shape);
+        let result = Patch::read(PatchKind::Strategic, patch).unwrap().apply(
+            containers(json!([{"name": "a"}])),
+            shape,
+            &Work::default(),
+        );
         assert!(matches!(result, Err(PatchError::Contradictory(_))));
     }
 }
@@ -85,7 +87,7 @@ fn elements_with_equal_keys_stay_apart_where_there_was_no_list() {
     let pod = |ports: Value| json!({"spec": {"containers": [{"name": "a", "ports": ports}]}});
     let bare = json!({"spec": {"containers": [{"name": "a"}]}});
     let patch = Patch::read(PatchKind::Strategic, pod(ports.clone())).unwrap();
-    assert_eq!(patch.apply(bare, shape).unwrap(), pod(ports));
+    assert_eq!(patch.apply(bare, shape, &Work::default()).unwrap(), pod(ports));
 }
 
 #[test]
@@ -93,11 +95,17 @@ fn json_patches_apply_whole_or_not_at_all() {
     let read = |body| Patch::read(PatchKind::Json, body);
     let object = json!({"data": {"k": "1"}});
     let good = read(json!([{"op": "test", "path": "/data/k", "value": "1"}, {"op": "add", "path": "/data/l", "value": "2"}])).unwrap();
-    assert_eq!(good.apply(object.clone(), None).unwrap(), json!({"data": {"k": "1", "l": "2"}}));
+    assert_eq!(
+        good.apply(object.clone(), None, &Work::default()).unwrap(),
+        json!({"data": {"k": "1", "l": "2"}})
+    );
     let absent = read(json!([
         {"op": "test", "path": "/data/l", "value": null}, {"op": "add", "path": "/data/l", "value": "2"}
     ]));
-    assert_eq!(absent.unwrap().apply(object.clone(), None).unwrap(), json!({"data": {"k": "1", "l": "2"}}));
+    assert_eq!(
+        absent.unwrap().apply(object.clone(), None, &Work::default()).unwrap(),
+        json!({"data": {"k": "1", "l": "2"}})
+    );
     for bad in [
         json!([{"op": "test", "path": "/data/k", "value": "x"}]),
         json!([{"op": "test", "path": "/data/k", "value": null}]),
@@ -106,7 +114,10 @@ fn json_patches_apply_whole_or_not_at_all() {
         json!([{"op": "add", "path": "/a/b/c", "value": 1}]),
         json!([{"op": "replace", "path": "/nope", "value": 1}]),
     ] {
-        assert!(matches!(read(bad).unwrap().apply(object.clone(), None), Err(PatchError::DoesNotApply(_))));
+        assert!(matches!(
+            read(bad).unwrap().apply(object.clone(), None, &Work::default()),
+            Err(PatchError::DoesNotApply(_))
+        ));
     }
     assert!(matches!(read(json!({})), Err(PatchError::Malformed(_))));
     for unknown in [json!([{"op": "explode", "path": "/"}]), json!([{"path": "/"}])] {
@@ -121,7 +132,9 @@ fn json_patches_apply_whole_or_not_at_all() {
 fn a_json_patch_cannot_grow_without_bound() {
     let apply = |operations: Vec<Value>| {
         let patch = Patch::read(PatchKind::Json, Value::Array(operations)).unwrap();
-        patch.apply(json!({"list": ["x".repeat(100)], "a": {}}), None).map_err(|error| error.to_string())
+        patch
+            .apply(json!({"list": ["x".repeat(100)], "a": {}}), None, &Work::default())
+            .map_err(|error| error.to_string())
     };
     let double = json!({"op": "copy", "from": "/list", "path": "/list/-"});
     assert!(apply(vec![double.clone(); 8]).is_ok());

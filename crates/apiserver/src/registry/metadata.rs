@@ -1,17 +1,19 @@
 //! Validation of `metadata`, on create and on update.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::names::{label_value, qualified_name};
 use super::{Object, Resource};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// All annotations of an object together, keys and values.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 /// What is wrong with an object's metadata.
-pub(crate) fn validate_metadata(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_metadata(resource: &Resource, object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let rule = resource.rules.names;
     let prefix = object.meta_str("generateName");
     if !prefix.is_empty() {
@@ -32,10 +34,10 @@ pub(crate) fn validate_metadata(resource: &Resource, object: &Object) -> Vec<Fie
 }
 
 /// What is wrong with the step from `old` to `new`.
-pub(crate) fn validate_metadata_update(new: &Object, old: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_metadata_update(new: &Object, old: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if old.is_deleting() {
-        let before = old.finalizers();
+        let before: HashSet<&str> = old.finalizers().into_iter().collect();
         let added: Vec<&str> = new.finalizers().into_iter().filter(|f| !before.contains(f)).collect();
         if !added.is_empty() {
             let added = added.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(", ");
@@ -58,8 +60,8 @@ pub(crate) fn validate_metadata_update(new: &Object, old: &Object) -> Vec<FieldE
 }
 
 /// What is wrong with a map of labels anywhere in an object.
-pub(super) fn validate_labels(labels: Option<&Value>, field: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn validate_labels(labels: Option<&Value>, field: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         errors.extend(qualified_name(key).into_iter().map(|e| FieldError::invalid(field, key, e)));
         let value = value.as_str().unwrap_or_default();
@@ -68,12 +70,12 @@ pub(super) fn validate_labels(labels: Option<&Value>, field: &str) -> Vec<FieldE
     errors
 }
 
-fn labels(object: &Object) -> Vec<FieldError> {
+fn labels(object: &Object) -> FieldErrors {
     validate_labels(object.metadata().get("labels"), "metadata.labels")
 }
 
-fn annotations(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn annotations(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut total = 0;
     for (key, value) in object.metadata().get("annotations").and_then(Value::as_object).into_iter().flatten()
     {
@@ -88,8 +90,8 @@ fn annotations(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn owners(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn owners(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut controllers = 0;
     for (i, owner) in
         object.metadata().get("ownerReferences").and_then(Value::as_array).into_iter().flatten().enumerate()
@@ -115,8 +117,8 @@ fn owners(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn finalizers(resource: &Resource, object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn finalizers(resource: &Resource, object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, finalizer) in object.finalizers().into_iter().enumerate() {
         let faults = qualified_name(finalizer);
         errors.extend(faults.into_iter().map(|e| FieldError::invalid("metadata.finalizers", finalizer, e)));

@@ -1,5 +1,6 @@
 //! One resource in one version: where it lives, and how its objects are read, filled in, checked and shown.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::scale::ScalePaths;
 use super::subresource::Subresource;
 use crate::custom::{self, Structural};
 use crate::schema::{Type, write_zeros};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 use crate::storage::TypeHead;
 use crate::verb::Verb;
 
@@ -207,36 +208,44 @@ impl Resource {
     }
 
     /// What is wrong with an object of this kind.
-    pub(crate) fn validate(&self, object: &Object) -> Vec<FieldError> {
-        [validate_metadata(self, object), (self.rules.validate)(object), self.schema_faults(object)].concat()
+    pub(crate) fn validate(&self, object: &Object) -> FieldErrors {
+        let mut errors = validate_metadata(self, object);
+        errors.extend((self.rules.validate)(object));
+        errors.extend(self.schema_faults(object));
+        errors
     }
 
     /// What is wrong with an object that was `old`. What a schema did not mind when it was written it does not mind now.
-    pub(crate) fn validate_update(&self, object: &Object, old: &Object) -> Vec<FieldError> {
-        let mut faults = self.schema_faults(object);
-        if !faults.is_empty() {
-            let content = |o: &Object| {
-                let mut content = o.root().clone();
-                content.remove("metadata");
-                content
-            };
-            let before = self.schema_faults(old);
-            let untouched = content(object) == content(old);
-            faults.retain(|fault| !before.contains(fault) || (fault.is_required() && !untouched));
-        }
-        [
-            validate_metadata(self, object),
-            validate_metadata_update(object, old),
-            (self.rules.validate)(object),
-            faults,
-        ]
-        .concat()
+    pub(crate) fn validate_update(&self, object: &Object, old: &Object) -> FieldErrors {
+        let mut errors = validate_metadata(self, object);
+        errors.extend(validate_metadata_update(object, old));
+        errors.extend((self.rules.validate)(object));
+        errors.extend(self.new_schema_faults(object, old));
+        errors
     }
 
-    fn schema_faults(&self, object: &Object) -> Vec<FieldError> {
+    /// What the schema does not allow in `object` and did not find in `old` already.
+    fn new_schema_faults(&self, object: &Object, old: &Object) -> FieldErrors {
+        let mut faults = self.schema_faults(object);
+        if faults.is_empty() {
+            return faults;
+        }
+        let content = |o: &Object| {
+            let mut content = o.root().clone();
+            content.remove("metadata");
+            content
+        };
+        let before = self.schema_faults(old);
+        let before: HashSet<&FieldError> = before.iter().collect();
+        let untouched = content(object) == content(old);
+        faults.retain(|fault| !before.contains(fault) || (fault.is_required() && !untouched));
+        faults
+    }
+
+    fn schema_faults(&self, object: &Object) -> FieldErrors {
         match &self.schema {
             Schema::Custom(schema) => custom::validate(schema, object.value()),
-            _ => Vec::new(),
+            _ => FieldErrors::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::field_labels::FieldLabels;
 use super::names::NameRule;
 use super::validation;
 use crate::custom;
-use crate::status::FieldError;
+use crate::status::FieldErrors;
 
 /// What an update of the main resource does to `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub(crate) struct Rules {
     pub(crate) prepare: fn(&mut Object),
     /// Carries over what an update may not change silently.
     pub(crate) prepare_update: fn(&mut Object, &Object),
-    pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    pub(crate) validate_update: fn(&Object, &Object) -> Vec<FieldError>,
+    pub(crate) validate: fn(&Object) -> FieldErrors,
+    pub(crate) validate_update: fn(&Object, &Object) -> FieldErrors,
     /// What everyone who uses the kind should hear.
     pub(crate) deprecation: Option<&'static str>,
     /// What the writer should hear though nothing is wrong.
@@ -78,8 +78,8 @@ const GENERIC: Rules = Rules {
     default: |_| {},
     prepare: |_| {},
     prepare_update: |_, _| {},
-    validate: |_| Vec::new(),
-    validate_update: |_, _| Vec::new(),
+    validate: |_| FieldErrors::new(),
+    validate_update: |_, _| FieldErrors::new(),
     deprecation: None,
     warn: |_| Vec::new(),
 };

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::quantity::Quantity;
+use super::reported::Reported;
 use super::table::{Field, Shape, Type, Zero, types};
 
 /// A field whose value cannot be decoded.
@@ -38,10 +39,14 @@ pub(crate) fn conform(
     kind: &str,
     object: &mut Map<String, Value>,
 ) -> Result<Vec<String>, TypeMismatch> {
-    let mut walk =
-        Walk { owner: kind.to_owned(), path: String::new(), fields: String::new(), unknown: Vec::new() };
+    let mut walk = Walk {
+        owner: kind.to_owned(),
+        path: String::new(),
+        fields: String::new(),
+        unknown: Reported::default(),
+    };
     walk.fields(object_type, object)?;
-    Ok(walk.unknown)
+    Ok(walk.unknown.into_paths())
 }
 
 struct Walk {
@@ -50,7 +55,7 @@ struct Walk {
     path: String,
     /// The path without list indexes and map keys, as kube-apiserver names fields with a wrong type.
     fields: String,
-    unknown: Vec<String>,
+    unknown: Reported,
 }
 
 impl Walk {
@@ -66,7 +71,7 @@ impl Walk {
             self.fields.push_str(name);
             match object_type.field(name) {
                 None => {
-                    self.unknown.push(self.path.clone());
+                    self.unknown.push(&self.path);
                     drop.push(name.clone());
                 }
                 Some(field) => {

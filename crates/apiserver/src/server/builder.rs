@@ -18,6 +18,7 @@ use crate::api::{Api, ApiConfig};
 use crate::client::Access;
 use crate::clock::Clock;
 use crate::controllers::Switches;
+use crate::cpu_pool::CpuPool;
 use crate::delegate::FeatureGates;
 use crate::storage::{MemoryStorage, Storage, StorageError};
 use crate::watch_cache::CacheOptions;
@@ -208,7 +209,7 @@ impl ApiServerBuilder {
 
     /// A server without sockets.
     pub async fn in_process(self) -> Result<LocalServer, StartError> {
-        Ok(LocalServer { api: self.api().await? })
+        Ok(LocalServer { api: self.api(None).await? })
     }
 
     /// A server that listens.
@@ -223,7 +224,7 @@ impl ApiServerBuilder {
         let host_names = self.host_name.clone().into_iter().collect();
         let door = Door::new(address.ip().is_loopback(), host_names, self.tokens.take());
         let limits = self.limits.clone();
-        let api = self.api().await?;
+        let api = self.api(Some(CpuPool::new())).await?;
         let (stop, stopped) = watch::channel(false);
         let reception =
             Reception { api: Arc::clone(&api), door, limits, acceptor: secured.map(|s| s.acceptor) };
@@ -278,7 +279,7 @@ impl ApiServerBuilder {
         }
     }
 
-    async fn api(self) -> Result<Arc<Api>, StartError> {
+    async fn api(self, cpu_pool: Option<CpuPool>) -> Result<Arc<Api>, StartError> {
         let seed = self.seed.unwrap_or_else(|| fastrand::Rng::new().u64(..));
         let api = Api::start(ApiConfig {
             storage: self.storage.unwrap_or_else(|| Arc::new(MemoryStorage::new())),
@@ -288,6 +289,7 @@ impl ApiServerBuilder {
             controllers: self.controllers,
             limits: self.limits,
             fault_endpoints: self.fault_endpoints,
+            cpu_pool,
         })
         .await?;
         Ok(api)

@@ -20,7 +20,9 @@ use super::limits::ServerLimits;
 use super::slots::{Slot, Slots};
 use super::write_timeout::WriteTimeout;
 use crate::api::Api;
+use crate::cpu_pool::ConnectionTurn;
 use crate::http::{AnswerBody, AnswerLost, ConnectionWatches, handle, refuse};
+use crate::work::Work;
 
 /// Everything a connection meets before its requests are answered.
 pub(super) struct Reception {
@@ -137,9 +139,11 @@ impl Reception {
         let activity = Activity::new(slot);
         let (reception, used) = (Arc::clone(self), Arc::clone(&activity));
         let watches = ConnectionWatches::new(self.limits.watches_per_connection);
+        let turn = ConnectionTurn::new();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             let (reception, used) = (Arc::clone(&reception), Arc::clone(&used));
             request.extensions_mut().insert(watches.clone());
+            request.extensions_mut().insert(turn.clone());
             async move { reception.track(&used, request).await }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
@@ -186,15 +190,19 @@ impl Reception {
     /// An error closes the connection, or the HTTP/2 stream, without an answer.
     async fn answer(
         &self,
-        request: http::Request<Incoming>,
+        mut request: http::Request<Incoming>,
     ) -> Result<http::Response<AnswerBody>, AnswerLost> {
+        let work = Work::default();
+        request.extensions_mut().insert(work.clone());
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = handle(Arc::clone(&self.api), request);
         if reads {
             return answer.await;
         }
         // A write may take several steps in the store (a definition and its objects, a namespace and what is in it).
-        // In a task of its own it takes all of them, also when its client hangs up and the connection is dropped.
+        // In a task of its own it takes all of them, also when its client hangs up and the connection is dropped. Only work in the CPU
+        // pool that has not come to the first of these steps is abandoned then.
+        let _awaited = work.awaited();
         match tokio::spawn(answer).await {
             Ok(answer) => answer,
             Err(error) => match error.try_into_panic() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Cause;
 
 /// A field that does not hold what it should; several make one 422.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FieldError {
     field: String,
     reason: &'static str,
@@ -97,6 +97,11 @@ impl FieldError {
 
     pub(super) fn cause(&self) -> Cause {
         Cause { reason: self.reason, message: self.message.clone(), field: self.field.clone() }
+    }
+
+    /// Bytes of the text, about.
+    pub(super) fn len(&self) -> usize {
+        self.field.len() + self.message.len()
     }
 
     /// The field and what is wrong with it.

@@ -7,10 +7,11 @@ use super::decode::{conform_to, parse_yaml};
 use super::options::WriteOptions;
 use super::update::{Change, Part, WriteError, match_name, write};
 use super::{Request, Response, WriteContext};
-use crate::managed::{Managers, duplicate_key};
+use crate::managed::{ApplyError, Managers, duplicate_key};
 use crate::registry::{GroupVersion, Object};
 use crate::schema::parse_json;
 use crate::status::Status;
+use crate::work::Abandoned;
 
 pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 
@@ -21,8 +22,12 @@ pub(crate) async fn apply(context: &WriteContext, request: &Request) -> Result<R
     let config = about(part, request, configuration(request)?);
     let writer = request.writer(&context.clock);
     let settle = |live: &Object| {
-        let applied = Managers::read(live).applied(resource, &writer, live, &config, options.force);
-        let (value, managers) = applied.map_err(|e| Status::apply_conflict(&e.conflicts))?;
+        let managers = Managers::read(live);
+        let applied = managers.applied(resource, &writer, live, &config, options.force, &request.work);
+        let (value, managers) = applied.map_err(|error| match error {
+            ApplyError::Conflicts(conflicts) => Status::apply_conflict(&conflicts),
+            ApplyError::Abandoned => Abandoned.into(),
+        })?;
         let object = Object::new(value).ok_or_else(|| Status::internal("an applied object has metadata"))?;
         Ok::<_, Status>((object, managers))
     };
@@ -45,7 +50,8 @@ pub(crate) async fn apply(context: &WriteContext, request: &Request) -> Result<R
             let blank = Object::new(blank).ok_or_else(|| Status::internal("a blank object has metadata"))?;
             let (mut object, managers) = settle(&blank)?;
             object.metadata_mut().remove("resourceVersion");
-            insert(context, resource, object, Ownership::Settled(managers), options.dry_run).await
+            let owner = Ownership::Settled(managers);
+            insert(context, resource, object, owner, options.dry_run, &request.work).await
         }
         other => other.map_err(|e| e.status(resource, name)),
     }

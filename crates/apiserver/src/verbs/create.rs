@@ -8,6 +8,7 @@ use crate::managed::{Managers, Writer};
 use crate::registry::{Generation, Object, Resource};
 use crate::status::Status;
 use crate::storage::{StorageError, Stored};
+use crate::work::Work;
 
 /// How often a generated name is drawn before the client is asked to try again.
 const NAME_ATTEMPTS: usize = 8;
@@ -18,7 +19,7 @@ pub(crate) async fn create(context: &WriteContext, request: &Request) -> Result<
         decode_object(&context.resources.snapshot().registry, request, options.field_validation)?;
     match_namespace(&mut object, request.namespace())?;
     let owner = Ownership::Writer(request.writer(&context.clock));
-    let answer = insert(context, &request.resource, object, owner, options.dry_run).await?;
+    let answer = insert(context, &request.resource, object, owner, options.dry_run, &request.work).await?;
     Ok(answer.with_warnings(warnings))
 }
 
@@ -50,13 +51,15 @@ pub(crate) async fn insert(
     mut object: Object,
     owner: Ownership,
     dry_run: bool,
+    work: &Work,
 ) -> Result<Response, Status> {
     let sent_version = object.resource_version().to_owned();
     identify(context, &mut object);
     let generated = object.name().is_empty() && !object.meta_str("generateName").is_empty();
     admit(context, resource, &object).await?;
     let sent_version = sent_version.parse::<u64>().is_ok_and(|version| version > 0);
-    let attempt = async |object| attempt(context, resource, object, &owner, sent_version, dry_run).await;
+    let attempt =
+        async |object| attempt(context, resource, object, &owner, sent_version, dry_run, work).await;
     if !generated {
         return attempt(object).await.map_err(|refused| match refused {
             Refused::Exists(name, deleting) => Status::already_exists(resource, &name, deleting),
@@ -85,8 +88,9 @@ async fn attempt(
     owner: &Ownership,
     sent_version: bool,
     dry_run: bool,
+    work: &Work,
 ) -> Result<Response, Refused> {
-    prepare(resource, &mut object, owner);
+    prepare(resource, &mut object, owner, work)?;
     let errors = resource.validate(&object);
     if !errors.is_empty() {
         return Err(Refused::Other(Status::invalid(resource, object.name(), &errors)));
@@ -95,6 +99,7 @@ async fn attempt(
         let why = "resourceVersion should not be set on objects to be created";
         return Err(Refused::Other(Status::unmapped(why)));
     }
+    work.check()?;
     store(context, resource, object, dry_run).await
 }
 
@@ -102,6 +107,12 @@ enum Refused {
     /// The name is taken; whether by an object that is being deleted.
     Exists(String, bool),
     Other(Status),
+}
+
+impl<E: Into<Status>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
 }
 
 async fn store(
@@ -167,7 +178,7 @@ fn identify(context: &WriteContext, object: &mut Object) {
     metadata.insert("uid".to_owned(), context.ids.uid().into());
 }
 
-fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership) {
+fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership, work: &Work) -> Result<(), Status> {
     let rules = resource.rules;
     if !rules.create_with_status {
         for field in rules.status_fields {
@@ -180,9 +191,10 @@ fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership) {
     resource.default(object);
     match owner {
         Ownership::Writer(writer) => {
-            Managers::default().updated(resource, writer, None, object).write(object)
+            Managers::default().updated(resource, writer, None, object, work)?.write(object)
         }
         Ownership::Settled(managers) => managers.clone().write(object),
     }
     (rules.prepare)(object);
+    Ok(work.check()?)
 }

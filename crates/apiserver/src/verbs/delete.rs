@@ -11,7 +11,7 @@ use super::{Request, Response, Shown, WriteContext, storage_status};
 use crate::custom;
 use crate::registry::{Lifecycle, Object, Resource};
 use crate::schema::parse_json;
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, FieldErrors, Status};
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
 /// What happens to the dependents of a deleted object.
@@ -87,10 +87,8 @@ impl DeleteOptions {
         } else {
             Self::from_body(&request.body)?
         };
-        match options.faults().as_slice() {
-            [] => Ok(options),
-            faults => Err(Status::invalid_options("DeleteOptions", faults)),
-        }
+        let faults = options.faults();
+        if faults.is_empty() { Ok(options) } else { Err(Status::invalid_options("DeleteOptions", &faults)) }
     }
 
     /// Delete without asking anybody: what the namespace controller does.
@@ -132,8 +130,8 @@ impl DeleteOptions {
         })
     }
 
-    fn faults(&self) -> Vec<FieldError> {
-        let mut faults = Vec::new();
+    fn faults(&self) -> FieldErrors {
+        let mut faults = FieldErrors::new();
         let policy = self.propagation_policy.as_ref();
         if self.orphan_dependents.is_some() && policy.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";

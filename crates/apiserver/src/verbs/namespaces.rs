@@ -7,6 +7,7 @@ use super::{WriteContext, storage_status};
 use crate::managed::Writer;
 use crate::registry::{Lifecycle, Object, Resource};
 use crate::status::Status;
+use crate::work::Work;
 
 /// Namespaces that every cluster has.
 const SEEDED: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -23,7 +24,8 @@ pub(crate) async fn seed_namespaces(context: &WriteContext) {
                 now: context.clock.timestamp(),
             };
             // It exists in a store that outlived its last server.
-            let _ = insert(context, &context.namespaces, object, Ownership::Writer(writer), false).await;
+            let owner = Ownership::Writer(writer);
+            let _ = insert(context, &context.namespaces, object, owner, false, &Work::default()).await;
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What the options *mean* for a list or watch is decided by the watch cache; here they only become well-formed.
 
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, FieldErrors, Status};
 use crate::watch_cache::RevisionMatch;
 
 /// Decoded query parameters in the order given.
@@ -87,10 +87,8 @@ impl ListOptions {
             send_initial_events: query.get("sendInitialEvents").map(truthy),
         };
         options.apply_watch_defaults();
-        match options.faults().as_slice() {
-            [] => Ok(options),
-            faults => Err(Status::invalid_options("ListOptions", faults)),
-        }
+        let faults = options.faults();
+        if faults.is_empty() { Ok(options) } else { Err(Status::invalid_options("ListOptions", &faults)) }
     }
 
     /// A watch from nowhere starts with the state, as a streaming list would.
@@ -102,13 +100,13 @@ impl ListOptions {
         }
     }
 
-    fn faults(&self) -> Vec<FieldError> {
+    fn faults(&self) -> FieldErrors {
         if self.watch { self.watch_faults() } else { self.list_faults() }
     }
 
-    fn list_faults(&self) -> Vec<FieldError> {
+    fn list_faults(&self) -> FieldErrors {
         const FIELD: &str = "resourceVersionMatch";
-        let mut faults = Vec::new();
+        let mut faults = FieldErrors::new();
         if let Some(version_match) = &self.version_match {
             if self.resource_version.is_empty() {
                 let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
@@ -135,9 +133,9 @@ impl ListOptions {
         faults
     }
 
-    fn watch_faults(&self) -> Vec<FieldError> {
+    fn watch_faults(&self) -> FieldErrors {
         const FIELD: &str = "resourceVersionMatch";
-        let mut faults = Vec::new();
+        let mut faults = FieldErrors::new();
         if self.send_initial_events.is_some() {
             if self.version_match != Some(VersionMatch::Known(RevisionMatch::NotOlderThan)) {
                 let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
@@ -225,7 +223,7 @@ impl WriteOptions {
     }
 
     fn read(query: &Query, kind: &str, fault: Option<FieldError>) -> Result<Self, Status> {
-        let mut faults = Vec::from_iter(fault);
+        let mut faults = FieldErrors::from_iter(fault);
         let manager = query.text("fieldManager");
         if manager.len() > MAX_MANAGER {
             faults.push(FieldError::too_long("fieldManager", MAX_MANAGER));
@@ -248,14 +246,14 @@ impl WriteOptions {
                 FieldValidation::Warn
             }
         };
-        match faults.as_slice() {
-            [] => Ok(Self { dry_run, field_validation, force: query.flag("force") }),
-            faults => Err(Status::invalid_options(kind, faults)),
+        if !faults.is_empty() {
+            return Err(Status::invalid_options(kind, &faults));
         }
+        Ok(Self { dry_run, field_validation, force: query.flag("force") })
     }
 }
 
-pub(crate) fn dry_run(values: &[String], faults: &mut Vec<FieldError>) -> bool {
+pub(crate) fn dry_run(values: &[String], faults: &mut FieldErrors) -> bool {
     let values: Vec<&str> = values.iter().map(String::as_str).filter(|v| !v.is_empty()).collect();
     if values.iter().any(|value| *value != "All") {
         faults.push(FieldError::not_among("dryRun", &values.as_slice().into(), &["All".into()]));

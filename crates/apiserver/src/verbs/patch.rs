@@ -23,7 +23,8 @@ pub(crate) async fn patch(
     let part = Part::of(request.subresource);
     let registry = &context.resources.snapshot().registry;
     let answer = write(context, request, part, options.dry_run, |old| {
-        let patched = patch.apply(old.value().clone(), resource.table()).map_err(|e| patch_status(&e))?;
+        let patched = patch.apply(old.value().clone(), resource.table(), &request.work);
+        let patched = patched.map_err(|e| patch_status(&e))?;
         let decoded = decode_patched(registry, resource, patched, &duplicates, options.field_validation)?;
         warnings = decoded.warnings;
         let mut object = decoded.object;
@@ -88,5 +89,6 @@ pub(crate) fn patch_status(error: &PatchError) -> Status {
         PatchError::Contradictory(why) => Status::unmapped(why),
         PatchError::TooManyOperations(found) => Status::too_many_operations(MAX_OPERATIONS, *found),
         PatchError::DoesNotApply(_) => Status::patch_rejected(),
+        PatchError::Abandoned(abandoned) => (*abandoned).into(),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) async fn patch(
     let (patch, duplicates) = read(kind, request)?;
     let mut warnings = Vec::new();
     let response = set(context, request, options.dry_run, |current| {
-        let patched = patch.apply(current, scale_type()).map_err(|e| patch_status(&e))?;
+        let patched = patch.apply(current, scale_type(), &request.work).map_err(|e| patch_status(&e))?;
         let (scale, faults) = decode(patched, duplicates.clone(), options.field_validation)?;
         warnings = faults;
         Ok(scale)

@@ -27,14 +27,8 @@ pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<
     .await;
     let answer = match written {
         Err(WriteError::NotFound) if part == Part::Main && resource.rules.put_creates => {
-            insert(
-                context,
-                resource,
-                object,
-                Ownership::Writer(request.writer(&context.clock)),
-                options.dry_run,
-            )
-            .await?
+            let owner = Ownership::Writer(request.writer(&context.clock));
+            insert(context, resource, object, owner, options.dry_run, &request.work).await?
         }
         other => other.map_err(|e| e.status(resource, name))?,
     };
@@ -137,10 +131,11 @@ pub(crate) async fn write(
             (Some(managers), _) => managers.write(&mut new),
             // An object whose writers were forgotten, or never known, has none from then on.
             (None, Some(known)) if !known.is_empty() => {
-                known.updated(resource, &writer, Some(&old), &new).write(&mut new);
+                known.updated(resource, &writer, Some(&old), &new, &request.work)?.write(&mut new);
             }
             (None, _) => Managers::default().write(&mut new),
         }
+        request.work.check()?;
         let mut errors = resource.validate_update(&new, &old);
         if part == Part::Main {
             errors.extend((resource.rules.validate_update)(&new, &old));
@@ -148,6 +143,7 @@ pub(crate) async fn write(
         if !errors.is_empty() {
             return Err(Status::invalid(resource, new.name(), &errors));
         }
+        request.work.check()?;
         let update =
             if is_finished(resource, &new) { Update::Delete } else { Update::Write(resource.encode(&new)?) };
         warnings = (resource.rules.warn)(&new);

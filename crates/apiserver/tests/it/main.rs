@@ -11,5 +11,6 @@ mod crd;
 mod etcd;
 mod golden;
 mod kube_rs;
+mod large;
 mod process;
 mod transport;

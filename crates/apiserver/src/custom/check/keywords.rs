@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::super::props::{Props, SchemaOrBool, SchemaOrList};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const SCALARS: [&str; 4] = ["string", "number", "integer", "boolean"];
 
-pub(super) fn check(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(props: &Props, at: &str, errors: &mut FieldErrors) {
     check_supported(props, at, errors);
     if matches!(&props.additional_properties, Some(SchemaOrBool::Schema(_) | SchemaOrBool::Bool(false)))
         && !props.properties.is_empty()
@@ -46,7 +46,7 @@ pub(super) fn check(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_supported(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
+fn check_supported(props: &Props, at: &str, errors: &mut FieldErrors) {
     let unsupported = [
         ("id", !props.id.is_empty()),
         ("additionalItems", props.additional_items.is_some()),
@@ -85,7 +85,7 @@ fn check_supported(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_list(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
+fn check_list(props: &Props, at: &str, errors: &mut FieldErrors) {
     let type_at = format!("{at}.type");
     let list_at = format!("{at}.x-kubernetes-list-type");
     let keys_at = format!("{at}.x-kubernetes-list-map-keys");
@@ -124,7 +124,7 @@ fn check_list(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
     check_keys(props, items, at, errors);
 }
 
-fn check_keys(props: &Props, items: &Props, at: &str, errors: &mut Vec<FieldError>) {
+fn check_keys(props: &Props, items: &Props, at: &str, errors: &mut FieldErrors) {
     let keys_at = format!("{at}.x-kubernetes-list-map-keys");
     let mut seen = BTreeSet::new();
     for key in &props.list_map_keys {
@@ -148,7 +148,7 @@ fn check_keys(props: &Props, items: &Props, at: &str, errors: &mut Vec<FieldErro
     }
 }
 
-fn check_map(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
+fn check_map(props: &Props, at: &str, errors: &mut FieldErrors) {
     let Some(kind) = props.map_type.as_deref() else { return };
     if !["atomic", "granular"].contains(&kind) {
         let field = format!("{at}.x-kubernetes-map-type");

@@ -1,11 +1,12 @@
 //! Checks that a schema is structural: every field has a type, and the schemas in `allOf`, `anyOf`, `oneOf` and `not` only restrict
 //! values.
 
+use super::super::path::Path;
 use super::super::pattern::Patterns;
 use super::super::props::Props;
 use super::super::schema::Structural;
 use super::super::{coerce, validate};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// The level of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,16 +17,16 @@ enum Level {
 }
 
 /// Appends the errors of the schema of one version.
-pub(super) fn check(props: &Props, at: &str, errors: &mut Vec<FieldError>) {
-    let mut walk = Walk { patterns: Patterns::default(), errors: Vec::new() };
+pub(super) fn check(props: &Props, at: &str, errors: &mut FieldErrors) {
+    let mut walk = Walk { patterns: Patterns::default(), errors: FieldErrors::new() };
     walk.schema(props, Level::Root, at);
     check_complete(props, at, &mut walk.errors);
-    errors.append(&mut walk.errors);
+    errors.extend(walk.errors);
 }
 
 struct Walk {
     patterns: Patterns,
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
 impl Walk {
@@ -212,8 +213,8 @@ impl Walk {
             }
             coerce::apply_defaults(&schema, object);
         }
-        let mut found = Vec::new();
-        validate::check(&schema, &value, "", &mut found);
+        let mut found = FieldErrors::new();
+        validate::check(&schema, &value, Path::ROOT, &mut found);
         self.errors.extend(found.into_iter().map(|error| error.below(&field)));
     }
 }
@@ -223,7 +224,7 @@ fn is_int_or_string(list: &[Props]) -> bool {
 }
 
 /// Checks that fields inside `allOf`, `anyOf`, `oneOf` and `not` are specified outside of them too.
-fn check_complete(structure: &Props, at: &str, errors: &mut Vec<FieldError>) {
+fn check_complete(structure: &Props, at: &str, errors: &mut FieldErrors) {
     for (keyword, inner) in combined(structure) {
         check_specified(structure, inner, at, &format!("{at}.{keyword}"), errors);
     }
@@ -244,7 +245,7 @@ fn check_specified(
     restriction: &Props,
     at: &str,
     restriction_at: &str,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     for (name, inner) in &restriction.properties {
         let (at, restriction_at) =

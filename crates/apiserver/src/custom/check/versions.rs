@@ -9,14 +9,14 @@ use super::super::json_path::{JsonPath, pointer};
 use super::super::props::Props;
 use super::{keywords, structural};
 use crate::registry::label_1035;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// The most selectable fields of a version.
 const MAX_SELECTABLE: u64 = 8;
 
 /// Returns the errors of all versions. `raw` is the list as JSON, for error messages.
-pub(super) fn check(spec: &Spec, raw: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn check(spec: &Spec, raw: Option<&Value>) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, version) in spec.versions.iter().enumerate() {
         let at = format!("spec.versions[{i}]");
         let faults = label_1035(&version.name);
@@ -73,7 +73,7 @@ impl Paths {
     }
 }
 
-fn check_version(version: &Version, paths: &Paths, errors: &mut Vec<FieldError>) {
+fn check_version(version: &Version, paths: &Paths, errors: &mut FieldErrors) {
     let at = &paths.version;
     let schema_at = paths.schema.as_deref().unwrap_or_default();
     let props = match version.props() {
@@ -109,7 +109,7 @@ fn check_version(version: &Version, paths: &Paths, errors: &mut Vec<FieldError>)
     }
 }
 
-fn check_warning(version: &Version, warning: &str, at: &str, errors: &mut Vec<FieldError>) {
+fn check_warning(version: &Version, warning: &str, at: &str, errors: &mut FieldErrors) {
     if !version.deprecated {
         errors.push(FieldError::invalid(at, warning, "can only be set for deprecated versions"));
     }
@@ -119,7 +119,7 @@ fn check_warning(version: &Version, warning: &str, at: &str, errors: &mut Vec<Fi
     }
 }
 
-fn check_scale(scale: &Scale, at: &str, errors: &mut Vec<FieldError>) {
+fn check_scale(scale: &Scale, at: &str, errors: &mut FieldErrors) {
     let mut path = |field: &str, path: &str, roots: &[&str], why: &str| {
         let field = format!("{at}.{field}");
         if path.is_empty() {
@@ -145,7 +145,7 @@ fn check_scale(scale: &Scale, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_columns(version: &Version, at: &str, path: &str, errors: &mut Vec<FieldError>) {
+fn check_columns(version: &Version, at: &str, path: &str, errors: &mut FieldErrors) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     for (i, column) in version.additional_printer_columns.iter().enumerate() {
@@ -180,7 +180,7 @@ fn check_columns(version: &Version, at: &str, path: &str, errors: &mut Vec<Field
     }
 }
 
-fn check_selectable(version: &Version, props: &Props, at: &str, errors: &mut Vec<FieldError>) {
+fn check_selectable(version: &Version, props: &Props, at: &str, errors: &mut FieldErrors) {
     let fields = &version.selectable_fields;
     if fields.len() as u64 > MAX_SELECTABLE {
         errors.push(FieldError::too_many(at, fields.len() as u64, MAX_SELECTABLE));

@@ -131,3 +131,23 @@ fn embedded_objects_have_a_type() {
     assert!(messages(s.clone(), json!({"apiVersion": "v1", "kind": "Pod"})).is_empty());
     assert_eq!(messages(s, json!({"apiVersion": "v1"})), ["x.kind: Required value: must not be empty"]);
 }
+
+#[test]
+fn a_list_of_faults_ends_and_the_check_with_it() {
+    let required: Vec<String> = (0..100).map(|n| format!("f{n}")).collect();
+    let s = schema(json!({"type": "object", "properties": {"x": {"type": "array",
+        "items": {"type": "object", "required": required}}}}));
+    let found = validate(&s, &json!({"x": vec![json!({}); 100_000]}));
+    assert!(found.is_full() && found.len() < 1100, "{}", found.len());
+}
+
+/// With a text for every place, this would write 20 GB.
+#[test]
+fn long_keys_above_many_values_cost_nothing() {
+    let inner =
+        json!({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer"}}}});
+    let s = schema(json!({"type": "object", "additionalProperties": inner}));
+    let key = "k".repeat(1_000_000);
+    let object = json!({key: vec![json!({"a": 1}); 10_000]});
+    assert!(validate(&s, &object).is_empty());
+}

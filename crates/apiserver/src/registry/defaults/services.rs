@@ -1,6 +1,8 @@
 //! Services: their defaults, and the addresses and ports that the server gives them.
 
-use serde_json::{Value, json};
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
 
 use super::super::Object;
 use super::{child, default_to, each};
@@ -164,13 +166,17 @@ fn ports(service: &Object) -> Vec<Value> {
 }
 
 fn keep_node_ports(new: &mut Object, old: &Object) {
-    let before = ports(old);
+    let identity =
+        |port: &Map<String, Value>| Some((port.get("port")?.to_string(), port.get("protocol")?.to_string()));
+    let mut before = HashMap::new();
+    for port in ports(old) {
+        if let Some((id, port)) = port.as_object().and_then(|port| Some((identity(port)?, port))) {
+            before.entry(id).or_insert_with(|| port.get("nodePort").cloned());
+        }
+    }
     for port in each(new.section_mut("spec"), "ports") {
-        let same = |other: &&Value| {
-            Some(&other["port"]) == port.get("port") && Some(&other["protocol"]) == port.get("protocol")
-        };
-        if let Some(number) = before.iter().find(same).and_then(|other| other.get("nodePort")).cloned() {
-            default_to(port, "nodePort", number);
+        if let Some(Some(number)) = identity(port).and_then(|id| before.get(&id)) {
+            default_to(port, "nodePort", number.clone());
         }
     }
 }

@@ -7,15 +7,15 @@ use super::container::among;
 use super::read::{each, is_empty, path_segment, required, text};
 use crate::registry::Object;
 use crate::registry::names::subdomain;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(in crate::registry) fn role(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn role(object: &Object) -> FieldErrors {
     rules(object, true)
 }
 
-pub(in crate::registry) fn cluster_role(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn cluster_role(object: &Object) -> FieldErrors {
     let mut errors = rules(object, false);
     if object.at("/aggregationRule").is_some_and(|rule| is_empty(&rule["clusterRoleSelectors"])) {
         let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
@@ -24,8 +24,8 @@ pub(in crate::registry) fn cluster_role(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn rules(object: &Object, namespaced: bool) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn rules(object: &Object, namespaced: bool) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, rule) in each(object.value(), "rules") {
         let at = |field: &str| format!("rules[{i}].{field}");
         if is_empty(&rule["verbs"]) {
@@ -55,17 +55,17 @@ fn rules(object: &Object, namespaced: bool) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn role_binding(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn role_binding(object: &Object) -> FieldErrors {
     binding(object, &["Role", "ClusterRole"], true)
 }
 
-pub(in crate::registry) fn cluster_role_binding(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn cluster_role_binding(object: &Object) -> FieldErrors {
     binding(object, &["ClusterRole"], false)
 }
 
-fn binding(object: &Object, kinds: &[&str], namespaced: bool) -> Vec<FieldError> {
+fn binding(object: &Object, kinds: &[&str], namespaced: bool) -> FieldErrors {
     let role = object.at("/roleRef").unwrap_or(&Value::Null);
-    let mut errors: Vec<FieldError> =
+    let mut errors: FieldErrors =
         among(text(role, "apiGroup"), &[GROUP], "roleRef.apiGroup".to_owned()).into_iter().collect();
     if !kinds.contains(&text(role, "kind")) {
         errors.push(FieldError::not_supported("roleRef.kind", text(role, "kind"), kinds));
@@ -77,8 +77,8 @@ fn binding(object: &Object, kinds: &[&str], namespaced: bool) -> Vec<FieldError>
     errors
 }
 
-fn subject_faults(subject: &Value, at: &str, namespaced: bool) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn subject_faults(subject: &Value, at: &str, namespaced: bool) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let (kind, name, group) = (text(subject, "kind"), text(subject, "name"), text(subject, "apiGroup"));
     if name.is_empty() {
         errors.push(FieldError::required(format!("{at}.name"), ""));
@@ -116,12 +116,12 @@ struct RoleReference<'r> {
 }
 
 /// Whoever could change what a binding refers to could give more than they have.
-pub(in crate::registry) fn role_reference_kept(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn role_reference_kept(new: &Object, old: &Object) -> FieldErrors {
     let (is, was) = (new.at("/roleRef"), old.at("/roleRef"));
     if is == was {
-        return Vec::new();
+        return FieldErrors::new();
     }
     let part = |field: &str| is.map(|role| text(role, field)).unwrap_or_default();
     let shown = RoleReference { api_group: part("apiGroup"), kind: part("kind"), name: part("name") };
-    vec![FieldError::invalid("roleRef", shown, "cannot change roleRef")]
+    [FieldError::invalid("roleRef", shown, "cannot change roleRef")].into()
 }

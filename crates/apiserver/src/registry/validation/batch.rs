@@ -7,9 +7,9 @@ use super::numbers::not_negative;
 use super::pod::pod_spec;
 use super::selector;
 use crate::registry::Object;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
-pub(in crate::registry) fn job(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn job(object: &Object) -> FieldErrors {
     let mut errors = not_negative(
         object,
         &[
@@ -28,7 +28,7 @@ pub(in crate::registry) fn job(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn job_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn job_update(new: &Object, old: &Object) -> FieldErrors {
     // How many completions are wanted may follow the parallelism of an indexed job.
     let indexed = new.str_at("/spec/completionMode") == "Indexed";
     let elastic = indexed && new.at("/spec/completions") == new.at("/spec/parallelism");
@@ -54,10 +54,10 @@ pub(in crate::registry) fn job_update(new: &Object, old: &Object) -> Vec<FieldEr
         .collect()
 }
 
-fn job_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
+fn job_spec(spec: Option<&Value>, at: &str) -> FieldErrors {
     let spec = spec.unwrap_or(&Value::Null);
     let mode = spec["completionMode"].as_str().unwrap_or_default();
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     errors.extend(among(mode, &["NonIndexed", "Indexed"], format!("{at}.completionMode")));
     if mode == "Indexed" && spec["completions"].is_null() {
         let why = "when completion mode is Indexed";
@@ -72,8 +72,8 @@ fn job_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn cron_job(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn cron_job(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if object.str_at("/spec/schedule").is_empty() {
         errors.push(FieldError::required("spec.schedule", ""));
     } else {

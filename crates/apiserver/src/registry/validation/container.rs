@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::registry::names::label;
 use crate::schema::Quantity;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -15,9 +15,9 @@ const MESSAGE_POLICIES: [&str; 2] = ["File", "FallbackToLogsOnError"];
 const NATIVE_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// What is wrong with a container of a list at `at`. `volumes` are those it may mount.
-pub(super) fn container(container: &Value, at: &str, volumes: &HashSet<&str>) -> Vec<FieldError> {
+pub(super) fn container(container: &Value, at: &str, volumes: &HashSet<&str>) -> FieldErrors {
     let text = |field| container[field].as_str().unwrap_or_default();
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     if text("name").is_empty() {
         errors.push(FieldError::required(format!("{at}.name"), ""));
     } else {
@@ -57,9 +57,9 @@ pub(super) fn port_number(number: i64, field: String) -> Option<FieldError> {
         .then(|| FieldError::invalid(field, number, "must be between 1 and 65535, inclusive"))
 }
 
-fn ports(list: &Value, at: &str) -> Vec<FieldError> {
+fn ports(list: &Value, at: &str) -> FieldErrors {
     let mut names = HashSet::new();
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     for (i, port) in items(list) {
         let name = port["name"].as_str().unwrap_or_default();
         if !name.is_empty() && !names.insert(name) {
@@ -77,8 +77,8 @@ fn ports(list: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn env(list: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn env(list: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, variable) in items(list) {
         if variable["name"].as_str().unwrap_or_default().is_empty() {
             errors.push(FieldError::required(format!("{at}[{i}].name"), ""));
@@ -103,9 +103,9 @@ fn env(list: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn mounts(list: &Value, at: &str, volumes: &HashSet<&str>) -> Vec<FieldError> {
+fn mounts(list: &Value, at: &str, volumes: &HashSet<&str>) -> FieldErrors {
     let mut paths = HashSet::new();
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     for (i, mount) in items(list) {
         let text = |field| mount[field].as_str().unwrap_or_default();
         let (name, path) = (text("name"), text("mountPath"));
@@ -126,8 +126,8 @@ fn mounts(list: &Value, at: &str, volumes: &HashSet<&str>) -> Vec<FieldError> {
 }
 
 /// Amounts are not negative, and nobody asks for more than they may have.
-pub(super) fn resources(resources: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn resources(resources: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for family in ["limits", "requests"] {
         for (name, amount) in resources[family].as_object().into_iter().flatten() {
             let Some(amount) = quantity(amount) else { continue };

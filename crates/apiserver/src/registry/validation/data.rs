@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::registry::Object;
 use crate::registry::names::data_key;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// All keys and values of a config map or secret together.
 const MAX_DATA: usize = 1024 * 1024;
 
-pub(in crate::registry) fn config_map(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn config_map(object: &Object) -> FieldErrors {
     let mut errors = data_keys(object, "data");
     let binary = object.at("/binaryData").and_then(Value::as_object);
     let text = object.at("/data").and_then(Value::as_object);
@@ -25,11 +25,11 @@ pub(in crate::registry) fn config_map(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn config_map_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn config_map_update(new: &Object, old: &Object) -> FieldErrors {
     immutable_data(new, old, &["data", "binaryData"])
 }
 
-pub(in crate::registry) fn secret(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn secret(object: &Object) -> FieldErrors {
     let mut errors = data_keys(object, "data");
     errors.extend(data_size(object, &["data"], "data"));
     errors.extend(typed_secret(object));
@@ -37,11 +37,11 @@ pub(in crate::registry) fn secret(object: &Object) -> Vec<FieldError> {
 }
 
 /// What the well-known types of secrets must hold.
-fn typed_secret(object: &Object) -> Vec<FieldError> {
+fn typed_secret(object: &Object) -> FieldErrors {
     let data = object.at("/data").and_then(Value::as_object);
     let entry = |key: &str| data.and_then(|data| data.get(key)).and_then(Value::as_str);
     let required = |key: &str| FieldError::required(format!("data[{key}]"), "");
-    let missing = |keys: &[&str]| -> Vec<FieldError> {
+    let missing = |keys: &[&str]| -> FieldErrors {
         keys.iter().filter(|key| entry(key).is_none()).map(|key| required(key)).collect()
     };
     match object.str_at("/type") {
@@ -56,29 +56,29 @@ fn typed_secret(object: &Object) -> Vec<FieldError> {
         "kubernetes.io/dockerconfigjson" => docker_config(entry(".dockerconfigjson"), ".dockerconfigjson"),
         "kubernetes.io/basic-auth" => {
             let missing = missing(&["username", "password"]);
-            if missing.len() == 2 { missing } else { Vec::new() }
+            if missing.len() == 2 { missing } else { FieldErrors::new() }
         }
         "kubernetes.io/ssh-auth" => {
             let key = entry("ssh-privatekey").unwrap_or_default();
             key.is_empty().then(|| required("ssh-privatekey")).into_iter().collect()
         }
         "kubernetes.io/tls" => missing(&["tls.crt", "tls.key"]),
-        _ => Vec::new(),
+        _ => FieldErrors::new(),
     }
 }
 
-fn docker_config(content: Option<&str>, key: &str) -> Vec<FieldError> {
+fn docker_config(content: Option<&str>, key: &str) -> FieldErrors {
     let field = format!("data[{key}]");
-    let Some(content) = content else { return vec![FieldError::required(field, "")] };
+    let Some(content) = content else { return [FieldError::required(field, "")].into() };
     let decoded = STANDARD.decode(content).unwrap_or_default();
     match serde_json::from_slice::<Map<String, Value>>(&decoded) {
-        Ok(_) => Vec::new(),
-        Err(error) => vec![FieldError::invalid(field, "<secret contents redacted>", error.to_string())],
+        Ok(_) => FieldErrors::new(),
+        Err(error) => [FieldError::invalid(field, "<secret contents redacted>", error.to_string())].into(),
     }
 }
 
-pub(in crate::registry) fn secret_update(new: &Object, old: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn secret_update(new: &Object, old: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if new.str_at("/type") != old.str_at("/type") {
         errors.push(FieldError::invalid("type", new.str_at("/type"), "field is immutable"));
     }
@@ -86,7 +86,7 @@ pub(in crate::registry) fn secret_update(new: &Object, old: &Object) -> Vec<Fiel
     errors
 }
 
-fn data_keys(object: &Object, field: &str) -> Vec<FieldError> {
+fn data_keys(object: &Object, field: &str) -> FieldErrors {
     let keys = object.root().get(field).and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key);
     keys.flat_map(|key| {
         data_key(key).into_iter().map(move |e| FieldError::invalid(format!("{field}[{key}]"), key, e))
@@ -100,12 +100,12 @@ fn data_size(object: &Object, fields: &[&str], at: &str) -> Option<FieldError> {
     (total > MAX_DATA).then(|| FieldError::too_long(at, MAX_DATA))
 }
 
-fn immutable_data(new: &Object, old: &Object, fields: &[&str]) -> Vec<FieldError> {
+fn immutable_data(new: &Object, old: &Object, fields: &[&str]) -> FieldErrors {
     if old.at("/immutable") != Some(&Value::Bool(true)) {
-        return Vec::new();
+        return FieldErrors::new();
     }
     let why = "field is immutable when `immutable` is set";
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     if new.at("/immutable") != Some(&Value::Bool(true)) {
         errors.push(FieldError::forbidden("immutable", why));
     }

@@ -1,17 +1,17 @@
 //! Events.
 
 use crate::registry::Object;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// An event lives in the namespace of what it is about.
-pub(in crate::registry) fn event(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn event(object: &Object) -> FieldErrors {
     let about = object.str_at("/involvedObject/namespace");
     let namespace = object.namespace().unwrap_or_default();
     let fits =
         about == namespace || (about.is_empty() && ["", "default", "kube-system"].contains(&namespace));
     if fits {
-        Vec::new()
+        FieldErrors::new()
     } else {
-        vec![FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace")]
+        [FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace")].into()
     }
 }

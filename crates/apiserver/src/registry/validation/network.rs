@@ -9,12 +9,12 @@ use super::read::{cidr, each, ip, is_empty, named, network, path_segment, port_n
 use super::selector;
 use crate::registry::Object;
 use crate::registry::names::{label, subdomain};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
-pub(in crate::registry) fn ingress(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn ingress(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     if is_empty(&spec["rules"]) && spec["defaultBackend"].is_null() {
         let why = "either `defaultBackend` or `rules` must be specified";
         errors.push(FieldError::invalid("spec", Value::Null, why));
@@ -40,8 +40,8 @@ pub(in crate::registry) fn ingress(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn ingress_rule(rule: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn ingress_rule(rule: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let name = text(rule, "host");
     if !name.is_empty() {
         let field = format!("{at}.host");
@@ -62,27 +62,27 @@ fn ingress_rule(rule: &Value, at: &str) -> Vec<FieldError> {
 }
 
 /// A name whose first part may be a star.
-fn host(name: &str, field: &str) -> Vec<FieldError> {
+fn host(name: &str, field: &str) -> FieldErrors {
     match name.strip_prefix("*.") {
-        Some(rest) if subdomain(rest).is_empty() => Vec::new(),
+        Some(rest) if subdomain(rest).is_empty() => FieldErrors::new(),
         _ if name.contains('*') => {
             let why = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower \
                        case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used \
                        for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-            vec![FieldError::invalid(field, name, why)]
+            [FieldError::invalid(field, name, why)].into()
         }
         _ => named(subdomain, name, field),
     }
 }
 
-fn http_path(path: &Value, at: &str) -> Vec<FieldError> {
+fn http_path(path: &Value, at: &str) -> FieldErrors {
     const NEVER: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     let (kind, place) = (text(path, "pathType"), text(path, "path"));
     let field = format!("{at}.path");
     let absolute = place.starts_with('/');
     match kind {
-        "" => return vec![FieldError::required(format!("{at}.pathType"), "pathType must be specified")],
+        "" => return [FieldError::required(format!("{at}.pathType"), "pathType must be specified")].into(),
         "Exact" | "Prefix" => {
             if !absolute {
                 errors.push(FieldError::invalid(&field, place, "must be an absolute path"));
@@ -107,13 +107,11 @@ fn http_path(path: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn backend(backend: &Value, at: &str) -> Vec<FieldError> {
+fn backend(backend: &Value, at: &str) -> FieldErrors {
     let (service, resource) = (&backend["service"], &backend["resource"]);
     match (service.is_object(), resource.is_object()) {
-        (true, true) => {
-            vec![FieldError::invalid(at, "", "cannot set both resource and service backends")]
-        }
-        (false, false) => vec![FieldError::invalid(at, "", "resource or service backend is required")],
+        (true, true) => [FieldError::invalid(at, "", "cannot set both resource and service backends")].into(),
+        (false, false) => [FieldError::invalid(at, "", "resource or service backend is required")].into(),
         (false, true) => ["kind", "name"]
             .iter()
             .flat_map(|field| {
@@ -135,7 +133,7 @@ fn backend(backend: &Value, at: &str) -> Vec<FieldError> {
     }
 }
 
-pub(in crate::registry) fn ingress_class(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn ingress_class(object: &Object) -> FieldErrors {
     let controller = object.str_at("/spec/controller");
     let mut errors = required(domain_path, controller, "spec.controller");
     let Some(parameters) = object.at("/spec/parameters").filter(|p| p.is_object()) else { return errors };
@@ -164,7 +162,7 @@ fn domain_path(text: &str) -> Vec<String> {
     }
 }
 
-pub(in crate::registry) fn network_policy(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn network_policy(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
     let empty = Map::new();
@@ -197,9 +195,9 @@ pub(in crate::registry) fn network_policy(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn policy_port(port: &Value, at: &str) -> Vec<FieldError> {
+fn policy_port(port: &Value, at: &str) -> FieldErrors {
     let protocols = ["TCP", "UDP", "SCTP"];
-    let mut errors: Vec<FieldError> =
+    let mut errors: FieldErrors =
         among(text(port, "protocol"), &protocols, format!("{at}.protocol")).into_iter().collect();
     let end = port["endPort"].as_i64();
     let end_at = format!("{at}.endPort");
@@ -225,8 +223,8 @@ fn policy_port(port: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn peer(peer: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn peer(peer: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut chosen = 0;
     for field in ["podSelector", "namespaceSelector"] {
         if let Some(fields) = peer[field].as_object() {
@@ -248,7 +246,7 @@ fn peer(peer: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn ip_block(block: &Value, at: &str) -> Vec<FieldError> {
+fn ip_block(block: &Value, at: &str) -> FieldErrors {
     let mut errors = required(cidr, text(block, "cidr"), &format!("{at}.cidr"));
     let outer = network(text(block, "cidr"));
     for (i, inner) in each(block, "except") {

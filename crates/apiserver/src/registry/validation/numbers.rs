@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::registry::Object;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// The numbers at these places that are less than zero.
-pub(super) fn not_negative(object: &Object, places: &[&str]) -> Vec<FieldError> {
+pub(super) fn not_negative(object: &Object, places: &[&str]) -> FieldErrors {
     let negative = |place: &&str| object.at(place)?.as_i64().filter(|number| *number < 0);
     let named = |place: &&str| place[1..].replace('/', ".");
     let wrong = places.iter().filter_map(|place| Some((named(place), negative(place)?)));
@@ -16,20 +16,20 @@ pub(super) fn not_negative(object: &Object, places: &[&str]) -> Vec<FieldError> 
 }
 
 /// A number or a percentage, of pods for example.
-pub(super) fn share(value: &Value, field: &str) -> Vec<FieldError> {
+pub(super) fn share(value: &Value, field: &str) -> FieldErrors {
     match value {
         Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
-            vec![FieldError::invalid(field, number, NOT_NEGATIVE)]
+            [FieldError::invalid(field, number, NOT_NEGATIVE)].into()
         }
         Value::String(text) => {
             let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
             if digits.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
-                return Vec::new();
+                return FieldErrors::new();
             }
             let why = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
                        for validation is '[0-9]+%')";
-            vec![FieldError::invalid(field, text, why)]
+            [FieldError::invalid(field, text, why)].into()
         }
-        _ => Vec::new(),
+        _ => FieldErrors::new(),
     }
 }

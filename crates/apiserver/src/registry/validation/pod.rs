@@ -9,7 +9,7 @@ use super::read::{each, text};
 use crate::registry::Object;
 use crate::registry::metadata::validate_labels;
 use crate::registry::names::{label, label_value, qualified_name, subdomain};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
@@ -18,7 +18,7 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 /// What is wrong with a name.
 type Rule = fn(&str) -> Vec<String>;
 
-pub(in crate::registry) fn pod(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn pod(object: &Object) -> FieldErrors {
     let mut errors = pod_spec(object.at("/spec"), "spec");
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
@@ -36,8 +36,8 @@ pub(in crate::registry) fn pod(object: &Object) -> Vec<FieldError> {
 }
 
 /// Who has no account cannot show a token of it. Templates may get theirs later.
-fn tokens_without_account(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn tokens_without_account(spec: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if !text(spec, "serviceAccountName").is_empty() {
         return errors;
     }
@@ -55,20 +55,20 @@ fn tokens_without_account(spec: &Value) -> Vec<FieldError> {
 
 /// Of a pod's spec only images, the deadline (down), tolerations (added) and scheduling gates (removed) may change. Who
 /// wants it on a node binds it.
-pub(in crate::registry) fn pod_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn pod_update(new: &Object, old: &Object) -> FieldErrors {
     for list in ["containers", "initContainers"] {
         let count = |pod: &Object| pod.at("/spec").and_then(|spec| spec[list].as_array().map(Vec::len));
         if count(new).unwrap_or(0) != count(old).unwrap_or(0) {
             let why = "pod updates may not add or remove containers";
-            return vec![FieldError::forbidden(format!("spec.{list}"), why)];
+            return [FieldError::forbidden(format!("spec.{list}"), why)].into();
         }
     }
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     let deadline = |pod: &Object| pod.at("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
     match (deadline(new), deadline(old)) {
         (Some(new), Some(old)) if new > old => {
             let why = "must be less than or equal to previous value";
-            return vec![FieldError::invalid("spec.activeDeadlineSeconds", new, why)];
+            return [FieldError::invalid("spec.activeDeadlineSeconds", new, why)].into();
         }
         (None, Some(_)) => {
             let why = "must not update from a positive integer to nil value";
@@ -87,13 +87,14 @@ pub(in crate::registry) fn pod_update(new: &Object, old: &Object) -> Vec<FieldEr
 }
 
 fn tolerations_kept(new: &Object, old: &Object) -> Option<FieldError> {
-    let of = |pod: &Object| -> Vec<Value> {
-        let list = pod.at("/spec/tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
-        let untimed = |mut toleration: Value| {
+    let of = |pod: &Object| -> HashSet<String> {
+        let list = pod.at("/spec/tolerations").and_then(Value::as_array).into_iter().flatten();
+        let untimed = |toleration: &Value| {
+            let mut toleration = toleration.clone();
             toleration.as_object_mut().map(|fields| fields.remove("tolerationSeconds"));
-            toleration
+            toleration.to_string()
         };
-        list.into_iter().map(untimed).collect()
+        list.map(untimed).collect()
     };
     let now = of(new);
     let why = "existing toleration can not be modified except its tolerationSeconds";
@@ -118,7 +119,7 @@ fn mutable_removed(pod: &Object) -> Value {
     spec
 }
 
-pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
+pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> FieldErrors {
     let none = json!({});
     let spec = spec.unwrap_or(&none);
     let text = |field| text(spec, field);
@@ -147,8 +148,8 @@ pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn containers(spec: &Value, at: &str, volumes: &HashSet<&str>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn containers(spec: &Value, at: &str, volumes: &HashSet<&str>) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut names = HashSet::new();
     for list in ["containers", "initContainers"] {
         let all = spec[list].as_array().map_or(&[][..], Vec::as_slice);
@@ -168,13 +169,13 @@ fn containers(spec: &Value, at: &str, volumes: &HashSet<&str>) -> Vec<FieldError
 }
 
 /// The names that can be mounted, and what is wrong with the others.
-fn volumes<'v>(list: &'v Value, at: &str) -> (HashSet<&'v str>, Vec<FieldError>) {
-    let (mut names, mut errors) = (HashSet::new(), Vec::new());
+fn volumes<'v>(list: &'v Value, at: &str) -> (HashSet<&'v str>, FieldErrors) {
+    let (mut names, mut errors) = (HashSet::new(), FieldErrors::new());
     for (i, volume) in list.as_array().into_iter().flatten().enumerate() {
         let name = volume["name"].as_str().unwrap_or_default();
         let sources =
             volume.as_object().map_or(0, |fields| fields.keys().filter(|key| *key != "name").count());
-        let mut wrong = Vec::new();
+        let mut wrong = FieldErrors::new();
         if sources == 0 {
             wrong.push(FieldError::required(format!("{at}[{i}]"), "must specify a volume type"));
         }
@@ -195,8 +196,8 @@ fn volumes<'v>(list: &'v Value, at: &str) -> (HashSet<&'v str>, Vec<FieldError>)
     (names, errors)
 }
 
-fn tolerations(list: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn tolerations(list: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, toleration) in list.as_array().into_iter().flatten().enumerate() {
         let text = |field| toleration[field].as_str().unwrap_or_default();
         let (key, operator, value, effect) = (text("key"), text("operator"), text("value"), text("effect"));

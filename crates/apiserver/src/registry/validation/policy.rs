@@ -8,7 +8,7 @@ use super::numbers::share;
 use super::read::{each, path_segment, required, text};
 use super::selector;
 use crate::registry::Object;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
@@ -22,11 +22,11 @@ struct Budget<'b> {
     unhealthy_pod_eviction_policy: &'b Value,
 }
 
-pub(in crate::registry) fn budget(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn budget(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
     let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     if !least.is_null() && !most.is_null() {
         let shown = Budget {
             min_available: least,
@@ -53,10 +53,10 @@ pub(in crate::registry) fn budget(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn autoscaler(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn autoscaler(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     let least = spec["minReplicas"].as_i64();
     if let Some(least) = least.filter(|least| *least < 1) {
         let why = "must be greater than or equal to 1";
@@ -94,7 +94,7 @@ pub(in crate::registry) fn autoscaler(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn metric_faults(metric: &Value, at: &str) -> Vec<FieldError> {
+fn metric_faults(metric: &Value, at: &str) -> FieldErrors {
     let source = match text(metric, "type") {
         "ContainerResource" => "containerResource",
         "External" => "external",
@@ -107,18 +107,18 @@ fn metric_faults(metric: &Value, at: &str) -> Vec<FieldError> {
             let unknown = FieldError::not_supported(&field, other, &METRICS);
             let missing = FieldError::required(&field, "must specify a metric source type");
             return if other.is_empty() {
-                vec![missing, unknown.clone(), unknown]
+                [missing, unknown.clone(), unknown].into()
             } else {
-                vec![unknown.clone(), unknown]
+                [unknown.clone(), unknown].into()
             };
         }
     };
     let at = format!("{at}.{source}");
     if !metric[source].is_object() {
-        return vec![FieldError::required(at, "must populate information for the given metric source")];
+        return [FieldError::required(at, "must populate information for the given metric source")].into();
     }
     let (metric, target) = (&metric[source], &metric[source]["target"]);
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     let of_resource = source == "resource" || source == "containerResource";
     if of_resource && text(metric, "name").is_empty() {
         errors.push(FieldError::required(format!("{at}.name"), "must specify a resource name"));
@@ -151,8 +151,8 @@ fn metric_faults(metric: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-fn scaling(rules: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn scaling(rules: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if let Some(window) = rules["stabilizationWindowSeconds"].as_i64().filter(|window| *window < 0) {
         let field = format!("{at}.stabilizationWindowSeconds");
         errors.push(FieldError::invalid(field, window, "must be greater than or equal to zero"));

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// The text of a field; anything else is empty.
 pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -21,13 +21,13 @@ pub(super) fn is_empty(list: &Value) -> bool {
 }
 
 /// What a rule for names says of a value, as faults of a field.
-pub(super) fn named(rule: fn(&str) -> Vec<String>, value: &str, field: &str) -> Vec<FieldError> {
+pub(super) fn named(rule: fn(&str) -> Vec<String>, value: &str, field: &str) -> FieldErrors {
     rule(value).into_iter().map(|why| FieldError::invalid(field, value, why)).collect()
 }
 
 /// The same for a value that must be there.
-pub(super) fn required(rule: fn(&str) -> Vec<String>, value: &str, field: &str) -> Vec<FieldError> {
-    if value.is_empty() { vec![FieldError::required(field, "")] } else { named(rule, value, field) }
+pub(super) fn required(rule: fn(&str) -> Vec<String>, value: &str, field: &str) -> FieldErrors {
+    if value.is_empty() { [FieldError::required(field, "")].into() } else { named(rule, value, field) }
 }
 
 /// What can stand in a URL between two slashes.

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use crate::registry::Object;
 use crate::registry::metadata::validate_labels;
 use crate::registry::names::qualified_name;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// What is wrong with a selector by itself.
-pub(super) fn validate(selector: &Map<String, Value>, at: &str) -> Vec<FieldError> {
+pub(super) fn validate(selector: &Map<String, Value>, at: &str) -> FieldErrors {
     let mut errors = validate_labels(selector.get("matchLabels"), &format!("{at}.matchLabels"));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
     for (i, expression) in expressions.enumerate() {

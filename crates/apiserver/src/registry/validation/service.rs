@@ -9,7 +9,7 @@ use super::read::{cidr, each, endpoint_ip, ip, is_empty, named, port_name, requi
 use crate::registry::Object;
 use crate::registry::metadata::validate_labels;
 use crate::registry::names::{label, qualified_name, subdomain};
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -17,7 +17,7 @@ const POLICIES: [&str; 2] = ["Cluster", "Local"];
 const FAMILY_POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 const ONE_DAY: i64 = 86_400;
 
-pub(in crate::registry) fn service(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn service(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
     let headless = spec["clusterIPs"][0] == "None";
@@ -45,24 +45,24 @@ pub(in crate::registry) fn service(object: &Object) -> Vec<FieldError> {
 }
 
 /// What may change of the address of a service: all of it between types with and without one, else nothing.
-pub(in crate::registry) fn service_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn service_update(new: &Object, old: &Object) -> FieldErrors {
     let external = |o: &Object| o.str_at("/spec/type") == "ExternalName";
     let (is, was) = (new.at("/spec/clusterIPs"), old.at("/spec/clusterIPs"));
     let first = |ips: Option<&Value>| ips.and_then(|ips| ips.get(0).cloned());
     if external(new) || external(old) || was.is_none() || first(is) == first(was) {
-        return Vec::new();
+        return FieldErrors::new();
     }
     let why = if is.is_none_or(is_empty) {
         "primary clusterIP can not be unset"
     } else {
         "may not change once set"
     };
-    vec![FieldError::invalid("spec.clusterIPs[0]", is, why)]
+    [FieldError::invalid("spec.clusterIPs[0]", is, why)].into()
 }
 
-fn by_type(spec: &Value, headless: bool) -> Vec<FieldError> {
+fn by_type(spec: &Value, headless: bool) -> FieldErrors {
     let kind = text(spec, "type");
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     if is_empty(&spec["ports"]) && !headless && kind != "ExternalName" {
         errors.push(FieldError::required("spec.ports", ""));
     }
@@ -86,8 +86,8 @@ fn by_type(spec: &Value, headless: bool) -> Vec<FieldError> {
     errors
 }
 
-fn ports(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn ports(spec: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut names = HashSet::new();
     let many = spec["ports"].as_array().is_some_and(|ports| ports.len() > 1);
     for (i, port) in each(spec, "ports") {
@@ -115,9 +115,9 @@ fn ports(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn affinity(spec: &Value) -> Vec<FieldError> {
+fn affinity(spec: &Value) -> FieldErrors {
     let kind = text(spec, "sessionAffinity");
-    let mut errors: Vec<FieldError> =
+    let mut errors: FieldErrors =
         among(kind, &["ClientIP", "None"], "spec.sessionAffinity".to_owned()).into_iter().collect();
     let timeout = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].as_i64();
     if let Some(seconds) = timeout.filter(|s| kind == "ClientIP" && !(1..=ONE_DAY).contains(s)) {
@@ -128,8 +128,8 @@ fn affinity(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn addresses(spec: &Value, headless: bool) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn addresses(spec: &Value, headless: bool) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let (one, all) = (text(spec, "clusterIP"), &spec["clusterIPs"]);
     if !one.is_empty() && !is_empty(all) && all[0] != one {
         errors.push(FieldError::invalid("spec.clusterIPs", all, "first value must match `clusterIP`"));
@@ -151,8 +151,8 @@ fn addresses(spec: &Value, headless: bool) -> Vec<FieldError> {
     errors
 }
 
-fn repeated_ports(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn repeated_ports(spec: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let (mut on_nodes, mut seen) = (HashSet::new(), HashSet::new());
     let node_port = |port: &Value| port["nodePort"].as_i64().filter(|number| *number != 0);
     if text(spec, "type") == "ClusterIP" {
@@ -181,8 +181,8 @@ fn repeated_ports(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn load_balancer(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn load_balancer(spec: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let balanced = text(spec, "type") == "LoadBalancer";
     let only = "may only be used when `type` is 'LoadBalancer'";
     let ranges = "spec.LoadBalancerSourceRanges"; // so the original names it
@@ -204,8 +204,8 @@ fn load_balancer(spec: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn policies(spec: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn policies(spec: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let outward = matches!(text(spec, "type"), "LoadBalancer" | "NodePort")
         || (text(spec, "type") == "ClusterIP" && !is_empty(&spec["externalIPs"]));
     let policy = text(spec, "externalTrafficPolicy");

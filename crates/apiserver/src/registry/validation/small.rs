@@ -11,15 +11,15 @@ use super::read::{each, endpoint_ip, ip, is_empty, named, required, text};
 use crate::registry::Object;
 use crate::registry::names::{label, qualified_name, subdomain};
 use crate::schema::Quantity;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 /// The highest priority that is not the system's.
 const HIGHEST: i64 = 1_000_000_000;
 
-pub(in crate::registry) fn lease(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn lease(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let duration = object.at("/spec/leaseDurationSeconds").and_then(Value::as_i64);
     if let Some(seconds) = duration.filter(|seconds| *seconds < 1) {
         errors.push(FieldError::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
@@ -28,8 +28,8 @@ pub(in crate::registry) fn lease(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn priority_class(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn priority_class(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let name = object.name();
     if name.starts_with("system-") {
         let known = ["system-cluster-critical", "system-node-critical"].contains(&name);
@@ -46,8 +46,8 @@ pub(in crate::registry) fn priority_class(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn priority_class_update(new: &Object, old: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn priority_class_update(new: &Object, old: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if new.at("/value") != old.at("/value") {
         errors.push(FieldError::forbidden("value", "may not be changed in an update."));
     }
@@ -58,8 +58,8 @@ pub(in crate::registry) fn priority_class_update(new: &Object, old: &Object) -> 
     errors
 }
 
-pub(in crate::registry) fn endpoints(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn endpoints(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, subset) in each(object.value(), "subsets") {
         let at = format!("subsets[{i}]");
         if is_empty(&subset["addresses"]) && is_empty(&subset["notReadyAddresses"]) {
@@ -93,9 +93,9 @@ pub(in crate::registry) fn endpoints(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn endpoint_slice(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn endpoint_slice(object: &Object) -> FieldErrors {
     let kind = object.str_at("/addressType");
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     if kind.is_empty() {
         errors.push(FieldError::required("addressType", ""));
     }
@@ -123,13 +123,13 @@ pub(in crate::registry) fn endpoint_slice(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn slice_address(kind: &str, address: &str, at: &str, i: usize) -> Vec<FieldError> {
+fn slice_address(kind: &str, address: &str, at: &str, i: usize) -> FieldErrors {
     let field = format!("{at}[{i}]");
     if kind == "FQDN" {
         return named(subdomain, address, &field);
     }
     if !["IPv4", "IPv6"].contains(&kind) {
-        return Vec::new();
+        return FieldErrors::new();
     }
     let mut errors = named(ip, address, &field);
     if errors.is_empty() && address.contains(':') != (kind == "IPv6") {
@@ -140,16 +140,16 @@ fn slice_address(kind: &str, address: &str, at: &str, i: usize) -> Vec<FieldErro
     errors
 }
 
-pub(in crate::registry) fn endpoint_slice_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn endpoint_slice_update(new: &Object, old: &Object) -> FieldErrors {
     let kind = new.at("/addressType");
     if kind == old.at("/addressType") {
-        return Vec::new();
+        return FieldErrors::new();
     }
-    vec![FieldError::invalid("addressType", kind, "field is immutable")]
+    [FieldError::invalid("addressType", kind, "field is immutable")].into()
 }
 
-pub(in crate::registry) fn limit_range(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn limit_range(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let mut kinds = HashSet::new();
     for (i, item) in each(object.at("/spec").unwrap_or(&Value::Null), "limits") {
         let at = format!("spec.limits[{i}]");
@@ -169,8 +169,8 @@ pub(in crate::registry) fn limit_range(object: &Object) -> Vec<FieldError> {
 }
 
 /// The lowest amount is not above any of the others.
-fn bounds(item: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn bounds(item: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (name, least) in item["min"].as_object().into_iter().flatten() {
         let amount = |field: &str| item[field][name].as_str()?.parse::<Quantity>().ok();
         let Some(least) = least.as_str().and_then(|text| text.parse::<Quantity>().ok()) else { continue };
@@ -189,12 +189,12 @@ fn bounds(item: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn pod_template(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn pod_template(object: &Object) -> FieldErrors {
     pod_spec(object.at("/template/spec"), "template.spec")
 }
 
-pub(in crate::registry) fn node(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn node(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, taint) in each(object.at("/spec").unwrap_or(&Value::Null), "taints") {
         let at = format!("metadata.taints[{i}]"); // so the original names it
         errors.extend(named(qualified_name, text(taint, "key"), &format!("{at}.key")));
@@ -206,7 +206,7 @@ pub(in crate::registry) fn node(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn revision(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn revision(object: &Object) -> FieldErrors {
     let mut errors = not_negative(object, &["/revision"]);
     if object.at("/data").is_none_or(Value::is_null) {
         errors.push(FieldError::required("data", "data is mandatory"));
@@ -214,8 +214,8 @@ pub(in crate::registry) fn revision(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn quota(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn quota(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (name, amount) in object.at("/spec/hard").and_then(Value::as_object).into_iter().flatten() {
         let Some(amount) = amount.as_str().and_then(|text| text.parse::<Quantity>().ok()) else { continue };
         let field = format!("spec.hard[{name}]");

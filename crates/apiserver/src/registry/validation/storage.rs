@@ -7,7 +7,7 @@ use super::read::{each, is_empty, named, text};
 use crate::registry::Object;
 use crate::registry::names::{qualified_name, subdomain};
 use crate::schema::Quantity;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
@@ -24,8 +24,8 @@ const NO_SOURCES: [&str; 9] = [
     "volumeMode",
 ];
 
-pub(in crate::registry) fn storage_class(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn storage_class(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     match object.str_at("/provisioner") {
         "" => errors.push(FieldError::required("provisioner", "")),
         name => errors.extend(named(qualified_name, &name.to_lowercase(), "provisioner")),
@@ -40,11 +40,11 @@ pub(in crate::registry) fn storage_class(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn storage_class_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn storage_class_update(new: &Object, old: &Object) -> FieldErrors {
     let forbidden = |field: &str, why: &str| {
         (new.root().get(field) != old.root().get(field)).then(|| FieldError::forbidden(field, why))
     };
-    let mut errors: Vec<FieldError> =
+    let mut errors: FieldErrors =
         forbidden("parameters", "updates to parameters are forbidden.").into_iter().collect();
     errors.extend(forbidden("provisioner", "updates to provisioner are forbidden."));
     errors.extend(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."));
@@ -55,12 +55,12 @@ pub(in crate::registry) fn storage_class_update(new: &Object, old: &Object) -> V
     errors
 }
 
-fn access_modes(spec: &Value, field: &str) -> Vec<FieldError> {
+fn access_modes(spec: &Value, field: &str) -> FieldErrors {
     let modes = each(spec, "accessModes").filter_map(|(_, mode)| mode.as_str());
     modes.filter_map(|mode| among(mode, &ACCESS_MODES, field.to_owned())).collect()
 }
 
-pub(in crate::registry) fn claim(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn claim(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
     let mut errors = access_modes(spec, "spec.accessModes");
@@ -83,13 +83,14 @@ pub(in crate::registry) fn claim(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn volume(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn volume(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
-    let mut errors = access_modes(spec, "spec.accessModes");
+    let mut errors = FieldErrors::new();
     if is_empty(&spec["accessModes"]) {
-        errors.insert(0, FieldError::required("spec.accessModes", ""));
+        errors.push(FieldError::required("spec.accessModes", ""));
     }
+    errors.extend(access_modes(spec, "spec.accessModes"));
     let capacity = &spec["capacity"];
     if capacity.as_object().is_none_or(serde_json::Map::is_empty) {
         errors.push(FieldError::required("spec.capacity", ""));
@@ -116,8 +117,8 @@ pub(in crate::registry) fn volume(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn attachment(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn attachment(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     if object.str_at("/spec/attacher").is_empty() {
         errors.push(FieldError::required("spec.attacher", ""));
     }
@@ -130,8 +131,8 @@ pub(in crate::registry) fn attachment(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn csi_node(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn csi_node(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     for (i, driver) in each(object.at("/spec").unwrap_or(&Value::Null), "drivers") {
         for field in ["name", "nodeID"].iter().filter(|field| text(driver, field).is_empty()) {
             errors.push(FieldError::required(format!("spec.drivers[{i}].{field}"), ""));
@@ -140,11 +141,11 @@ pub(in crate::registry) fn csi_node(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn csi_driver(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn csi_driver(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
-    let mut errors: Vec<FieldError> =
+    let mut errors: FieldErrors =
         among(text(spec, "fsGroupPolicy"), &policies, "spec.fsGroupPolicy".to_owned()).into_iter().collect();
     for (_, mode) in each(spec, "volumeLifecycleModes") {
         let (mode, field) = (mode.as_str().unwrap_or_default(), "spec.volumeLifecycleModes".to_owned());

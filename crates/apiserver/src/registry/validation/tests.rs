@@ -39,7 +39,8 @@ fn updated(old: Value, new: Value) -> (Object, Vec<String>) {
     (rules.prepare)(&mut before);
     let mut after = service(new);
     (rules.prepare_update)(&mut after, &before);
-    let faults = [(rules.validate)(&after), (rules.validate_update)(&after, &before)].concat();
+    let mut faults = (rules.validate)(&after);
+    faults.extend((rules.validate_update)(&after, &before));
     (after, faults.iter().map(|fault| fault.text()).collect())
 }
 

@@ -6,14 +6,14 @@ use super::container::among;
 use super::read::{each, is_empty, text};
 use crate::registry::Object;
 use crate::registry::names::subdomain;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
-pub(in crate::registry) fn webhooks(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn webhooks(object: &Object) -> FieldErrors {
     each(object.value(), "webhooks").flat_map(|(i, hook)| webhook(hook, &format!("webhooks[{i}]"))).collect()
 }
 
-fn webhook(hook: &Value, at: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn webhook(hook: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let name = text(hook, "name");
     if name.is_empty() {
         errors.push(FieldError::required(format!("{at}.name"), ""));

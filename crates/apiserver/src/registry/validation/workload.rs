@@ -1,5 +1,7 @@
 //! Kinds that keep pods made from a template.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::container::among;
@@ -8,9 +10,9 @@ use super::pod::pod_spec;
 use super::selector;
 use crate::registry::Object;
 use crate::registry::metadata::validate_labels;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
-pub(in crate::registry) fn deployment(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn deployment(object: &Object) -> FieldErrors {
     let mut errors = not_negative(object, &["/spec/replicas"]);
     errors.extend(chosen_template(object, "deployment", "ReplicaSet"));
     errors.extend(deployment_strategy(object.at("/spec/strategy").unwrap_or(&Value::Null)));
@@ -27,23 +29,23 @@ pub(in crate::registry) fn deployment(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-fn deployment_strategy(strategy: &Value) -> Vec<FieldError> {
+fn deployment_strategy(strategy: &Value) -> FieldErrors {
     let at = "spec.strategy";
     match strategy["type"].as_str().unwrap_or_default() {
-        "Recreate" if strategy["rollingUpdate"].is_null() => Vec::new(),
+        "Recreate" if strategy["rollingUpdate"].is_null() => FieldErrors::new(),
         "Recreate" => {
             let why = "may not be specified when strategy `type` is 'Recreate'";
-            vec![FieldError::forbidden(format!("{at}.rollingUpdate"), why)]
+            [FieldError::forbidden(format!("{at}.rollingUpdate"), why)].into()
         }
         "RollingUpdate" => rolling_update(&strategy["rollingUpdate"], &format!("{at}.rollingUpdate")),
         _ => {
             let allowed = [json!("Recreate"), json!("RollingUpdate")];
-            vec![FieldError::not_among(at, strategy, &allowed)]
+            [FieldError::not_among(at, strategy, &allowed)].into()
         }
     }
 }
 
-fn rolling_update(update: &Value, at: &str) -> Vec<FieldError> {
+fn rolling_update(update: &Value, at: &str) -> FieldErrors {
     let (unavailable, surge) = (&update["maxUnavailable"], &update["maxSurge"]);
     let mut errors = share(unavailable, &format!("{at}.maxUnavailable"));
     errors.extend(share(surge, &format!("{at}.maxSurge")));
@@ -55,20 +57,20 @@ fn rolling_update(update: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
-pub(in crate::registry) fn replica_set(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn replica_set(object: &Object) -> FieldErrors {
     let mut errors = not_negative(object, &["/spec/replicas", "/spec/minReadySeconds"]);
     errors.extend(chosen_template(object, "deployment", "ReplicaSet"));
     errors
 }
 
-pub(in crate::registry) fn daemon_set(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn daemon_set(object: &Object) -> FieldErrors {
     let mut errors = chosen_template(object, "daemonset", "DaemonSet");
     errors.extend(not_negative(object, &["/spec/minReadySeconds", "/spec/revisionHistoryLimit"]));
     errors
 }
 
-pub(in crate::registry) fn stateful_set(object: &Object) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(in crate::registry) fn stateful_set(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let either = |value: &str, one: &str, other: &str, field: &str, shown: &Value| {
         let why = format!("must be '{one}' or '{other}'");
         (![one, other].contains(&value)).then(|| FieldError::invalid(field, shown, why))
@@ -85,7 +87,7 @@ pub(in crate::registry) fn stateful_set(object: &Object) -> Vec<FieldError> {
 }
 
 /// Of a stateful set's spec most is fixed once and for all.
-pub(in crate::registry) fn stateful_set_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn stateful_set_update(new: &Object, old: &Object) -> FieldErrors {
     let fixed = |set: &Object| {
         let mut spec = set.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
         for field in [
@@ -102,14 +104,14 @@ pub(in crate::registry) fn stateful_set_update(new: &Object, old: &Object) -> Ve
         spec
     };
     if fixed(new) == fixed(old) {
-        return Vec::new();
+        return FieldErrors::new();
     }
     let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', \
                'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-    vec![FieldError::forbidden("spec", why)]
+    [FieldError::forbidden("spec", why)].into()
 }
 
-pub(in crate::registry) fn replication_controller(object: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn replication_controller(object: &Object) -> FieldErrors {
     let mut errors = not_negative(object, &["/spec/minReadySeconds"]);
     let empty = Map::new();
     let chosen = object.at("/spec/selector").and_then(Value::as_object).unwrap_or(&empty);
@@ -130,14 +132,18 @@ pub(in crate::registry) fn replication_controller(object: &Object) -> Vec<FieldE
     errors
 }
 
-pub(in crate::registry) fn selector_update(new: &Object, old: &Object) -> Vec<FieldError> {
+pub(in crate::registry) fn selector_update(new: &Object, old: &Object) -> FieldErrors {
     let (is, was) = (new.at("/spec/selector"), old.at("/spec/selector"));
-    if is == was { Vec::new() } else { vec![FieldError::invalid("spec.selector", is, "field is immutable")] }
+    if is == was {
+        FieldErrors::new()
+    } else {
+        [FieldError::invalid("spec.selector", is, "field is immutable")].into()
+    }
 }
 
 /// The selector must choose what the template makes.
-fn chosen_template(object: &Object, for_a: &str, kind: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn chosen_template(object: &Object, for_a: &str, kind: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     match object.at("/spec/selector").and_then(Value::as_object) {
         None => errors.push(FieldError::required("spec.selector", "")),
         Some(chosen) => {
@@ -155,7 +161,7 @@ fn chosen_template(object: &Object, for_a: &str, kind: &str) -> Vec<FieldError> 
 }
 
 /// The template of pods that never end.
-fn template(object: &Object, kind: &str) -> Vec<FieldError> {
+fn template(object: &Object, kind: &str) -> FieldErrors {
     let at = "spec.template.spec";
     let labels = object.at("/spec/template/metadata/labels");
     let mut errors = validate_labels(labels, "spec.template.labels");
@@ -180,11 +186,11 @@ fn template(object: &Object, kind: &str) -> Vec<FieldError> {
 /// The volumes that a stateful set claims for its pods, unless the template has one of that name.
 fn claimed_volumes(object: &Object) -> Vec<Value> {
     let claims = object.at("/spec/volumeClaimTemplates").and_then(Value::as_array).into_iter().flatten();
-    let own = object.at("/spec/template/spec/volumes").and_then(Value::as_array);
-    let is_own = |name: &Value| own.is_some_and(|own| own.iter().any(|volume| volume["name"] == *name));
+    let own = object.at("/spec/template/spec/volumes").and_then(Value::as_array).into_iter().flatten();
+    let own: HashSet<String> = own.map(|volume| volume["name"].to_string()).collect();
     claims
         .map(|claim| &claim["metadata"]["name"])
-        .filter(|name| !is_own(name))
+        .filter(|name| !own.contains(&name.to_string()))
         .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
         .collect()
 }

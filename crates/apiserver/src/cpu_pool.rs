@@ -1,0 +1,191 @@
+//! Threads for requests that compute for long, so that they do not hold up the others.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread;
+
+use http::Extensions;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, TryAcquireError};
+use tokio::task::spawn_blocking;
+
+use crate::status::Status;
+use crate::work::Work;
+
+/// Requests that may wait or run at once, as many as kube-apiserver has mutating requests in flight.
+const MAX_REQUESTS: usize = 200;
+/// Seconds until another try makes sense.
+const RETRY_AFTER: u32 = 1;
+
+/// A bounded pool for requests with much to compute.
+///
+/// 1. They run on threads of their own, on half of the processors: the tasks of all other requests keep the rest.
+/// 2. One connection computes one request at a time, and connections take turns.
+/// 3. A request that nobody waits for any more is abandoned at its next [step](Work::step). It keeps its place until then.
+/// 4. Beyond 200 requests the next is refused with 429.
+#[derive(Debug)]
+pub(crate) struct CpuPool {
+    places: Semaphore,
+    threads: Arc<Semaphore>,
+}
+
+/// The turn of a connection: it has one request in the pool at a time. Travels with each of its requests.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionTurn(Arc<Semaphore>);
+
+impl ConnectionTurn {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+impl CpuPool {
+    pub(crate) fn new() -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        Self::with_threads(processors.div_ceil(2))
+    }
+
+    fn with_threads(threads: usize) -> Self {
+        Self { places: Semaphore::new(MAX_REQUESTS), threads: Arc::new(Semaphore::new(threads)) }
+    }
+
+    /// Runs `request` in the pool. `work` is the request's own, and is abandoned if the caller stops waiting.
+    pub(crate) async fn run<T, F>(
+        &self,
+        extensions: &Extensions,
+        work: &Work,
+        request: F,
+    ) -> Result<T, Status>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Status>> + Send + 'static,
+    {
+        let _awaited = work.awaited();
+        let _place = self.places.try_acquire().map_err(|error| match error {
+            TryAcquireError::NoPermits => {
+                Status::too_many_requests("too many large requests, please try again later", RETRY_AFTER)
+            }
+            TryAcquireError::Closed => Status::unavailable("the server is shutting down"),
+        })?;
+        let turn = match extensions.get::<ConnectionTurn>() {
+            Some(turn) => Arc::clone(&turn.0).acquire_owned().await.ok(),
+            None => None,
+        };
+        let thread = Arc::clone(&self.threads).acquire_owned().await.ok();
+        work.check()?;
+        let runtime = Handle::current();
+        let done = spawn_blocking(move || {
+            // Released when the request has ended, even if nobody waits for it.
+            let _permits = (turn, thread);
+            runtime.block_on(request)
+        });
+        match done.await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Status::unavailable("the server is shutting down")),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn connection() -> Extensions {
+        let mut extensions = Extensions::new();
+        extensions.insert(ConnectionTurn::new());
+        extensions
+    }
+
+    /// A request that occupies its thread until it is told to end, or is abandoned.
+    fn busy(
+        work: &Work,
+    ) -> (
+        oneshot::Receiver<()>,
+        std::sync::mpsc::Sender<()>,
+        impl Future<Output = Result<u64, Status>> + Send + use<>,
+    ) {
+        let (started, has_started) = oneshot::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let work = work.clone();
+        let request = async move {
+            let _ = started.send(());
+            loop {
+                work.step()?;
+                if ended.recv_timeout(Duration::from_millis(1))
+                    != Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+                {
+                    return Ok(7);
+                }
+            }
+        };
+        (has_started, end, request)
+    }
+
+    #[tokio::test]
+    async fn requests_compute_beside_the_tasks_of_the_runtime() {
+        let pool = CpuPool::with_threads(1);
+        let (work, extensions) = (Work::default(), connection());
+        let (started, end, request) = busy(&work);
+        let run = pool.run(&extensions, &work, request);
+        let beside = async {
+            // The only thread of this runtime is free while the request computes.
+            started.await.expect("the request runs");
+            end.send(()).expect("it still runs");
+        };
+        let (result, ()) = tokio::join!(run, beside);
+        assert_eq!(result.ok(), Some(7));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_nobody_waits_for_ends_and_frees_its_thread() {
+        let pool = CpuPool::with_threads(1);
+        let (work, extensions) = (Work::default(), connection());
+        let (started, _end, request) = busy(&work);
+        {
+            let run = pool.run(&extensions, &work, request);
+            tokio::select! {
+                _ = run => panic!("it does not end by itself"),
+                _ = started => {}
+            }
+        }
+        assert!(work.check().is_err());
+        let next = Work::default();
+        assert_eq!(pool.run(&extensions, &next, async { Ok(1) }).await.ok(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn one_connection_has_one_request_in_the_pool() {
+        let pool = CpuPool::with_threads(2);
+        let (one, other) = (connection(), connection());
+        let work = Work::default();
+        let (started, end, request) = busy(&work);
+        let first = pool.run(&one, &work, request);
+        let queued = Work::default();
+        let second = pool.run(&one, &queued, async { Ok(2) });
+        let beside = async {
+            started.await.expect("the first request runs");
+            let third = Work::default();
+            assert_eq!(pool.run(&other, &third, async { Ok(3) }).await.ok(), Some(3), "another connection");
+            assert_eq!(pool.threads.available_permits(), 1, "the second request waits for the first");
+            end.send(()).expect("it still runs");
+        };
+        let (first, second, ()) = tokio::join!(first, second, beside);
+        assert_eq!((first.ok(), second.ok()), (Some(7), Some(2)));
+    }
+
+    #[tokio::test]
+    async fn too_many_requests_are_refused() {
+        let pool = CpuPool { places: Semaphore::new(0), threads: Arc::new(Semaphore::new(1)) };
+        let (extensions, work) = (Extensions::new(), Work::default());
+        let refused = pool.run(&extensions, &work, async { Ok(()) });
+        assert_eq!(refused.now_or_never().and_then(Result::err).map(|s| s.code().as_u16()), Some(429));
+    }
+}

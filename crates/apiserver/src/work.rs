@@ -1,0 +1,65 @@
+//! The work on one request: how much was done, and whether anybody still waits for the result.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Nobody waits for the result any more: the client left, or the deadline passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the request was abandoned")]
+pub(crate) struct Abandoned;
+
+/// The work on one request. Clones count together.
+///
+/// 1. Loops over what a client sent count one step for each element, each lookup and each comparison. Steps are what tests measure.
+/// 2. Once the work is abandoned, the next step fails, and with it everything before the result is stored. Nothing is undone after that.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Work(Arc<Progress>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    steps: AtomicU64,
+    abandoned: AtomicBool,
+}
+
+impl Work {
+    /// Counts one step, unless the work is abandoned.
+    pub(crate) fn step(&self) -> Result<(), Abandoned> {
+        self.steps(1)
+    }
+
+    /// Counts several steps that are about to be done in one go.
+    pub(crate) fn steps(&self, count: usize) -> Result<(), Abandoned> {
+        self.0.steps.fetch_add(count as u64, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// Fails if the work is abandoned.
+    pub(crate) fn check(&self) -> Result<(), Abandoned> {
+        if self.0.abandoned.load(Ordering::Relaxed) { Err(Abandoned) } else { Ok(()) }
+    }
+
+    /// The steps so far.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> u64 {
+        self.0.steps.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn abandon(&self) {
+        self.0.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Abandons the work when the guard is dropped.
+    pub(crate) fn awaited(&self) -> Awaited {
+        Awaited(self.clone())
+    }
+}
+
+/// Somebody waits for the result. Dropping it abandons the work, which means nothing once the work has ended.
+#[derive(Debug)]
+pub(crate) struct Awaited(Work);
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
