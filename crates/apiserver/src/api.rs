@@ -62,6 +62,7 @@ impl Api {
             clock: config.clock,
             ids: Ids::new(config.seed),
             garbage_collection: config.controllers.garbage_collection,
+            object_bytes: config.limits.object_bytes,
         });
         let caches = Caches::new(Arc::clone(&resources), Arc::clone(&storage), config.cache_options);
         let caches = Arc::new(caches);

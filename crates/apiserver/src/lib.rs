@@ -3,6 +3,7 @@
 #![warn(missing_debug_implementations)]
 
 mod api;
+mod budget;
 mod caches;
 mod client;
 mod clock;

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 pub use builder::ApiServerBuilder;
 pub use builder::StartError;
+pub(crate) use limits::OBJECT_BYTES;
 pub use limits::ServerLimits;
 pub use tls::Tls;
 pub use tls::TlsError;

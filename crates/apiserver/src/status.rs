@@ -14,6 +14,7 @@ use serde::Serialize;
 pub(crate) use field_error::FieldError;
 pub(crate) use field_errors::FieldErrors;
 
+use crate::budget::TooLarge;
 use crate::managed::Conflicts;
 use crate::registry::{CodecError, Resource};
 use crate::work::Abandoned;
@@ -428,7 +429,17 @@ fn about(resource: &Resource, name: &str) -> Details {
 
 impl From<CodecError> for Status {
     fn from(error: CodecError) -> Self {
-        Self::internal(error)
+        match error {
+            CodecError::TooLarge(error) => error.into(),
+            other => Self::internal(other),
+        }
+    }
+}
+
+/// The message of etcd, as kube-apiserver passes it on.
+impl From<TooLarge> for Status {
+    fn from(_: TooLarge) -> Self {
+        Self::unmapped("etcdserver: request is too large")
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schema::{Additional, Structural};
+use crate::budget::{Budget, TooLarge};
 use crate::schema::Reported;
 
 /// Fields that every object has, independent of its schema.
@@ -66,12 +67,12 @@ impl Pruning {
     }
 }
 
-/// Applies defaults to the fields of existing objects. A `null` that is not allowed counts as absent.
-pub(crate) fn apply_defaults(schema: &Structural, object: &mut Map<String, Value>) {
-    default_fields(schema, object);
-}
-
-fn default_fields(schema: &Structural, fields: &mut Map<String, Value>) {
+/// Applies defaults to the fields of existing objects, as long as the budget allows. A `null` that is not allowed counts as absent.
+pub(crate) fn apply_defaults(
+    schema: &Structural,
+    fields: &mut Map<String, Value>,
+    budget: &mut Budget,
+) -> Result<(), TooLarge> {
     fields.retain(|name, value| {
         let inner = schema.property(name);
         !(value.is_null() && inner.is_some_and(|s| !s.nullable && s.default.is_none()))
@@ -80,28 +81,30 @@ fn default_fields(schema: &Structural, fields: &mut Map<String, Value>) {
         if let Some(default) = &inner.default
             && (!fields.contains_key(name) || is_disallowed_null(inner, &fields[name]))
         {
+            budget.spend_field(name, default)?;
             fields.insert(name.clone(), default.clone());
         }
     }
     for (name, value) in fields.iter_mut() {
         if let Some(inner) = schema.property(name) {
-            default_value(inner, value);
+            default_value(inner, value, budget)?;
         }
     }
+    Ok(())
 }
 
-fn default_value(schema: &Structural, value: &mut Value) {
+fn default_value(schema: &Structural, value: &mut Value, budget: &mut Budget) -> Result<(), TooLarge> {
     if let (true, Some(default)) = (is_disallowed_null(schema, value), &schema.default) {
+        budget.spend_field("", default)?;
         *value = default.clone();
     }
     match value {
-        Value::Object(fields) => default_fields(schema, fields),
-        Value::Array(items) => {
-            if let Some(inner) = &schema.items {
-                items.iter_mut().for_each(|item| default_value(inner, item));
-            }
-        }
-        _ => {}
+        Value::Object(fields) => apply_defaults(schema, fields, budget),
+        Value::Array(items) => match &schema.items {
+            Some(inner) => items.iter_mut().try_for_each(|item| default_value(inner, item, budget)),
+            None => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
     }
 
     fn defaulted(s: Value, mut value: Value) -> Value {
-        apply_defaults(&schema(s), value.as_object_mut().unwrap());
+        apply_defaults(&schema(s), value.as_object_mut().unwrap(), &mut Budget::new(1000)).unwrap();
         value
     }
 
@@ -174,5 +177,20 @@ mod tests {
             ),
             json!({"spec": {"size": 3, "maybe": null, "deep": {"mode": "auto"}, "map": {"a": {"n": 1}}, "list": [{"p": "TCP"}, {"p": "UDP"}]}})
         );
+    }
+
+    #[test]
+    fn defaults_stop_when_the_object_becomes_too_large() {
+        let defaults: Map<String, Value> = (0..100)
+            .map(|n| (format!("f{n}"), json!({"type": "string", "default": "x".repeat(200)})))
+            .collect();
+        let s = schema(json!({"type": "object", "properties": {"list": {"type": "array",
+            "items": {"type": "object", "properties": defaults}}}}));
+        let mut value = json!({"list": vec![json!({}); 10_000]});
+        let defaulted = apply_defaults(&s, value.as_object_mut().unwrap(), &mut Budget::new(100_000));
+        assert_eq!(defaulted, Err(TooLarge));
+        let items = value["list"].as_array().unwrap();
+        let grown = items.iter().filter(|item| item.as_object().is_some_and(|fields| !fields.is_empty()));
+        assert!(grown.count() <= 5, "elements beyond the limit have defaults");
     }
 }

@@ -8,7 +8,9 @@ use super::pattern::Patterns;
 use super::props::Props;
 use super::{Installed, Structural, apply_defaults, default_definition, prepare_definition, prune, validate};
 use super::{validate_definition, validate_definition_update};
+use crate::budget::Budget;
 use crate::registry::Object;
+use crate::server::OBJECT_BYTES;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -26,9 +28,9 @@ impl Schema {
         prune(&self.0, object)
     }
 
-    /// Applies defaults.
+    /// Applies defaults, as far as they fit into an object that can be stored.
     pub fn apply_defaults(&self, object: &mut Map<String, Value>) {
-        apply_defaults(&self.0, object);
+        let _ = apply_defaults(&self.0, object, &mut Budget::new(OBJECT_BYTES));
     }
 
     /// Returns the number of validation errors of an object.

@@ -7,6 +7,7 @@ use super::path::Path;
 use super::pattern::Patterns;
 use super::props::Props;
 use super::*;
+use crate::budget::Budget;
 use crate::registry::Object;
 use crate::status::FieldErrors;
 
@@ -71,10 +72,10 @@ proptest! {
         let schema = schema(json!({"type": "object", "properties": {"x": s}}));
         let mut object = json!({"x": value}).as_object().cloned().unwrap_or_default();
         prune(&schema, &mut object);
-        apply_defaults(&schema, &mut object);
+        apply_defaults(&schema, &mut object, &mut Budget::new(1 << 20)).unwrap();
         let once = object.clone();
         prop_assert_eq!(prune(&schema, &mut object), Vec::<String>::new());
-        apply_defaults(&schema, &mut object);
+        apply_defaults(&schema, &mut object, &mut Budget::new(1 << 20)).unwrap();
         prop_assert_eq!(once, object);
     }
 

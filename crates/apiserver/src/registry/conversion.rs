@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::budget::Budget;
 use crate::custom::{self, Structural};
+use crate::server::OBJECT_BYTES;
 
 /// What lies between the stored form of an object and the one that is shown.
 #[derive(Debug, Clone)]
@@ -47,7 +49,8 @@ impl Conversion {
             Self::Renamed(names) => rename(object, names.renamed.iter().copied()),
             Self::Coerced(schema) => {
                 custom::prune(schema, object);
-                custom::apply_defaults(schema, object);
+                // Defaults that do not fit are not shown: such an object cannot be stored.
+                let _ = custom::apply_defaults(schema, object, &mut Budget::new(OBJECT_BYTES));
             }
         }
     }

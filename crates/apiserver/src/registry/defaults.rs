@@ -9,7 +9,11 @@ mod services;
 mod tests;
 mod workloads;
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value};
+
+use crate::budget::{Budget, TooLarge, field_len};
 
 pub(super) use self::networking::endpoint_slice;
 pub(super) use self::networking::endpoints;
@@ -48,24 +52,50 @@ pub(super) use self::workloads::replica_set;
 pub(super) use self::workloads::replication_controller;
 pub(super) use self::workloads::stateful_set;
 
+thread_local! {
+    /// What is left of the budget of the object that this thread fills in. The functions of this module, one for each kind, know
+    /// nothing of it but that [`each`] ends early.
+    static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// Runs a function of this module. It ends soon after what it adds exceeds the budget.
+pub(super) fn within(budget: &mut Budget, fill: impl FnOnce()) -> Result<(), TooLarge> {
+    BUDGET.set(budget.left());
+    fill();
+    let left = BUDGET.replace(usize::MAX);
+    if left == 0 { budget.spend(usize::MAX) } else { budget.spend(budget.left() - left) }
+}
+
+fn spend(bytes: usize) {
+    BUDGET.set(BUDGET.get().saturating_sub(bytes));
+}
+
 /// Sets a field unless the client did.
 fn default_to(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
-    map.entry(field).or_insert_with(|| value.into());
+    map.entry(field).or_insert_with(|| {
+        let value = value.into();
+        spend(field_len(field, &value));
+        value
+    });
 }
 
 /// The object under a field, made if it is missing.
 fn child<'m>(map: &'m mut Map<String, Value>, field: &str) -> &'m mut Map<String, Value> {
-    let value = map.entry(field).or_insert_with(|| Value::Object(Map::new()));
+    let value = map.entry(field).or_insert_with(|| {
+        spend(field.len() + 6);
+        Value::Object(Map::new())
+    });
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
     value.as_object_mut().expect("made an object just above")
 }
 
-/// The objects in a list field.
+/// The objects in a list field, until the budget is spent.
 fn each<'m>(
     map: &'m mut Map<String, Value>,
     field: &str,
 ) -> impl Iterator<Item = &'m mut Map<String, Value>> {
-    map.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+    let list = map.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+    list.take_while(|_| BUDGET.get() > 0).filter_map(Value::as_object_mut)
 }

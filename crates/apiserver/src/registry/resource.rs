@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::Object;
 use super::columns::Columns;
 use super::conversion::Conversion;
+use super::defaults;
 use super::field_labels::{UnknownLabel, values};
 use super::group_version::GroupVersion;
 use super::lifecycle::Lifecycle;
@@ -16,6 +17,7 @@ use super::metadata::{validate_metadata, validate_metadata_update};
 use super::rules::Rules;
 use super::scale::ScalePaths;
 use super::subresource::Subresource;
+use crate::budget::{Budget, TooLarge};
 use crate::custom::{self, Structural};
 use crate::schema::{Type, write_zeros};
 use crate::status::{FieldError, FieldErrors};
@@ -106,6 +108,9 @@ impl Published {
     }
 }
 
+/// How much longer defaults of built-in resources are in JSON than in protobuf, at most: `"protocol":"TCP"` is 5 bytes there.
+const JSON_TO_PROTOBUF: usize = 8;
+
 const TERMINATING_VERBS: &[Verb] =
     &[Verb::Delete, Verb::DeleteCollection, Verb::Get, Verb::List, Verb::Watch];
 
@@ -182,20 +187,23 @@ impl Resource {
         }
     }
 
-    /// Fills what the client left out.
-    pub(crate) fn default(&self, object: &mut Object) {
-        (self.rules.default)(object);
+    /// Fills what the client left out, as long as the object can still be stored in `limit` bytes.
+    pub(crate) fn default(&self, object: &mut Object, limit: usize) -> Result<(), TooLarge> {
+        // The limit of a built-in resource is on its protobuf form, of which JSON is a multiple.
+        let factor = if self.custom.is_some() { 1 } else { JSON_TO_PROTOBUF };
+        let mut budget = Budget::new(limit.saturating_mul(factor));
+        defaults::within(&mut budget, || (self.rules.default)(object))?;
         match &self.schema {
-            Schema::Table(shape) => write_zeros(shape, object.root_mut()),
-            Schema::Custom(schema) => custom::apply_defaults(schema, object.root_mut()),
-            Schema::Free => {}
+            Schema::Table(shape) => write_zeros(shape, object.root_mut(), &mut budget),
+            Schema::Custom(schema) => custom::apply_defaults(schema, object.root_mut(), &mut budget),
+            Schema::Free => Ok(()),
         }
     }
 
     /// An object of which nobody has said anything; of kinds whose fields are not known there is none.
     pub(crate) fn blank(&self) -> Option<Value> {
         let mut fields = Map::new();
-        write_zeros(self.table()?, &mut fields);
+        write_zeros(self.table()?, &mut fields, &mut Budget::new(usize::MAX)).ok()?;
         Some(Value::Object(fields))
     }
 

@@ -1,6 +1,8 @@
 //! Objects of a resource from and to the documents in the store.
 
 use super::{Object, Resource};
+use crate::budget::TooLarge;
+use crate::protobuf;
 use crate::storage::{Document, DocumentError, Stored};
 
 /// A document that is no object, or an object that cannot be stored.
@@ -10,6 +12,8 @@ pub(crate) enum CodecError {
     Document(#[from] DocumentError),
     #[error("a stored object has no metadata")]
     NoMetadata,
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
 }
 
 impl Resource {
@@ -32,6 +36,31 @@ impl Resource {
             }
             None => self.encode_stored(object),
         }
+    }
+
+    /// The same for an object that has to fit into `limit` bytes. One that is too large loses its managed fields first, as in
+    /// kube-apiserver.
+    pub(crate) fn encode_within(&self, object: &Object, limit: usize) -> Result<Document, CodecError> {
+        let document = self.encode(object)?;
+        if self.fits(&document, limit) {
+            return Ok(document);
+        }
+        let mut object = object.clone();
+        if object.metadata_mut().remove("managedFields").is_none() {
+            return Err(TooLarge.into());
+        }
+        let document = self.encode(&object)?;
+        if self.fits(&document, limit) { Ok(document) } else { Err(TooLarge.into()) }
+    }
+
+    /// Whether a document can be stored. For a kind with a protobuf form that form counts, and is made only if JSON is too long.
+    fn fits(&self, document: &Document, limit: usize) -> bool {
+        if document.encoded_len() <= limit {
+            return true;
+        }
+        let mut json = Vec::with_capacity(document.encoded_len() + 64);
+        document.write(Some(&self.head), 0, &mut json);
+        protobuf::encode(&json).is_ok_and(|encoded| encoded.len() <= limit)
     }
 
     fn encode_stored(&self, object: &Object) -> Result<Document, CodecError> {

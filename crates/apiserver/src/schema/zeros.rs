@@ -3,35 +3,41 @@
 use serde_json::{Map, Value};
 
 use super::table::{Field, Shape, Type, Zero, types};
+use crate::budget::{Budget, TooLarge};
 
-/// Adds every missing field that is written even if it has its zero value, at every depth.
-pub(crate) fn write_zeros(object_type: &Type, object: &mut Map<String, Value>) {
+/// Adds every missing field that is written even if it has its zero value, at every depth, as long as the budget allows.
+pub(crate) fn write_zeros(
+    object_type: &Type,
+    object: &mut Map<String, Value>,
+    budget: &mut Budget,
+) -> Result<(), TooLarge> {
     for (name, value) in object.iter_mut() {
         if let Some(field) = object_type.field(name) {
-            descend(&field.shape, value);
+            descend(&field.shape, value, budget)?;
         }
     }
     for field in object_type.fields().iter().filter(|field| field.zero == Zero::Written) {
         if !object.contains_key(field.name) {
-            object.insert(field.name.to_owned(), zero(field));
+            let zero = zero(field);
+            budget.spend_field(field.name, &zero)?;
+            object.insert(field.name.to_owned(), zero);
         }
     }
+    Ok(())
 }
 
-fn descend(shape: &Shape, value: &mut Value) {
+fn descend(shape: &Shape, value: &mut Value, budget: &mut Budget) -> Result<(), TooLarge> {
     match (shape, value) {
         (Shape::Struct(name, _), Value::Object(object)) => {
-            if let Some(inner) = types().named(name) {
-                write_zeros(inner, object);
-            }
+            types().named(name).map_or(Ok(()), |inner| write_zeros(inner, object, budget))
         }
         (Shape::List(inner, ..), Value::Array(items)) if is_deep(inner) => {
-            items.iter_mut().for_each(|item| descend(inner, item));
+            items.iter_mut().try_for_each(|item| descend(inner, item, budget))
         }
         (Shape::Map(inner), Value::Object(entries)) if is_deep(inner) => {
-            entries.values_mut().for_each(|value| descend(inner, value));
+            entries.values_mut().try_for_each(|value| descend(inner, value, budget))
         }
-        _ => {}
+        _ => Ok(()),
     }
 }
 
@@ -47,7 +53,8 @@ fn zero(field: &Field) -> Value {
         Shape::Quantity => "0".into(),
         Shape::Struct(..) => {
             let mut empty = Value::Object(Map::new());
-            descend(&field.shape, &mut empty);
+            // The zero value of a type has the size of the type, not of the request.
+            let _ = descend(&field.shape, &mut empty, &mut Budget::new(usize::MAX));
             empty
         }
         // The zero values of times, lists, maps and bytes in Go encode as null.
@@ -91,7 +98,7 @@ mod tests {
         ];
         for (group, kind, mut object, wanted) in rows {
             let shape = types().kind(group, "v1", kind).unwrap();
-            write_zeros(shape, object.as_object_mut().unwrap());
+            write_zeros(shape, object.as_object_mut().unwrap(), &mut Budget::new(10_000)).unwrap();
             assert_eq!(object, wanted, "{kind}");
         }
     }

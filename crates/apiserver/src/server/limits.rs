@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The default limit of one stored object, which is etcd's.
+pub(crate) const OBJECT_BYTES: usize = 3 * 1024 * 1024 / 2;
+
 /// What one client, or all together, may take. Every limit has a default that no ordinary client meets.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -26,6 +29,10 @@ pub struct ServerLimits {
     pub streams: u32,
     /// Bytes of one request body; beyond it 413. 3 MiB, as in kube-apiserver.
     pub body_bytes: usize,
+    /// Bytes of one stored object; beyond it, and without its managed fields, a write fails with 500 and `etcdserver: request is too
+    /// large`, as with kube-apiserver and etcd. What counts is what kube-apiserver would store: protobuf of built-in kinds, JSON of
+    /// custom ones. Defaults stop at this limit. 1.5 MiB.
+    pub object_bytes: usize,
     /// Open watches of all clients; beyond it 429. 10,000.
     pub watches: usize,
     /// Open watches of one connection; beyond it 429. 250.
@@ -44,6 +51,7 @@ impl Default for ServerLimits {
             head_bytes: 64 * 1024,
             streams: 250,
             body_bytes: 3 * 1024 * 1024,
+            object_bytes: OBJECT_BYTES,
             watches: 10_000,
             watches_per_connection: 250,
         }

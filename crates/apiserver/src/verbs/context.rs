@@ -18,4 +18,6 @@ pub(crate) struct WriteContext {
     pub(crate) ids: Ids,
     /// Whether garbage collection runs. Without it a delete does not mark objects whose dependents would be orphaned by default.
     pub(crate) garbage_collection: bool,
+    /// Bytes of one stored object.
+    pub(crate) object_bytes: usize,
 }

@@ -90,7 +90,7 @@ async fn attempt(
     dry_run: bool,
     work: &Work,
 ) -> Result<Response, Refused> {
-    prepare(resource, &mut object, owner, work)?;
+    prepare(context, resource, &mut object, owner, work)?;
     let errors = resource.validate(&object);
     if !errors.is_empty() {
         return Err(Refused::Other(Status::invalid(resource, object.name(), &errors)));
@@ -140,7 +140,7 @@ async fn store(
             }
         };
     }
-    let document = resource.encode(&object).map_err(|e| Refused::Other(e.into()))?;
+    let document = resource.encode_within(&object, context.object_bytes)?;
     match context.storage.create(&key, document).await {
         Ok(stored) => {
             check_still_served(context, resource, &stored).await.map_err(Refused::Other)?;
@@ -178,7 +178,13 @@ fn identify(context: &WriteContext, object: &mut Object) {
     metadata.insert("uid".to_owned(), context.ids.uid().into());
 }
 
-fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership, work: &Work) -> Result<(), Status> {
+fn prepare(
+    context: &WriteContext,
+    resource: &Resource,
+    object: &mut Object,
+    owner: &Ownership,
+    work: &Work,
+) -> Result<(), Status> {
     let rules = resource.rules;
     if !rules.create_with_status {
         for field in rules.status_fields {
@@ -188,7 +194,7 @@ fn prepare(resource: &Resource, object: &mut Object, owner: &Ownership, work: &W
     if rules.generation != Generation::None {
         object.metadata_mut().insert("generation".to_owned(), 1.into());
     }
-    resource.default(object);
+    resource.default(object, context.object_bytes)?;
     match owner {
         Ownership::Writer(writer) => {
             Managers::default().updated(resource, writer, None, object, work)?.write(object)

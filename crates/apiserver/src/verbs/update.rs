@@ -6,6 +6,7 @@ use super::create::{Ownership, insert, match_namespace};
 use super::decode::{Decoded, decode_object};
 use super::options::WriteOptions;
 use super::{Request, Response, WriteContext, storage_status};
+use crate::budget::TooLarge;
 use crate::managed::Managers;
 use crate::registry::{Generation, Lifecycle, Object, Resource, StatusMetadata, Subresource};
 use crate::status::Status;
@@ -126,7 +127,7 @@ pub(crate) async fn write(
         };
         check_version(resource, &new, &old)?;
         let known = known_managers(&new, &old);
-        carry_over(resource, part, &mut new, &old);
+        carry_over(context, resource, part, &mut new, &old)?;
         match (settled, known) {
             (Some(managers), _) => managers.write(&mut new),
             // An object whose writers were forgotten, or never known, has none from then on.
@@ -144,8 +145,11 @@ pub(crate) async fn write(
             return Err(Status::invalid(resource, new.name(), &errors));
         }
         request.work.check()?;
-        let update =
-            if is_finished(resource, &new) { Update::Delete } else { Update::Write(resource.encode(&new)?) };
+        let update = if is_finished(resource, &new) {
+            Update::Delete
+        } else {
+            Update::Write(resource.encode_within(&new, context.object_bytes)?)
+        };
         warnings = (resource.rules.warn)(&new);
         result = Some(new);
         Ok(update)
@@ -216,7 +220,13 @@ fn check_uid(request: &Request, new: &Object, old: &Object) -> Result<(), Status
 }
 
 /// Makes of what the client sent what the server takes: the parts this write is not about come from the stored object.
-fn carry_over(resource: &Resource, part: Part, new: &mut Object, old: &Object) {
+fn carry_over(
+    context: &WriteContext,
+    resource: &Resource,
+    part: Part,
+    new: &mut Object,
+    old: &Object,
+) -> Result<(), TooLarge> {
     let rules = resource.rules;
     match part {
         Part::Main => {
@@ -248,13 +258,14 @@ fn carry_over(resource: &Resource, part: Part, new: &mut Object, old: &Object) {
     new.copy_meta("generation", old);
     new.metadata_mut().remove("selfLink");
     new.copy_meta("resourceVersion", old);
-    resource.default(new);
+    resource.default(new, context.object_bytes)?;
     if part == Part::Main {
         (rules.prepare_update)(new, old);
         if spec_changed(rules.generation, new, old) {
             new.metadata_mut().insert("generation".to_owned(), (old.generation() + 1).into());
         }
     }
+    Ok(())
 }
 
 fn spec_changed(rule: Generation, new: &Object, old: &Object) -> bool {

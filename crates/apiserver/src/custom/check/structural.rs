@@ -6,6 +6,8 @@ use super::super::pattern::Patterns;
 use super::super::props::Props;
 use super::super::schema::Structural;
 use super::super::{coerce, validate};
+use crate::budget::Budget;
+use crate::server::OBJECT_BYTES;
 use crate::status::{FieldError, FieldErrors};
 
 /// The level of a schema.
@@ -211,7 +213,10 @@ impl Walk {
                 let why = format!("must not have unknown fields: {unknown}");
                 self.errors.push(FieldError::invalid(&field, default, why));
             }
-            coerce::apply_defaults(&schema, object);
+            if coerce::apply_defaults(&schema, object, &mut Budget::new(OBJECT_BYTES)).is_err() {
+                self.errors.push(FieldError::invalid(&field, "", "must not exceed the size of an object"));
+                return;
+            }
         }
         let mut found = FieldErrors::new();
         validate::check(&schema, &value, Path::ROOT, &mut found);

@@ -8,7 +8,7 @@ fn made(group: &str, version: &str, plural: &str, object: Value) -> Value {
     let resource = registry.find(group, version, plural).unwrap();
     let mut object = Object::new(object).unwrap();
     object.root_mut().insert("kind".to_owned(), resource.kind.clone().into());
-    resource.default(&mut object);
+    resource.default(&mut object, 1 << 20).unwrap();
     (resource.rules.prepare)(&mut object);
     object.root_mut().remove("kind");
     object.into_value()

@@ -15,7 +15,7 @@ fn what_the_original_refuses_is_refused_in_its_words() {
         let (group, version) = api.split_once('/').unwrap_or(("", &api));
         let resource = registry.find(group, version, &plural).unwrap();
         let mut object = Object::new(row["object"].clone()).unwrap();
-        resource.default(&mut object);
+        resource.default(&mut object, 1 << 20).unwrap();
         (resource.rules.prepare)(&mut object);
         let found: Vec<String> =
             (resource.rules.validate)(&object).iter().map(|fault| fault.text()).collect();
@@ -27,7 +27,7 @@ fn what_the_original_refuses_is_refused_in_its_words() {
 fn service(spec: Value) -> Object {
     let mut service = Object::new(json!({"metadata": {"uid": "a1-b2"}, "spec": spec})).unwrap();
     let registry = Registry::built_in();
-    registry.find("", "v1", "services").unwrap().default(&mut service);
+    registry.find("", "v1", "services").unwrap().default(&mut service, 1 << 20).unwrap();
     service
 }
 
