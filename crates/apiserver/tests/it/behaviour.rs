@@ -161,11 +161,12 @@ async fn scale_warns_of_fields_that_it_does_not_have() {
     let path = format!("{DEPLOYMENTS}/d/scale");
     let unknown = json!({"metadata": {"name": "d"}, "spec": {"replicas": 4, "size": 1}});
     for query in ["", "?dryRun=All"] {
-        let (code, _, warnings) = c.warned("PUT", &format!("{path}{query}"), unknown.clone()).await;
+        let (code, _, warnings) =
+            c.request_with_warnings("PUT", &format!("{path}{query}"), unknown.clone()).await;
         assert_eq!((code, warnings), (200, vec!["299 - \"unknown field \\\"spec.size\\\"\"".to_owned()]));
     }
     let (code, _, warnings) =
-        c.warned("PUT", &format!("{path}?fieldValidation=Ignore"), unknown.clone()).await;
+        c.request_with_warnings("PUT", &format!("{path}?fieldValidation=Ignore"), unknown.clone()).await;
     assert_eq!((code, warnings), (200, Vec::new()));
     let (code, status) = c.put(&format!("{path}?fieldValidation=Strict"), unknown).await;
     assert_eq!(code, 400);
