@@ -1,7 +1,7 @@
 //! Custom resources: CRDs (`CustomResourceDefinition`), their schemas, and the resources they define.
 //!
 //! Once a CRD is established, [`resources`] converts it to entries of the registry. This module consists of pure functions of
-//! CRDs and values. `verbs/definitions.rs` calls them, and `serving.rs` keeps the results.
+//! CRDs and values. `controllers/custom_resource_definitions.rs` and `registry/rules.rs` call them, and `serving.rs` keeps the results.
 
 mod check;
 mod coerce;

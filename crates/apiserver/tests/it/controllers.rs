@@ -1,7 +1,7 @@
 //! Garbage collection and pod deletion without a controller or a kubelet, under a paused clock.
 
 use futures_util::{FutureExt, StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{
     Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, PropagationPolicy, WatchEvent,
     WatchParams,
@@ -312,4 +312,25 @@ async fn deletes_by_other_servers_are_collected() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(20), collected).await.expect("collected");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_server_finishes_the_termination_of_namespaces() {
+    let storage = std::sync::Arc::new(kube_embedded_apiserver::storage::MemoryStorage::new());
+    let first = ApiServer::builder().storage(storage.clone()).empty_namespaces(false);
+    let first = first.in_process().await.expect("the server starts").client();
+    let namespaces: Api<Namespace> = Api::all(first.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+    namespaces.create(&PostParams::default(), &namespace).await.expect("stored");
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "m"}})).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(first, "n");
+    maps.create(&PostParams::default(), &map).await.expect("stored");
+    namespaces.delete("n", &DeleteParams::default()).await.expect("marked");
+    assert!(maps.get_opt("m").await.expect("a response").is_some(), "nothing empties the namespace");
+
+    let second = ApiServer::builder().storage(storage).in_process().await.expect("the server starts");
+    let namespaces: Api<Namespace> = Api::all(second.client());
+    assert!(namespaces.get_opt("n").await.expect("a response").is_none());
+    let maps: Api<ConfigMap> = Api::namespaced(second.client(), "n");
+    assert!(maps.get_opt("m").await.expect("a response").is_none());
 }
