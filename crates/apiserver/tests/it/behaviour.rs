@@ -244,7 +244,12 @@ async fn an_applied_configuration_with_a_uid_is_for_that_object_only() {
     assert!(status["message"].as_str().unwrap().contains(why), "{status}");
     assert_eq!(c.get(&format!("{MAPS}/u")).await.0, 404);
     c.post(MAPS, json!({"metadata": {"name": "u"}})).await;
-    assert_eq!(c.patch(&path, APPLY, config).await.0, 409);
+    let (code, status) = c.patch(&path, APPLY, config).await;
+    assert_eq!(
+        (code, status["details"]["causes"][0]["field"].as_str()),
+        (422, Some("metadata.uid")),
+        "{status}"
+    );
 }
 
 #[tokio::test]
