@@ -194,9 +194,10 @@ impl Known {
         })
     }
 
-    /// A watch shows a change of an object to a client.
+    /// A watch shows a change of an object to a client. A change that the list has seen is a repetition: the client
+    /// does not apply it.
     pub(crate) fn watched(&mut self, client: ClientId, key: &ObjectKey, state: (u32, u64)) {
-        if let Some(veil) = &mut self.clients[client].veil {
+        if let Some(veil) = self.clients[client].veil.as_mut().filter(|veil| state > veil.since) {
             veil.watched.insert(key.clone(), state);
         }
     }
@@ -286,6 +287,23 @@ mod tests {
         assert!(truth.permit(1).is_some(), "the first one was refused and wrote nothing");
         truth.lock().history.reach(102);
         assert!(truth.permit(1).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_malformed_item_hides_an_object_until_a_watch_shows_it() {
+        let (truth, client) = restored();
+        let key = ObjectKey::namespaced("a", "x");
+        let mut known = truth.lock();
+        known.cannot_read(client, Gap::One(key.clone()));
+        known.listed(client, 1, 105);
+        known.watched(client, &key, (1, 104));
+        assert!(known.is_veiled(client, &key, (1, 107)), "a repetition shows nothing");
+        known.watched(client, &key, (1, 106));
+        assert!(known.is_veiled(client, &key, (1, 105)), "the cache does not show the change yet");
+        assert!(!known.is_veiled(client, &key, (1, 107)));
+        known.cannot_read(client, Gap::One(key.clone()));
+        known.listed(client, 1, 108);
+        assert!(known.is_veiled(client, &key, (1, 108)), "hidden by the next list");
     }
 
     #[tokio::test]
