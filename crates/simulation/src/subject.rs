@@ -9,7 +9,6 @@ pub(crate) use index::IndexKind;
 pub(crate) use settings::NAMESPACES;
 pub(crate) use settings::Settings;
 pub(crate) use settings::TransformKind;
-pub(crate) use settings::is_too_much;
 
 use crate::{
     handlers::{Handler, Surroundings, Temper, accept},
@@ -186,9 +185,9 @@ impl Subject {
 
     /// The writes that a cache shows, in the order of their keys.
     fn shown(&self, snapshot: &CacheSnapshot<Value>) -> Vec<Arc<Written>> {
-        let known = self.truth.lock();
+        let (known, transform) = (self.truth.lock(), self.settings.transform);
         let mut shown: Vec<_> =
-            snapshot.iter().filter_map(|object| known.history.find(object).cloned()).collect();
+            snapshot.iter().filter_map(|object| known.history.find(object, transform).cloned()).collect();
         shown.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         shown
     }

@@ -124,7 +124,7 @@ impl Tape {
             if before.is_some_and(|told| told.present) {
                 return Err("the handler has it already".into());
             }
-            let (write, epoch) = follow(history, before, object)?;
+            let (write, epoch) = self.follow(history, before, object)?;
             self.in_store(history, write)?;
             state.told.insert(write.key.clone(), Told { n: write.n, present: true, epoch });
             Ok(Call { before: 0, now: Arc::clone(write) })
@@ -138,10 +138,10 @@ impl Tape {
                 .get_mut(new.key())
                 .filter(|told| told.present)
                 .ok_or("the handler does not have it")?;
-            let (to, epoch) = follow(history, Some(told), new)?;
-            let mut from = history.candidates(old);
+            let (to, epoch) = self.follow(history, Some(told), new)?;
+            let mut from = history.candidates(old, self.shared.transform);
             let from = from.find(|from| from.n == told.n).ok_or_else(|| {
-                let from = history.find(old).map_or(0, |from| from.n);
+                let from = history.find(old, self.shared.transform).map_or(0, |from| from.n);
                 format!("{}: from n={from}, but it was told n={}", to.key, told.n)
             })?;
             if from.uid != to.uid {
@@ -163,7 +163,7 @@ impl Tape {
                 .get_mut(deleted.key())
                 .filter(|told| told.present)
                 .ok_or("the handler does not have it")?;
-            let (last, epoch) = follow(history, Some(told), deleted.object())?;
+            let (last, epoch) = self.follow(history, Some(told), deleted.object())?;
             let known = history.write(told.n).ok_or("the model does not know it")?;
             if known.uid != last.uid {
                 return Err(format!("{}: another uid than that of n={}", last.key, told.n));
@@ -184,7 +184,8 @@ impl Tape {
     /// The store shows a state or a later one.
     fn in_store(&self, history: &History, write: &Written) -> Result<(), String> {
         let Some(object) = self.shared.lister.get(&write.key) else { return Ok(()) };
-        let stored = history.find(&object).ok_or("the store shows a state that never was")?;
+        let stored =
+            history.find(&object, self.shared.transform).ok_or("the store shows a state that never was")?;
         let follows = history.may_follow(write.n, stored.n, 0).is_some();
         follows
             .then_some(())
@@ -253,36 +254,39 @@ impl Tape {
         let write = known.history.write(n).map(Arc::as_ref);
         write.is_some_and(|write| {
             (write.uid, write.version) == (other.uid, other.version)
-                && (write.stamp == other.stamp
-                    || [write, other].iter().all(|write| transform.loses(write.stamp)))
+                && (write.stamp == other.stamp || [write, other].iter().all(|write| transform.hides(write)))
+        })
+    }
+
+    /// The write that an object shows, and the epoch that is known after it, if it may follow what was told before.
+    fn follow<'a>(
+        &self,
+        history: &'a History,
+        before: Option<&Told>,
+        object: &'a Object<Value>,
+    ) -> Result<(&'a Arc<Written>, u32), String> {
+        let floor = before.map_or(0, |told| told.epoch);
+        let fits = |write: &'a Arc<Written>| {
+            let seen = before.map_or(write.n, |told| told.n);
+            Some((write, history.may_follow(seen, write.n, floor)?))
+        };
+        // Of several that look the same it is the one that says least.
+        let follows = history
+            .candidates(object, self.shared.transform)
+            .filter_map(fits)
+            .min_by_key(|(_, epoch)| *epoch);
+        follows.ok_or_else(|| match history.find(object, self.shared.transform) {
+            Some(write) => {
+                let seen = before.map_or(0, |told| told.n);
+                format!("{}: n={} after n={seen}, epoch {floor}", write.key, write.n)
+            }
+            None => format!("{} at {}: a state that never was", object.key(), object.resource_version()),
         })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The write that an object shows, and the epoch that is known after it, if it may follow what was told before.
-fn follow<'a>(
-    history: &'a History,
-    before: Option<&Told>,
-    object: &'a Object<Value>,
-) -> Result<(&'a Arc<Written>, u32), String> {
-    let floor = before.map_or(0, |told| told.epoch);
-    let fits = |write: &'a Arc<Written>| {
-        let seen = before.map_or(write.n, |told| told.n);
-        Some((write, history.may_follow(seen, write.n, floor)?))
-    };
-    // Of several that look the same it is the one that says least.
-    let follows = history.candidates(object).filter_map(fits).min_by_key(|(_, epoch)| *epoch);
-    follows.ok_or_else(|| match history.find(object) {
-        Some(write) => {
-            let seen = before.map_or(0, |told| told.n);
-            format!("{}: n={} after n={seen}, epoch {floor}", write.key, write.n)
-        }
-        None => format!("{} at {}: a state that never was", object.key(), object.resource_version()),
-    })
 }
 
 /// A few of them.

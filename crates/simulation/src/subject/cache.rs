@@ -26,7 +26,7 @@ use std::{
 pub(crate) struct CacheCheck {
     name: String,
     lister: Lister<Value>,
-    transform: TransformKind,
+    pub(super) transform: TransformKind,
     partitions: Vec<Option<&'static str>>,
     /// One for each partition.
     clients: Vec<ClientId>,
@@ -132,7 +132,9 @@ impl CacheCheck {
         history: &History,
     ) -> bool {
         let state = history.at(epoch, version);
-        state.is_some_and(|state| differs(snapshot, state, history, |key| is_in(key, partition)).is_none())
+        state.is_some_and(|state| {
+            self.differs(snapshot, state, history, |key| is_in(key, partition)).is_none()
+        })
     }
 
     fn check_partition(
@@ -155,7 +157,7 @@ impl CacheCheck {
         for (epoch, state) in states {
             let readable =
                 |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key, (epoch, version));
-            match differs(snapshot, state, history, readable) {
+            match self.differs(snapshot, state, history, readable) {
                 None => {
                     *last = Some((epoch, version));
                     return Ok(());
@@ -177,7 +179,7 @@ impl CacheCheck {
         for (&partition, &client) in self.partitions.iter().zip(&self.clients) {
             let now = (history.epoch(), history.version);
             let readable = |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key, now);
-            if let Some(difference) = differs(&snapshot, history.current(), history, readable) {
+            if let Some(difference) = self.differs(&snapshot, history.current(), history, readable) {
                 return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
             }
             for object in snapshot.iter().filter(|object| is_in(object.key(), partition)) {
@@ -188,7 +190,7 @@ impl CacheCheck {
     }
 
     fn check_content(&self, object: &Object<Value>, history: &History) -> Result<(), String> {
-        let write = history.find(object).ok_or("a state that never was")?;
+        let write = history.find(object, self.transform).ok_or("a state that never was")?;
         if self.transform.loses(write.stamp) {
             return Ok(());
         }
@@ -204,6 +206,37 @@ impl CacheCheck {
             .then_some(())
             .ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
     }
+
+    /// How a cache differs from a state, if it does, in these keys.
+    fn differs(
+        &self,
+        snapshot: &CacheSnapshot<Value>,
+        state: &Collection,
+        history: &History,
+        among: impl Fn(&ObjectKey) -> bool,
+    ) -> Option<String> {
+        let cached = || snapshot.iter().filter(|object| among(object.key()));
+        let expected = || state.values().filter(|write| among(&write.key));
+        // Versions repeat only in another epoch.
+        let unique = history.epoch() == 0;
+        let same = |object: &Object<Value>, write: &Arc<Written>| {
+            shows(object, write)
+                && (unique || history.candidates(object, self.transform).any(|found| found.n == write.n))
+        };
+        let (mut is, mut was) = (cached(), expected());
+        loop {
+            match (is.next(), was.next()) {
+                (None, None) => return None,
+                (Some(object), Some(write)) if same(object, write) => {}
+                _ => break,
+            }
+        }
+        let n = |object: &Object<Value>| history.find(object, self.transform).map_or(0, |write| write.n);
+        let is: BTreeMap<String, u64> =
+            cached().map(|object| (object.key().to_string(), n(object))).collect();
+        let was: BTreeMap<String, u64> = expected().map(|write| (write.key.to_string(), write.n)).collect();
+        Some(format!("it is {} and was {}", show(&is), show(&was)))
+    }
 }
 
 /// The version that a partition shows.
@@ -213,32 +246,4 @@ fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u
         Some(namespace) => snapshot.namespace_version(namespace),
     };
     version.and_then(|version| version.number())
-}
-
-/// How a cache differs from a state, if it does, in these keys.
-fn differs(
-    snapshot: &CacheSnapshot<Value>,
-    state: &Collection,
-    history: &History,
-    among: impl Fn(&ObjectKey) -> bool,
-) -> Option<String> {
-    let cached = || snapshot.iter().filter(|object| among(object.key()));
-    let expected = || state.values().filter(|write| among(&write.key));
-    // Versions repeat only in another epoch.
-    let unique = history.epoch() == 0;
-    let same = |object: &Object<Value>, write: &Arc<Written>| {
-        shows(object, write) && (unique || history.candidates(object).any(|found| found.n == write.n))
-    };
-    let (mut is, mut was) = (cached(), expected());
-    loop {
-        match (is.next(), was.next()) {
-            (None, None) => return None,
-            (Some(object), Some(write)) if same(object, write) => {}
-            _ => break,
-        }
-    }
-    let n = |object: &Object<Value>| history.find(object).map_or(0, |write| write.n);
-    let is: BTreeMap<String, u64> = cached().map(|object| (object.key().to_string(), n(object))).collect();
-    let was: BTreeMap<String, u64> = expected().map(|write| (write.key.to_string(), write.n)).collect();
-    Some(format!("it is {} and was {}", show(&is), show(&was)))
 }

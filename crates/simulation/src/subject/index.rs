@@ -79,7 +79,7 @@ impl Indexed {
         let mut expected: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         let mut unreadable = 0;
         for object in snapshot.iter() {
-            let write = history.find(object).ok_or("a state that never was")?;
+            let write = history.find(object, transform).ok_or("a state that never was")?;
             match self.values(write, transform) {
                 Some(values) => {
                     values.into_iter().for_each(|value| expected.entry(value).or_default().push(write.n))
@@ -89,7 +89,7 @@ impl Indexed {
         }
         let numbers = |value: &String| -> Vec<u64> {
             let found = snapshot.by(&self.index, value);
-            found.iter().filter_map(|object| Some(history.find(object)?.n)).collect()
+            found.iter().filter_map(|object| Some(history.find(object, transform)?.n)).collect()
         };
         let values = snapshot.values(&self.index);
         let actual: BTreeMap<String, Vec<u64>> =

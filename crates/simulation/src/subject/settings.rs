@@ -1,6 +1,6 @@
 //! How informers differ.
 
-use crate::{log::Log, totals::Fault};
+use crate::{history::Written, log::Log, totals::Fault};
 use kube_informer::{FailPoint, InformerBuilder, InformerOptions, Packing, Scope, Transform};
 use serde_json::{Value, json};
 use std::{
@@ -55,7 +55,7 @@ pub(crate) enum TransformKind {
 }
 
 /// Objects on which the panicking transform panics.
-pub(crate) fn is_too_much(stamp: u64) -> bool {
+fn is_too_much(stamp: u64) -> bool {
     stamp % 11 == 1
 }
 
@@ -226,6 +226,11 @@ impl TransformKind {
                 object["data"]["stamp"] = json!(stamp(object) * 7);
             }
         }
+    }
+
+    /// Whether an object shows a write and cannot tell which: it has no labels, and no content is left.
+    pub(crate) fn hides(self, write: &Written) -> bool {
+        write.odd && self.loses(write.stamp)
     }
 
     /// Whether the content of a state is lost, as far as it says which state it is.

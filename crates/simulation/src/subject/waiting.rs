@@ -113,8 +113,11 @@ impl Waiter {
         if self.cache.is_veiled(key, (*epoch, *version), &known) {
             return;
         }
-        let shown =
-            self.informer.lister().get(key).and_then(|object| history.find(&object).map(|write| write.n));
+        let shown = self
+            .informer
+            .lister()
+            .get(key)
+            .and_then(|object| history.find(&object, self.cache.transform).map(|write| write.n));
         let truth = match shown {
             Some(shown) => shown >= *n,
             // Gone with this write, or with a later one.
