@@ -147,6 +147,9 @@ impl Network {
         request: Request<Body>,
     ) -> Result<Response<Arriving>, BoxError> {
         let asked = request::asked(&request);
+        if let (Some(client), Some(from)) = (caller.id, asked.from()) {
+            self.truth.lock().asks_from(client, from);
+        }
         let arrived = self.arrive(asked).await;
         let lost = asked.write && arrived == Err(Refusal::Lost);
         let trap = match arrived {

@@ -182,6 +182,11 @@ impl Trouble {
 }
 
 impl Asked {
+    /// The version after which a watch asks for changes.
+    pub(crate) fn from(self) -> Option<u64> {
+        self.version.filter(|&version| self.watch && !self.streaming && version > 0)
+    }
+
     fn fits(self, trap: Trap) -> bool {
         let first_page = !self.watch && !self.continued;
         match trap {

@@ -42,8 +42,9 @@ impl Drop for WritePermit {
 
 #[derive(Default)]
 struct Client {
-    /// How far it has been told, at most: an epoch and a version.
-    told: Option<(u32, u64)>,
+    /// Where it may be: the last epoch and version that it has taken for certain, then those that reached it since. It
+    /// may have dropped these, because its reader panicked or turned away from the stream.
+    told: Vec<(u32, u64)>,
     /// What a list that is on its way shows.
     listing: Option<(u32, u64)>,
     gone: bool,
@@ -145,9 +146,9 @@ impl Known {
     /// Nobody could find out then: versions would go on as if nothing had happened.
     pub(crate) fn must_wait(&self, by: u64) -> bool {
         let present = self.clients.iter().filter(|client| !client.gone);
-        let knows = present.flat_map(|client| [client.told, client.listing]).flatten();
+        let mut knows = present.flat_map(|client| client.told.iter().copied().chain(client.listing));
         let reached = self.history.version + self.reserved + by;
-        knows.into_iter().any(|known| self.has_parted(known) && reached >= known.1)
+        knows.any(|known| self.has_parted(known) && reached >= known.1)
     }
 
     /// The informer behind a client is no more.
@@ -159,7 +160,7 @@ impl Known {
     pub(crate) fn blurred(&mut self, client: ClientId, version: u64) {
         let epoch = self.history.epoch();
         let Client { blur, told, .. } = &mut self.clients[client];
-        let next = told.filter(|told| told.0 == epoch).map_or(0, |told| told.1 + 1);
+        let next = told.iter().filter(|told| told.0 == epoch).map(|told| told.1 + 1).max().unwrap_or(0);
         if !matches!(blur, Blur::Open(_)) {
             *blur = Blur::Open(version.max(next));
         }
@@ -220,10 +221,12 @@ impl Known {
         self.clients[client].listing
     }
 
-    /// A client got a whole list.
+    /// A client got a whole list. It has taken the list when it asks for changes after it.
     pub(crate) fn listed(&mut self, client: ClientId, epoch: u32, version: u64) {
-        self.learns(client, epoch, version);
         let client = &mut self.clients[client];
+        if !client.told.contains(&(epoch, version)) {
+            client.told.push((epoch, version));
+        }
         client.listing = None;
         if !client.missing.is_empty() {
             let empty = || Veil { since: (epoch, version), gaps: Vec::new(), watched: BTreeMap::new() };
@@ -237,21 +240,36 @@ impl Known {
         }
     }
 
-    /// A watch of a client got everything up to a version.
+    /// A watch brings a client everything up to a version. Returns whether the client may be there now.
     ///
     /// A repetition takes nothing back. After a restore, a version before the one that the client knows looks like a
     /// repetition: it does not tell the client that the history is another one. Only a list does.
-    pub(crate) fn told(&mut self, client: ClientId, epoch: u32, version: u64) {
-        let told = self.clients[client].told;
-        let repetition = told.is_some_and(|told| version < told.1 && self.has_parted(told));
-        if !repetition {
-            self.learns(client, epoch, version);
+    pub(crate) fn told(&mut self, client: ClientId, epoch: u32, version: u64) -> bool {
+        let repeats = |&told: &(u32, u64)| match told.0 == epoch {
+            true => version <= told.1,
+            false => version < told.1 && self.has_parted(told),
+        };
+        let news = !self.clients[client].told.iter().any(repeats);
+        if news {
+            self.clients[client].told.push((epoch, version));
+        }
+        news
+    }
+
+    /// A client reads on after it got this: it has taken it.
+    pub(crate) fn took(&mut self, client: ClientId, state: (u32, u64)) {
+        let told = &mut self.clients[client].told;
+        if told.contains(&state) {
+            *told = vec![state];
         }
     }
 
-    fn learns(&mut self, client: ClientId, epoch: u32, version: u64) {
+    /// A client asks for changes after a version: that is where it is.
+    pub(crate) fn asks_from(&mut self, client: ClientId, version: u64) {
         let told = &mut self.clients[client].told;
-        *told = (*told).max(Some((epoch, version)));
+        if told.iter().any(|told| told.1 == version) {
+            told.retain(|told| told.1 == version);
+        }
     }
 
     /// Whether the server went back behind a version since an epoch.
@@ -312,6 +330,23 @@ mod tests {
         truth.lock().told(client, 1, 101);
         assert!(truth.permit(2).is_none(), "the client may take it for a repetition");
         truth.lock().listed(client, 1, 101);
+        assert!(truth.permit(2).is_none(), "the client may have dropped the list");
+        truth.lock().asks_from(client, 101);
         assert!(truth.permit(2).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_client_may_be_anywhere_after_what_it_took() {
+        let (truth, client) = restored();
+        let mut known = truth.lock();
+        known.history.reach(105);
+        known.listed(client, 1, 102);
+        known.asks_from(client, 102);
+        assert!(known.told(client, 1, 104) && known.told(client, 1, 105));
+        assert!(!known.told(client, 1, 103), "a repetition");
+        assert!(known.history.restore(103));
+        assert!(known.must_wait(1), "the client may have dropped the last event");
+        known.took(client, (1, 105));
+        assert!(!known.must_wait(1) && known.must_wait(2));
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Answer {
     marks: VecDeque<(u64, Mark)>,
     compact_after: bool,
     ended: bool,
+    /// What the client has taken when it reads on.
+    last: Option<(u32, u64)>,
 }
 
 enum What {
@@ -91,6 +93,7 @@ impl Answer {
             marks: VecDeque::new(),
             compact_after: trap == Some(Trap::CompactAfterList),
             ended: false,
+            last: None,
         }
     }
 
@@ -107,6 +110,10 @@ impl Answer {
     pub(super) async fn next(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
         if self.ended {
             return None;
+        }
+        // The client reads on when there is no whole event left in what it got.
+        if let Some(state) = self.last.take() {
+            self.network.truth.lock().took(self.client, state);
         }
         self.delay().await;
         let network = Arc::clone(&self.network);
@@ -211,8 +218,15 @@ impl Answer {
             let epoch = self.network.lock().lines.get(&self.id).map_or(0, |line| line.epoch);
             let mut known = self.network.truth.lock();
             match mark {
-                Mark::Told(version) => known.told(self.client, epoch, version),
-                Mark::Listed(version) => known.listed(self.client, epoch, version),
+                Mark::Told(version) => {
+                    if known.told(self.client, epoch, version) {
+                        self.last = Some((epoch, version));
+                    }
+                }
+                Mark::Listed(version) => {
+                    known.listed(self.client, epoch, version);
+                    self.last = Some((epoch, version));
+                }
                 Mark::Garbled(version) => known.blurred(self.client, version),
             }
         }

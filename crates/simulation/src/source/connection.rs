@@ -35,6 +35,8 @@ pub(super) struct Connection {
     garble: Option<bool>,
     pub(super) slow: Option<Duration>,
     bookmark_due: bool,
+    /// What the client has taken when it reads on.
+    pub(super) last: Option<(u32, u64)>,
 }
 
 #[derive(Debug)]
@@ -112,6 +114,14 @@ impl Connection {
 }
 
 impl Server {
+    /// The client reads on.
+    pub(super) fn reads_on(&mut self, id: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if let Some(state) = connection.last.take() {
+            self.truth.lock().took(connection.client, state);
+        }
+    }
+
     /// What a connection does next.
     pub(super) fn next(&mut self, id: u64) -> Next {
         let (epoch, floor, current) = {
@@ -139,6 +149,7 @@ impl Server {
         }
         let client = connection.client;
         if let Some(version) = connection.complete.take_if(|_| !connection.endless) {
+            connection.last = Some((epoch, version));
             self.truth.lock().listed(client, epoch, version);
             return bookmark(version, true);
         }
@@ -155,7 +166,9 @@ impl Server {
         if caught_up && (connection.bookmark_due || eager && connection.cursor < current) {
             connection.bookmark_due = false;
             connection.cursor = current;
-            self.truth.lock().told(client, epoch, current);
+            if self.truth.lock().told(client, epoch, current) {
+                connection.last = Some((epoch, current));
+            }
             return bookmark(current, false);
         }
         if connection.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -180,7 +193,9 @@ impl Server {
         }
         if connection.complete.is_none() {
             let epoch = connection.epoch;
-            known.told(client, epoch, write.version);
+            if known.told(client, epoch, write.version) {
+                connection.last = Some((epoch, write.version));
+            }
             known.watched(client, &write.key, (epoch, write.version));
         }
         self.log.note(format_args!("client {client} gets n={}", write.n));

@@ -30,7 +30,11 @@ pub(super) async fn answer(
     namespace: Option<String>,
     options: WatchOptions,
 ) -> Result<WatchStream, ListWatchError> {
-    let trap = source.arrive(asked(&options)).await?;
+    let asked = asked(&options);
+    if let Some(from) = asked.from() {
+        source.truth.lock().asks_from(client, from);
+    }
+    let trap = source.arrive(asked).await?;
     let id = source.lock().open(client, namespace, &options, trap)?;
     let watching = Watching { source, id, ended: false };
     Ok(stream::unfold(watching, |mut watching| async { Some((watching.next().await?, watching)) }).boxed())
@@ -126,6 +130,7 @@ impl Watching {
         if self.ended {
             return None;
         }
+        self.source.lock().reads_on(self.id);
         let delay = self.source.lock().delay(self.id);
         match delay {
             Delay::None => {}
