@@ -1,12 +1,12 @@
-//! The embedded API server, its store, and all that becomes of them.
+//! The embedded API server behind a simulated network.
 
-mod life;
+mod lifecycle;
 mod recorder;
 mod template;
-mod writing;
+mod writes;
 
-pub(crate) use writing::noise;
-pub(crate) use writing::send;
+pub(crate) use writes::json_request;
+pub(crate) use writes::unrelated_write;
 
 use crate::{
     log::Log,
@@ -23,14 +23,14 @@ use std::{
 };
 use template::Template;
 
-/// An API server without sockets, behind a network of bytes.
+/// An API server without sockets, behind a simulated network.
 ///
-/// The history of its collection is taken down by its store itself; what the server answers to a write, and what
-/// it lists at rest, must agree with that.
+/// The history of the collection is recorded from the store itself. The responses of the server to writes, and its
+/// lists after convergence, must agree with that.
 pub(crate) struct Cluster {
     truth: Arc<Truth>,
     network: Arc<Network>,
-    flavor: Flavor,
+    resource: ResourceType,
     seed: u64,
     state: Mutex<State>,
     log: Arc<Log>,
@@ -39,26 +39,26 @@ pub(crate) struct Cluster {
 struct State {
     server: Option<LocalServer>,
     storage: MemoryStorage,
-    /// Held here only: the store tells whoever is alive.
+    /// The only strong reference: the store holds a weak one.
     _recorder: Arc<Recorder>,
-    /// Stores as they were, by version.
+    /// Backups of the store, with their versions.
     backups: VecDeque<(u64, MemoryStorage)>,
     starts: u64,
-    /// The number that the next content gets.
+    /// The last number that identifies a content.
     stamp: u64,
     rng: fastrand::Rng,
 }
 
-/// What kind of objects it is about.
+/// The resource of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flavor {
-    /// Built in: config maps.
+pub(crate) enum ResourceType {
+    /// Config maps.
     BuiltIn,
-    /// Of a definition that can go away.
+    /// A custom resource, whose CRD can be deleted.
     Custom,
 }
 
-impl Flavor {
+impl ResourceType {
     fn kind(self) -> Kind {
         match self {
             Self::BuiltIn => Kind::namespaced("", "v1", "ConfigMap", "configmaps"),
@@ -66,7 +66,7 @@ impl Flavor {
         }
     }
 
-    /// Where objects are stored.
+    /// The prefix of the storage keys.
     fn prefix(self) -> &'static str {
         match self {
             Self::BuiltIn => "/configmaps/",
@@ -77,10 +77,10 @@ impl Flavor {
 
 impl Cluster {
     pub(crate) async fn new(mut rng: fastrand::Rng, log: &Arc<Log>) -> Arc<Self> {
-        let flavor = if rng.bool() { Flavor::BuiltIn } else { Flavor::Custom };
+        let resource = if rng.bool() { ResourceType::BuiltIn } else { ResourceType::Custom };
         let template = Template::get();
         let storage = template.storage.backup();
-        let truth = Truth::new(flavor.kind(), template.revision, log);
+        let truth = Truth::new(resource.kind(), template.revision, log);
         let state = State {
             server: None,
             storage,
@@ -92,9 +92,9 @@ impl Cluster {
         };
         let network = Network::new(rng.fork(), &truth);
         let seed = rng.u64(..);
-        let cluster = Self { truth, network, flavor, seed, state: Mutex::new(state), log: Arc::clone(log) };
-        log.note(format_args!("a cluster, {flavor:?}"));
-        cluster.follow().await;
+        let cluster = Self { truth, network, resource, seed, state: Mutex::new(state), log: Arc::clone(log) };
+        log.note(format_args!("a cluster, {resource:?}"));
+        cluster.record_history().await;
         cluster.start().await;
         Arc::new(cluster)
     }
@@ -127,7 +127,7 @@ impl Cluster {
         self.lock().server.clone()
     }
 
-    /// Another number for content, never used before.
+    /// A unique number for a new content.
     pub(crate) fn next_stamp(&self) -> u64 {
         let mut state = self.lock();
         state.stamp += 1;

@@ -1,49 +1,68 @@
-//! Handlers of every temper.
+//! Handlers with different behaviours.
 
 use crate::{
+    handler_log::{Accept, HandlerLog},
+    history::color_name,
     log::Log,
-    tape::{Accept, Tape},
     totals::Fault,
     work::Work,
 };
 use futures_util::StreamExt;
 use kube_informer::{
-    Deleted, EventHandler, HandlerLoad, HandlerOptions, Object, ObjectKey, Registration, SharedInformer,
-    filter,
+    Event, EventHandler, HandlerLoad, HandlerOptions, Object, Registration, SharedInformer, filter, on_event,
 };
 use serde_json::Value;
-use std::{panic::resume_unwind, sync::Arc, time::Duration};
+use std::{
+    panic::resume_unwind,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 use tokio::task::JoinHandle;
 
-/// How a handler behaves.
+/// The behaviour of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Temper {
+pub(crate) enum Behaviour {
     Plain,
+    /// Panics on every fifth event, after it has recorded the event.
     Panicking,
+    /// Filters objects by color.
     Filtering {
         color: u64,
     },
-    /// Puts keys on a work queue.
+    /// Adds keys to a work queue.
     Feeding,
-    /// Reads a stream and pauses up to so many milliseconds after each event.
+    /// Reads events from a stream, with pauses of up to so many milliseconds.
     Slow {
         pause: u64,
     },
 }
 
-/// A handler and what it was told.
+impl Behaviour {
+    /// The objects that the handler receives.
+    pub(crate) fn accept(self) -> Accept {
+        match self {
+            Self::Filtering { color } => Accept::Color(color),
+            _ => Accept::All,
+        }
+    }
+}
+
+/// A handler of an informer, and the log of its events.
 pub(crate) struct Handler {
-    pub(crate) tape: Tape,
-    seat: Seat,
+    pub(crate) handler_log: HandlerLog,
+    subscription: Subscription,
 }
 
-enum Seat {
+enum Subscription {
     Registered(Registration),
-    Stream { reader: JoinHandle<()>, load: Arc<std::sync::Mutex<Option<HandlerLoad>>> },
+    Stream { reader: JoinHandle<()>, load: StreamLoad },
 }
 
-/// What a handler needs of the world.
-pub(crate) struct Surroundings<'a> {
+/// The load of a stream after its last event; `None` while the reader pauses.
+type StreamLoad = Arc<Mutex<Option<HandlerLoad>>>;
+
+/// The parts of a world that a new handler uses.
+pub(crate) struct HandlerContext<'a> {
     pub(crate) informer: &'a SharedInformer<Value>,
     pub(crate) work: &'a Work,
     pub(crate) log: &'a Arc<Log>,
@@ -51,180 +70,128 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) resync: Option<Duration>,
 }
 
-pub(crate) fn accept(temper: Temper) -> Accept {
-    match temper {
-        Temper::Filtering { color } => Accept::Color(color),
-        _ => Accept::All,
+impl HandlerContext<'_> {
+    fn register(&self, name: &str, handler: impl EventHandler<Value>) -> Subscription {
+        let options = HandlerOptions { name: Some(name.to_owned()), resync: self.resync };
+        Subscription::Registered(self.informer.add_handler_with(handler, options))
+    }
+
+    fn read_stream(&self, pause: u64, recorder: HandlerLog) -> Subscription {
+        let mut events = self.informer.events();
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        let (log, work) = (Arc::clone(self.log), self.work.clone());
+        let load = StreamLoad::default();
+        let last_load = Arc::clone(&load);
+        let set_load = move |load| *last_load.lock().unwrap_or_else(PoisonError::into_inner) = load;
+        let reader = tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                recorder.record(&event);
+                drop(event);
+                // While the world converges, slow readers must catch up.
+                let pause = if work.injects_failures() { pause } else { pause.min(10) };
+                let millis = rng.u64(0..=pause).saturating_sub(pause / 2);
+                set_load(None);
+                if millis > 0 {
+                    log.record_fault(Fault::SlowHandler);
+                    tokio::time::sleep(Duration::from_millis(millis)).await;
+                }
+                set_load(Some(events.load()));
+            }
+        });
+        Subscription::Stream { reader, load }
     }
 }
 
 impl Handler {
-    pub(crate) fn add(temper: Temper, tape: Tape, around: &Surroundings<'_>) -> Self {
-        let options = HandlerOptions { name: Some(tape.name().to_owned()), resync: around.resync };
-        let informer = around.informer;
-        let seat = match temper {
-            Temper::Plain => Seat::Registered(informer.add_handler_with(tape.clone(), options)),
-            Temper::Panicking => {
-                let handler =
-                    Panicking { tape: tape.clone(), log: Arc::clone(around.log), calls: around.seed % 5 };
-                Seat::Registered(informer.add_handler_with(handler, options))
+    pub(crate) fn add(behaviour: Behaviour, handler_log: HandlerLog, context: &HandlerContext<'_>) -> Self {
+        let (name, recorder) = (handler_log.name(), handler_log.clone());
+        let subscription = match behaviour {
+            Behaviour::Plain => context.register(name, recorder.handler()),
+            Behaviour::Panicking => {
+                let log = Arc::clone(context.log);
+                let mut calls = context.seed % 5;
+                let handler = on_event(move |event: &Event<Value>| {
+                    recorder.record(event);
+                    calls += 1;
+                    if calls.is_multiple_of(5) {
+                        log.record_fault(Fault::HandlerPanic);
+                        // Unwinds like a panic, but prints no message.
+                        resume_unwind(Box::new("simulated"));
+                    }
+                });
+                context.register(name, handler)
             }
-            Temper::Filtering { color } => {
-                let name = crate::history::color_name(color);
-                let wanted = move |object: &Object<Value>| object.labels().get("color") == Some(&name);
-                Seat::Registered(informer.add_handler_with(filter(wanted, tape.clone()), options))
+            Behaviour::Filtering { color } => {
+                let color = color_name(color);
+                let accept = move |object: &Object<Value>| object.labels().get("color") == Some(&color);
+                context.register(name, filter(accept, recorder.handler()))
             }
-            Temper::Feeding => {
-                let handler = Feeding { tape: tape.clone(), work: around.work.clone() };
-                Seat::Registered(informer.add_handler_with(handler, options))
+            Behaviour::Feeding => {
+                let work = context.work.clone();
+                let handler = on_event(move |event: &Event<Value>| {
+                    recorder.record(event);
+                    work.add(event.object().key());
+                });
+                context.register(name, handler)
             }
-            Temper::Slow { pause } => Self::read(pause, tape.clone(), around),
+            Behaviour::Slow { pause } => context.read_stream(pause, recorder),
         };
-        Self { tape, seat }
+        Self { handler_log, subscription }
     }
 
-    fn read(pause: u64, tape: Tape, around: &Surroundings<'_>) -> Seat {
-        let mut events = around.informer.events();
-        let mut rng = fastrand::Rng::with_seed(around.seed);
-        let (log, work) = (Arc::clone(around.log), around.work.clone());
-        let load = Arc::new(std::sync::Mutex::new(None));
-        let seen = Arc::clone(&load);
-        let reader = tokio::spawn(async move {
-            while let Some(event) = events.next().await {
-                tape.take(&event);
-                drop(event);
-                // At rest even the slowest catches up.
-                let pause = if work.is_clumsy() { pause } else { pause.min(10) };
-                let millis = rng.u64(0..=pause).saturating_sub(pause / 2);
-                *seen.lock().expect("nobody panics with it") = None;
-                if millis > 0 {
-                    log.strike(Fault::SlowHandler);
-                    tokio::time::sleep(Duration::from_millis(millis)).await;
-                }
-                *seen.lock().expect("nobody panics with it") = Some(events.load());
-            }
-        });
-        Seat::Stream { reader, load }
-    }
-
-    /// Whether it has been told everything that there is to tell, as far as can be seen.
+    /// Whether the handler has certainly received everything that was queued for it.
     pub(crate) fn is_idle(&self) -> bool {
-        match &self.seat {
-            Seat::Registered(registration) => registration.load().waiting == 0,
-            Seat::Stream { .. } => false,
+        match &self.subscription {
+            Subscription::Registered(registration) => registration.load().waiting == 0,
+            Subscription::Stream { .. } => false,
         }
     }
 
-    /// Whether it has been told everything that was there before it.
+    /// Whether the handler has received the objects that existed when it was added.
     pub(crate) fn is_synced(&self) -> bool {
-        match &self.seat {
-            Seat::Registered(registration) => registration.is_synced(),
-            Seat::Stream { .. } => true,
+        match &self.subscription {
+            Subscription::Registered(registration) => registration.is_synced(),
+            Subscription::Stream { .. } => true,
         }
     }
 
     fn coalesced(&self) -> u64 {
-        let load = match &self.seat {
-            Seat::Registered(registration) => Some(registration.load()),
-            Seat::Stream { load, .. } => *load.lock().expect("nobody panics with it"),
+        let load = match &self.subscription {
+            Subscription::Registered(registration) => Some(registration.load()),
+            Subscription::Stream { load, .. } => *load.lock().unwrap_or_else(PoisonError::into_inner),
         };
         load.map_or(0, |load| load.coalesced)
     }
 
-    /// Removes it; afterwards it is told nothing.
+    /// Removes the handler. It must receive nothing afterwards.
     pub(crate) async fn remove(self, log: &Log) {
         if self.coalesced() > 0 {
-            log.strike(Fault::Coalesced);
+            log.record_fault(Fault::Coalesced);
         }
-        match self.seat {
-            Seat::Registered(registration) => registration.remove().await,
-            Seat::Stream { reader, .. } => {
+        match self.subscription {
+            Subscription::Registered(registration) => registration.remove().await,
+            Subscription::Stream { reader, .. } => {
                 reader.abort();
                 let _ = reader.await;
             }
         }
-        self.tape.end();
-        if self.tape.is_shared() {
-            log.fail(format_args!("{} is removed and still held", self.tape.name()));
+        self.handler_log.close();
+        if self.handler_log.is_shared() {
+            log.fail(format_args!("{} is removed and its handler is not dropped", self.handler_log.name()));
         }
     }
 
-    /// Its informer has stopped: nothing more may come, except what a stream still holds.
-    pub(crate) async fn stopped(self, log: &Log) -> Tape {
+    /// Call it when the informer has stopped: the handler must receive nothing more, except what a stream has buffered.
+    pub(crate) async fn finish(self, log: &Log) -> HandlerLog {
         if self.coalesced() > 0 {
-            log.strike(Fault::Coalesced);
+            log.record_fault(Fault::Coalesced);
         }
-        match self.seat {
-            Seat::Registered(_) => self.tape.end(),
-            // It ends by itself.
-            Seat::Stream { reader, .. } => {
+        match self.subscription {
+            Subscription::Registered(_) => self.handler_log.close(),
+            Subscription::Stream { reader, .. } => {
                 let _ = reader.await;
             }
         }
-        self.tape
-    }
-}
-
-/// Panics now and then, after it has written down what it was told.
-struct Panicking {
-    tape: Tape,
-    log: Arc<Log>,
-    calls: u64,
-}
-
-impl Panicking {
-    fn maybe(&mut self) {
-        self.calls += 1;
-        if self.calls.is_multiple_of(5) {
-            self.log.strike(Fault::HandlerPanic);
-            // Unwinds as a panic does, without the message on the terminal.
-            resume_unwind(Box::new("simulated"));
-        }
-    }
-}
-
-impl EventHandler<Value> for Panicking {
-    fn on_add(&mut self, object: &Object<Value>, initial: bool) {
-        self.tape.on_add(object, initial);
-        self.maybe();
-    }
-
-    fn on_update(&mut self, old: &Object<Value>, new: &Object<Value>) {
-        self.tape.on_update(old, new);
-        self.maybe();
-    }
-
-    fn on_delete(&mut self, deleted: &Deleted<Value>) {
-        self.tape.on_delete(deleted);
-        self.maybe();
-    }
-}
-
-/// Puts keys on a work queue.
-struct Feeding {
-    tape: Tape,
-    work: Work,
-}
-
-impl Feeding {
-    fn feed(&self, key: &ObjectKey) {
-        self.work.add(key);
-    }
-}
-
-impl EventHandler<Value> for Feeding {
-    fn on_add(&mut self, object: &Object<Value>, initial: bool) {
-        self.tape.on_add(object, initial);
-        self.feed(object.key());
-    }
-
-    fn on_update(&mut self, old: &Object<Value>, new: &Object<Value>) {
-        self.tape.on_update(old, new);
-        self.feed(new.key());
-    }
-
-    fn on_delete(&mut self, deleted: &Deleted<Value>) {
-        self.tape.on_delete(deleted);
-        self.feed(deleted.key());
+        self.handler_log
     }
 }

@@ -1,4 +1,4 @@
-//! The model: every state a collection ever had.
+//! The history of a collection: every state that it ever had.
 
 use crate::subject::TransformKind;
 use bytes::Bytes;
@@ -11,33 +11,32 @@ use std::{
     sync::Arc,
 };
 
-/// One write: a state of an object, or its end.
+/// One write: a new state of an object, or its deletion.
 #[derive(Debug)]
-pub(crate) struct Written {
-    /// Numbers all writes of a world; never repeats, unlike versions.
+pub(crate) struct Write {
+    /// The number of the write in its world. Unlike versions, it never repeats.
     pub(crate) n: u64,
     pub(crate) epoch: u32,
     pub(crate) version: u64,
     pub(crate) key: ObjectKey,
     pub(crate) uid: Uid,
-    /// The number that the content says it has. A deletion shows the content of the state before it.
+    /// The number in the content of the object. A deletion has the content of the state before it.
     pub(crate) stamp: u64,
     pub(crate) color: u64,
-    /// Labels that are a text, and a color that is a number.
-    pub(crate) odd: bool,
-    /// Whether the object is gone with this.
-    pub(crate) gone: bool,
-    /// As a list shows it: without kind and apiVersion.
+    /// The labels are a string and the color is a number, which no server accepts.
+    pub(crate) invalid: bool,
+    pub(crate) deleted: bool,
+    /// The object in a list: without kind and apiVersion.
     pub(crate) json: Bytes,
 }
 
-impl Written {
-    /// The object as a list shows it.
+impl Write {
+    /// The object as an item of a list.
     pub(crate) fn as_listed(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Unreadable> {
         Object::parse(origin, self.json.clone(), &Limits::default())
     }
 
-    /// The object as a watch shows it: with kind and apiVersion.
+    /// The object in a watch event: with kind and apiVersion.
     pub(crate) fn as_watched(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Unreadable> {
         let kind = origin.kind();
         let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
@@ -47,22 +46,13 @@ impl Written {
     }
 }
 
-/// A change, before it has its place in a history.
-pub(crate) struct Record {
-    pub(crate) version: u64,
-    pub(crate) key: ObjectKey,
-    pub(crate) uid: Uid,
-    pub(crate) stamp: u64,
-    pub(crate) color: u64,
-    pub(crate) odd: bool,
-    pub(crate) gone: bool,
-    pub(crate) json: Bytes,
-}
+/// An epoch and a resource version, which together identify a state of the collection.
+pub(crate) type EpochVersion = (u32, u64);
 
 /// A state of the collection.
-pub(crate) type Collection = OrdMap<ObjectKey, Arc<Written>>;
+pub(crate) type Collection = OrdMap<ObjectKey, Arc<Write>>;
 
-/// What the content says about itself; odd objects have no labels that could.
+/// The number in the content. Valid objects have it in their labels, too.
 #[derive(Deserialize)]
 struct Content {
     data: Data,
@@ -73,24 +63,24 @@ struct Data {
     n: String,
 }
 
-/// Every state a collection ever had, and what the server still remembers of it.
+/// Every state that a collection ever had, and which of them the server still has.
 ///
-/// 1. A *version* is a point in the history of an *epoch*. Restoring an older state begins a new epoch, which
-///    shares the past up to that point; versions after it repeat with another meaning.
-/// 2. The collection at a version is what all writes up to it made of it, exactly.
+/// 1. A *version* is a point in an *epoch*. Restoring an older state begins a new epoch, which shares the history
+///    up to that point; the versions after it repeat with other content.
+/// 2. The collection at a version is the result of exactly the writes up to it.
 pub(crate) struct History {
-    writes: Vec<Arc<Written>>,
-    /// Which writes an object may show, by its uid and version: more than one only in different epochs.
-    shown_by: HashMap<(Uid, u64), Vec<u64>>,
-    /// For each write, the first epoch that does not know it.
-    dies: Vec<Option<u32>>,
-    states: BTreeMap<(u32, u64), Collection>,
-    changes: BTreeMap<(u32, u64), Arc<Written>>,
-    /// First and last version of each finished epoch; of the current one, only the first counts.
+    writes: Vec<Arc<Write>>,
+    /// Numbers of the writes with a uid and a version: more than one only in different epochs.
+    by_identity: HashMap<(Uid, u64), Vec<u64>>,
+    /// For each write, the first epoch that does not have it.
+    undone_in: Vec<Option<u32>>,
+    states: BTreeMap<EpochVersion, Collection>,
+    changes: BTreeMap<EpochVersion, Arc<Write>>,
+    /// First and last version of each epoch. The last version of the current epoch is not valid.
     spans: Vec<(u64, u64)>,
     pub(crate) version: u64,
-    /// Changes up to here are forgotten by the server (not by the model).
-    pub(crate) floor: u64,
+    /// The server has compacted the changes up to this version.
+    pub(crate) compacted: u64,
     uids: u64,
 }
 
@@ -99,13 +89,13 @@ impl History {
     pub(crate) fn new(version: u64) -> Self {
         Self {
             writes: Vec::new(),
-            shown_by: HashMap::new(),
-            dies: Vec::new(),
+            by_identity: HashMap::new(),
+            undone_in: Vec::new(),
             states: BTreeMap::from([((0, version), Collection::new())]),
             changes: BTreeMap::new(),
             spans: vec![(version, version)],
             version,
-            floor: version,
+            compacted: version,
             uids: 0,
         }
     }
@@ -114,12 +104,12 @@ impl History {
         self.spans.len() as u32 - 1
     }
 
-    /// The collection as it is.
+    /// The newest state.
     pub(crate) fn current(&self) -> &Collection {
-        self.states.last_key_value().map(|(_, state)| state).expect("there is always a state")
+        self.states.last_key_value().map(|(_, state)| state).expect("there is an initial state")
     }
 
-    /// The collection at a version, if the epoch had it.
+    /// The collection at a version, if the epoch has that version.
     pub(crate) fn at(&self, epoch: u32, version: u64) -> Option<&Collection> {
         let &(first, last) = self.spans.get(epoch as usize)?;
         let last = if epoch == self.epoch() { self.version } else { last };
@@ -130,33 +120,33 @@ impl History {
     }
 
     /// A write by its number.
-    pub(crate) fn write(&self, n: u64) -> Option<&Arc<Written>> {
+    pub(crate) fn write(&self, n: u64) -> Option<&Arc<Write>> {
         self.writes.get(usize::try_from(n).ok()?.checked_sub(1)?)
     }
 
-    /// The newest write of an object.
-    pub(crate) fn last_of(&self, key: &ObjectKey) -> Option<&Arc<Written>> {
+    /// The newest write of a key.
+    pub(crate) fn last_write_of(&self, key: &ObjectKey) -> Option<&Arc<Write>> {
         self.writes.iter().rev().find(|write| write.key == *key)
     }
 
     /// The newest write with a uid and a version.
-    pub(crate) fn written(&self, uid: Uid, version: u64) -> Option<&Arc<Written>> {
-        self.shown_by.get(&(uid, version))?.last().and_then(|&n| self.write(n))
+    pub(crate) fn find_write(&self, uid: Uid, version: u64) -> Option<&Arc<Write>> {
+        self.by_identity.get(&(uid, version))?.last().and_then(|&n| self.write(n))
     }
 
-    /// The writes that an object of an informer with this transform may show, oldest first: one, unless two epochs
-    /// have the same uid and version and nothing in the content tells them apart.
+    /// The writes that an object of an informer with this transform may show, oldest first. There are several only
+    /// if two epochs have the same uid and version, and the transform removed the content that tells them apart.
     pub(crate) fn candidates<'a>(
         &'a self,
         object: &'a Object<Value>,
         transform: TransformKind,
-    ) -> impl Iterator<Item = &'a Arc<Written>> {
+    ) -> impl Iterator<Item = &'a Arc<Write>> {
         let key = (object.uid(), object.resource_version().number().unwrap_or(0));
-        let numbers = self.shown_by.get(&key).map_or(&[][..], Vec::as_slice);
+        let numbers = self.by_identity.get(&key).map_or(&[][..], Vec::as_slice);
         let by_label = object.labels().get("n").and_then(|n| n.parse().ok());
         let by_content = || object.view::<Content>().ok().and_then(|content| content.data.n.parse().ok());
         let stamp: Option<u64> = if numbers.len() > 1 { by_label.or_else(by_content) } else { by_label };
-        let fits = move |write: &Arc<Written>| match stamp {
+        let fits = move |write: &Arc<Write>| match stamp {
             Some(stamp) => stamp == write.stamp,
             None => numbers.len() == 1 || transform.hides(write),
         };
@@ -164,17 +154,17 @@ impl History {
         writes.filter(move |write| write.key == *object.key() && fits(write))
     }
 
-    /// The write that an object shows; the newest if there are several.
+    /// The newest write that an object may show.
     pub(crate) fn find<'a>(
         &'a self,
         object: &'a Object<Value>,
         transform: TransformKind,
-    ) -> Option<&'a Arc<Written>> {
+    ) -> Option<&'a Arc<Write>> {
         self.candidates(object, transform).last()
     }
 
-    /// Writes a new state of an object, which is created if it does not exist.
-    pub(crate) fn put(&mut self, key: &ObjectKey, color: u64, odd: bool) -> Arc<Written> {
+    /// Creates or updates an object.
+    pub(crate) fn put(&mut self, key: &ObjectKey, color: u64, invalid: bool) -> Arc<Write> {
         let uid = match self.current().get(key) {
             Some(known) => known.uid.to_string(),
             None => {
@@ -182,109 +172,117 @@ impl History {
                 format!("00000000-0000-4000-8000-{:012x}", self.uids)
             }
         };
-        self.make(key, &uid, color, odd, false)
+        self.write_next(key, &uid, color, invalid, false)
     }
 
     /// Deletes an object.
-    pub(crate) fn delete(&mut self, key: &ObjectKey) -> Option<Arc<Written>> {
+    pub(crate) fn delete(&mut self, key: &ObjectKey) -> Option<Arc<Write>> {
         let last = Arc::clone(self.current().get(key)?);
-        Some(self.make(key, &last.uid.to_string(), last.color, last.odd, true))
+        Some(self.write_next(key, &last.uid.to_string(), last.color, last.invalid, true))
     }
 
-    fn make(&mut self, key: &ObjectKey, uid: &str, color: u64, odd: bool, gone: bool) -> Arc<Written> {
+    fn write_next(
+        &mut self,
+        key: &ObjectKey,
+        uid: &str,
+        color: u64,
+        invalid: bool,
+        deleted: bool,
+    ) -> Arc<Write> {
         let (stamp, version) = (self.writes.len() as u64 + 1, self.version + 1);
-        let json = encode(stamp, version, key, uid, color, odd);
-        self.record(Record { version, key: key.clone(), uid: uid.into(), stamp, color, odd, gone, json })
+        let json = encode(stamp, version, key, uid, color, invalid);
+        let (key, uid) = (key.clone(), uid.into());
+        self.append(|n, epoch| Write { n, epoch, version, key, uid, stamp, color, invalid, deleted, json })
     }
 
-    /// Takes in a change of the collection.
-    pub(crate) fn record(&mut self, record: Record) -> Arc<Written> {
-        let Record { version, key, uid, stamp, color, odd, gone, json } = record;
+    /// Appends a write, which is given its number and epoch.
+    pub(crate) fn append(&mut self, write: impl FnOnce(u64, u32) -> Write) -> Arc<Write> {
         let (n, epoch) = (self.writes.len() as u64 + 1, self.epoch());
-        let write = Arc::new(Written { n, epoch, version, key, uid, stamp, color, odd, gone, json });
+        let write = Arc::new(write(n, epoch));
         let mut state = self.current().clone();
-        match gone {
+        match write.deleted {
             true => drop(state.remove(&write.key)),
             false => drop(state.insert(write.key.clone(), Arc::clone(&write))),
         }
+        let version = write.version;
         self.version = version;
         self.states.insert((epoch, version), state);
         self.changes.insert((epoch, version), Arc::clone(&write));
-        self.shown_by.entry((uid, version)).or_default().push(n);
+        self.by_identity.entry((write.uid, version)).or_default().push(n);
         self.writes.push(Arc::clone(&write));
-        self.dies.push(None);
+        self.undone_in.push(None);
         write
     }
 
-    /// The version moves on without a change here: something else was written.
-    pub(crate) fn reach(&mut self, version: u64) {
+    /// Advances the version without a change of this collection: another resource was written.
+    pub(crate) fn advance_to(&mut self, version: u64) {
         self.version = self.version.max(version);
     }
 
-    /// The server forgets how it came to be what it is.
+    /// Compacts all changes so far.
     pub(crate) fn compact(&mut self) {
-        self.floor = self.version;
+        self.compacted = self.version;
     }
 
-    /// Takes the collection back to a version, without its history. False if there is no such past.
+    /// Restores the state of a version, without its history. Returns false if the epoch does not have it.
     pub(crate) fn restore(&mut self, version: u64) -> bool {
         let (epoch, current) = (self.epoch(), self.version);
         let Some(state) = self.at(epoch, version).cloned() else { return false };
         self.spans[epoch as usize].1 = current;
-        for (write, dies) in self.writes.iter().zip(&mut self.dies) {
-            if write.version > version && dies.is_none() {
-                *dies = Some(epoch + 1);
+        for (write, undone_in) in self.writes.iter().zip(&mut self.undone_in) {
+            if write.version > version && undone_in.is_none() {
+                *undone_in = Some(epoch + 1);
             }
         }
         self.spans.push((version, version));
         self.states.insert((epoch + 1, version), state);
-        (self.version, self.floor) = (version, version);
+        (self.version, self.compacted) = (version, version);
         true
     }
 
-    /// Where the epoch began.
-    pub(crate) fn beginning(&self, epoch: u32) -> u64 {
+    /// The version that an epoch began with.
+    pub(crate) fn first_version(&self, epoch: u32) -> u64 {
         self.spans[epoch as usize].0
     }
 
-    /// The first change after a version that a namespace sees.
-    pub(crate) fn next_change(&self, after: u64, namespace: Option<&str>) -> Option<&Arc<Written>> {
+    /// The first change after a version in a namespace, or in all.
+    pub(crate) fn next_change(&self, after: u64, namespace: Option<&str>) -> Option<&Arc<Write>> {
         let epoch = self.epoch();
         let later = self.changes.range((epoch, after + 1)..=(epoch, u64::MAX));
         later.map(|(_, write)| write).find(|write| is_in(&write.key, namespace))
     }
 
-    /// A version from which the last `count` changes up to `from` come once more.
+    /// The version from which a watch repeats the last `count` changes up to `from`.
     pub(crate) fn rewind(&self, from: u64, count: usize, namespace: Option<&str>) -> u64 {
         let epoch = self.epoch();
-        if from <= self.floor {
+        if from <= self.compacted {
             return from;
         }
-        let earlier = self.changes.range((epoch, self.floor + 1)..=(epoch, from)).rev();
+        let earlier = self.changes.range((epoch, self.compacted + 1)..=(epoch, from)).rev();
         let repeated = earlier.filter(|(_, write)| is_in(&write.key, namespace)).take(count).last();
         repeated.map_or(from, |(&(_, version), _)| version - 1)
     }
 
-    /// Whether an object was deleted after a write.
+    /// Whether a key was deleted after a write.
     pub(crate) fn was_deleted_after(&self, key: &ObjectKey, n: u64) -> bool {
-        self.writes.iter().skip(n as usize).any(|write| write.gone && write.key == *key)
+        self.writes.iter().skip(n as usize).any(|write| write.deleted && write.key == *key)
     }
 
-    /// Whether somebody who saw write `seen` of an object may see write `next` after it, knowing epoch `floor`
-    /// at least; gives the epoch that is known then.
+    /// Whether a client that received write `seen` of an object, and knows epoch `floor` or a later one, may receive
+    /// write `next`. Returns the epoch that it knows then.
     pub(crate) fn may_follow(&self, seen: u64, next: u64, floor: u32) -> Option<u32> {
-        let dies = |n: u64| self.dies[n as usize - 1];
+        let undone_in = |n: u64| self.undone_in[n as usize - 1];
         let mut epoch = floor.max(self.write(next)?.epoch);
         if next < seen {
-            // Only a history in which `seen` never happened goes back.
-            epoch = epoch.max(dies(seen)?);
+            // Only an epoch without `seen` goes back.
+            epoch = epoch.max(undone_in(seen)?);
         }
-        dies(next).is_none_or(|end| epoch < end).then_some(epoch)
+        undone_in(next).is_none_or(|end| epoch < end).then_some(epoch)
     }
 }
 
-/// Whether the identity of an object is that of a write.
-pub(crate) fn shows(object: &Object<Value>, write: &Written) -> bool {
+/// Whether an object has the key, uid and version of a write.
+pub(crate) fn has_identity_of(object: &Object<Value>, write: &Write) -> bool {
     object.key() == &write.key
         && object.uid() == write.uid
         && object.resource_version().number() == Some(write.version)
@@ -295,22 +293,22 @@ pub(crate) fn is_in(key: &ObjectKey, namespace: Option<&str>) -> bool {
     namespace.is_none() || key.namespace() == namespace
 }
 
-fn encode(stamp: u64, version: u64, key: &ObjectKey, uid: &str, color: u64, odd: bool) -> Bytes {
+fn encode(stamp: u64, version: u64, key: &ObjectKey, uid: &str, color: u64, invalid: bool) -> Bytes {
     let labels =
-        if odd { json!("none") } else { json!({"n": stamp.to_string(), "color": color_name(color)}) };
+        if invalid { json!("none") } else { json!({"n": stamp.to_string(), "color": color_name(color)}) };
     let object = json!({
         "metadata": {
             "name": key.name(), "namespace": key.namespace(), "uid": uid, "resourceVersion": version.to_string(),
             "labels": labels, "managedFields": [{"manager": "simulation", "n": stamp}],
         },
-        "data": data(stamp, color, odd),
+        "data": data(stamp, color, invalid),
     });
     object.to_string().into()
 }
 
-/// What an object holds: texts, as a config map would, unless it is odd.
-pub(crate) fn data(stamp: u64, color: u64, odd: bool) -> Value {
-    let shade = if odd { json!(color) } else { json!(color_name(color)) };
+/// The content of an object: strings as in a config map, unless it is invalid.
+pub(crate) fn data(stamp: u64, color: u64, invalid: bool) -> Value {
+    let shade = if invalid { json!(color) } else { json!(color_name(color)) };
     json!({"n": stamp.to_string(), "color": shade, "bulk": "x".repeat((stamp % 50) as usize)})
 }
 
@@ -327,22 +325,22 @@ mod tests {
     }
 
     #[test]
-    fn every_state_is_remembered() {
+    fn every_state_is_kept() {
         let mut history = History::new(100);
         let first = history.put(&key(), 1, false);
-        history.reach(104);
-        let gone = history.delete(&key()).unwrap();
-        assert_eq!((first.version, gone.version), (101, 105));
+        history.advance_to(104);
+        let deleted = history.delete(&key()).unwrap();
+        assert_eq!((first.version, deleted.version), (101, 105));
         assert_eq!(history.at(0, 100).unwrap().len(), 0);
         assert_eq!(history.at(0, 104).unwrap().len(), 1);
         assert_eq!(history.at(0, 105).unwrap().len(), 0);
         assert!(history.at(0, 106).is_none() && history.at(0, 99).is_none());
-        assert_eq!(history.next_change(101, Some("a")).unwrap().n, gone.n);
+        assert_eq!(history.next_change(101, Some("a")).unwrap().n, deleted.n);
         assert!(history.next_change(101, Some("b")).is_none());
     }
 
     #[test]
-    fn only_another_history_goes_back() {
+    fn only_another_epoch_goes_back() {
         let mut history = History::new(100);
         let [a, b, c] = [0; 3].map(|_| history.put(&key(), 1, false).n);
         assert_eq!(history.may_follow(a, c, 0), Some(0));
@@ -350,7 +348,7 @@ mod tests {
         assert!(history.restore(101));
         assert_eq!(history.version, 101);
         assert_eq!(history.may_follow(c, a, 0), Some(1), "the restored state");
-        assert_eq!(history.may_follow(a, c, 1), None, "what the new epoch does not know");
+        assert_eq!(history.may_follow(a, c, 1), None, "the new epoch does not have it");
         let d = history.put(&key(), 1, false);
         assert_eq!((d.version, history.may_follow(c, d.n, 0)), (102, Some(1)));
         assert_eq!(history.at(0, 102).unwrap().get(&key()).unwrap().n, b);
@@ -358,28 +356,28 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_content_is_a_write_that_lost_it() {
+    fn an_object_without_content_shows_a_write_whose_content_was_removed() {
         let mut history = History::new(100);
         history.put(&key(), 1, false);
-        let [plain, odd] = [false, true].map(|odd| {
-            if odd {
+        let [plain, invalid] = [false, true].map(|invalid| {
+            if invalid {
                 assert!(history.restore(101));
             }
-            history.put(&key(), 1, odd)
+            history.put(&key(), 1, invalid)
         });
-        assert_eq!((plain.uid, plain.version), (odd.uid, odd.version));
+        assert_eq!((plain.uid, plain.version), (invalid.uid, invalid.version));
         let origin = Arc::new(Origin::new(kube_informer::Kind::namespaced("", "v1", "Thing", "things")));
         let object = |json: Bytes| Object::parse(&origin, json, &Limits::default()).unwrap();
         let found = |object: &Object<Value>, transform| {
             history.candidates(object, transform).map(|write| write.n).collect::<Vec<_>>()
         };
         let identity = json!({"metadata": {
-            "name": "x", "namespace": "a", "uid": odd.uid.to_string(), "resourceVersion": odd.version.to_string(),
+            "name": "x", "namespace": "a", "uid": invalid.uid.to_string(), "resourceVersion": invalid.version.to_string(),
         }});
         let bare = object(identity.to_string().into());
-        assert_eq!(found(&bare, TransformKind::DropData), [odd.n]);
-        assert_eq!(found(&bare, TransformKind::None), [0; 0], "nothing takes the content away");
-        assert_eq!(found(&object(odd.json.clone()), TransformKind::DropData), [odd.n]);
+        assert_eq!(found(&bare, TransformKind::DropData), [invalid.n]);
+        assert_eq!(found(&bare, TransformKind::None), [0; 0], "no transform removes the content");
+        assert_eq!(found(&object(invalid.json.clone()), TransformKind::DropData), [invalid.n]);
         assert_eq!(found(&object(plain.json.clone()), TransformKind::DropData), [plain.n]);
     }
 

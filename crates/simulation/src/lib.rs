@@ -1,36 +1,36 @@
 //! Seeded worlds in which the whole informer runs in one thread against a model.
 //!
-//! A *world* is a server with an exact history, a handful of informers with handlers, indexes and work queues,
-//! and a schedule of writes and faults, all of it made from one seed and run under a clock that jumps. After
-//! each step, and after each change of a cache, what can be seen is compared with what was: see
-//! `subject/cache.rs` for caches, `subject/index.rs` for indexes, `tape.rs` for handlers, `work.rs` for queues
-//! and `subject/waiting.rs` for those who wait.
+//! A *world* is a server with an exact history, a few informers with handlers, indexes and work queues, and a
+//! schedule of writes and faults. All of it is generated from one seed and runs under paused time. After each
+//! step, and after each change of a cache, everything that a user of the informers can observe is compared with
+//! the history: caches in `subject/cache.rs`, indexes in `subject/index.rs`, events of handlers in
+//! `handler_log.rs`, work queues in `work.rs`, and waits in `subject/waiting.rs`.
 //!
-//! The same seed gives the same world, down to the hash of its trace.
+//! The same seed gives the same world, which a hash of its trace shows.
 
+mod backend;
 mod cluster;
+mod faults;
+mod handler_log;
 mod handlers;
 mod history;
 mod log;
+mod model;
 mod network;
 mod operator;
-mod place;
+mod run_state;
 mod schedule;
 mod shrink;
-mod source;
 mod subject;
-mod tally;
-mod tape;
 mod totals;
-mod trouble;
 mod truth;
 mod work;
 mod world;
 
 pub use log::Sink;
+pub use run_state::RunState;
 pub use shrink::Shrunk;
 pub use shrink::shrink;
-pub use tally::Tally;
 pub use totals::Fault;
 pub use totals::Totals;
 pub use world::Failure;

@@ -1,7 +1,7 @@
-//! What a world writes down: a trace, its hash, totals, and the first thing that was wrong.
+//! The log of a world: its trace and the hash of it, totals, and the first failure.
 
 use crate::{
-    history::Written,
+    history::Write,
     totals::{Fault, Totals},
 };
 use std::{
@@ -11,11 +11,11 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// Gets each line of a trace.
+/// Receives each line of a trace.
 pub type Sink = Box<dyn FnMut(&str) + Send>;
 
-/// The log of one world. Everything that can be seen of it passes here, so that two runs with one hash are one
-/// run.
+/// The log of one world. It records everything that can be observed, so that two runs with the same hash are the
+/// same run.
 pub(crate) struct Log {
     state: Mutex<State>,
     start: Instant,
@@ -29,11 +29,11 @@ struct State {
     failure: Option<String>,
 }
 
-/// Where a hash begins, and what it is multiplied with: numbers without a pattern.
+/// Initial value and factor of the hash: numbers without a pattern.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash that goes on with a number: the same everywhere and for ever.
+/// Continues a hash with a number. Unlike the hashers of the standard library, it is the same in every version.
 fn mix(hash: u64, number: u64) -> u64 {
     (hash ^ number).wrapping_mul(FACTOR).rotate_left(29)
 }
@@ -46,13 +46,13 @@ impl Log {
         Self { state: Mutex::new(state), start: Instant::now() }
     }
 
-    /// Writes down a line.
-    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+    /// Adds a line to the trace.
+    pub(crate) fn note(&self, text: fmt::Arguments<'_>) {
         let at = self.start.elapsed().as_millis();
         let mut state = self.lock();
         let state = &mut *state;
         state.line.clear();
-        let _ = write!(state.line, "{at} {what}");
+        let _ = write!(state.line, "{at} {text}");
         for word in state.line.as_bytes().chunks(8) {
             let mut bytes = [0; 8];
             bytes[..word.len()].copy_from_slice(word);
@@ -64,33 +64,34 @@ impl Log {
         }
     }
 
-    /// A handler was told something. There are too many of these to put each into words when nobody reads them.
-    pub(crate) fn call(&self, who: u64, what: &str, numbers: [u64; 2], words: impl fmt::Display) {
+    /// Records a call of a handler. There are many, so that the text is only formatted for a trace, and the numbers
+    /// are hashed instead.
+    pub(crate) fn record_call(&self, handler: u64, event: &str, numbers: [u64; 2], text: impl fmt::Display) {
         let at = self.start.elapsed().as_millis() as u64;
         let mut state = self.lock();
         let state = &mut *state;
         state.totals.delivered += 1;
-        for number in [at, who, what.len() as u64, numbers[0], numbers[1]] {
+        for number in [at, handler, event.len() as u64, numbers[0], numbers[1]] {
             state.hash = mix(state.hash, number);
         }
         if let Some(sink) = &mut state.sink {
             state.line.clear();
-            let _ = write!(state.line, "{at} {words}");
+            let _ = write!(state.line, "{at} {text}");
             sink(&state.line);
         }
     }
 
-    /// A fault struck.
-    pub(crate) fn strike(&self, fault: Fault) {
-        self.lock().totals.strike(fault, 1);
+    /// Records a fault that took effect.
+    pub(crate) fn record_fault(&self, fault: Fault) {
+        self.lock().totals.add_faults(fault, 1);
         self.note(format_args!("fault {}", fault.name()));
     }
 
-    /// The collection changed.
-    pub(crate) fn wrote(&self, write: &Written) {
+    /// Records a change of the collection.
+    pub(crate) fn record_write(&self, write: &Write) {
         self.count(|totals| totals.writes += 1);
-        let what = if write.gone { "delete" } else { "put" };
-        self.note(format_args!("{what} {} n={} @{}", write.key, write.n, write.version));
+        let verb = if write.deleted { "delete" } else { "put" };
+        self.note(format_args!("{verb} {} n={} @{}", write.key, write.n, write.version));
     }
 
     /// Changes the totals.
@@ -98,10 +99,10 @@ impl Log {
         change(&mut self.lock().totals);
     }
 
-    /// Something is wrong. The first thing stands.
-    pub(crate) fn fail(&self, what: impl fmt::Display) {
-        self.note(format_args!("WRONG {what}"));
-        self.lock().failure.get_or_insert_with(|| what.to_string());
+    /// Records a failed check. Only the first one is reported.
+    pub(crate) fn fail(&self, why: impl fmt::Display) {
+        self.note(format_args!("FAILURE {why}"));
+        self.lock().failure.get_or_insert_with(|| why.to_string());
     }
 
     pub(crate) fn failure(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Runs many seeds, or one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
-use simulation::{Failure, Outcome, Tally, run, shrink};
+use simulation::{Failure, Outcome, RunState, run, shrink};
 use std::{
     collections::BTreeMap,
     io,
@@ -17,14 +17,14 @@ use std::{
 
 const USAGE: &str = "\
 Usage: simulation [--seeds N] [--from SEED] [--jobs N] [--state FILE] [--brief]
-           run N seeds (1000), starting with SEED (0), in N threads (as many as there are cores);
-           with a file, go on where it says an earlier run was, and keep it up to date
+           run N seeds (default 1000) from SEED (default 0) in N threads (default: one per core);
+           with a state file, continue the run that the file describes, and update the file
        simulation --seed SEED [--trace] [--brief]
-           run one seed, and show all that happens
+           run one seed; with --trace, print every step, write, fault and event
 
-A failure is cut down to the steps it takes, unless --brief is given.";
+A failing schedule is shrunk to the steps that cause the failure, unless --brief is given.";
 
-/// Time between two lines of progress, and between two states of a run on disk.
+/// Time between two lines of progress, and between two updates of the state file.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -67,8 +67,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let failed = match arguments.seed {
-        Some(seed) => Ok(one(seed, arguments.trace)),
-        None => many(&arguments),
+        Some(seed) => Ok(run_one(seed, arguments.trace)),
+        None => run_many(&arguments),
     };
     match failed {
         Ok(None) => ExitCode::SUCCESS,
@@ -80,24 +80,24 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("cannot keep the state of the run: {error}");
+            eprintln!("cannot read or write the state file: {error}");
             ExitCode::from(2)
         }
     }
 }
 
-fn one(seed: u64, trace: bool) -> Option<(u64, Failure)> {
+fn run_one(seed: u64, trace: bool) -> Option<(u64, Failure)> {
     let outcome = run(seed, trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
     println!("seed {seed} hash {:016x} {}", outcome.hash, outcome.totals);
     outcome.failure.map(|failure| (seed, failure))
 }
 
-/// Runs worlds in threads and adds them up in the order of their seeds.
-fn many(arguments: &Arguments) -> io::Result<Option<(u64, Failure)>> {
-    let earlier = arguments.state.as_deref().map(Tally::load).transpose()?.flatten();
-    let mut tally = earlier.unwrap_or_else(|| Tally::from(arguments.from));
+/// Runs worlds in threads and adds up their totals in the order of the seeds.
+fn run_many(arguments: &Arguments) -> io::Result<Option<(u64, Failure)>> {
+    let earlier = arguments.state.as_deref().map(RunState::load).transpose()?.flatten();
+    let mut run_state = earlier.unwrap_or_else(|| RunState::from(arguments.from));
     let end = arguments.from + arguments.seeds.unwrap_or(1000);
-    let (next, stop) = (AtomicU64::new(tally.next), AtomicBool::new(false));
+    let (next, stop) = (AtomicU64::new(run_state.next), AtomicBool::new(false));
     let (outcomes, finished) = mpsc::sync_channel(1024);
     thread::scope(|scope| {
         for _ in 0..arguments.jobs() {
@@ -112,45 +112,48 @@ fn many(arguments: &Arguments) -> io::Result<Option<(u64, Failure)>> {
             });
         }
         drop(outcomes);
-        let failed = add_up(&mut tally, end, arguments.state.as_deref(), &finished);
+        let failed = add_up(&mut run_state, end, arguments.state.as_deref(), &finished);
         stop.store(true, Ordering::Relaxed);
         drop(finished);
-        println!("{tally}");
+        println!("{run_state}");
         failed
     })
 }
 
 fn add_up(
-    tally: &mut Tally,
+    run_state: &mut RunState,
     end: u64,
     state: Option<&Path>,
     finished: &mpsc::Receiver<(u64, Outcome)>,
 ) -> io::Result<Option<(u64, Failure)>> {
-    let (start, before, first) = (Instant::now(), tally.took, tally.next);
+    let (start, before, first) = (Instant::now(), run_state.took, run_state.next);
     let mut shown = start;
     let mut waiting: BTreeMap<u64, Outcome> = BTreeMap::new();
     for (seed, outcome) in finished {
         waiting.insert(seed, outcome);
-        while let Some(outcome) = waiting.remove(&tally.next) {
+        while let Some(outcome) = waiting.remove(&run_state.next) {
             if let Some(failure) = outcome.failure {
-                return Ok(Some((tally.next, failure)));
+                return Ok(Some((run_state.next, failure)));
             }
-            tally.add(&outcome.totals);
+            run_state.add(&outcome.totals);
         }
-        tally.took = before + start.elapsed();
+        run_state.took = before + start.elapsed();
         if shown.elapsed() >= PROGRESS {
             shown = Instant::now();
-            let rate = (tally.next - first) as f64 / start.elapsed().as_secs_f64();
-            let delivered = tally.totals().delivered;
-            println!("next seed {} of {end}, {rate:.1} a second, {delivered} events delivered", tally.next);
-            state.map_or(Ok(()), |path| tally.save(path))?;
+            let rate = (run_state.next - first) as f64 / start.elapsed().as_secs_f64();
+            let delivered = run_state.totals().delivered;
+            println!(
+                "next seed {} of {end}, {rate:.1} a second, {delivered} events delivered",
+                run_state.next
+            );
+            state.map_or(Ok(()), |path| run_state.save(path))?;
         }
     }
-    state.map_or(Ok(()), |path| tally.save(path))?;
+    state.map_or(Ok(()), |path| run_state.save(path))?;
     Ok(None)
 }
 
-/// Shows a failure as small as it can be made.
+/// Prints a shrunk schedule of a failure.
 fn explain(seed: u64) {
     if let Some(shrunk) = shrink(seed) {
         println!("with {} steps, {}", shrunk.steps.len(), shrunk.failure);

@@ -1,23 +1,23 @@
-//! A network of bytes between the clients of a world and its server.
+//! A simulated network between the clients of a world and its server.
 
-mod answer;
-mod line;
+mod in_flight;
 mod request;
+mod response;
 
 use crate::{
+    faults::{Condition, ENDLESS, FaultInjector, Rejection, RequestFault, RequestInfo, StreamFault},
     log::Log,
     totals::Fault,
-    trouble::{Blow, Condition, ENDLESS, Refusal, Trap, Trouble},
     truth::{ClientId, Truth},
 };
-use answer::Answer;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use in_flight::InFlight;
 use kube::client::Body;
 use kube_embedded_apiserver::{Faults, LocalServer};
-use line::Line;
+use response::ResponseBody;
 use std::{
     collections::BTreeMap,
     io,
@@ -26,16 +26,16 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// Whatever went wrong, as the client's HTTP stack would say it.
+/// An error of the client's HTTP stack.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer as it arrives.
-type Arriving = UnsyncBoxBody<Bytes, BoxError>;
+/// The body of a response that the client receives.
+type ClientBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// The network. Every answer passes it byte by byte, and any byte may be the last.
+/// The network. It can cut every response after any byte.
 pub(crate) struct Network {
     state: Mutex<State>,
-    /// Told at each change of anything that an answer may wait for.
+    /// Notified when anything changes that a response may wait for.
     changed: Notify,
     truth: Arc<Truth>,
     log: Arc<Log>,
@@ -43,15 +43,15 @@ pub(crate) struct Network {
 
 struct State {
     upstream: Option<Upstream>,
-    /// How often the server has come or gone: whatever is older is broken.
+    /// The number of starts and stops of the server. Connections of an older generation are reset.
     generation: u64,
-    lines: BTreeMap<u64, Line>,
+    in_flight: BTreeMap<u64, InFlight>,
     opened: u64,
-    trouble: Trouble,
+    faults: FaultInjector,
     rng: fastrand::Rng,
 }
 
-/// The server at the other end.
+/// The server that requests are forwarded to.
 #[derive(Clone)]
 pub(crate) struct Upstream {
     client: kube::Client,
@@ -64,7 +64,7 @@ impl Upstream {
     }
 }
 
-/// Who asks.
+/// The client of a request: of an informer, or of a writer.
 #[derive(Debug, Clone)]
 struct Caller {
     id: Option<ClientId>,
@@ -76,9 +76,9 @@ impl Network {
         let state = State {
             upstream: None,
             generation: 0,
-            lines: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             opened: 0,
-            trouble: Trouble::default(),
+            faults: FaultInjector::default(),
             rng,
         };
         let (truth, log) = (Arc::clone(truth), Arc::clone(&truth.log));
@@ -89,12 +89,12 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client whose requests pass this network, for one namespace or for all.
+    /// A client of an informer, for one namespace or for all.
     pub(crate) fn client(self: &Arc<Self>, id: ClientId, namespace: Option<&str>) -> kube::Client {
         self.connect(Caller { id: Some(id), namespace: namespace.map(str::to_owned) })
     }
 
-    /// A client for somebody who writes.
+    /// A client of a program that only writes.
     pub(crate) fn writer(self: &Arc<Self>) -> kube::Client {
         self.connect(Caller { id: None, namespace: None })
     }
@@ -103,13 +103,13 @@ impl Network {
         let network = Arc::clone(self);
         let service = tower::service_fn(move |request: Request<Body>| {
             let (network, caller) = (Arc::clone(&network), caller.clone());
-            async move { network.carry(caller, request).await }
+            async move { network.handle(caller, request).await }
         });
         kube::Client::new(service, "default")
     }
 
-    /// Where requests go from now on. Whatever is under way breaks.
-    pub(crate) fn lead_to(&self, upstream: Option<Upstream>) {
+    /// Forwards requests to another server from now on. Connections to the old one are reset.
+    pub(crate) fn set_upstream(&self, upstream: Option<Upstream>) {
         let mut state = self.lock();
         state.generation += 1;
         state.upstream = upstream;
@@ -117,120 +117,117 @@ impl Network {
         self.changed.notify_waiters();
     }
 
-    /// Changes or asks what is in the way of requests.
-    pub(crate) fn trouble<R>(&self, change: impl FnOnce(&mut Trouble) -> R) -> R {
-        change(&mut self.lock().trouble)
+    /// Reads or changes the injected faults.
+    pub(crate) fn faults<R>(&self, change: impl FnOnce(&mut FaultInjector) -> R) -> R {
+        change(&mut self.lock().faults)
     }
 
-    /// Whether a client has a watch that shows it changes, as far as anybody can tell.
+    /// Whether a client has a watch that delivers changes, as far as the server knows.
     pub(crate) fn is_watched(&self, client: ClientId) -> bool {
-        self.lock().lines.values().any(|line| line.is_live(client))
+        self.lock().in_flight.values().any(|response| response.is_live(client))
     }
 
-    /// Something befalls one answer that is under way, or all of them.
-    pub(crate) fn strike(&self, blow: Blow, pick: u64) {
+    /// Injects a fault into one response in flight, or into all of them.
+    pub(crate) fn inject(&self, fault: StreamFault, pick: u64) {
         let mut state = self.lock();
-        let fitting = state.lines.values().filter(|line| line.fits(blow)).count();
-        let (all, chosen) = (pick.is_multiple_of(4), (pick / 4) as usize % fitting.max(1));
-        let lines = state.lines.values_mut().filter(|line| line.fits(blow)).enumerate();
-        for (_, line) in lines.filter(|(i, _)| all || *i == chosen) {
-            line.strike(blow, &self.log);
+        let affected = state.in_flight.values().filter(|response| response.is_affected_by(fault)).count();
+        let (all, chosen) = (pick.is_multiple_of(4), (pick / 4) as usize % affected.max(1));
+        let affected = state.in_flight.values_mut().filter(|response| response.is_affected_by(fault));
+        for (_, response) in affected.enumerate().filter(|(i, _)| all || *i == chosen) {
+            response.faults.inject(fault, &self.log);
         }
         drop(state);
         self.changed.notify_waiters();
     }
 
-    /// Takes a request to the server, and its answer back; or something else happens.
-    async fn carry(
+    /// Forwards a request to the server and returns the response, both subject to faults.
+    async fn handle(
         self: Arc<Self>,
         caller: Caller,
         request: Request<Body>,
-    ) -> Result<Response<Arriving>, BoxError> {
-        let asked = request::asked(&request);
-        if let (Some(client), Some(from)) = (caller.id, asked.from()) {
-            self.truth.lock().asks_from(client, from);
+    ) -> Result<Response<ClientBody>, BoxError> {
+        let info = request::info(&request);
+        if let (Some(client), Some(from)) = (caller.id, info.watches_from()) {
+            self.truth.lock().watches_from(client, from);
         }
-        let arrived = self.arrive(asked).await;
-        let lost = asked.write && arrived == Err(Refusal::Lost);
-        let trap = match arrived {
-            Ok(trap) => trap,
+        let intercepted = self.intercept(info).await;
+        let lost = info.write && intercepted == Err(Rejection::ResponseLost);
+        let fault = match intercepted {
+            Ok(fault) => fault,
             Err(_) if lost => None,
-            Err(refusal) => return refuse(refusal),
+            Err(rejection) => return reject(rejection),
         };
         // Held until the server has responded.
-        let permit = if asked.write { self.truth.permit(1) } else { None };
-        if asked.write && permit.is_none() {
-            return refuse(Refusal::Status { code: 503, reason: "ServiceUnavailable", retry_after: 1 });
+        let permit = if info.write { self.truth.permit(1) } else { None };
+        if info.write && permit.is_none() {
+            return reject(Rejection::Status { code: 503, reason: "ServiceUnavailable", retry_after: 1 });
         }
         if lost {
             let _ = self.forward(request).await;
             return Err(reset());
         }
-        if asked.continued && self.trouble(|trouble| trouble.has(Condition::PagesExpire)) {
+        if info.continued && self.faults(|faults| faults.has(Condition::PagesExpire)) {
             let upstream = self.lock().upstream.clone();
             if let Some(upstream) = upstream {
                 let _ = upstream.faults.compact().await;
             }
         }
-        let request = self.rewrite(request, asked, trap, caller.namespace.as_deref());
+        let request = self.rewrite(request, info, fault, caller.namespace.as_deref());
         let (generation, response) = self.forward(request).await?;
         let (head, body) = response.into_parts();
         let Some(client) = caller.id else {
             return Ok(Response::from_parts(head, body.map_err(Into::into).boxed_unsync()));
         };
-        self.observe(head.status, asked.continued);
+        self.count_status(head.status, info.continued);
         if head.status != StatusCode::OK {
             return Ok(Response::from_parts(head, body.map_err(Into::into).boxed_unsync()));
         }
-        let id = self.open(client, generation, asked.watch, asked.streaming, trap);
-        let mut answer = Answer::new(&self, id, client, asked, trap, body);
-        if asked.watch
-            && self.trouble(|trouble| trouble.has(Condition::ExpiredOverHttp))
-            && answer.is_expired()
-        {
-            self.log.strike(Fault::ExpiredAtOpen);
-            return refuse(Refusal::Status { code: 410, reason: "Expired", retry_after: 0 });
+        let id = self.open(client, generation, info, fault);
+        let mut body = ResponseBody::new(&self, id, client, info, fault, body);
+        if info.watch && self.faults(|faults| faults.has(Condition::ExpiredOverHttp)) && body.is_expired() {
+            self.log.record_fault(Fault::ExpiredAtOpen);
+            return reject(Rejection::Status { code: 410, reason: "Expired", retry_after: 0 });
         }
-        let frames = stream::unfold(answer, |mut answer| async { Some((answer.next().await?, answer)) });
+        let frames = stream::unfold(body, |mut body| async { Some((body.next().await?, body)) });
         Ok(Response::from_parts(head, StreamBody::new(frames).boxed_unsync()))
     }
 
-    /// A request is on its way: it may take its time, and it may not get any further.
-    async fn arrive(&self, asked: crate::trouble::Asked) -> Result<Option<Trap>, Refusal> {
+    /// Delays or rejects a request, or returns the fault that its response gets.
+    async fn intercept(&self, info: RequestInfo) -> Result<Option<RequestFault>, Rejection> {
         let delay = self.lock().rng.u64(0..6).saturating_sub(3);
         if delay > 0 {
             tokio::time::sleep(Duration::from_millis(delay)).await;
         }
-        let trap = self.lock().trouble.receive(asked, &self.log)?;
-        match trap {
-            Some(Trap::Unanswered) => std::future::pending().await,
-            Some(Trap::Late(millis)) => {
+        let fault = self.lock().faults.intercept(info, &self.log)?;
+        match fault {
+            Some(RequestFault::Unanswered) => std::future::pending().await,
+            Some(RequestFault::Late(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 Ok(None)
             }
-            trap => Ok(trap),
+            fault => Ok(fault),
         }
     }
 
-    /// The server's answer, if the server is still the same when it comes.
+    /// The response of the server, unless the server is replaced meanwhile.
     async fn forward(&self, request: Request<Body>) -> Result<(u64, Response<Body>), BoxError> {
         let (generation, upstream) = {
             let state = self.lock();
             (state.generation, state.upstream.clone())
         };
         let Some(upstream) = upstream else {
-            self.log.strike(Fault::Refused);
+            self.log.record_fault(Fault::Refused);
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
         };
         let response = upstream.client.send(request).await?;
         if self.lock().generation != generation {
-            self.log.strike(Fault::Broken);
+            self.log.record_fault(Fault::Broken);
             return Err(reset());
         }
         Ok((generation, response))
     }
 
-    fn observe(&self, status: StatusCode, continued: bool) {
+    fn count_status(&self, status: StatusCode, continued: bool) {
         let fault = match status.as_u16() {
             410 if continued => Fault::PageExpired,
             410 => Fault::ExpiredAtOpen,
@@ -238,33 +235,27 @@ impl Network {
             504 => Fault::TooLarge,
             _ => return,
         };
-        self.log.strike(fault);
+        self.log.record_fault(fault);
     }
 
-    fn open(
-        &self,
-        client: ClientId,
-        generation: u64,
-        watch: bool,
-        streaming: bool,
-        trap: Option<Trap>,
-    ) -> u64 {
+    fn open(&self, client: ClientId, generation: u64, info: RequestInfo, fault: Option<RequestFault>) -> u64 {
         let epoch = self.truth.lock().history.epoch();
         let mut state = self.lock();
         state.opened += 1;
         let id = state.opened;
-        state.lines.insert(id, Line::new(client, generation, epoch, watch, streaming, trap));
+        let response = InFlight::new(client, generation, epoch, info, fault);
+        state.in_flight.insert(id, response);
         id
     }
 }
 
-/// An answer that is none of the server's.
-fn refuse(refusal: Refusal) -> Result<Response<Arriving>, BoxError> {
-    let (code, media_type, text, retry_after) = match refusal {
-        Refusal::Connection => return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()),
-        Refusal::Lost => return Err(reset()),
-        Refusal::NotJson => (200, "text/html", "<html>Please log in</html>".to_owned(), 0),
-        Refusal::Status { code, reason, retry_after } => {
+/// A response or an error that does not come from the server.
+fn reject(rejection: Rejection) -> Result<Response<ClientBody>, BoxError> {
+    let (code, media_type, text, retry_after) = match rejection {
+        Rejection::ConnectionRefused => return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()),
+        Rejection::ResponseLost => return Err(reset()),
+        Rejection::NotJson => (200, "text/html", "<html>Please log in</html>".to_owned(), 0),
+        Rejection::Status { code, reason, retry_after } => {
             (code, "application/json", request::status(code, reason), retry_after)
         }
     };
@@ -277,7 +268,7 @@ fn refuse(refusal: Refusal) -> Result<Response<Arriving>, BoxError> {
     Ok(response.body(body)?)
 }
 
-/// The connection broke.
+/// The error of a connection that was reset.
 fn reset() -> BoxError {
     io::Error::from(io::ErrorKind::ConnectionReset).into()
 }

@@ -1,62 +1,65 @@
-//! What happens in a world, in order: made from a seed, so that it can be repeated, and a list, so that it can
-//! be cut down.
+//! The steps of a world: generated from a seed, so that they can be repeated, and a list, so that it can be shrunk.
 
 use crate::{
-    handlers::Temper,
+    faults::{Condition, ENDLESS, RequestFault, StreamFault},
+    handlers::Behaviour,
     subject::{Ending, IndexKind},
-    trouble::{Blow, Condition, ENDLESS, Trap},
 };
 use std::time::Duration;
 
-/// Everything that happens in a world.
+/// The steps of a world.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) seed: u64,
-    /// Whether it is the real server that answers, and not the model.
+    /// Whether the backend is the embedded API server, and not the model.
     pub(crate) real: bool,
     pub(crate) steps: Vec<Step>,
 }
 
-/// Something that happens, and the time until the next thing does.
+/// An action, and the time until the next one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) pause: Pause,
-    /// Chooses among what there is.
+    /// A random number that selects the object, handler or informer of the action.
     pub(crate) pick: u64,
 }
 
-/// Something that happens.
+/// An action of the world around the informers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Action {
     Put,
+    /// Writes an object that a server would reject.
     PutOdd,
     Delete,
-    /// An object is replaced by another one of its name.
+    /// Deletes an object and creates another one of the same name.
     Recreate,
-    /// Many writes of few objects with little time in between.
+    /// Many writes of a few objects, with short pauses.
     Burst(u8),
-    /// The version moves on.
+    /// Writes another resource, so that the version advances.
     Advance(u64),
     Compact,
+    /// Restores the state of so many versions ago.
     Restore(u64),
-    /// The server goes down and comes back.
+    /// Restarts the server.
     Restart,
-    Strike(Blow),
-    Lay(Trap),
+    /// Injects a fault into open responses.
+    Strike(StreamFault),
+    /// Arms a fault for a later request.
+    Lay(RequestFault),
     Begin(Condition),
     End(Condition),
     NewInformer,
     Start,
     EndInformer(Ending),
-    /// All informers end, and as many begin.
+    /// Stops all informers and starts the same number.
     RestartProgram(Ending),
-    AddHandler(Temper),
+    AddHandler(Behaviour),
     RemoveHandler,
     AddIndex(IndexKind),
     AwaitWrite(Duration),
     AwaitCondition(Duration),
-    /// All faults end, everything comes to rest and is checked.
+    /// Ends all faults, waits for convergence, and checks everything.
     Rest,
 }
 
@@ -64,7 +67,7 @@ pub(crate) enum Action {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pause {
     None,
-    /// Others get this many turns; the clock stands still.
+    /// Yields this often to other tasks; the time does not advance.
     Turns(u8),
     Time(Duration),
 }
@@ -73,20 +76,19 @@ impl Schedule {
     pub(crate) fn generate(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let length = rng.usize(160..400);
-        // Some worlds are kind, some are not.
-        let unkindness = rng.u32(8..44);
+        let fault_percent = rng.u32(8..44);
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
             steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
             for _ in 0..rng.usize(4..28) {
-                let action = Action::AddHandler(temper(&mut rng));
+                let action = Action::AddHandler(behaviour(&mut rng));
                 steps.push(Step { action, pause: Pause::None, pick: rng.u64(..) });
             }
         }
         while steps.len() < length {
             match rng.u32(0..100) {
-                roll if roll < unkindness => steps.extend(fault(&mut rng)),
-                roll if roll < unkindness + 12 => steps.push(company(&mut rng)),
+                roll if roll < fault_percent => steps.extend(fault(&mut rng)),
+                roll if roll < fault_percent + 12 => steps.push(lifecycle(&mut rng)),
                 _ => steps.push(write(&mut rng)),
             }
         }
@@ -115,40 +117,39 @@ fn write(rng: &mut fastrand::Rng) -> Step {
         24 => Action::PutOdd,
         25 => Action::Advance(rng.u64(1..10)),
         26..30 => Action::Burst(rng.u8(4..24)),
-        _ => Action::Strike(Blow::Bookmark),
+        _ => Action::Strike(StreamFault::Bookmark),
     };
     step(action, rng)
 }
 
-/// Something goes wrong.
 fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
     let action = match rng.u8(0..54) {
-        0 => Action::Strike(Blow::Cut),
-        1 => Action::Strike(Blow::Truncate),
-        2 | 3 => Action::Strike(Blow::Break),
-        4 => Action::Strike(Blow::Stall),
-        5 => Action::Strike(Blow::Expire),
-        6 => Action::Strike(Blow::Error),
-        7 | 8 => Action::Strike(Blow::Garble { version: rng.bool() }),
-        9 => Action::Strike(Blow::Slow(rng.u64(1..400))),
+        0 => Action::Strike(StreamFault::Cut),
+        1 => Action::Strike(StreamFault::Truncate),
+        2 | 3 => Action::Strike(StreamFault::Break),
+        4 => Action::Strike(StreamFault::Stall),
+        5 => Action::Strike(StreamFault::Expire),
+        6 => Action::Strike(StreamFault::Error),
+        7 | 8 => Action::Strike(StreamFault::Garble { version: rng.bool() }),
+        9 => Action::Strike(StreamFault::Slow(rng.u64(1..400))),
         10..13 => Action::Compact,
         13 | 14 => Action::Restore(rng.u64(1..60)),
         15..18 => Action::Restart,
-        18 => return request_trouble(Trap::Unanswered, rng),
-        19 => return request_trouble(Trap::Refused, rng),
-        20 => return request_trouble(Trap::AnswerLost, rng),
-        21 => return request_trouble(Trap::Expired, rng),
-        22 => return request_trouble(Trap::Busy { retry_after: retry_after(rng) }, rng),
-        23 => return request_trouble(Trap::Busy { retry_after: 0 }, rng),
-        24 => return request_trouble(Trap::Internal, rng),
-        25 => return request_trouble(Trap::NotJson, rng),
-        26 => return request_trouble(Trap::Late(rng.u64(1..2_000)), rng),
-        27 | 28 => return request_trouble(Trap::Duplicate(rng.usize(1..6)), rng),
-        29 => return list_trouble(Trap::BreakAfter(rng.usize(0..20)), rng),
-        30 => return list_trouble(Trap::Malformed(rng.usize(0..8)), rng),
-        31..34 => return list_trouble(Trap::Trickle, rng),
-        34 | 35 => return list_trouble(Trap::Stale(rng.u64(1..20)), rng),
-        36 | 37 => return list_trouble(Trap::CompactAfterList, rng),
+        18 => return request_fault(RequestFault::Unanswered, rng),
+        19 => return request_fault(RequestFault::Refused, rng),
+        20 => return request_fault(RequestFault::AnswerLost, rng),
+        21 => return request_fault(RequestFault::Expired, rng),
+        22 => return request_fault(RequestFault::Busy { retry_after: retry_after(rng) }, rng),
+        23 => return request_fault(RequestFault::Busy { retry_after: 0 }, rng),
+        24 => return request_fault(RequestFault::Internal, rng),
+        25 => return request_fault(RequestFault::NotJson, rng),
+        26 => return request_fault(RequestFault::Late(rng.u64(1..2_000)), rng),
+        27 | 28 => return request_fault(RequestFault::Duplicate(rng.usize(1..6)), rng),
+        29 => return list_fault(RequestFault::BreakAfter(rng.usize(0..20)), rng),
+        30 => return list_fault(RequestFault::Malformed(rng.usize(0..8)), rng),
+        31..34 => return list_fault(RequestFault::Trickle, rng),
+        34 | 35 => return list_fault(RequestFault::Stale(rng.u64(1..20)), rng),
+        36 | 37 => return list_fault(RequestFault::CompactAfterList, rng),
         38 => return episode(Condition::NoStreaming, rng),
         39 => return episode(Condition::NoEndBookmark, rng),
         40 | 41 => return episode(Condition::PagesExpire, rng),
@@ -156,7 +157,7 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         44..49 => return episode(Condition::Absent, rng),
         49 | 50 => {
             let (at, named) = (rng.usize(..), rng.bool());
-            return list_trouble(Trap::UnreadableItem { at, named }, rng);
+            return list_fault(RequestFault::UnreadableItem { at, named }, rng);
         }
         51 => return repeated_delete(rng),
         52 => return repeated_versions(rng),
@@ -168,7 +169,7 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
     vec![step(action, rng)]
 }
 
-/// Mostly seconds, sometimes a day or more than a clock can count.
+/// Mostly seconds, sometimes a day or more than a clock can represent.
 fn retry_after(rng: &mut fastrand::Rng) -> u32 {
     match rng.u8(0..8) {
         0 => 86_400,
@@ -177,18 +178,18 @@ fn retry_after(rng: &mut fastrand::Rng) -> u32 {
     }
 }
 
-/// Something lies in wait for a request, and some connections end so that one comes.
-fn request_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
-    vec![at_once(Action::Lay(trap), rng), step(Action::Strike(Blow::Cut), rng)]
+/// Arms a fault for a request, and ends some watches so that clients send one.
+fn request_fault(fault: RequestFault, rng: &mut fastrand::Rng) -> Vec<Step> {
+    vec![at_once(Action::Lay(fault), rng), step(Action::Strike(StreamFault::Cut), rng)]
 }
 
-/// Something lies in wait for a list, and somebody has to list.
-fn list_trouble(trap: Trap, rng: &mut fastrand::Rng) -> Vec<Step> {
-    vec![at_once(Action::Lay(trap), rng), step(Action::Strike(Blow::Expire), rng)]
+/// Arms a fault for a list, and expires some watches so that clients list.
+fn list_fault(fault: RequestFault, rng: &mut fastrand::Rng) -> Vec<Step> {
+    vec![at_once(Action::Lay(fault), rng), step(Action::Strike(StreamFault::Expire), rng)]
 }
 
-/// An object is deleted, the collection is restored to a state without it, and the object is created again at a
-/// version below that of the delete, perhaps while the delete is still in flight.
+/// Deletes an object, restores a state without it, and creates it again at a version below that of the delete,
+/// sometimes while the delete is still in flight.
 fn repeated_delete(rng: &mut fastrand::Rng) -> Vec<Step> {
     let pick = rng.u64(..);
     let before = [Action::Delete, Action::Put, Action::Delete];
@@ -199,16 +200,16 @@ fn repeated_delete(rng: &mut fastrand::Rng) -> Vec<Step> {
     steps
 }
 
-/// The collection is restored, it is listed with malformed items, and the same objects are written again at versions
-/// below those that they had.
+/// Restores the collection, lists it with malformed items, and writes the same objects again at versions below those
+/// that they had.
 fn repeated_versions(rng: &mut fastrand::Rng) -> Vec<Step> {
-    // The objects of a burst depend on this part of the pick only.
+    // The objects of a burst depend only on this part of the pick.
     let objects = rng.u64(0..4);
     let burst = |rng: &mut fastrand::Rng| at_once(Action::Burst(rng.u8(6..14)), rng);
     let mut steps = vec![burst(rng)];
     for _ in 0..3 {
-        let trap = Trap::UnreadableItem { at: rng.usize(..), named: rng.bool() };
-        steps.push(at_once(Action::Lay(trap), rng));
+        let fault = RequestFault::UnreadableItem { at: rng.usize(..), named: rng.bool() };
+        steps.push(at_once(Action::Lay(fault), rng));
     }
     steps.push(at_once(Action::Restore(rng.u64(4..14)), rng));
     steps.extend([burst(rng), burst(rng), burst(rng)]);
@@ -221,15 +222,16 @@ fn repeated_versions(rng: &mut fastrand::Rng) -> Vec<Step> {
     steps
 }
 
-/// Time in which clients that lost their watch list again, or most of them.
+/// Time in which most clients that lost their watch list again.
 fn until_listed(rng: &mut fastrand::Rng) -> Pause {
     Pause::Time(Duration::from_millis(rng.u64(10..600)))
 }
 
-/// Something that lasts for a while, and perhaps much longer. Somebody has to list meanwhile.
+/// A condition that lasts for a while, sometimes until the next rest. Some watches expire, so that clients list
+/// meanwhile.
 fn episode(condition: Condition, rng: &mut fastrand::Rng) -> Vec<Step> {
     let while_it_lasts = Pause::Time(Duration::from_millis(rng.u64(100..8_000)));
-    let strike = Action::Strike(Blow::Expire);
+    let strike = Action::Strike(StreamFault::Expire);
     let mut steps = vec![
         at_once(Action::Begin(condition), rng),
         Step { action: strike, pause: while_it_lasts, pick: rng.u64(..) },
@@ -244,8 +246,8 @@ fn at_once(action: Action, rng: &mut fastrand::Rng) -> Step {
     Step { action, pause: Pause::None, pick: rng.u64(..) }
 }
 
-/// Informers, handlers, indexes and those who wait come and go.
-fn company(rng: &mut fastrand::Rng) -> Step {
+/// Adds or removes informers, handlers, indexes and waits.
+fn lifecycle(rng: &mut fastrand::Rng) -> Step {
     let endings = [Ending::Drain, Ending::Drop, Ending::Abandon];
     let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace];
     let action = match rng.u8(0..32) {
@@ -253,7 +255,7 @@ fn company(rng: &mut fastrand::Rng) -> Step {
         3..5 => Action::Start,
         5 => Action::RestartProgram(rng.choice(endings).unwrap_or(Ending::Drop)),
         6 => Action::EndInformer(rng.choice(endings).unwrap_or(Ending::Drop)),
-        7..13 => Action::AddHandler(temper(rng)),
+        7..13 => Action::AddHandler(behaviour(rng)),
         13..18 => Action::RemoveHandler,
         18..21 => Action::AddIndex(rng.choice(kinds).unwrap_or(IndexKind::Label)),
         21..27 => Action::AwaitWrite(Duration::from_millis(rng.u64(1..20_000))),
@@ -262,14 +264,14 @@ fn company(rng: &mut fastrand::Rng) -> Step {
     step(action, rng)
 }
 
-fn temper(rng: &mut fastrand::Rng) -> Temper {
+fn behaviour(rng: &mut fastrand::Rng) -> Behaviour {
     match rng.u8(0..16) {
-        0..8 => Temper::Plain,
-        8 | 9 => Temper::Panicking,
-        10 | 11 => Temper::Filtering { color: rng.u64(0..3) },
-        12 => Temper::Feeding,
-        13 => Temper::Slow { pause: 0 },
-        14 => Temper::Slow { pause: rng.u64(1..100) },
-        _ => Temper::Slow { pause: rng.u64(100..20_000) },
+        0..8 => Behaviour::Plain,
+        8 | 9 => Behaviour::Panicking,
+        10 | 11 => Behaviour::Filtering { color: rng.u64(0..3) },
+        12 => Behaviour::Feeding,
+        13 => Behaviour::Slow { pause: 0 },
+        14 => Behaviour::Slow { pause: rng.u64(1..100) },
+        _ => Behaviour::Slow { pause: rng.u64(100..20_000) },
     }
 }

@@ -1,23 +1,23 @@
-//! Making a failure smaller: a schedule that still fails, with as few steps as can be found quickly.
+//! Shrinks the schedule of a failure to the steps that cause it.
 
 use crate::{
     schedule::Schedule,
     world::{Failure, run_schedule},
 };
 
-/// Runs that shrinking may take.
+/// Maximum number of runs for shrinking.
 const TRIES: usize = 400;
 
-/// A schedule that fails, cut down.
+/// A shrunk schedule that still fails.
 #[derive(Debug, Clone)]
 pub struct Shrunk {
-    /// The steps that are left, in order.
+    /// The remaining steps, in order.
     pub steps: Vec<String>,
-    /// What is wrong with them.
+    /// The failure that they cause.
     pub failure: Failure,
 }
 
-/// Cuts down the schedule of a seed that fails; `None` if it does not fail.
+/// Shrinks the schedule of a seed that fails; `None` if it does not fail.
 pub fn shrink(seed: u64) -> Option<Shrunk> {
     let mut schedule = Schedule::generate(seed);
     let mut failure = run_schedule(&schedule, None).failure?;

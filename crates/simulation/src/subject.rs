@@ -1,4 +1,4 @@
-//! An informer under test, with its handlers, indexes and those who wait for it.
+//! An informer under test, with its handlers, indexes and waits.
 
 mod cache;
 mod index;
@@ -11,11 +11,11 @@ pub(crate) use settings::Settings;
 pub(crate) use settings::TransformKind;
 
 use crate::{
-    handlers::{Handler, Surroundings, Temper, accept},
-    history::Written,
+    backend::Backend,
+    handler_log::HandlerLog,
+    handlers::{Behaviour, Handler, HandlerContext},
+    history::Write,
     log::Log,
-    place::Place,
-    tape::Tape,
     totals::Fault,
     truth::{ClientId, Truth},
     work::Work,
@@ -33,45 +33,45 @@ use std::{
 };
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Indexes are recomputed at rest, and each time the cache has been looked at so often.
-const INDEXES_EVERY: u64 = 4;
+/// Indexes are checked after convergence, and with every so many checks of the cache.
+const INDEX_CHECK_EVERY: u64 = 4;
 
-/// Nothing that ends an informer or a handler may take longer.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit for stopping an informer and for removing a handler.
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A slow reader may take this long to read what is left.
-const READING: Duration = Duration::from_secs(100_000);
+/// Time limit for a slow reader to read what its stream has buffered.
+const STREAM_DRAIN_TIMEOUT: Duration = Duration::from_secs(100_000);
 
 /// An informer under test.
 pub(crate) struct Subject {
     name: String,
     settings: Settings,
     informer: SharedInformer<Value>,
-    /// The program it belongs to, if it was not made by hand.
+    /// The factory that created the informer, if one did.
     factory: Option<InformerFactory>,
     clients: Vec<ClientId>,
     pub(crate) handlers: Vec<Handler>,
     handlers_made: usize,
     indexes: Vec<Indexed>,
     cache: Arc<CacheCheck>,
-    /// Looks at the cache after each change of it.
+    /// Checks the cache after each change.
     observer: Option<JoinHandle<()>>,
     waits: JoinSet<()>,
-    /// What there was to look at when it was looked at last.
+    /// Changes of the cache, calls, handlers and indexes at the last check.
     checked: Option<(u64, u64, usize, usize)>,
     checks: u64,
-    place: Place,
+    backend: Backend,
     truth: Arc<Truth>,
     log: Arc<Log>,
 }
 
 impl Subject {
-    pub(crate) fn new(name: String, settings: Settings, place: &Place, log: &Arc<Log>) -> Self {
+    pub(crate) fn new(name: String, settings: Settings, backend: &Backend, log: &Arc<Log>) -> Self {
         log.note(format_args!("{name} is made with {settings:?}"));
-        let truth = place.truth();
-        let Made { informer, factory, clients } = match settings.by_factory {
-            true => by_factory(&name, &settings, place, log),
-            false => by_hand(&name, &settings, place, log),
+        let truth = backend.truth();
+        let InformerParts { informer, factory, clients } = match settings.by_factory {
+            true => create_with_factory(&name, &settings, backend, log),
+            false => create_with_builder(&name, &settings, backend, log),
         };
         let cache =
             CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(truth));
@@ -89,7 +89,7 @@ impl Subject {
             waits: JoinSet::new(),
             checked: None,
             checks: 0,
-            place: place.clone(),
+            backend: backend.clone(),
             truth: Arc::clone(truth),
             log: Arc::clone(log),
         }
@@ -119,21 +119,22 @@ impl Subject {
         self.observer.is_some()
     }
 
-    /// Whether nobody is watching for one of its namespaces.
-    pub(crate) fn is_blind(&self) -> bool {
-        self.is_started() && self.clients.iter().any(|&client| !self.place.is_watched(client))
+    /// Whether one of its partitions has no live watch.
+    pub(crate) fn lacks_watch(&self) -> bool {
+        self.is_started() && self.clients.iter().any(|&client| !self.backend.is_watched(client))
     }
 
-    pub(crate) fn add_handler(&mut self, temper: Temper, seed: u64, work: &Work) {
+    pub(crate) fn add_handler(&mut self, behaviour: Behaviour, seed: u64, work: &Work) {
         self.handlers_made += 1;
         let name = format!("{}.{}", self.name, self.handlers_made);
-        self.log.note(format_args!("{name} joins, {temper:?}"));
+        self.log.note(format_args!("{name} joins, {behaviour:?}"));
         let resync = self.settings.handler_resync(seed);
         let may_repeat = !self.settings.resync.is_zero();
         let (truth, lister) = (Arc::clone(&self.truth), self.informer.lister());
-        let tape = Tape::new(name, truth, lister, accept(temper), may_repeat, self.settings.transform);
-        let around = Surroundings { informer: &self.informer, work, log: &self.log, seed, resync };
-        self.handlers.push(Handler::add(temper, tape, &around));
+        let handler_log =
+            HandlerLog::new(name, truth, lister, behaviour.accept(), may_repeat, self.settings.transform);
+        let context = HandlerContext { informer: &self.informer, work, log: &self.log, seed, resync };
+        self.handlers.push(Handler::add(behaviour, handler_log, &context));
     }
 
     pub(crate) async fn remove_handler(&mut self, pick: u64) {
@@ -141,9 +142,9 @@ impl Subject {
             return;
         }
         let handler = self.handlers.swap_remove(pick as usize % self.handlers.len());
-        let name = handler.tape.name().to_owned();
+        let name = handler.handler_log.name().to_owned();
         self.log.note(format_args!("{name} leaves"));
-        self.log.strike(Fault::HandlerRemoved);
+        self.log.record_fault(Fault::HandlerRemoved);
         let removal = handler.remove(&self.log);
         self.within(removal, &format!("the removal of {name}")).await;
     }
@@ -155,45 +156,45 @@ impl Subject {
         }
     }
 
-    /// Everything that must hold at any moment.
+    /// Checks everything that must hold at any time.
     pub(crate) fn check(&mut self) {
-        let calls = self.handlers.iter().map(|handler| handler.tape.calls()).sum();
-        let now = (self.cache.looks(), calls, self.handlers.len(), self.indexes.len());
+        let calls = self.handlers.iter().map(|handler| handler.handler_log.calls()).sum();
+        let now = (self.cache.changes(), calls, self.handlers.len(), self.indexes.len());
         if self.informer.is_synced() && self.checked.replace(now) == Some(now) {
             return;
         }
         self.cache.check();
         let snapshot = self.informer.lister().snapshot();
         self.checks += 1;
-        if self.checks.is_multiple_of(INDEXES_EVERY) {
+        if self.checks.is_multiple_of(INDEX_CHECK_EVERY) {
             self.check_indexes(&snapshot);
         }
-        let shown = self.shown(&snapshot);
-        // A task that panicked may have left a change between the cache and the handlers, until it is restarted.
-        let in_step = self.is_started() && !self.informer.status().is_failed();
-        for handler in self.handlers.iter().filter(|handler| in_step && handler.is_idle()) {
-            self.must(handler.tape.compare(&shown));
+        let cached = self.cached(&snapshot);
+        // After a panic, a change may be in the cache and not yet queued for handlers until the task is restarted.
+        let consistent = self.is_started() && !self.informer.status().is_failed();
+        for handler in self.handlers.iter().filter(|handler| consistent && handler.is_idle()) {
+            self.require(handler.handler_log.compare(&cached));
         }
     }
 
     fn check_indexes(&self, snapshot: &CacheSnapshot<Value>) {
         for index in &self.indexes {
             let transform = self.settings.transform;
-            self.must(index.check(&self.informer, snapshot, transform, &self.truth.lock().history));
+            self.require(index.check(&self.informer, snapshot, transform, &self.truth.lock().history));
         }
     }
 
     /// The writes that a cache shows, in the order of their keys.
-    fn shown(&self, snapshot: &CacheSnapshot<Value>) -> Vec<Arc<Written>> {
-        let (known, transform) = (self.truth.lock(), self.settings.transform);
-        let mut shown: Vec<_> =
-            snapshot.iter().filter_map(|object| known.history.find(object, transform).cloned()).collect();
-        shown.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        shown
+    fn cached(&self, snapshot: &CacheSnapshot<Value>) -> Vec<Arc<Write>> {
+        let (truth, transform) = (self.truth.lock(), self.settings.transform);
+        let mut cached: Vec<_> =
+            snapshot.iter().filter_map(|object| truth.history.find(object, transform).cloned()).collect();
+        cached.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        cached
     }
 
-    /// Everything that must hold once nothing happens any more and nothing is in the way.
-    pub(crate) fn check_rest(&self) -> Result<(), String> {
+    /// Checks everything that must hold after convergence.
+    pub(crate) fn check_converged(&self) -> Result<(), String> {
         let status = self.informer.status();
         if !status.is_live() {
             return Err(format!("{} is {status}", self.name));
@@ -201,32 +202,32 @@ impl Subject {
         self.cache.check_current()?;
         let snapshot = self.informer.lister().snapshot();
         self.check_indexes(&snapshot);
-        let shown = self.shown(&snapshot);
+        let cached = self.cached(&snapshot);
         for handler in &self.handlers {
-            handler.tape.compare(&shown)?;
+            handler.handler_log.compare(&cached)?;
             if !handler.is_synced() {
-                return Err(format!("{} is not synced", handler.tape.name()));
+                return Err(format!("{} is not synced", handler.handler_log.name()));
             }
         }
         Ok(())
     }
 
-    /// Statuses say no more than is true.
+    /// Checks that the status is neither stopped nor failed for good.
     pub(crate) fn check_status(&self) {
         let status = self.informer.status();
         if matches!(status, InformerStatus::Stopped | InformerStatus::Failed { next: None, .. }) {
-            self.log.fail(format_args!("{} says it is {status}", self.name));
+            self.log.fail(format_args!("{} has the status {status}", self.name));
         }
     }
 
-    /// Ends the informer; then nothing may be told any more, and after a drain everything must have been.
+    /// Stops the informer. Handlers must receive nothing afterwards, and after a drain they must have received everything.
     pub(crate) async fn stop(mut self, how: Ending) {
         self.log.note(format_args!("{} ends, {how:?}", self.name));
-        self.settings.calm();
+        self.settings.stop_panics();
         self.waits.shutdown().await;
         let started = self.is_started();
         for &client in &self.clients {
-            self.truth.lock().forget(client);
+            self.truth.lock().remove_client(client);
         }
         if let Some(observer) = self.observer.take() {
             observer.abort();
@@ -239,25 +240,24 @@ impl Subject {
             Ending::Drop => self.within(self.halt(Stop::Drop), "stopping").await,
             Ending::Abandon => {}
         }
-        let (log, name, shown) = (Arc::clone(&self.log), self.name.clone(), self.shown(&lister.snapshot()));
+        let (log, name, cached) = (Arc::clone(&self.log), self.name.clone(), self.cached(&lister.snapshot()));
         drop((self, lister));
-        let mut ended = Vec::new();
+        let mut logs = Vec::new();
         for handler in handlers {
-            let tape = handler.stopped(&log);
-            match tokio::time::timeout(READING, tape).await {
-                Ok(tape) => ended.push(tape),
-                Err(_) => log.fail(format_args!("a handler of {name} outlives it")),
+            match tokio::time::timeout(STREAM_DRAIN_TIMEOUT, handler.finish(&log)).await {
+                Ok(handler_log) => logs.push(handler_log),
+                Err(_) => log.fail(format_args!("a stream of {name} does not end")),
             }
         }
         if how == Ending::Drain && started {
-            for tape in &ended {
-                if let Err(why) = tape.compare(&shown) {
+            for handler_log in &logs {
+                if let Err(why) = handler_log.compare(&cached) {
                     log.fail(format_args!("after a drain: {why}"));
                 }
             }
         }
-        for tape in ended {
-            tape.end();
+        for handler_log in logs {
+            handler_log.close();
         }
     }
 
@@ -268,56 +268,57 @@ impl Subject {
         }
     }
 
-    fn must(&self, checked: Result<(), String>) {
-        if let Err(why) = checked {
+    fn require(&self, result: Result<(), String>) {
+        if let Err(why) = result {
             self.log.fail(format_args!("{}: {why}", self.name));
         }
     }
 
     async fn within(&self, future: impl Future<Output = ()>, what: &str) {
-        if tokio::time::timeout(PATIENCE, future).await.is_err() {
-            self.log.fail(format_args!("{}: {what} never ends", self.name));
+        if tokio::time::timeout(STOP_TIMEOUT, future).await.is_err() {
+            self.log.fail(format_args!("{}: {what} does not end", self.name));
         }
     }
 }
 
-/// An informer and what belongs to it.
-struct Made {
+/// A new informer.
+struct InformerParts {
     informer: SharedInformer<Value>,
     factory: Option<InformerFactory>,
     clients: Vec<ClientId>,
 }
 
-fn by_hand(name: &str, settings: &Settings, place: &Place, log: &Arc<Log>) -> Made {
+fn create_with_builder(name: &str, settings: &Settings, backend: &Backend, log: &Arc<Log>) -> InformerParts {
     let mut clients = Vec::new();
-    let origin = place.truth().origin();
+    let origin = backend.truth().origin();
     let builder = settings.apply(InformerBuilder::new(Arc::clone(origin)).name(name), log);
     let informer = builder.build(|namespace| {
-        let (id, client) = place.client(origin, namespace);
+        let (id, client) = backend.client(origin, namespace);
         clients.push(id);
         client
     });
-    Made { informer, factory: None, clients }
+    InformerParts { informer, factory: None, clients }
 }
 
-fn by_factory(name: &str, settings: &Settings, place: &Place, log: &Arc<Log>) -> Made {
+fn create_with_factory(name: &str, settings: &Settings, backend: &Backend, log: &Arc<Log>) -> InformerParts {
     let clients: Arc<Mutex<Vec<ClientId>>> = Arc::default();
-    let (made, at) = (Arc::clone(&clients), place.clone());
+    let (created, source) = (Arc::clone(&clients), backend.clone());
     let factory = InformerFactory::from_sources(move |origin, _, namespace| {
-        at.truth().lend(origin);
-        let (id, client) = at.client(origin, namespace);
-        made.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        source.truth().track_origin(origin);
+        let (id, client) = source.client(origin, namespace);
+        created.lock().unwrap_or_else(PoisonError::into_inner).push(id);
         client
     });
-    let (name, same, notes) = (name.to_owned(), settings.clone(), Arc::clone(log));
-    let factory = factory.configure(move |builder| same.apply(builder.name(&name), &notes)).build();
-    let kind = place.truth().origin().kind().clone();
+    let (name, same_settings, same_log) = (name.to_owned(), settings.clone(), Arc::clone(log));
+    let factory =
+        factory.configure(move |builder| same_settings.apply(builder.name(&name), &same_log)).build();
+    let kind = backend.truth().origin().kind().clone();
     let informer = factory.of_kind(kind, |options| settings.options(options, log));
     let clients = clients.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Made { informer, factory: Some(factory), clients }
+    InformerParts { informer, factory: Some(factory), clients }
 }
 
-/// How an informer ends.
+/// How an informer is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Drain,

@@ -1,27 +1,30 @@
-//! What is true in a world, whoever answers for it: the history of the collection, and how much of it each
-//! client was told.
+//! The state that everything is compared with, in both kinds of world: the history of the collection, and which part
+//! of it each client has received.
 
-use crate::{history::History, log::Log};
+use crate::{
+    history::{EpochVersion, History},
+    log::Log,
+};
 use kube_informer::{Kind, ObjectKey, Origin};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// Names a client of a server: one namespace of one informer.
+/// A client of a server: one partition of one informer.
 pub(crate) type ClientId = usize;
 
-/// What everything that can be seen is compared with.
+/// The true state of a world.
 pub(crate) struct Truth {
-    known: Mutex<Known>,
+    state: Mutex<TruthState>,
     pub(crate) log: Arc<Log>,
     origin: Arc<Origin>,
-    /// Origins that informers made for themselves.
-    lent: Mutex<Vec<Weak<Origin>>>,
+    /// Origins that factories created for their informers.
+    factory_origins: Mutex<Vec<Weak<Origin>>>,
 }
 
-/// The collection and those who look at it.
-pub(crate) struct Known {
+/// The collection and the clients that read it.
+pub(crate) struct TruthState {
     pub(crate) history: History,
     clients: Vec<Client>,
     /// Versions that writes in flight may still take.
@@ -42,36 +45,37 @@ impl Drop for WritePermit {
 
 #[derive(Default)]
 struct Client {
-    /// Where it may be: the last epoch and version that it has taken for certain, then those that reached it since. It
-    /// may have dropped these, because its reader panicked or turned away from the stream.
-    told: Vec<(u32, u64)>,
-    /// What a list that is on its way shows.
-    listing: Option<(u32, u64)>,
-    gone: bool,
-    blur: Blur,
-    /// What could not be read in a list that is on its way.
-    missing: Vec<Gap>,
-    veil: Option<Veil>,
+    /// The states that the client may be in: the last one that it has certainly applied, then those that it received
+    /// since. It may have dropped the latter, because its reader panicked or closed the stream.
+    possible: Vec<EpochVersion>,
+    /// The state that a list in flight shows.
+    list_in_flight: Option<EpochVersion>,
+    removed: bool,
+    event_loss: EventLoss,
+    /// Malformed items of the list in flight.
+    malformed_items: Vec<KeyRange>,
+    stale_items: Option<StaleItems>,
 }
 
-/// Keys one of which an unreadable item has: those between two others, or one.
+/// The keys that a malformed item of a list may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Gap {
+pub(crate) enum KeyRange {
     One(ObjectKey),
+    /// The keys after the first and before the second; `None` is unbounded.
     Between(Option<ObjectKey>, Option<ObjectKey>),
 }
 
-/// What a client could not read in its lists. It keeps what it had of it, until it is told something else.
-struct Veil {
-    /// Epoch and version of the last of these lists.
-    since: (u32, u64),
-    gaps: Vec<Gap>,
-    /// Objects of these gaps that a watch has shown since, and the epoch and version of that.
-    watched: BTreeMap<ObjectKey, (u32, u64)>,
+/// Objects whose items in lists were malformed. The cache keeps its old state of them until it receives another one.
+struct StaleItems {
+    /// The state that the last of these lists showed.
+    since: EpochVersion,
+    ranges: Vec<KeyRange>,
+    /// Objects of these ranges that a watch has shown since, and at which state.
+    watched: BTreeMap<ObjectKey, EpochVersion>,
 }
 
-impl Gap {
-    fn holds(&self, key: &ObjectKey) -> bool {
+impl KeyRange {
+    fn contains(&self, key: &ObjectKey) -> bool {
         match self {
             Self::One(one) => one == key,
             Self::Between(after, before) => {
@@ -82,199 +86,202 @@ impl Gap {
     }
 }
 
-/// Whether a client can know the collection exactly.
+/// Whether a client lost a change because an event was malformed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Blur {
+pub(crate) enum EventLoss {
     #[default]
     None,
-    /// It got something garbled, first at this version.
-    Open(u64),
-    /// It got a list since, of this epoch and version.
-    Until(u32, u64),
+    /// A malformed event arrived, the first one at this version.
+    Unresolved(u64),
+    /// A list of this state arrived since.
+    Relisted(EpochVersion),
 }
 
 impl Truth {
-    /// A collection that begins empty, at a version.
+    /// An empty collection at a version.
     pub(crate) fn new(kind: Kind, version: u64, log: &Arc<Log>) -> Arc<Self> {
-        let known = Known { history: History::new(version), clients: Vec::new(), reserved: 0 };
-        let origin = Arc::new(Origin::new(kind));
-        Arc::new(Self { known: Mutex::new(known), log: Arc::clone(log), origin, lent: Mutex::default() })
+        let state = TruthState { history: History::new(version), clients: Vec::new(), reserved: 0 };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            log: Arc::clone(log),
+            origin: Arc::new(Origin::new(kind)),
+            factory_origins: Mutex::default(),
+        })
     }
 
     pub(crate) fn origin(&self) -> &Arc<Origin> {
         &self.origin
     }
 
-    /// Held for one look or one change, never while a server is asked for anything.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the state for one read or one change, never while a request to a server is in flight.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TruthState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Permits a write of `versions` versions, unless [`Known::must_wait`] forbids it.
+    /// Permits a write of `versions` versions, unless [`TruthState::would_hide_restore`] forbids it.
     ///
     /// A server takes its time between a request and its commit, and several clients write at once. Without a
     /// permit that is held until the commit, two writers could both pass the check for the last allowed version.
     pub(crate) fn permit(self: &Arc<Self>, versions: u64) -> Option<WritePermit> {
-        let mut known = self.lock();
-        if known.must_wait(versions) {
+        let mut state = self.lock();
+        if state.would_hide_restore(versions) {
             return None;
         }
-        known.reserved += versions;
+        state.reserved += versions;
         Some(WritePermit { truth: Arc::clone(self), versions })
     }
 
-    /// An informer has an origin of its own.
-    pub(crate) fn lend(&self, origin: &Arc<Origin>) {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(origin));
+    /// Counts references to an origin that a factory created, too.
+    pub(crate) fn track_origin(&self, origin: &Arc<Origin>) {
+        self.factory_origins.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(origin));
     }
 
-    /// How many hold on to what objects come from: every object does, and everything that makes some.
-    pub(crate) fn holders(&self) -> usize {
-        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::strong_count(&self.origin) - 1 + lent.iter().map(Weak::strong_count).sum::<usize>()
+    /// The number of references to origins: each object holds one, and so does each source of objects.
+    pub(crate) fn origin_references(&self) -> usize {
+        let created = self.factory_origins.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::strong_count(&self.origin) - 1 + created.iter().map(Weak::strong_count).sum::<usize>()
     }
 }
 
-impl Known {
-    /// Somebody who knows nothing yet.
+impl TruthState {
     pub(crate) fn new_client(&mut self) -> ClientId {
         self.clients.push(Client::default());
         self.clients.len() - 1
     }
 
-    /// Whether `by` more versions, after those of writes in flight, would hide from a client that the history it knows is no longer the server's.
-    /// Nobody could find out then: versions would go on as if nothing had happened.
-    pub(crate) fn must_wait(&self, by: u64) -> bool {
-        let present = self.clients.iter().filter(|client| !client.gone);
-        let mut knows = present.flat_map(|client| client.told.iter().copied().chain(client.listing));
+    /// Whether `by` more versions, after those of writes in flight, would hide from a client that the history it knows
+    /// is no longer the server's. No client could detect that: versions would continue as if nothing had happened.
+    pub(crate) fn would_hide_restore(&self, by: u64) -> bool {
+        let clients = self.clients.iter().filter(|client| !client.removed);
+        let mut states =
+            clients.flat_map(|client| client.possible.iter().copied().chain(client.list_in_flight));
         let reached = self.history.version + self.reserved + by;
-        knows.any(|known| self.has_parted(known) && reached >= known.1)
+        states.any(|state| self.is_undone(state) && reached >= state.1)
     }
 
-    /// The informer behind a client is no more.
-    pub(crate) fn forget(&mut self, client: ClientId) {
-        self.clients[client].gone = true;
+    /// Ignores a client from now on, because its informer has stopped.
+    pub(crate) fn remove_client(&mut self, client: ClientId) {
+        self.clients[client].removed = true;
     }
 
-    /// A client got a garbled change. If that was a repetition it cannot know so: whatever comes next may be hidden.
-    pub(crate) fn blurred(&mut self, client: ClientId, version: u64) {
+    /// A client receives a malformed event. It cannot know whether the event was a repetition, so that the first
+    /// change it may lack is the one after all that it received.
+    pub(crate) fn received_malformed(&mut self, client: ClientId, version: u64) {
         let epoch = self.history.epoch();
-        let Client { blur, told, .. } = &mut self.clients[client];
-        let next = told.iter().filter(|told| told.0 == epoch).map(|told| told.1 + 1).max().unwrap_or(0);
-        if !matches!(blur, Blur::Open(_)) {
-            *blur = Blur::Open(version.max(next));
+        let Client { event_loss, possible, .. } = &mut self.clients[client];
+        let next = possible.iter().filter(|state| state.0 == epoch).map(|state| state.1 + 1).max();
+        if !matches!(event_loss, EventLoss::Unresolved(_)) {
+            *event_loss = EventLoss::Unresolved(version.max(next.unwrap_or(0)));
         }
     }
 
-    pub(crate) fn blur(&self, client: ClientId) -> Blur {
-        self.clients[client].blur
+    pub(crate) fn event_loss(&self, client: ClientId) -> EventLoss {
+        self.clients[client].event_loss
     }
 
-    /// A client shows the list that it got after something garbled.
-    pub(crate) fn focus(&mut self, client: ClientId) {
-        self.clients[client].blur = Blur::None;
+    /// The cache of a client shows a list that it received after a malformed event.
+    pub(crate) fn resolve_event_loss(&mut self, client: ClientId) {
+        self.clients[client].event_loss = EventLoss::None;
     }
 
-    /// A client cannot read an item of the list that is on its way.
-    pub(crate) fn cannot_read(&mut self, client: ClientId, gap: Gap) {
-        self.clients[client].missing.push(gap);
+    /// The list in flight to a client has a malformed item.
+    pub(crate) fn add_malformed_item(&mut self, client: ClientId, range: KeyRange) {
+        self.clients[client].malformed_items.push(range);
     }
 
-    /// A client begins to list.
-    pub(crate) fn begins_to_list(&mut self, client: ClientId) {
-        self.clients[client].missing.clear();
+    /// A client starts a new list.
+    pub(crate) fn starts_list(&mut self, client: ClientId) {
+        self.clients[client].malformed_items.clear();
     }
 
-    /// Whether a cache that shows `state` may have another state of an object, because the client could not read
-    /// what lists said about it, and no watch has shown the object since.
-    pub(crate) fn is_veiled(&self, client: ClientId, key: &ObjectKey, state: (u32, u64)) -> bool {
-        let veil = self.clients[client].veil.as_ref();
-        veil.is_some_and(|veil| {
-            veil.gaps.iter().any(|gap| gap.holds(key))
-                && veil.watched.get(key).is_none_or(|watched| state < *watched)
+    /// Whether a cache that shows `state` may have another state of an object, because its items in lists were
+    /// malformed and no watch has shown the object since.
+    pub(crate) fn may_be_stale(&self, client: ClientId, key: &ObjectKey, state: EpochVersion) -> bool {
+        let items = self.clients[client].stale_items.as_ref();
+        items.is_some_and(|items| {
+            items.ranges.iter().any(|range| range.contains(key))
+                && items.watched.get(key).is_none_or(|watched| state < *watched)
         })
     }
 
-    /// A watch shows a change of an object to a client. A change that the list has seen is a repetition: the client
-    /// does not apply it.
-    pub(crate) fn watched(&mut self, client: ClientId, key: &ObjectKey, state: (u32, u64)) {
-        if let Some(veil) = self.clients[client].veil.as_mut().filter(|veil| state > veil.since) {
-            veil.watched.insert(key.clone(), state);
+    /// A watch shows a change of an object to a client. A change that is older than the list is a repetition, which the
+    /// client does not apply.
+    pub(crate) fn watched(&mut self, client: ClientId, key: &ObjectKey, state: EpochVersion) {
+        if let Some(items) = self.clients[client].stale_items.as_mut().filter(|items| state > items.since) {
+            items.watched.insert(key.clone(), state);
         }
     }
 
-    /// A client shows a state exactly.
-    pub(crate) fn shows(&mut self, client: ClientId, state: (u32, u64)) {
-        let veil = &mut self.clients[client].veil;
-        if veil.as_ref().is_some_and(|veil| state >= veil.since) {
-            *veil = None;
+    /// The cache of a client equals a state, without exceptions.
+    pub(crate) fn cache_equals(&mut self, client: ClientId, state: EpochVersion) {
+        let items = &mut self.clients[client].stale_items;
+        if items.as_ref().is_some_and(|items| state >= items.since) {
+            *items = None;
         }
     }
 
-    /// A list is on its way to a client, or no longer.
-    pub(crate) fn listing(&mut self, client: ClientId, shown: Option<(u32, u64)>) {
-        self.clients[client].listing = shown;
+    pub(crate) fn set_list_in_flight(&mut self, client: ClientId, shown: Option<EpochVersion>) {
+        self.clients[client].list_in_flight = shown;
     }
 
-    /// What the list that is on its way to a client shows.
-    pub(crate) fn on_its_way(&self, client: ClientId) -> Option<(u32, u64)> {
-        self.clients[client].listing
+    pub(crate) fn list_in_flight(&self, client: ClientId) -> Option<EpochVersion> {
+        self.clients[client].list_in_flight
     }
 
-    /// A client got a whole list. It has taken the list when it asks for changes after it.
-    pub(crate) fn listed(&mut self, client: ClientId, epoch: u32, version: u64) {
+    /// A client received a whole list. It has certainly applied the list when it watches from there.
+    pub(crate) fn received_list(&mut self, client: ClientId, state: EpochVersion) {
         let client = &mut self.clients[client];
-        if !client.told.contains(&(epoch, version)) {
-            client.told.push((epoch, version));
+        if !client.possible.contains(&state) {
+            client.possible.push(state);
         }
-        client.listing = None;
-        if !client.missing.is_empty() {
-            let empty = || Veil { since: (epoch, version), gaps: Vec::new(), watched: BTreeMap::new() };
-            let veil = client.veil.get_or_insert_with(empty);
-            veil.since = (epoch, version);
-            veil.watched.retain(|key, _| !client.missing.iter().any(|gap| gap.holds(key)));
-            veil.gaps.append(&mut client.missing);
+        client.list_in_flight = None;
+        if !client.malformed_items.is_empty() {
+            let empty = || StaleItems { since: state, ranges: Vec::new(), watched: BTreeMap::new() };
+            let items = client.stale_items.get_or_insert_with(empty);
+            items.since = state;
+            items.watched.retain(|key, _| !client.malformed_items.iter().any(|range| range.contains(key)));
+            items.ranges.append(&mut client.malformed_items);
         }
-        if client.blur != Blur::None {
-            client.blur = Blur::Until(epoch, version);
+        if client.event_loss != EventLoss::None {
+            client.event_loss = EventLoss::Relisted(state);
         }
     }
 
-    /// A watch brings a client everything up to a version. Returns whether the client may be there now.
+    /// A watch has brought a client to a state. Returns whether the client may be in that state now.
     ///
-    /// A repetition takes nothing back. After a restore, a version before the one that the client knows looks like a
-    /// repetition: it does not tell the client that the history is another one. Only a list does.
-    pub(crate) fn told(&mut self, client: ClientId, epoch: u32, version: u64) -> bool {
-        let repeats = |&told: &(u32, u64)| match told.0 == epoch {
-            true => version <= told.1,
-            false => version < told.1 && self.has_parted(told),
+    /// A repetition does not move a client back. After a restore, a version below the one that the client has looks like
+    /// a repetition: it does not show the client that the history is another one. Only a list does.
+    pub(crate) fn received_event(&mut self, client: ClientId, state: EpochVersion) -> bool {
+        let repeats = |&known: &EpochVersion| match known.0 == state.0 {
+            true => state.1 <= known.1,
+            false => state.1 < known.1 && self.is_undone(known),
         };
-        let news = !self.clients[client].told.iter().any(repeats);
-        if news {
-            self.clients[client].told.push((epoch, version));
+        let new = !self.clients[client].possible.iter().any(repeats);
+        if new {
+            self.clients[client].possible.push(state);
         }
-        news
+        new
     }
 
-    /// A client reads on after it got this: it has taken it.
-    pub(crate) fn took(&mut self, client: ClientId, state: (u32, u64)) {
-        let told = &mut self.clients[client].told;
-        if told.contains(&state) {
-            *told = vec![state];
-        }
-    }
-
-    /// A client asks for changes after a version: that is where it is.
-    pub(crate) fn asks_from(&mut self, client: ClientId, version: u64) {
-        let told = &mut self.clients[client].told;
-        if told.iter().any(|told| told.1 == version) {
-            told.retain(|told| told.1 == version);
+    /// A client polls its stream again: it has applied the state that it received last.
+    pub(crate) fn applied(&mut self, client: ClientId, state: EpochVersion) {
+        let possible = &mut self.clients[client].possible;
+        if possible.contains(&state) {
+            *possible = vec![state];
         }
     }
 
-    /// Whether the server went back behind a version since an epoch.
-    fn has_parted(&self, (epoch, version): (u32, u64)) -> bool {
-        (epoch + 1..=self.history.epoch()).any(|later| self.history.beginning(later) < version)
+    /// A client requests changes after a version, so that it is in a state of that version.
+    pub(crate) fn watches_from(&mut self, client: ClientId, version: u64) {
+        let possible = &mut self.clients[client].possible;
+        if possible.iter().any(|state| state.1 == version) {
+            possible.retain(|state| state.1 == version);
+        }
+    }
+
+    /// Whether a restore has removed a state from the history.
+    fn is_undone(&self, (epoch, version): EpochVersion) -> bool {
+        (epoch + 1..=self.history.epoch()).any(|later| self.history.first_version(later) < version)
     }
 }
 
@@ -282,16 +289,16 @@ impl Known {
 mod tests {
     use super::*;
 
-    /// A client knows version 103; the collection is restored to 101, so that version 102 is the last that may be
-    /// written before the client looks again.
+    /// A client has version 103; the collection is restored to 101, so that version 102 is the last that may be
+    /// written before the client lists.
     fn restored() -> (Arc<Truth>, ClientId) {
         let truth = Truth::new(Kind::namespaced("", "v1", "Thing", "things"), 100, &Arc::new(Log::new(None)));
-        let mut known = truth.lock();
-        known.history.reach(103);
-        let client = known.new_client();
-        known.told(client, 0, 103);
-        assert!(known.history.restore(101));
-        drop(known);
+        let mut state = truth.lock();
+        state.history.advance_to(103);
+        let client = state.new_client();
+        state.received_event(client, (0, 103));
+        assert!(state.history.restore(101));
+        drop(state);
         (truth, client)
     }
 
@@ -300,10 +307,10 @@ mod tests {
         let (truth, _) = restored();
         let first = truth.permit(1);
         assert!(first.is_some());
-        assert!(truth.permit(1).is_none(), "both together would reach what the client knows");
+        assert!(truth.permit(1).is_none(), "both together would reach the version of the client");
         drop(first);
-        assert!(truth.permit(1).is_some(), "the first one was refused and wrote nothing");
-        truth.lock().history.reach(102);
+        assert!(truth.permit(1).is_some(), "the first one was rejected and wrote nothing");
+        truth.lock().history.advance_to(102);
         assert!(truth.permit(1).is_none());
     }
 
@@ -311,42 +318,42 @@ mod tests {
     async fn a_malformed_item_hides_an_object_until_a_watch_shows_it() {
         let (truth, client) = restored();
         let key = ObjectKey::namespaced("a", "x");
-        let mut known = truth.lock();
-        known.cannot_read(client, Gap::One(key.clone()));
-        known.listed(client, 1, 105);
-        known.watched(client, &key, (1, 104));
-        assert!(known.is_veiled(client, &key, (1, 107)), "a repetition shows nothing");
-        known.watched(client, &key, (1, 106));
-        assert!(known.is_veiled(client, &key, (1, 105)), "the cache does not show the change yet");
-        assert!(!known.is_veiled(client, &key, (1, 107)));
-        known.cannot_read(client, Gap::One(key.clone()));
-        known.listed(client, 1, 108);
-        assert!(known.is_veiled(client, &key, (1, 108)), "hidden by the next list");
+        let mut state = truth.lock();
+        state.add_malformed_item(client, KeyRange::One(key.clone()));
+        state.received_list(client, (1, 105));
+        state.watched(client, &key, (1, 104));
+        assert!(state.may_be_stale(client, &key, (1, 107)), "a repetition shows nothing");
+        state.watched(client, &key, (1, 106));
+        assert!(state.may_be_stale(client, &key, (1, 105)), "the cache does not have the change yet");
+        assert!(!state.may_be_stale(client, &key, (1, 107)));
+        state.add_malformed_item(client, KeyRange::One(key.clone()));
+        state.received_list(client, (1, 108));
+        assert!(state.may_be_stale(client, &key, (1, 108)), "hidden by the next list");
     }
 
     #[tokio::test]
-    async fn a_watch_of_an_older_version_tells_no_other_history() {
+    async fn a_watch_of_an_older_version_does_not_reveal_a_restore() {
         let (truth, client) = restored();
-        truth.lock().told(client, 1, 101);
+        truth.lock().received_event(client, (1, 101));
         assert!(truth.permit(2).is_none(), "the client may take it for a repetition");
-        truth.lock().listed(client, 1, 101);
+        truth.lock().received_list(client, (1, 101));
         assert!(truth.permit(2).is_none(), "the client may have dropped the list");
-        truth.lock().asks_from(client, 101);
+        truth.lock().watches_from(client, 101);
         assert!(truth.permit(2).is_some());
     }
 
     #[tokio::test]
-    async fn a_client_may_be_anywhere_after_what_it_took() {
+    async fn a_client_may_be_in_any_state_that_it_received_since_the_last_applied_one() {
         let (truth, client) = restored();
-        let mut known = truth.lock();
-        known.history.reach(105);
-        known.listed(client, 1, 102);
-        known.asks_from(client, 102);
-        assert!(known.told(client, 1, 104) && known.told(client, 1, 105));
-        assert!(!known.told(client, 1, 103), "a repetition");
-        assert!(known.history.restore(103));
-        assert!(known.must_wait(1), "the client may have dropped the last event");
-        known.took(client, (1, 105));
-        assert!(!known.must_wait(1) && known.must_wait(2));
+        let mut state = truth.lock();
+        state.history.advance_to(105);
+        state.received_list(client, (1, 102));
+        state.watches_from(client, 102);
+        assert!(state.received_event(client, (1, 104)) && state.received_event(client, (1, 105)));
+        assert!(!state.received_event(client, (1, 103)), "a repetition");
+        assert!(state.history.restore(103));
+        assert!(state.would_hide_restore(1), "the client may have dropped the last event");
+        state.applied(client, (1, 105));
+        assert!(!state.would_hide_restore(1) && state.would_hide_restore(2));
     }
 }

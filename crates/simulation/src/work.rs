@@ -1,4 +1,4 @@
-//! A work queue, its workers, and the ledger they are checked against.
+//! A work queue, its workers, and the log that checks them.
 
 use crate::{log::Log, operator::Operator, totals::Fault};
 use harness::WorkLog;
@@ -10,31 +10,31 @@ use std::{
 };
 use tokio::task::JoinHandle;
 
-/// A work queue fed by handlers. Cloning gives another handle.
+/// A work queue to which handlers add keys. Cloning gives another handle.
 #[derive(Clone)]
 pub(crate) struct Work {
     queue: WorkQueue<ObjectKey>,
     runs: Arc<Mutex<Runs>>,
-    /// Who does something about a key; otherwise it is enough to have looked at it.
+    /// Processes keys, if the queue belongs to a controller.
     operator: Option<Operator>,
     log: Arc<Log>,
 }
 
 struct Runs {
     log: WorkLog<ObjectKey>,
-    /// Whether workers fail now and then.
-    clumsy: bool,
+    /// Whether workers sometimes fail.
+    inject_failures: bool,
     rng: fastrand::Rng,
 }
 
 impl Work {
     pub(crate) fn new(rng: fastrand::Rng, operator: Option<Operator>, log: Arc<Log>) -> Self {
-        let runs = Arc::new(Mutex::new(Runs { log: WorkLog::default(), clumsy: true, rng }));
+        let runs = Arc::new(Mutex::new(Runs { log: WorkLog::default(), inject_failures: true, rng }));
         Self { queue: WorkQueue::builder().build(), runs, operator, log }
     }
 
-    /// Lets workers loose on the queue until it is shut down.
-    pub(crate) fn begin(&self, workers: usize) -> JoinHandle<()> {
+    /// Starts workers, which run until the queue is shut down.
+    pub(crate) fn start(&self, workers: usize) -> JoinHandle<()> {
         let work = self.clone();
         let running = self.queue.spawn_workers(workers, move |key| {
             let work = work.clone();
@@ -69,9 +69,9 @@ impl Work {
             runs.log.failed(&key);
             return Err(error.into());
         }
-        if runs.clumsy && runs.rng.u8(0..5) == 0 {
+        if runs.inject_failures && runs.rng.u8(0..5) == 0 {
             runs.log.failed(&key);
-            self.log.strike(Fault::WorkFailed);
+            self.log.record_fault(Fault::WorkFailed);
             return Err("injected failure".into());
         }
         self.log.note(format_args!("work done on {key}"));
@@ -79,16 +79,16 @@ impl Work {
         Ok(())
     }
 
-    /// Whether workers fail now and then.
-    pub(crate) fn set_clumsy(&self, clumsy: bool) {
-        self.lock().clumsy = clumsy;
+    /// Sets whether workers sometimes fail and slow readers pause for long.
+    pub(crate) fn set_inject_failures(&self, inject_failures: bool) {
+        self.lock().inject_failures = inject_failures;
     }
 
-    pub(crate) fn is_clumsy(&self) -> bool {
-        self.lock().clumsy
+    pub(crate) fn injects_failures(&self) -> bool {
+        self.lock().inject_failures
     }
 
-    /// Every key was processed after it was added last.
+    /// Checks that every key was processed after it was last added.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.lock().log.check()?;
         self.operator.as_ref().map_or(Ok(()), Operator::check)

@@ -1,14 +1,14 @@
-//! A world: a server, informers, handlers, queues; one thread, one seed, a clock that jumps.
+//! A world: a server, informers, handlers and work queues, in one thread under paused time.
 
 use crate::{
+    backend::Backend,
     cluster::Cluster,
-    handlers::Temper,
-    history::Written,
+    handlers::Behaviour,
+    history::Write,
     log::{Log, Sink},
-    operator::{Operator, Way},
-    place::Place,
+    model::ModelServer,
+    operator::{Operator, WriteMode},
     schedule::{Action, Pause, Schedule, Step},
-    source::Source,
     subject::{Ending, NAMESPACES, Settings, Subject},
     totals::{Fault, Totals},
     work::Work,
@@ -17,31 +17,31 @@ use kube_informer::ObjectKey;
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// Informers at once, at most.
-const MOST_SUBJECTS: usize = 4;
-/// Handlers of one informer, at most.
-const MOST_HANDLERS: usize = 32;
-/// Without a fault in force, everything is well within this time: a watch that died is noticed after ten
-/// minutes and a little more, and the longest wait after a failure is a minute.
-const RECOVERY: Duration = Duration::from_secs(1_500);
+/// Maximum number of informers at once.
+const MAX_SUBJECTS: usize = 4;
+/// Maximum number of handlers of one informer.
+const MAX_HANDLERS: usize = 32;
+/// Time limit for convergence after all faults ended. A stalled watch is noticed after a little more than ten
+/// minutes, and the longest backoff is a minute.
+const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(1_500);
 
-/// How a world ended.
+/// The result of a world.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The hash of all that happened.
+    /// The hash of the trace.
     pub hash: u64,
-    /// What happened, counted.
+    /// Counts of faults, writes, events and checks.
     pub totals: Totals,
-    /// What was wrong, if anything was.
+    /// The first failed check.
     pub failure: Option<Failure>,
 }
 
-/// Something that must not happen.
+/// A failed check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Steps that had been taken.
+    /// The number of steps before it.
     pub steps: usize,
-    /// What is wrong.
+    /// Which check failed, and how.
     pub what: String,
 }
 
@@ -58,40 +58,38 @@ pub fn run(seed: u64, trace: Option<Sink>) -> Outcome {
 
 pub(crate) fn run_schedule(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime
-        .expect("a runtime without I/O needs nothing that could be missing")
-        .block_on(live(schedule, trace))
+    runtime.expect("a runtime without I/O").block_on(run_world(schedule, trace))
 }
 
-async fn live(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
+async fn run_world(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
     let log = Arc::new(Log::new(trace));
     let mut world = World::new(schedule, &log).await;
     let mut failure = None;
     for (i, step) in schedule.steps.iter().enumerate() {
-        world.take(*step).await;
+        world.run_step(*step).await;
         failure = log.failure().map(|what| Failure { steps: i + 1, what });
         if failure.is_some() {
             break;
         }
     }
     if failure.is_none() {
-        world.rest().await;
-        world.end().await;
+        world.converge().await;
+        world.shut_down().await;
         failure = log.failure().map(|what| Failure { steps: schedule.steps.len(), what });
     }
     Outcome { hash: log.hash(), totals: log.totals(), failure }
 }
 
 struct World {
-    place: Place,
+    backend: Backend,
     subjects: Vec<Subject>,
     subjects_made: usize,
     work: Work,
     workers: tokio::task::JoinHandle<()>,
-    /// A program that writes back, in some worlds.
+    /// In some worlds, a controller that writes to the server.
     controller: Option<Controller>,
     log: Arc<Log>,
-    last_write: Option<Arc<Written>>,
+    last_write: Option<Arc<Write>>,
 }
 
 /// A controller: an informer, a queue, and workers that write.
@@ -102,15 +100,15 @@ struct Controller {
 }
 
 impl Controller {
-    fn new(cluster: &Arc<Cluster>, place: &Place, mut rng: fastrand::Rng, log: &Arc<Log>) -> Self {
-        let settings = Settings::random(&mut rng).whole(&mut rng);
-        let mut subject = Subject::new("c".into(), settings, place, log);
-        let way = if rng.u8(0..3) == 0 { Way::Put } else { Way::Edit };
-        let operator = Operator::new(subject.lister(), cluster, way, log);
+    fn new(cluster: &Arc<Cluster>, backend: &Backend, mut rng: fastrand::Rng, log: &Arc<Log>) -> Self {
+        let settings = Settings::random(&mut rng).for_controller(&mut rng);
+        let mut subject = Subject::new("c".into(), settings, backend, log);
+        let mode = if rng.u8(0..3) == 0 { WriteMode::Put } else { WriteMode::Edit };
+        let operator = Operator::new(subject.lister(), cluster, mode, log);
         let work = Work::new(rng.fork(), Some(operator), Arc::clone(log));
-        let workers = work.begin(rng.usize(1..3));
-        // Not a handler that declines resyncs.
-        subject.add_handler(Temper::Feeding, rng.u64(..) & !3, &work);
+        let workers = work.start(rng.usize(1..3));
+        // A seed for which the handler gets the resync period of the informer.
+        subject.add_handler(Behaviour::Feeding, rng.u64(..) & !3, &work);
         subject.start();
         Self { subject, work, workers }
     }
@@ -120,21 +118,21 @@ impl World {
     async fn new(schedule: &Schedule, log: &Arc<Log>) -> Self {
         let mut rng = fastrand::Rng::with_seed(schedule.seed ^ 0x5eed);
         let work = Work::new(rng.fork(), None, Arc::clone(log));
-        let workers = work.begin(rng.usize(1..4));
+        let workers = work.start(rng.usize(1..4));
         let mut controller = None;
-        let place = match schedule.real {
-            false => Place::Model(Source::new(rng.fork(), log)),
+        let backend = match schedule.real {
+            false => Backend::Model(ModelServer::new(rng.fork(), log)),
             true => {
                 let cluster = Cluster::new(rng.fork(), log).await;
-                let place = Place::Cluster(Arc::clone(&cluster));
+                let backend = Backend::Cluster(Arc::clone(&cluster));
                 if rng.u8(0..3) == 0 {
-                    controller = Some(Controller::new(&cluster, &place, rng.fork(), log));
+                    controller = Some(Controller::new(&cluster, &backend, rng.fork(), log));
                 }
-                place
+                backend
             }
         };
         Self {
-            place,
+            backend,
             subjects: Vec::new(),
             subjects_made: 0,
             work,
@@ -145,9 +143,9 @@ impl World {
         }
     }
 
-    async fn take(&mut self, step: Step) {
+    async fn run_step(&mut self, step: Step) {
         self.log.note(format_args!("step {:?}", step.action));
-        self.act(step.action, step.pick).await;
+        self.run_action(step.action, step.pick).await;
         match step.pause {
             Pause::None => {}
             Pause::Turns(turns) => {
@@ -167,30 +165,30 @@ impl World {
         }
     }
 
-    async fn act(&mut self, action: Action, pick: u64) {
+    async fn run_action(&mut self, action: Action, pick: u64) {
         match action {
             Action::Put => self.put(&key(pick), color(pick), false).await,
             Action::PutOdd => self.put(&key(pick), color(pick), true).await,
             Action::Delete => self.delete(&key(pick)).await,
             Action::Recreate => self.recreate(pick).await,
             Action::Burst(writes) => self.burst(writes, pick).await,
-            Action::Advance(by) => self.place.advance(by).await,
-            Action::Compact => self.place.compact(pick).await,
-            Action::Restore(back) => self.place.restore(back).await,
-            Action::Restart => self.place.restart(pick).await,
-            Action::Strike(blow) => self.place.strike(blow, pick),
-            Action::Lay(trap) => self.place.lay(trap),
-            Action::Begin(condition) => self.place.set(condition, true).await,
-            Action::End(condition) => self.place.set(condition, false).await,
+            Action::Advance(by) => self.backend.advance(by).await,
+            Action::Compact => self.backend.compact(pick).await,
+            Action::Restore(back) => self.backend.restore(back).await,
+            Action::Restart => self.backend.restart(pick).await,
+            Action::Strike(fault) => self.backend.inject(fault, pick),
+            Action::Lay(fault) => self.backend.arm(fault),
+            Action::Begin(condition) => self.backend.set(condition, true).await,
+            Action::End(condition) => self.backend.set(condition, false).await,
             Action::NewInformer => self.new_informer(pick),
             Action::RestartProgram(how) => self.restart_program(how, pick).await,
             Action::Start => self.on_subject(pick, Subject::start),
             Action::EndInformer(how) => self.end_informer(how, pick).await,
-            Action::AddHandler(temper) => {
+            Action::AddHandler(behaviour) => {
                 let work = self.work.clone();
                 self.on_subject(pick, |subject| {
-                    if subject.handlers.len() < MOST_HANDLERS {
-                        subject.add_handler(temper, pick, &work);
+                    if subject.handlers.len() < MAX_HANDLERS {
+                        subject.add_handler(behaviour, pick, &work);
                     }
                 });
             }
@@ -206,7 +204,7 @@ impl World {
             Action::AwaitCondition(within) => {
                 self.await_last(pick, |subject, write| subject.await_condition(write, within));
             }
-            Action::Rest => self.rest().await,
+            Action::Rest => self.converge().await,
         }
     }
 
@@ -216,30 +214,30 @@ impl World {
         }
     }
 
-    fn await_last(&mut self, pick: u64, act: impl FnOnce(&mut Subject, &Arc<Written>)) {
+    fn await_last(&mut self, pick: u64, act: impl FnOnce(&mut Subject, &Arc<Write>)) {
         if let (Some(write), Some(subject)) = (&self.last_write, choose(&mut self.subjects, pick)) {
             act(subject, write);
         }
     }
 
-    async fn put(&mut self, key: &ObjectKey, color: u64, odd: bool) {
-        let write = self.place.put(key, color, odd).await;
+    async fn put(&mut self, key: &ObjectKey, color: u64, invalid: bool) {
+        let write = self.backend.put(key, color, invalid).await;
         self.last_write = write.or(self.last_write.take());
     }
 
     async fn delete(&mut self, key: &ObjectKey) {
-        let write = self.place.delete(key).await;
+        let write = self.backend.delete(key).await;
         self.last_write = write.or(self.last_write.take());
     }
 
-    /// Another object takes the place of one, perhaps while somebody is not looking.
+    /// Deletes an object and creates another one of the same name.
     async fn recreate(&mut self, pick: u64) {
         let key = key(pick);
-        let blind = self.subjects.iter().any(|subject| subject.is_blind() && subject.covers(&key));
-        let existed = self.place.delete(&key).await.is_some();
+        let unwatched = self.subjects.iter().any(|subject| subject.lacks_watch() && subject.covers(&key));
+        let existed = self.backend.delete(&key).await.is_some();
         self.put(&key, color(pick), false).await;
-        if existed && blind {
-            self.log.strike(Fault::Recreated);
+        if existed && unwatched {
+            self.log.record_fault(Fault::Recreated);
         }
     }
 
@@ -259,11 +257,11 @@ impl World {
     }
 
     fn new_informer(&mut self, pick: u64) {
-        if self.subjects.len() < MOST_SUBJECTS {
+        if self.subjects.len() < MAX_SUBJECTS {
             self.subjects_made += 1;
             let settings = Settings::random(&mut fastrand::Rng::with_seed(pick));
             let name = format!("i{}", self.subjects_made);
-            let mut subject = Subject::new(name, settings, &self.place, &self.log);
+            let mut subject = Subject::new(name, settings, &self.backend, &self.log);
             if !pick.is_multiple_of(4) {
                 subject.start();
             }
@@ -273,79 +271,81 @@ impl World {
 
     async fn end_informer(&mut self, how: Ending, pick: u64) {
         if !self.subjects.is_empty() {
-            self.log.strike(Fault::Stopped);
+            self.log.record_fault(Fault::Stopped);
             let subject = self.subjects.swap_remove(pick as usize % self.subjects.len());
             subject.stop(how).await;
         }
     }
 
-    /// Everything goes down at once, and the same comes up again.
+    /// Stops all informers at once, and starts new ones with the same settings.
     async fn restart_program(&mut self, how: Ending, pick: u64) {
         if self.subjects.is_empty() {
             return;
         }
-        self.log.strike(Fault::ProgramRestarted);
+        self.log.record_fault(Fault::ProgramRestarted);
         let old: Vec<Subject> = self.subjects.drain(..).collect();
-        let again: Vec<Settings> = old.iter().map(|subject| subject.settings().clone().again(pick)).collect();
+        let new: Vec<Settings> =
+            old.iter().map(|subject| subject.settings().clone().with_seed(pick)).collect();
         futures_util::future::join_all(old.into_iter().map(|subject| subject.stop(how))).await;
-        for settings in again {
+        for settings in new {
             self.subjects_made += 1;
             let name = format!("i{}", self.subjects_made);
-            let mut subject = Subject::new(name, settings, &self.place, &self.log);
-            subject.add_handler(Temper::Plain, pick, &self.work);
+            let mut subject = Subject::new(name, settings, &self.backend, &self.log);
+            subject.add_handler(Behaviour::Plain, pick, &self.work);
             subject.start();
             self.subjects.push(subject);
         }
     }
 
-    /// Faults end, nobody writes: in the end everything agrees.
-    async fn rest(&mut self) {
-        self.place.heal().await;
-        self.set_clumsy(false);
+    /// Ends all faults, waits until everything agrees with the history, and checks the rest.
+    async fn converge(&mut self) {
+        self.backend.clear_faults().await;
+        self.set_inject_failures(false);
         self.subjects.iter_mut().for_each(Subject::start);
-        let deadline = Instant::now() + RECOVERY;
+        let deadline = Instant::now() + CONVERGENCE_TIMEOUT;
         let mut wait = Duration::from_millis(1);
-        while let Err(why) = self.at_rest() {
+        while let Err(why) = self.check_converged() {
             if Instant::now() >= deadline {
-                self.log.fail(format_args!("not well after {}s of peace: {why}", RECOVERY.as_secs()));
+                let seconds = CONVERGENCE_TIMEOUT.as_secs();
+                self.log.fail(format_args!("no convergence within {seconds}s after all faults ended: {why}"));
                 return;
             }
             tokio::time::sleep(wait).await;
-            // Not in step with any period, so that it is not always the moment of a resync that is looked at.
+            // A prime number of milliseconds, so that the checks do not always coincide with a resync.
             wait = (wait * 2).min(Duration::from_millis(28_657));
             self.check();
         }
         self.log.note(format_args!("at rest"));
-        self.place.check().await;
+        self.backend.check().await;
         for subject in
             self.subjects.iter().chain(self.controller.as_ref().map(|controller| &controller.subject))
         {
-            subject.await_newest(RECOVERY).await;
+            subject.await_newest(CONVERGENCE_TIMEOUT).await;
             subject.check_status();
         }
-        self.set_clumsy(true);
-        self.place.go_on();
+        self.set_inject_failures(true);
+        self.backend.resume();
     }
 
-    fn at_rest(&self) -> Result<(), String> {
+    fn check_converged(&self) -> Result<(), String> {
         if let Some(controller) = &self.controller {
             controller.work.check()?;
-            controller.subject.check_rest()?;
+            controller.subject.check_converged()?;
         }
-        self.subjects.iter().try_for_each(Subject::check_rest)?;
+        self.subjects.iter().try_for_each(Subject::check_converged)?;
         self.work.check()
     }
 
-    /// Whether workers fail and readers dawdle.
-    fn set_clumsy(&self, clumsy: bool) {
-        self.work.set_clumsy(clumsy);
+    /// Sets whether workers sometimes fail and slow readers pause for long.
+    fn set_inject_failures(&self, inject_failures: bool) {
+        self.work.set_inject_failures(inject_failures);
         if let Some(controller) = &self.controller {
-            controller.work.set_clumsy(clumsy);
+            controller.work.set_inject_failures(inject_failures);
         }
     }
 
-    /// Everything ends, and nothing is left.
-    async fn end(mut self) {
+    /// Stops everything, and checks that no task and no object is left.
+    async fn shut_down(mut self) {
         let endings = [Ending::Drain, Ending::Drop, Ending::Abandon];
         for (i, subject) in self.subjects.drain(..).enumerate() {
             subject.stop(endings[i % endings.len()]).await;
@@ -359,18 +359,18 @@ impl World {
             drop(work);
             subject.stop(Ending::Drop).await;
         }
-        self.place.end();
-        // A task that was told to end does so when its turn comes.
+        self.backend.shut_down();
+        // Lets cancelled tasks run to their end.
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
         let left = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         if left > 0 {
-            self.log.fail(format_args!("{left} tasks are left when everything has ended"));
+            self.log.fail(format_args!("{left} tasks are left after everything was stopped"));
         }
-        let held = self.place.truth().holders();
+        let held = self.backend.truth().origin_references();
         if held > 0 {
-            self.log.fail(format_args!("{held} objects or their sources are held when everything has ended"));
+            self.log.fail(format_args!("{held} objects or sources are left after everything was stopped"));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Takes down every change of the collection as the store commits it.
+//! Records every change of the collection when the store commits it.
 
 use crate::{
-    history::Record,
-    truth::{Known, Truth},
+    history::Write,
+    truth::{Truth, TruthState},
 };
 use bytes::Bytes;
 use kube_embedded_apiserver::storage::{Change, Follower, Stored};
@@ -10,12 +10,12 @@ use kube_informer::ObjectKey;
 use serde::Deserialize;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Follows a store. Whatever the server answers, and even if it does not, this is what happened.
+/// Follows a store, so that the history is exact even if the response to a write is wrong or lost.
 pub(super) struct Recorder {
     truth: Arc<Truth>,
 }
 
-/// What the model knows of an object.
+/// The fields of an object that the history has.
 #[derive(Deserialize)]
 struct Content<'a> {
     #[serde(borrow)]
@@ -31,7 +31,7 @@ struct Metadata<'a> {
 #[derive(Deserialize)]
 struct Data {
     n: String,
-    /// A name, or a number in an odd object.
+    /// A string, or a number in an invalid object.
     color: serde_json::Value,
 }
 
@@ -40,54 +40,59 @@ impl Recorder {
         Arc::new(Self { truth: Arc::clone(truth) })
     }
 
-    fn record(&self, known: &mut Known, stored: &Stored, version: u64, gone: bool) {
+    fn record(&self, truth: &mut TruthState, stored: &Stored, version: u64, deleted: bool) {
         let mut json = Vec::new();
         stored.document.write(None, version, &mut json);
         let Ok(content) = serde_json::from_slice::<Content<'_>>(&json) else {
-            return self.truth.log.fail(format_args!("{} holds what nobody wrote", stored.key));
+            return self.truth.log.fail(format_args!("{} has a content that was never written", stored.key));
         };
         let color = match &content.data.color {
             serde_json::Value::String(name) => name.trim_start_matches('c').parse().ok(),
             number => number.as_u64(),
         };
-        let record = Record {
+        let key = ObjectKey::namespaced(stored.parent(), stored.name());
+        let (uid, stamp) = (content.metadata.uid.into(), content.data.n.parse().unwrap_or(0));
+        let (color, invalid) = (color.unwrap_or(0), content.data.color.is_number());
+        let json = Bytes::from(json);
+        let write = truth.history.append(|n, epoch| Write {
+            n,
+            epoch,
             version,
-            key: ObjectKey::namespaced(stored.parent(), stored.name()),
-            uid: content.metadata.uid.into(),
-            stamp: content.data.n.parse().unwrap_or(0),
-            color: color.unwrap_or(0),
-            odd: content.data.color.is_number(),
-            gone,
-            json: Bytes::from(json),
-        };
-        let write = known.history.record(record);
-        self.truth.log.wrote(&write);
+            key,
+            uid,
+            stamp,
+            color,
+            invalid,
+            deleted,
+            json,
+        });
+        self.truth.log.record_write(&write);
     }
 }
 
 impl Follower for Recorder {
-    /// The store of a cluster begins empty, or as it was at a version that is known.
+    /// Checks that the store is as it was at this revision: empty, or restored.
     fn reset(&self, revision: u64, items: Vec<Arc<Stored>>) {
-        let known = self.truth.lock();
-        let (epoch, history) = (known.history.epoch(), &known.history);
-        let was = history.at(epoch, revision).into_iter().flat_map(|state| state.values());
-        let was: BTreeSet<u64> = was.map(|write| write.version).collect();
-        if was != items.iter().map(|stored| stored.revision).collect() {
+        let truth = self.truth.lock();
+        let (epoch, history) = (truth.history.epoch(), &truth.history);
+        let expected = history.at(epoch, revision).into_iter().flat_map(|state| state.values());
+        let expected: BTreeSet<u64> = expected.map(|write| write.version).collect();
+        if expected != items.iter().map(|stored| stored.revision).collect() {
             self.truth.log.fail(format_args!("the store is not what it was @{revision}"));
         }
     }
 
     fn change(&self, change: &Arc<Change>) {
-        let mut known = self.truth.lock();
+        let mut truth = self.truth.lock();
         match (&change.current, &change.previous) {
-            (Some(stored), _) => self.record(&mut known, stored, change.revision, false),
-            (None, Some(last)) => self.record(&mut known, last, change.revision, true),
+            (Some(stored), _) => self.record(&mut truth, stored, change.revision, false),
+            (None, Some(last)) => self.record(&mut truth, last, change.revision, true),
             (None, None) => {}
         }
     }
 
     fn progress(&self, revision: u64) {
-        self.truth.lock().history.reach(revision);
+        self.truth.lock().history.advance_to(revision);
     }
 
     fn compacted(&self, _revision: u64) {}

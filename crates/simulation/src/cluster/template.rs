@@ -1,4 +1,4 @@
-//! A store with what every cluster begins with, made once.
+//! The initial content of the store of every cluster, created once.
 
 use crate::subject::NAMESPACES;
 use http::Request;
@@ -11,29 +11,29 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Namespaces and the definition of a kind.
+/// A store with the namespaces and the CRD of a world.
 pub(super) struct Template {
     pub(super) storage: MemoryStorage,
     pub(super) revision: u64,
 }
 
 impl Template {
-    /// The same for all worlds. Made in a thread and a runtime of its own, so that the world which happens to be
-    /// the first is no other for it.
+    /// The template, the same for all worlds. It is created in a thread and a runtime of its own, so that the first
+    /// world runs like every other.
     pub(super) fn get() -> &'static Self {
         static TEMPLATE: OnceLock<Template> = OnceLock::new();
         TEMPLATE.get_or_init(|| {
-            let made = std::thread::spawn(|| {
+            let template = std::thread::spawn(|| {
                 let runtime =
                     tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-                runtime.expect("a runtime without I/O needs nothing that could be missing").block_on(make())
+                runtime.expect("a runtime without I/O").block_on(create())
             });
-            made.join().expect("a server that has no namespaces would be of no use")
+            template.join().expect("the template is created")
         })
     }
 }
 
-async fn make() -> Template {
+async fn create() -> Template {
     let storage = MemoryStorage::new();
     let server = serve(storage.clone(), 0).await;
     let client = server.client();
@@ -41,7 +41,7 @@ async fn make() -> Template {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         post(&client, "/api/v1/namespaces", &namespace).await;
     }
-    post(&client, DEFINITIONS, &definition()).await;
+    post(&client, CRDS, &crd()).await;
     let lease =
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "noise"}});
     post(&client, "/apis/coordination.k8s.io/v1/namespaces/default/leases", &lease).await;
@@ -49,12 +49,12 @@ async fn make() -> Template {
     Template { storage, revision }
 }
 
-/// A server on a store. Time of day is the world's own.
+/// Starts a server on a store. Its wall clock is the clock of the world.
 pub(super) async fn serve(storage: MemoryStorage, seed: u64) -> LocalServer {
     let start = tokio::time::Instant::now();
     let day = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
     let mut rng = fastrand::Rng::with_seed(seed);
-    // Small windows are soon overrun, and frequent bookmarks soon wrong if anything is.
+    // Small windows overflow often, and frequent bookmarks soon show a wrong version.
     let window_min = rng.choice([4, 16, 100]).unwrap_or(4);
     let mut options = CacheOptions::default();
     options.window_min = window_min;
@@ -68,15 +68,15 @@ pub(super) async fn serve(storage: MemoryStorage, seed: u64) -> LocalServer {
 async fn post(client: &kube::Client, path: &str, body: &Value) {
     let request =
         Request::post(path).header("content-type", "application/json").body(body.to_string().into_bytes());
-    let request = request.expect("a request of constants");
-    client.request::<Value>(request).await.expect("a server takes what every cluster begins with");
+    let request = request.expect("a valid request");
+    client.request::<Value>(request).await.expect("the server accepts the initial objects");
 }
 
-/// Where definitions are.
-pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// The path of the CRDs.
+pub(super) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The definition of the kind of custom worlds: any content.
-pub(super) fn definition() -> Value {
+/// The CRD of the custom resource. It allows any content.
+pub(super) fn crd() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

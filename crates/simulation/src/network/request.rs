@@ -1,19 +1,19 @@
-//! Requests, as far as the network looks at them.
+//! The parts of requests that the network reads and rewrites.
 
 use super::Network;
 use crate::{
+    faults::{PROBE, RequestFault, RequestInfo},
     totals::Fault,
-    trouble::{Asked, PROBE, Trap},
 };
 use http::{Method, Request, Uri};
 use kube::client::Body;
 use serde_json::json;
 
-/// What a request asks for.
-pub(super) fn asked(request: &Request<Body>) -> Asked {
+/// The parts of a request on which faults depend.
+pub(super) fn info(request: &Request<Body>) -> RequestInfo {
     let query = request.uri().query().unwrap_or_default();
     let value = |name: &str| pairs(query).find(|(key, _)| *key == name).map(|(_, value)| value);
-    Asked {
+    RequestInfo {
         write: request.method() != Method::GET,
         watch: value("watch") == Some("true"),
         streaming: value("sendInitialEvents") == Some("true"),
@@ -27,7 +27,7 @@ fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     query.split('&').filter_map(|pair| pair.split_once('='))
 }
 
-/// The same request for another version.
+/// The same request with another resource version.
 fn at_version(mut request: Request<Body>, version: u64, exact: bool) -> Request<Body> {
     let uri = request.uri();
     let kept = pairs(uri.query().unwrap_or_default()).filter(|(key, _)| !key.starts_with("resourceVersion"));
@@ -37,11 +37,11 @@ fn at_version(mut request: Request<Body>, version: u64, exact: bool) -> Request<
         query.push("resourceVersionMatch=Exact".into());
     }
     let rewritten = format!("{}?{}", uri.path(), query.join("&")).parse::<Uri>();
-    *request.uri_mut() = rewritten.expect("it was one before");
+    *request.uri_mut() = rewritten.expect("it was a valid URI before");
     request
 }
 
-/// A `Status` in JSON.
+/// A `Status` as JSON.
 pub(super) fn status(code: u16, reason: &str) -> String {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -51,28 +51,28 @@ pub(super) fn status(code: u16, reason: &str) -> String {
 }
 
 impl Network {
-    /// Something in between asks for another version: an older one, as a replica that is behind would answer, or
-    /// one from which events come once more.
+    /// Changes the resource version of a request: to an older one, as if a replica that is behind responded, or to
+    /// one from which events are repeated.
     pub(super) fn rewrite(
         &self,
         request: Request<Body>,
-        asked: Asked,
-        trap: Option<Trap>,
+        info: RequestInfo,
+        fault: Option<RequestFault>,
         namespace: Option<&str>,
     ) -> Request<Body> {
-        let Some(from) = asked.version else { return request };
-        let known = self.truth.lock();
-        let history = &known.history;
-        match trap {
-            Some(Trap::Duplicate(count)) if from > 0 && from <= history.version => {
+        let Some(from) = info.version else { return request };
+        let truth = self.truth.lock();
+        let history = &truth.history;
+        match fault {
+            Some(RequestFault::Duplicate(count)) if from > 0 && from <= history.version => {
                 let earlier = history.rewind(from, count, namespace);
-                drop(known);
+                drop(truth);
                 at_version(request, earlier, false)
             }
-            Some(Trap::Stale(by)) if !asked.watch && from < history.version => {
-                let earlier = history.version.saturating_sub(by).max(from).max(history.floor);
-                drop(known);
-                self.log.strike(Fault::StaleList);
+            Some(RequestFault::Stale(by)) if !info.watch && from < history.version => {
+                let earlier = history.version.saturating_sub(by).max(from).max(history.compacted);
+                drop(truth);
+                self.log.record_fault(Fault::StaleList);
                 at_version(request, earlier, true)
             }
             _ => request,
@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_what_it_asks_for() {
-        let list = asked(&get("/api/v1/configmaps?limit=2&resourceVersion=0"));
+    fn the_query_of_a_request_is_read() {
+        let list = info(&get("/api/v1/configmaps?limit=2&resourceVersion=0"));
         assert!(!list.watch && !list.continued && !list.write);
         assert_eq!(list.version, Some(0));
-        assert!(asked(&get("/api/v1/configmaps?continue=abc&limit=2")).continued);
-        let watch = asked(&get("/api/v1/configmaps?resourceVersion=&sendInitialEvents=true&watch=true"));
+        assert!(info(&get("/api/v1/configmaps?continue=abc&limit=2")).continued);
+        let watch = info(&get("/api/v1/configmaps?resourceVersion=&sendInitialEvents=true&watch=true"));
         assert!(watch.watch && watch.streaming);
         assert_eq!(watch.version, None);
     }

@@ -1,10 +1,10 @@
-//! Whether a cache is a state that the collection really had.
+//! Checks that a cache is a state that the collection had.
 
 use super::settings::{Settings, TransformKind};
 use crate::{
-    history::{Collection, History, Written, is_in, shows},
-    tape::show,
-    truth::{Blur, ClientId, Known, Truth},
+    handler_log::show,
+    history::{Collection, EpochVersion, History, Write, has_identity_of, is_in},
+    truth::{ClientId, EventLoss, Truth, TruthState},
 };
 use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
 use serde_json::Value;
@@ -17,11 +17,11 @@ use std::{
     time::Duration,
 };
 
-/// Compares a cache with the model.
+/// Compares a cache with the history. It checks these promises:
 ///
-/// 1. Each partition is the collection at the version it shows: all of it, nothing else. Of what could not be read in a
-///    list it may show an older state, until a watch shows that object.
-/// 2. That version never goes back, unless the collection itself did.
+/// 1. Each partition is exactly the collection at its resource version. An object whose item in a list was malformed
+///    may have an older state, until a watch shows that object.
+/// 2. The resource version never goes back, unless the collection was restored.
 /// 3. Before its first list a partition is empty.
 pub(crate) struct CacheCheck {
     name: String,
@@ -31,22 +31,22 @@ pub(crate) struct CacheCheck {
     /// One for each partition.
     clients: Vec<ClientId>,
     truth: Arc<Truth>,
-    /// Where each partition was when it was looked at last: an epoch and a version.
-    last: Mutex<Vec<Option<(u32, u64)>>>,
-    /// How often it was seen to change.
-    looks: AtomicU64,
+    /// The state of each partition at the last check.
+    last: Mutex<Vec<Option<EpochVersion>>>,
+    /// The number of changes of the cache.
+    changes: AtomicU64,
 }
 
-/// Looks at the cache after each change of it, for ever.
+/// Checks the cache after each change, forever.
 pub(super) async fn observe(informer: SharedInformer<Value>, cache: Arc<CacheCheck>) {
-    let nothing = ObjectKey::namespaced("a", "nothing");
+    let missing = ObjectKey::namespaced("a", "nothing");
     let forever = Duration::from_secs(1 << 30);
-    let look = informer.wait_until(&nothing, forever, |_| {
-        cache.looks.fetch_add(1, Ordering::Relaxed);
+    let changes = informer.wait_until(&missing, forever, |_| {
+        cache.changes.fetch_add(1, Ordering::Relaxed);
         cache.check();
         false
     });
-    let _ = look.await;
+    let _ = changes.await;
 }
 
 impl CacheCheck {
@@ -67,67 +67,67 @@ impl CacheCheck {
             clients,
             truth,
             last,
-            looks: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
         }
     }
 
-    /// How often the cache was seen to change.
-    pub(super) fn looks(&self) -> u64 {
-        self.looks.load(Ordering::Relaxed)
+    /// The number of changes of the cache.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     pub(super) fn check(&self) {
         let snapshot = self.lister.snapshot();
-        let mut known = self.truth.lock();
+        let mut truth = self.truth.lock();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.truth.log.count(|totals| totals.checks += 1);
         for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
-            let checked = self.check_partition(*partition, client, last, &snapshot, &known);
-            if let (Ok(()), Some(shown)) = (&checked, *last)
-                && self.is_exact(*partition, shown, &snapshot, &known.history)
+            let checked = self.check_partition(*partition, client, last, &snapshot, &truth);
+            if let (Ok(()), Some(state)) = (&checked, *last)
+                && self.is_exact(*partition, state, &snapshot, &truth.history)
             {
-                known.shows(client, shown);
+                truth.cache_equals(client, state);
             }
             let claims =
-                |from: u64| version(*partition, &snapshot) >= Some(from) && known.history.epoch() == 0;
-            match (known.blur(client), checked) {
-                (Blur::None, Ok(())) => {}
-                // What a garbled change hides is made good by a list. Until then the cache may lack it, if it
-                // does not claim to show it.
-                (Blur::Open(from), Err(why)) if claims(from) => self.wrong(&why),
-                (Blur::Open(_), _) | (Blur::Until(..), Err(_)) => {}
-                (Blur::Until(epoch, version), Ok(())) => {
-                    if last.is_some_and(|last| last >= (epoch, version)) {
-                        known.focus(client);
+                |from: u64| version(*partition, &snapshot) >= Some(from) && truth.history.epoch() == 0;
+            match (truth.event_loss(client), checked) {
+                (EventLoss::None, Ok(())) => {}
+                // The cache may lack the change of a malformed event until it lists, unless its resource version
+                // claims that it has the change.
+                (EventLoss::Unresolved(from), Err(why)) if claims(from) => self.fail(&why),
+                (EventLoss::Unresolved(_), _) | (EventLoss::Relisted(_), Err(_)) => {}
+                (EventLoss::Relisted(list), Ok(())) => {
+                    if last.is_some_and(|last| last >= list) {
+                        truth.resolve_event_loss(client);
                     }
                 }
-                (Blur::None, Err(why)) => self.wrong(&why),
+                (EventLoss::None, Err(why)) => self.fail(&why),
             }
         }
     }
 
-    fn wrong(&self, why: &str) {
+    fn fail(&self, why: &str) {
         self.truth.log.fail(format_args!("{}: {why}", self.name));
     }
 
-    /// The epoch that the part of the cache with this key showed last.
+    /// The epoch of the partition with this key at the last check.
     pub(super) fn epoch(&self, key: &ObjectKey) -> u32 {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut shown = self.partitions.iter().zip(&*last).filter(|(partition, _)| is_in(key, **partition));
-        shown.find_map(|(_, last)| *last).map_or(0, |(epoch, _)| epoch)
+        let mut states = self.partitions.iter().zip(&*last).filter(|(partition, _)| is_in(key, **partition));
+        states.find_map(|(_, last)| *last).map_or(0, |(epoch, _)| epoch)
     }
 
-    /// Whether this key is among those that could not be read, in a cache that shows a state.
-    pub(super) fn is_veiled(&self, key: &ObjectKey, state: (u32, u64), known: &Known) -> bool {
+    /// Whether a cache that shows `state` may have another state of this key.
+    pub(super) fn may_be_stale(&self, key: &ObjectKey, state: EpochVersion, truth: &TruthState) -> bool {
         let mut clients = self.partitions.iter().zip(&self.clients);
-        clients.any(|(partition, &client)| is_in(key, *partition) && known.is_veiled(client, key, state))
+        clients.any(|(partition, &client)| is_in(key, *partition) && truth.may_be_stale(client, key, state))
     }
 
-    /// Whether a partition is what it was, no key left out.
+    /// Whether a partition equals a state, without exceptions.
     fn is_exact(
         &self,
         partition: Option<&'static str>,
-        (epoch, version): (u32, u64),
+        (epoch, version): EpochVersion,
         snapshot: &CacheSnapshot<Value>,
         history: &History,
     ) -> bool {
@@ -141,11 +141,11 @@ impl CacheCheck {
         &self,
         partition: Option<&'static str>,
         client: ClientId,
-        last: &mut Option<(u32, u64)>,
+        last: &mut Option<EpochVersion>,
         snapshot: &CacheSnapshot<Value>,
-        known: &Known,
+        truth: &TruthState,
     ) -> Result<(), String> {
-        let history = &known.history;
+        let history = &truth.history;
         let Some(version) = version(partition, snapshot) else {
             let empty = !snapshot.iter().any(|object| is_in(object.key(), partition));
             return if empty { Ok(()) } else { Err("objects before the first list".into()) };
@@ -155,9 +155,9 @@ impl CacheCheck {
         let states = epochs.filter_map(|epoch| Some((epoch, history.at(epoch, version)?)));
         let mut difference = None;
         for (epoch, state) in states {
-            let readable =
-                |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key, (epoch, version));
-            match self.differs(snapshot, state, history, readable) {
+            let exact =
+                |key: &ObjectKey| is_in(key, partition) && !truth.may_be_stale(client, key, (epoch, version));
+            match self.differs(snapshot, state, history, exact) {
                 None => {
                     *last = Some((epoch, version));
                     return Ok(());
@@ -166,21 +166,21 @@ impl CacheCheck {
             }
         }
         Err(match difference {
-            Some(difference) => format!("{partition:?} is not what it was @{version}: {difference}"),
+            Some(difference) => format!("{partition:?} is not the collection @{version}: {difference}"),
             None => format!("{partition:?} went back to @{version} from {before:?}"),
         })
     }
 
-    /// The cache is the collection as it is now, content included.
+    /// Checks that the cache is the newest state of the collection, including the content of objects.
     pub(super) fn check_current(&self) -> Result<(), String> {
         let snapshot = self.lister.snapshot();
-        let known = self.truth.lock();
-        let history = &known.history;
+        let truth = self.truth.lock();
+        let history = &truth.history;
         for (&partition, &client) in self.partitions.iter().zip(&self.clients) {
             let now = (history.epoch(), history.version);
-            let readable = |key: &ObjectKey| is_in(key, partition) && !known.is_veiled(client, key, now);
-            if let Some(difference) = self.differs(&snapshot, history.current(), history, readable) {
-                return Err(format!("{} {partition:?} is not what it is now: {difference}", self.name));
+            let exact = |key: &ObjectKey| is_in(key, partition) && !truth.may_be_stale(client, key, now);
+            if let Some(difference) = self.differs(&snapshot, history.current(), history, exact) {
+                return Err(format!("{} {partition:?} is not the newest state: {difference}", self.name));
             }
             for object in snapshot.iter().filter(|object| is_in(object.key(), partition)) {
                 self.check_content(object, history)?;
@@ -190,14 +190,16 @@ impl CacheCheck {
     }
 
     fn check_content(&self, object: &Object<Value>, history: &History) -> Result<(), String> {
-        let write = history.find(object, self.transform).ok_or("a state that never was")?;
-        if self.transform.loses(write.stamp) {
+        let write = history.find(object, self.transform).ok_or("a state that was never written")?;
+        if self.transform.removes_content(write.stamp) {
             return Ok(());
         }
         let sent = write.as_watched(self.truth.origin()).map_err(|error| error.to_string())?;
         if self.transform == TransformKind::None {
             let same = object.is_same_content(&sent);
-            return same.then_some(()).ok_or_else(|| format!("{} has other bytes than were sent", write.key));
+            return same
+                .then_some(())
+                .ok_or_else(|| format!("{} has other bytes than the server sent", write.key));
         }
         let mut expected: Value = sent.view().map_err(|error| error.to_string())?;
         self.transform.change(&mut expected);
@@ -207,7 +209,7 @@ impl CacheCheck {
             .ok_or_else(|| format!("{} is {content}, not {expected}", write.key))
     }
 
-    /// How a cache differs from a state, if it does, in these keys.
+    /// The difference between a cache and a state, among some keys.
     fn differs(
         &self,
         snapshot: &CacheSnapshot<Value>,
@@ -219,27 +221,28 @@ impl CacheCheck {
         let expected = || state.values().filter(|write| among(&write.key));
         // Versions repeat only in another epoch.
         let unique = history.epoch() == 0;
-        let same = |object: &Object<Value>, write: &Arc<Written>| {
-            shows(object, write)
+        let same = |object: &Object<Value>, write: &Arc<Write>| {
+            has_identity_of(object, write)
                 && (unique || history.candidates(object, self.transform).any(|found| found.n == write.n))
         };
-        let (mut is, mut was) = (cached(), expected());
+        let (mut actual, mut wanted) = (cached(), expected());
         loop {
-            match (is.next(), was.next()) {
+            match (actual.next(), wanted.next()) {
                 (None, None) => return None,
                 (Some(object), Some(write)) if same(object, write) => {}
                 _ => break,
             }
         }
         let n = |object: &Object<Value>| history.find(object, self.transform).map_or(0, |write| write.n);
-        let is: BTreeMap<String, u64> =
+        let actual: BTreeMap<String, u64> =
             cached().map(|object| (object.key().to_string(), n(object))).collect();
-        let was: BTreeMap<String, u64> = expected().map(|write| (write.key.to_string(), write.n)).collect();
-        Some(format!("it is {} and was {}", show(&is), show(&was)))
+        let wanted: BTreeMap<String, u64> =
+            expected().map(|write| (write.key.to_string(), write.n)).collect();
+        Some(format!("the cache has {}, the collection had {}", show(&actual), show(&wanted)))
     }
 }
 
-/// The version that a partition shows.
+/// The resource version of a partition.
 fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u64> {
     let version = match partition {
         None => snapshot.resource_version(),

@@ -1,13 +1,13 @@
-//! Indexes, compared with a recomputation.
+//! Checks indexes against a recomputation.
 
 use super::settings::TransformKind;
-use crate::history::{History, Written, color_name};
+use crate::history::{History, Write, color_name};
 use kube_informer::{CacheSnapshot, Index, SharedInformer};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What an index is over.
+/// The function of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexKind {
     Label,
@@ -23,7 +23,7 @@ pub(crate) struct Indexed {
     index: Index<String>,
 }
 
-/// What the view reads: not every object has it.
+/// The fields that the view reads. Invalid objects cannot be decoded into it.
 #[derive(Deserialize)]
 struct Content {
     data: Data,
@@ -35,7 +35,7 @@ struct Data {
     color: String,
 }
 
-/// Another value for every third object.
+/// One of three values.
 fn third(stamp: u64) -> String {
     format!("n{}", stamp % 3)
 }
@@ -51,20 +51,20 @@ impl Indexed {
                 [color.clone(), third(n.parse().unwrap_or(0))]
             }),
         };
-        Self { kind, index: index.expect("the informer runs and drops none of these fields") }
+        Self { kind, index: index.expect("the informer runs and its transform keeps these fields") }
     }
 
-    /// The values a state has in this index; `None` if it cannot be read.
-    fn values(&self, write: &Written, transform: TransformKind) -> Option<Vec<String>> {
-        let lost = transform.loses(write.stamp);
+    /// The values of an object in this index; `None` if the content cannot be decoded.
+    fn values(&self, write: &Write, transform: TransformKind) -> Option<Vec<String>> {
+        let removed = transform.removes_content(write.stamp);
         match self.kind {
-            IndexKind::Label if write.odd => Some(Vec::new()),
+            IndexKind::Label if write.invalid => Some(Vec::new()),
             IndexKind::Label => Some(vec![color_name(write.color)]),
             IndexKind::Namespace => Some(write.key.namespace().map(str::to_owned).into_iter().collect()),
-            IndexKind::Field if lost => None,
-            IndexKind::Field if write.odd => Some(vec![write.color.to_string()]),
+            IndexKind::Field if removed => None,
+            IndexKind::Field if write.invalid => Some(vec![write.color.to_string()]),
             IndexKind::Field => Some(vec![color_name(write.color)]),
-            IndexKind::View if lost || write.odd => None,
+            IndexKind::View if removed || write.invalid => None,
             IndexKind::View => Some(vec![color_name(write.color), third(write.stamp)]),
         }
     }
@@ -77,14 +77,14 @@ impl Indexed {
         history: &History,
     ) -> Result<(), String> {
         let mut expected: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        let mut unreadable = 0;
+        let mut undecodable = 0;
         for object in snapshot.iter() {
-            let write = history.find(object, transform).ok_or("a state that never was")?;
+            let write = history.find(object, transform).ok_or("a state that was never written")?;
             match self.values(write, transform) {
                 Some(values) => {
                     values.into_iter().for_each(|value| expected.entry(value).or_default().push(write.n))
                 }
-                None => unreadable += 1,
+                None => undecodable += 1,
             }
         }
         let numbers = |value: &String| -> Vec<u64> {
@@ -98,8 +98,8 @@ impl Indexed {
             return Err(format!("index {:?} is {actual:?}, not {expected:?}", self.kind));
         }
         let counted = informer.unreadable_in(&self.index);
-        if counted != unreadable {
-            return Err(format!("index {:?} leaves out {counted} objects, not {unreadable}", self.kind));
+        if counted != undecodable {
+            return Err(format!("index {:?} leaves out {counted} objects, not {undecodable}", self.kind));
         }
         Ok(())
     }

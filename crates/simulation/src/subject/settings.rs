@@ -1,6 +1,6 @@
-//! How informers differ.
+//! Random settings of informers.
 
-use crate::{history::Written, log::Log, totals::Fault};
+use crate::{history::Write, log::Log, totals::Fault};
 use kube_informer::{FailPoint, InformerBuilder, InformerOptions, Packing, Scope, Transform};
 use serde_json::{Value, json};
 use std::{
@@ -13,10 +13,10 @@ use std::{
     time::Duration,
 };
 
-/// The namespaces of a world; one sorts before another that is its prefix.
+/// The namespaces of a world. The name of one is a prefix of another.
 pub(crate) const NAMESPACES: [&str; 4] = ["a", "a-b", "b", "c"];
 
-/// How content is kept. Training a dictionary takes as long as a tenth of a world.
+/// How content is stored. `Packed` is rare, because training a dictionary takes a tenth of the time of a world.
 const PACKING: [Packing; 4] = [Packing::Raw, Packing::Raw, Packing::Decoded, Packing::Packed];
 
 /// Settings of one informer.
@@ -30,36 +30,37 @@ pub(crate) struct Settings {
     page_size: Option<u32>,
     queue_bound: usize,
     handler_bound: usize,
+    /// Short backoff.
     quick: bool,
     linger: bool,
     packing: Packing,
-    /// Whether a factory makes it, as in a program.
+    /// Whether a factory creates the informer.
     pub(crate) by_factory: bool,
-    /// How often its tasks may still panic.
+    /// The remaining number of panics of its tasks.
     panics: Arc<AtomicU32>,
     seed: u64,
 }
 
-/// What is done to objects on their way in.
+/// The transform of an informer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransformKind {
     None,
     DropManagedFields,
-    /// Drops one field of the data.
+    /// Drops `data.bulk`.
     DropBulk,
-    /// Drops all data: for controllers, which have no index on them.
+    /// Drops `data`. Only for controllers, which have no index on it.
     DropData,
     Function,
-    /// Panics on some objects, which are kept without their content.
+    /// Panics on some objects, which are cached without their content.
     Panicking,
 }
 
-/// Objects on which the panicking transform panics.
-fn is_too_much(stamp: u64) -> bool {
+/// Whether the panicking transform panics on an object.
+fn panics_on(stamp: u64) -> bool {
     stamp % 11 == 1
 }
 
-/// The number that the content of an object gives itself.
+/// The number in the content of an object.
 fn stamp(object: &Value) -> u64 {
     object["data"]["n"].as_str().and_then(|n| n.parse().ok()).unwrap_or(0)
 }
@@ -103,9 +104,9 @@ impl Settings {
         }
     }
 
-    /// What a controller needs: everything, as it is or made smaller; and all of it again from time to time, because a
-    /// store that is restored may undo what the controller did, and show it what it had seen before.
-    pub(crate) fn whole(mut self, rng: &mut fastrand::Rng) -> Self {
+    /// Settings for a controller: all namespaces, sometimes without data, and with resync. A restored store may undo a
+    /// write of the controller and show its cache the same state again, which is no event; only a resync is.
+    pub(crate) fn for_controller(mut self, rng: &mut fastrand::Rng) -> Self {
         self.namespaces = None;
         if rng.u8(0..3) == 0 {
             self.transform = TransformKind::DropData;
@@ -114,19 +115,19 @@ impl Settings {
         self
     }
 
-    /// The same for another informer.
-    pub(crate) fn again(mut self, seed: u64) -> Self {
+    /// The same settings for another informer.
+    pub(crate) fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self.panics = panics(self.panics.load(Relaxed));
         self
     }
 
-    /// From here on its tasks do not panic: a drain delivers only what can be delivered.
-    pub(crate) fn calm(&self) {
+    /// Stops panics of tasks. A drain does not wait for a task that panicked.
+    pub(crate) fn stop_panics(&self) {
         self.panics.store(0, Relaxed);
     }
 
-    /// The parts that are listed and watched on their own.
+    /// The partitions: each is listed and watched on its own.
     pub(crate) fn partitions(&self) -> Vec<Option<&'static str>> {
         match &self.namespaces {
             None => vec![None],
@@ -138,7 +139,7 @@ impl Settings {
         [None, None, Some(Duration::ZERO), Some(Duration::from_secs(15))][seed as usize % 4]
     }
 
-    /// What a factory has to know besides.
+    /// The settings that a factory takes as options and not through the builder.
     pub(crate) fn options(&self, options: InformerOptions, log: &Arc<Log>) -> InformerOptions {
         let scope = match &self.namespaces {
             Some(names) => Scope::namespaces(names.iter().copied()),
@@ -177,14 +178,14 @@ fn panics(times: u32) -> Arc<AtomicU32> {
     Arc::new(AtomicU32::new(times))
 }
 
-/// Makes tasks panic now and then.
+/// Makes tasks panic at random fail points.
 fn panicking(left: Arc<AtomicU32>, seed: u64, log: Arc<Log>) -> impl Fn(FailPoint) + Send + Sync {
     let rng = Mutex::new(fastrand::Rng::with_seed(seed));
     move |point| {
         let chosen = rng.lock().unwrap_or_else(PoisonError::into_inner).u8(0..40) == 0;
         if chosen && left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             log.note(format_args!("a task panics at {point:?}"));
-            log.strike(Fault::TaskPanic);
+            log.record_fault(Fault::TaskPanic);
             resume_unwind(Box::new("simulated"));
         }
     }
@@ -200,15 +201,15 @@ impl TransformKind {
             Self::DropData => dropping("data"),
             Self::Function => Transform::new().function(|object| Self::Function.change(object)),
             Self::Panicking => Transform::new().function(move |object| {
-                if is_too_much(stamp(object)) {
-                    log.strike(Fault::TransformPanic);
+                if panics_on(stamp(object)) {
+                    log.record_fault(Fault::TransformPanic);
                     resume_unwind(Box::new("simulated"));
                 }
             }),
         }
     }
 
-    /// What it makes of an object that it does not panic on.
+    /// Changes an object in the same way as the transform.
     pub(crate) fn change(self, object: &mut Value) {
         match self {
             Self::None | Self::Panicking => {}
@@ -228,17 +229,17 @@ impl TransformKind {
         }
     }
 
-    /// Whether an object shows a write and cannot tell which: it has no labels, and no content is left.
-    pub(crate) fn hides(self, write: &Written) -> bool {
-        write.odd && self.loses(write.stamp)
+    /// Whether an object does not show which write it is: it has no labels, and its content is removed.
+    pub(crate) fn hides(self, write: &Write) -> bool {
+        write.invalid && self.removes_content(write.stamp)
     }
 
-    /// Whether the content of a state is lost, as far as it says which state it is.
-    pub(crate) fn loses(self, stamp: u64) -> bool {
-        self == Self::DropData || self == Self::Panicking && is_too_much(stamp)
+    /// Whether it removes the part of the content that shows which write an object is.
+    pub(crate) fn removes_content(self, stamp: u64) -> bool {
+        self == Self::DropData || self == Self::Panicking && panics_on(stamp)
     }
 }
 
 fn dropping(path: &str) -> Transform {
-    Transform::new().drop_field(path).expect("a path of names")
+    Transform::new().drop_field(path).expect("a valid field path")
 }

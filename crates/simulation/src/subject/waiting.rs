@@ -1,7 +1,7 @@
-//! Those who wait for a cache: they are never lied to and never wait too long.
+//! Checks that waits for a cache end with the right result, and in time.
 
 use super::{Subject, cache::CacheCheck};
-use crate::{history::Written, log::Log, truth::Truth};
+use crate::{history::Write, log::Log, truth::Truth};
 use kube_informer::{ObjectKey, ResourceVersion, SharedInformer, WaitError};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -10,40 +10,40 @@ use tokio::time::Instant;
 /// The clock has a resolution of a millisecond.
 const TOLERANCE: Duration = Duration::from_millis(2);
 
-/// Somebody who waits.
+/// A wait for a write to reach the cache.
 struct Waiter {
     name: String,
     informer: SharedInformer<Value>,
     truth: Arc<Truth>,
     log: Arc<Log>,
     cache: Arc<CacheCheck>,
-    write: Arc<Written>,
+    write: Arc<Write>,
     within: Duration,
 }
 
 impl Subject {
-    /// Somebody waits until the cache shows a write.
-    pub(crate) fn await_write(&mut self, write: &Arc<Written>, within: Duration) {
+    /// Waits until the cache has a write.
+    pub(crate) fn await_write(&mut self, write: &Arc<Write>, within: Duration) {
         let waiter = self.waiter(write, within);
         let covered = self.covers(&write.key);
         self.reap();
         self.waits.spawn(async move { waiter.reached(covered).await });
     }
 
-    /// Somebody waits until an object is at least as new as a write, or gone.
-    pub(crate) fn await_condition(&mut self, write: &Arc<Written>, within: Duration) {
+    /// Waits until an object is at least as new as a write, or deleted.
+    pub(crate) fn await_condition(&mut self, write: &Arc<Write>, within: Duration) {
         let waiter = self.waiter(write, within);
         self.reap();
         self.waits.spawn(async move { waiter.condition().await });
     }
 
-    /// The cache shows what there is, and says so: awaiting the newest version succeeds.
+    /// Checks that waiting for the newest version succeeds. Call it after convergence.
     pub(crate) async fn await_newest(&self, within: Duration) {
         let newest = ResourceVersion::from(self.truth.lock().history.version);
         for partition in self.settings.partitions() {
             let key = ObjectKey::namespaced(partition.unwrap_or("a"), "nothing");
             if let Err(error) = self.informer.reached_version(&key, &newest, within).await {
-                self.log.fail(format_args!("{} at rest: {error}", self.name));
+                self.log.fail(format_args!("{} after convergence: {error}", self.name));
             }
         }
     }
@@ -52,7 +52,7 @@ impl Subject {
         self.settings.partitions().iter().any(|partition| crate::history::is_in(key, *partition))
     }
 
-    fn waiter(&self, write: &Arc<Written>, within: Duration) -> Waiter {
+    fn waiter(&self, write: &Arc<Write>, within: Duration) -> Waiter {
         Waiter {
             name: self.name.clone(),
             informer: self.informer.clone(),
@@ -77,10 +77,10 @@ impl Waiter {
         self.log.note(format_args!("{} reached n={}: {}", self.name, self.write.n, result.is_ok()));
         match &result {
             Err(WaitError::OutOfScope { .. }) if !covered => {}
-            Err(WaitError::OutOfScope { .. }) => self.wrong("out of scope"),
-            Ok(()) if !covered => self.wrong("reached what it does not cover"),
-            Ok(()) => self.look(),
-            Err(error) => self.late(error, begin),
+            Err(WaitError::OutOfScope { .. }) => self.fail("out of scope"),
+            Ok(()) if !covered => self.fail("reached a version of a namespace out of scope"),
+            Ok(()) => self.check_cache(),
+            Err(error) => self.check_error(error, begin),
         }
     }
 
@@ -95,52 +95,53 @@ impl Waiter {
         let result = result.await;
         self.log.note(format_args!("{} wait for n={}: {}", self.name, self.write.n, result.is_ok()));
         match result {
-            Ok(()) if !held => self.wrong("a condition that does not hold"),
+            Ok(()) if !held => self.fail("the condition does not hold"),
             Ok(()) => {}
-            Err(error) => self.late(&error, begin),
+            Err(error) => self.check_error(&error, begin),
         }
     }
 
-    /// The cache shows the write or a later one of the same object.
-    fn look(&self) {
-        let known = self.truth.lock();
-        let history = &known.history;
-        // A version of another history means nothing here, and nobody who awaits one can know.
+    /// Checks that the cache has the write or a later one of the same object.
+    fn check_cache(&self) {
+        let truth = self.truth.lock();
+        let history = &truth.history;
+        // Versions of different epochs cannot be compared.
         if history.epoch() != self.write.epoch || self.cache.epoch(&self.write.key) != self.write.epoch {
             return;
         }
-        let Written { key, n, epoch, version, .. } = &*self.write;
-        if self.cache.is_veiled(key, (*epoch, *version), &known) {
+        let Write { key, n, epoch, version, .. } = &*self.write;
+        if self.cache.may_be_stale(key, (*epoch, *version), &truth) {
             return;
         }
-        let shown = self
+        let cached = self
             .informer
             .lister()
             .get(key)
             .and_then(|object| history.find(&object, self.cache.transform).map(|write| write.n));
-        let truth = match shown {
-            Some(shown) => shown >= *n,
-            // Gone with this write, or with a later one.
-            None => self.write.gone || history.was_deleted_after(key, *n),
+        let reached = match cached {
+            Some(cached) => cached >= *n,
+            None => self.write.deleted || history.was_deleted_after(key, *n),
         };
-        drop(known);
-        if !truth {
-            self.wrong(&format!("reached n={n} but shows {shown:?}"));
+        drop(truth);
+        if !reached {
+            self.fail(&format!("reached n={n} but the cache has {cached:?}"));
         }
     }
 
-    fn late(&self, error: &WaitError, begin: Instant) {
+    fn check_error(&self, error: &WaitError, begin: Instant) {
         let waited = begin.elapsed();
         match error {
-            WaitError::Timeout { .. } if waited + TOLERANCE < self.within => self.wrong("gave up early"),
-            WaitError::Timeout { .. } if waited > self.within + TOLERANCE => self.wrong("waited too long"),
-            WaitError::Failed { why, .. } => self.wrong(why),
-            WaitError::Stopped { .. } if !self.informer.is_stopped() => self.wrong("says it stopped"),
+            WaitError::Timeout { .. } if waited + TOLERANCE < self.within => self.fail("timed out too early"),
+            WaitError::Timeout { .. } if waited > self.within + TOLERANCE => self.fail("timed out too late"),
+            WaitError::Failed { why, .. } => self.fail(why),
+            WaitError::Stopped { .. } if !self.informer.is_stopped() => {
+                self.fail("reports that the informer stopped")
+            }
             _ => {}
         }
     }
 
-    fn wrong(&self, what: &str) {
-        self.log.fail(format_args!("{} waiting for n={}: {what}", self.name, self.write.n));
+    fn fail(&self, why: &str) {
+        self.log.fail(format_args!("{} waiting for n={}: {why}", self.name, self.write.n));
     }
 }

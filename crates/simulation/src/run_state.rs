@@ -1,35 +1,35 @@
-//! Totals of many worlds, and where a long run stands.
+//! The state of a run over many seeds.
 
 use crate::totals::{Fault, Totals};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt, fs, io, path::Path, time::Duration};
 
-/// Totals of worlds that came one after the other, from one seed to the next.
+/// Totals of consecutive seeds, and the seed to continue with.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tally {
-    /// The seed that comes next.
+pub struct RunState {
+    /// The next seed.
     pub next: u64,
-    /// Time it took so far, in all sessions together.
+    /// Time of all runs together.
     pub took: Duration,
     totals: Totals,
-    /// How many seeds had so many writes.
+    /// Number of seeds by number of writes.
     writes: BTreeMap<u64, u64>,
-    /// How many seeds had so many faults.
+    /// Number of seeds by number of faults.
     faults: BTreeMap<u64, u64>,
 }
 
-impl Tally {
-    /// Nothing yet, up to a seed.
+impl RunState {
+    /// A run that starts with a seed.
     pub fn from(seed: u64) -> Self {
         Self { next: seed, ..Self::default() }
     }
 
-    /// Everything together.
+    /// The totals of all seeds.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Adds the world of the next seed.
+    /// Adds the totals of the next seed.
     pub fn add(&mut self, world: &Totals) {
         self.next += 1;
         self.totals.add(world);
@@ -37,17 +37,17 @@ impl Tally {
         *self.faults.entry(world.faults()).or_default() += 1;
     }
 
-    /// Half of the seeds had at least so many writes.
+    /// Median of the writes of a seed.
     pub fn median_writes(&self) -> u64 {
         median(&self.writes)
     }
 
-    /// Half of the seeds had at least so many faults.
+    /// Median of the faults of a seed.
     pub fn median_faults(&self) -> u64 {
         median(&self.faults)
     }
 
-    /// Reads where a run stands; `None` if there is no such file.
+    /// Reads a state file; `None` if it does not exist.
     pub fn load(path: &Path) -> io::Result<Option<Self>> {
         let text = match fs::read(path) {
             Ok(text) => text,
@@ -55,33 +55,33 @@ impl Tally {
             Err(error) => return Err(error),
         };
         let value: Value = serde_json::from_slice(&text)?;
-        Self::read(&value)
+        Self::from_json(&value)
             .map(Some)
-            .ok_or_else(|| io::Error::other("it is not where a run of this program stands"))
+            .ok_or_else(|| io::Error::other("not a state file of this version of the simulation"))
     }
 
-    /// Writes where a run stands. Whoever reads finds the old or the new state, never a part.
+    /// Replaces a state file atomically.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let beside = path.with_extension("new");
-        fs::write(&beside, self.show().to_string())?;
-        fs::rename(beside, path)
+        let new = path.with_extension("new");
+        fs::write(&new, self.to_json().to_string())?;
+        fs::rename(new, path)
     }
 
-    fn show(&self) -> Value {
+    fn to_json(&self) -> Value {
         let Totals { seeds, writes, delivered, checks, .. } = self.totals;
-        let struck: Map<String, Value> = Fault::ALL
+        let counts: Map<String, Value> = Fault::ALL
             .iter()
-            .map(|&fault| (fault.name().to_owned(), self.totals.struck(fault).into()))
+            .map(|&fault| (fault.name().to_owned(), self.totals.count(fault).into()))
             .collect();
         let pairs = |spread: &BTreeMap<u64, u64>| spread.iter().map(|(k, v)| [*k, *v]).collect::<Vec<_>>();
         json!({
             "next": self.next, "seconds": self.took.as_secs(), "seeds": seeds, "writes": writes,
-            "delivered": delivered, "checks": checks, "struck": struck,
+            "delivered": delivered, "checks": checks, "struck": counts,
             "writes_per_seed": pairs(&self.writes), "faults_per_seed": pairs(&self.faults),
         })
     }
 
-    fn read(value: &Value) -> Option<Self> {
+    fn from_json(value: &Value) -> Option<Self> {
         let number = |name: &str| value[name].as_u64();
         let pairs = |name: &str| -> Option<BTreeMap<u64, u64>> {
             value[name].as_array()?.iter().map(|pair| Some((pair[0].as_u64()?, pair[1].as_u64()?))).collect()
@@ -92,7 +92,7 @@ impl Tally {
         totals.delivered = number("delivered")?;
         totals.checks = number("checks")?;
         for &fault in Fault::ALL {
-            totals.strike(fault, value["struck"][fault.name()].as_u64()?);
+            totals.add_faults(fault, value["struck"][fault.name()].as_u64()?);
         }
         Some(Self {
             next: number("next")?,
@@ -104,7 +104,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for RunState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (writes, faults) = (self.median_writes(), self.median_faults());
         write!(
@@ -116,7 +116,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The smallest value that half of all do not exceed.
+/// The smallest value that at least half of the seeds do not exceed.
 fn median(spread: &BTreeMap<u64, u64>) -> u64 {
     let half = spread.values().sum::<u64>().div_ceil(2);
     let mut seen = 0;
@@ -134,31 +134,31 @@ mod tests {
     fn world(writes: u64, cuts: u64) -> Totals {
         let mut totals = Totals::default();
         (totals.seeds, totals.writes) = (1, writes);
-        totals.strike(Fault::Cut, cuts);
+        totals.add_faults(Fault::Cut, cuts);
         totals
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
-        let mut tally = Tally::from(5);
-        assert_eq!(tally.median_writes(), 0);
+    fn half_of_the_seeds_do_not_exceed_the_median() {
+        let mut run_state = RunState::from(5);
+        assert_eq!(run_state.median_writes(), 0);
         for (writes, cuts) in [(10, 1), (30, 9), (20, 5)] {
-            tally.add(&world(writes, cuts));
+            run_state.add(&world(writes, cuts));
         }
-        assert_eq!((tally.next, tally.median_writes(), tally.median_faults()), (8, 20, 5));
+        assert_eq!((run_state.next, run_state.median_writes(), run_state.median_faults()), (8, 20, 5));
     }
 
     #[test]
-    fn a_run_goes_on_where_it_stood() {
-        let path = std::env::temp_dir().join(format!("simulation-tally-{}", std::process::id()));
-        assert_eq!(Tally::load(&path).unwrap(), None);
-        let mut tally = Tally::from(7);
-        tally.add(&world(10, 3));
-        tally.took = Duration::from_secs(90);
-        tally.save(&path).unwrap();
-        assert_eq!(Tally::load(&path).unwrap(), Some(tally));
+    fn a_saved_run_is_continued() {
+        let path = std::env::temp_dir().join(format!("simulation-run-state-{}", std::process::id()));
+        assert_eq!(RunState::load(&path).unwrap(), None);
+        let mut run_state = RunState::from(7);
+        run_state.add(&world(10, 3));
+        run_state.took = Duration::from_secs(90);
+        run_state.save(&path).unwrap();
+        assert_eq!(RunState::load(&path).unwrap(), Some(run_state));
         fs::write(&path, "{}").unwrap();
-        assert!(Tally::load(&path).is_err());
+        assert!(RunState::load(&path).is_err());
         fs::remove_file(&path).unwrap();
     }
 }

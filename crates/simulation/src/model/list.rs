@@ -1,45 +1,46 @@
-//! Answering a LIST, page by page.
+//! Responses to LIST requests, page by page.
 
-use super::{Server, Source, URL, broken, refusal, version_asked};
+use super::{ModelServer, ModelState, URL, broken, error_response, requested_version};
 use crate::{
-    history::Written,
+    faults::{Condition, PROBE, RequestFault, RequestInfo},
+    history::Write,
     totals::Fault,
-    trouble::{Asked, Condition, PROBE, Trap},
-    truth::{ClientId, Gap},
+    truth::{ClientId, KeyRange},
 };
 use futures_util::{StreamExt, stream};
 use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, ObjectKey, Unreadable};
 use std::{collections::VecDeque, sync::Arc};
 
-/// A page on its way: it shows one state, even if the server has moved on.
+/// A page in flight. It shows one state, even if the collection changes meanwhile.
 struct Page {
-    source: Arc<Source>,
+    server: Arc<ModelServer>,
     client: ClientId,
     epoch: u32,
     version: u64,
     parts: VecDeque<ListPart>,
     break_after: Option<usize>,
-    /// It breaks because it is no JSON.
+    /// It fails because it is not JSON, and not because the connection is reset.
     malformed: bool,
+    /// The last page.
     last: bool,
     compact_after: bool,
     failed: bool,
 }
 
-pub(super) async fn answer(
-    source: Arc<Source>,
+pub(super) async fn respond(
+    server: Arc<ModelServer>,
     client: ClientId,
     namespace: Option<String>,
     options: ListOptions,
 ) -> Result<ListStream, ListWatchError> {
-    let trap = source.arrive(asked(&options)).await?;
-    let page = source.lock().page(Arc::clone(&source), client, namespace.as_deref(), &options, trap)?;
+    let fault = server.intercept(request_info(&options)).await?;
+    let page = server.lock().page(Arc::clone(&server), client, namespace.as_deref(), &options, fault)?;
     Ok(stream::unfold(page, |mut page| async { Some((page.next().await?, page)) }).boxed())
 }
 
-fn asked(options: &ListOptions) -> Asked {
-    let version = version_asked(options.resource_version.as_deref());
-    Asked {
+fn request_info(options: &ListOptions) -> RequestInfo {
+    let version = requested_version(options.resource_version.as_deref());
+    RequestInfo {
         write: false,
         watch: false,
         streaming: false,
@@ -49,18 +50,21 @@ fn asked(options: &ListOptions) -> Asked {
     }
 }
 
-impl Server {
+impl ModelState {
     fn page(
         &mut self,
-        source: Arc<Source>,
+        server: Arc<ModelServer>,
         client: ClientId,
         namespace: Option<&str>,
         options: &ListOptions,
-        trap: Option<Trap>,
+        fault: Option<RequestFault>,
     ) -> Result<Page, ListWatchError> {
         let (version, after) = match &options.continue_token {
             Some(token) => self.resume(token)?,
-            None => (self.choose(version_asked(options.resource_version.as_deref()), trap)?, None),
+            None => {
+                let requested = requested_version(options.resource_version.as_deref());
+                (self.choose_version(requested, fault)?, None)
+            }
         };
         let mut objects = self.objects(version, namespace);
         objects.retain(|write| after.as_ref().is_none_or(|after| write.key > *after));
@@ -83,25 +87,27 @@ impl Server {
             .map(|write| write.as_listed(origin).map_or_else(ListPart::Unreadable, ListPart::Item));
         let mut parts: VecDeque<ListPart> = items.collect();
         if options.continue_token.is_none() && options.limit != Some(PROBE) {
-            self.truth.lock().begins_to_list(client);
+            self.truth.lock().starts_list(client);
         }
-        if let Some(Trap::UnreadableItem { at, named }) = trap
+        if let Some(RequestFault::UnreadableItem { at, named }) = fault
             && !objects.is_empty()
         {
             let at = at % objects.len();
-            parts[at] = ListPart::Unreadable(self.unreadable(client, &objects, at, named));
+            parts[at] = ListPart::Unreadable(self.malformed_item(client, &objects, at, named));
         }
-        let place = self.rng.usize(0..=parts.len());
-        parts.insert(place, ListPart::Meta(meta));
-        let break_after = match trap {
-            Some(Trap::BreakAfter(after) | Trap::Malformed(after)) => Some(after % (parts.len() + 1)),
+        let meta_at = self.rng.usize(0..=parts.len());
+        parts.insert(meta_at, ListPart::Meta(meta));
+        let break_after = match fault {
+            Some(RequestFault::BreakAfter(after) | RequestFault::Malformed(after)) => {
+                Some(after % (parts.len() + 1))
+            }
             _ => None,
         };
-        let compact_after = trap == Some(Trap::CompactAfterList);
-        let malformed = matches!(trap, Some(Trap::Malformed(_)));
+        let compact_after = fault == Some(RequestFault::CompactAfterList);
+        let malformed = matches!(fault, Some(RequestFault::Malformed(_)));
         let failed = false;
         Ok(Page {
-            source,
+            server,
             client,
             epoch,
             version,
@@ -114,34 +120,34 @@ impl Server {
         })
     }
 
-    /// An item that nobody can read, but for its name at best.
-    fn unreadable(&self, client: ClientId, page: &[Arc<Written>], at: usize, named: bool) -> Unreadable {
-        self.log.strike(Fault::UnreadableItem);
+    /// Makes an item of a page malformed, with or without its key.
+    fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, named: bool) -> Unreadable {
+        self.log.record_fault(Fault::MalformedItem);
         let key = |at: usize| page.get(at).map(|write| write.key.clone());
         let mut item = Unreadable::new("garbled");
-        let gap = if named {
+        let range = if named {
             item.key = key(at);
-            Gap::One(page[at].key.clone())
+            KeyRange::One(page[at].key.clone())
         } else {
-            // Where a page ends, the next item to be read may be anywhere.
-            Gap::Between(at.checked_sub(1).and_then(key), key(at + 1))
+            // At the end of a page, the next valid item may have any key.
+            KeyRange::Between(at.checked_sub(1).and_then(key), key(at + 1))
         };
-        self.truth.lock().cannot_read(client, gap);
+        self.truth.lock().add_malformed_item(client, range);
         item
     }
 
-    /// Where a page starts: the state its list shows, and the key before it.
+    /// The version of a continued list, and the key after which its next page starts.
     fn resume(&mut self, token: &str) -> Result<(u64, Option<ObjectKey>), ListWatchError> {
         let mut fields = token.splitn(3, ':');
         let mut number = || fields.next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
         let (epoch, version) = (number(), number());
-        let (now, floor) = {
-            let known = self.truth.lock();
-            (known.history.epoch(), known.history.floor)
+        let (current_epoch, compacted) = {
+            let truth = self.truth.lock();
+            (truth.history.epoch(), truth.history.compacted)
         };
-        if self.has(Condition::PagesExpire) || version < floor || epoch != u64::from(now) {
-            self.log.strike(Fault::PageExpired);
-            return Err(refusal(410, "Expired", 0));
+        if self.has(Condition::PagesExpire) || version < compacted || epoch != u64::from(current_epoch) {
+            self.log.record_fault(Fault::PageExpired);
+            return Err(error_response(410, "Expired", 0));
         }
         Ok((version, fields.next().and_then(|key| key.parse().ok())))
     }
@@ -152,29 +158,29 @@ impl Page {
         if self.failed {
             return None;
         }
-        if self.source.lock().rng.u8(0..4) == 0 {
+        if self.server.lock().rng.u8(0..4) == 0 {
             tokio::task::yield_now().await;
         }
-        let mut server = self.source.lock();
-        let restored = self.epoch != server.truth.lock().history.epoch();
+        let mut state = self.server.lock();
+        let restored = self.epoch != state.truth.lock().history.epoch();
         if restored || self.break_after == Some(0) {
             self.failed = true;
             if self.malformed {
-                server.log.strike(Fault::Malformed);
+                state.log.record_fault(Fault::Malformed);
                 let message = "simulated".into();
                 return Some(Err(ListWatchError::Malformed { message, url: URL.into() }));
             }
-            server.log.strike(Fault::Broken);
+            state.log.record_fault(Fault::Broken);
             return Some(Err(broken()));
         }
         self.break_after = self.break_after.map(|left| left - 1);
         let part = self.parts.pop_front();
         if part.is_none() && self.last {
-            server.truth.lock().listed(self.client, self.epoch, self.version);
-            if self.compact_after && !server.truth.lock().must_wait(1) {
-                server.log.strike(Fault::CompactedBeforeWatch);
-                server.advance(1);
-                server.compact();
+            state.truth.lock().received_list(self.client, (self.epoch, self.version));
+            if self.compact_after && !state.truth.lock().would_hide_restore(1) {
+                state.log.record_fault(Fault::CompactedBeforeWatch);
+                state.advance(1);
+                state.compact();
             }
         }
         part.map(Ok)

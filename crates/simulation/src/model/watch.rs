@@ -1,9 +1,9 @@
-//! Answering a WATCH, or a streaming list.
+//! Responses to WATCH requests and streaming lists.
 
-use super::{Server, Source, connection::Connection, connection::Next, version_asked};
+use super::{ModelServer, ModelState, connection::Connection, connection::Next, requested_version};
 use crate::{
+    faults::{Condition, RequestFault, RequestInfo},
     totals::Fault,
-    trouble::{Asked, Condition, Trap},
     truth::ClientId,
 };
 use futures_util::{StreamExt, stream};
@@ -11,38 +11,38 @@ use kube_informer::{ListWatchError, WatchEvent, WatchOptions, WatchStream};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// The client's end of a connection; the server forgets it when this is dropped.
-struct Watching {
-    source: Arc<Source>,
+/// The client's end of a connection. Dropping it closes the connection.
+struct ClientStream {
+    server: Arc<ModelServer>,
     id: u64,
     ended: bool,
 }
 
-impl Drop for Watching {
+impl Drop for ClientStream {
     fn drop(&mut self) {
-        self.source.lock().connections.remove(&self.id);
+        self.server.lock().connections.remove(&self.id);
     }
 }
 
-pub(super) async fn answer(
-    source: Arc<Source>,
+pub(super) async fn respond(
+    server: Arc<ModelServer>,
     client: ClientId,
     namespace: Option<String>,
     options: WatchOptions,
 ) -> Result<WatchStream, ListWatchError> {
-    let asked = asked(&options);
-    if let Some(from) = asked.from() {
-        source.truth.lock().asks_from(client, from);
+    let request = request_info(&options);
+    if let Some(from) = request.watches_from() {
+        server.truth.lock().watches_from(client, from);
     }
-    let trap = source.arrive(asked).await?;
-    let id = source.lock().open(client, namespace, &options, trap)?;
-    let watching = Watching { source, id, ended: false };
-    Ok(stream::unfold(watching, |mut watching| async { Some((watching.next().await?, watching)) }).boxed())
+    let fault = server.intercept(request).await?;
+    let id = server.lock().open(client, namespace, &options, fault)?;
+    let client_stream = ClientStream { server, id, ended: false };
+    Ok(stream::unfold(client_stream, |mut stream| async { Some((stream.next().await?, stream)) }).boxed())
 }
 
-fn asked(options: &WatchOptions) -> Asked {
-    let version = version_asked(options.resource_version.as_deref());
-    Asked {
+fn request_info(options: &WatchOptions) -> RequestInfo {
+    let version = requested_version(options.resource_version.as_deref());
+    RequestInfo {
         write: false,
         watch: true,
         streaming: options.send_initial_events == Some(true),
@@ -52,44 +52,44 @@ fn asked(options: &WatchOptions) -> Asked {
     }
 }
 
-impl Server {
+impl ModelState {
     fn open(
         &mut self,
         client: ClientId,
         namespace: Option<String>,
         options: &WatchOptions,
-        trap: Option<Trap>,
+        fault: Option<RequestFault>,
     ) -> Result<u64, ListWatchError> {
-        let asked = version_asked(options.resource_version.as_deref());
+        let requested = requested_version(options.resource_version.as_deref());
         let streaming = options.send_initial_events == Some(true);
         let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
         let mut connection =
             Connection::new(client, self.truth.lock().history.epoch(), options.allow_bookmarks, deadline);
-        let chosen = self.choose(asked, trap)?;
-        match asked {
+        let version = self.choose_version(requested, fault)?;
+        match requested {
             Some(from) if !streaming && from > 0 => {
                 connection.cursor = from;
-                let floor = self.truth.lock().history.floor;
-                if from < floor {
-                    self.expired(&mut connection)?;
-                } else if let Some(Trap::Duplicate(count)) = trap {
+                let compacted = self.truth.lock().history.compacted;
+                if from < compacted {
+                    self.expire(&mut connection)?;
+                } else if let Some(RequestFault::Duplicate(count)) = fault {
                     connection.cursor = self.truth.lock().history.rewind(from, count, namespace.as_deref());
                     if connection.cursor < from {
-                        self.log.strike(Fault::Duplicate);
+                        self.log.record_fault(Fault::Duplicate);
                     }
                 }
             }
             _ => {
-                connection.initial = self.objects(chosen, namespace.as_deref()).into();
-                connection.cursor = chosen;
-                connection.complete = streaming.then_some(chosen);
-                connection.endless = streaming && self.has(Condition::NoEndBookmark);
-                if connection.endless {
-                    self.log.strike(Fault::NoEndBookmark);
+                connection.initial = self.objects(version, namespace.as_deref()).into();
+                connection.cursor = version;
+                connection.initial_end = streaming.then_some(version);
+                connection.no_end_bookmark = streaming && self.has(Condition::NoEndBookmark);
+                if connection.no_end_bookmark {
+                    self.log.record_fault(Fault::NoEndBookmark);
                 }
             }
         }
-        if let Some(Trap::BreakAfter(after)) = trap {
+        if let Some(RequestFault::BreakAfter(after)) = fault {
             connection.break_after = Some(after % (connection.initial.len() + 4));
         }
         self.log.note(format_args!(
@@ -102,13 +102,13 @@ impl Server {
         Ok(self.opened)
     }
 
-    /// How long the next event of a connection takes.
+    /// The delay of the next event of a connection.
     fn delay(&mut self, id: u64) -> Delay {
-        match self.connections.get(&id).and_then(|connection| connection.slow) {
+        match self.connections.get(&id).and_then(|connection| connection.faults.slow) {
             Some(slow) => Delay::Time(slow),
             None => match self.rng.u8(0..16) {
                 0 => Delay::Time(Duration::from_millis(1)),
-                1..4 => Delay::Turn,
+                1..4 => Delay::Yield,
                 _ => Delay::None,
             },
         }
@@ -121,34 +121,34 @@ impl Server {
 
 enum Delay {
     None,
-    Turn,
+    Yield,
     Time(Duration),
 }
 
-impl Watching {
+impl ClientStream {
     async fn next(&mut self) -> Option<Result<WatchEvent, ListWatchError>> {
         if self.ended {
             return None;
         }
-        self.source.lock().reads_on(self.id);
-        let delay = self.source.lock().delay(self.id);
+        self.server.lock().polled(self.id);
+        let delay = self.server.lock().delay(self.id);
         match delay {
             Delay::None => {}
-            Delay::Turn => tokio::task::yield_now().await,
+            Delay::Yield => tokio::task::yield_now().await,
             Delay::Time(time) => tokio::time::sleep(time).await,
         }
-        let source = Arc::clone(&self.source);
+        let server = Arc::clone(&self.server);
         loop {
-            let mut changed = std::pin::pin!(source.changed.notified());
-            // Waits from here on, so that no change is missed after looking.
+            let mut changed = std::pin::pin!(server.changed.notified());
+            // Registered before the state is read, so that no change is missed.
             changed.as_mut().enable();
-            let next = source.lock().next(self.id);
+            let next = server.lock().next(self.id);
             match next {
                 Next::Event(event) => return Some(Ok(*event)),
                 Next::Fail(error) => return self.end(Some(Err(error))),
                 Next::End => return self.end(None),
-                Next::Wait => self.until_due(changed).await,
-                Next::Never => std::future::pending().await,
+                Next::Wait => self.wait(changed).await,
+                Next::Stall => std::future::pending().await,
             }
         }
     }
@@ -161,10 +161,10 @@ impl Watching {
         last
     }
 
-    /// Until something changes, or time is up.
-    async fn until_due(&self, changed: impl Future<Output = ()>) {
-        let deadline = self.source.lock().deadline(self.id);
-        let up = async {
+    /// Waits until something changes, or until the watch times out.
+    async fn wait(&self, changed: impl Future<Output = ()>) {
+        let deadline = self.server.lock().deadline(self.id);
+        let timed_out = async {
             match deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,
                 None => std::future::pending().await,
@@ -173,7 +173,7 @@ impl Watching {
         tokio::select! {
             biased;
             () = changed => {}
-            () = up => {}
+            () = timed_out => {}
         }
     }
 }

@@ -1,0 +1,249 @@
+//! A model of a server: responds to lists and watches from an exact history, with injected faults.
+
+mod connection;
+mod list;
+mod watch;
+
+use crate::{
+    faults::{Condition, FaultInjector, Rejection, RequestFault, RequestInfo, StreamFault},
+    history::{Write, is_in},
+    log::Log,
+    totals::Fault,
+    truth::{ClientId, Truth},
+};
+use connection::Connection;
+use kube_informer::{
+    BoxFuture, Kind, ListOptions, ListStream, ListWatch, ListWatchError, ObjectKey, Status, WatchOptions,
+    WatchStream,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// The server, shared by its clients and the world.
+pub(crate) struct ModelServer {
+    state: Mutex<ModelState>,
+    /// Notified when anything changes that a connection may wait for. Unlike a watch channel, it wakes tasks in the
+    /// order in which they wait, so that every run is the same.
+    changed: Notify,
+    pub(crate) truth: Arc<Truth>,
+}
+
+/// The state of the server.
+pub(crate) struct ModelState {
+    truth: Arc<Truth>,
+    connections: BTreeMap<u64, Connection>,
+    opened: u64,
+    faults: FaultInjector,
+    rng: fastrand::Rng,
+    log: Arc<Log>,
+}
+
+impl ModelServer {
+    pub(crate) fn new(rng: fastrand::Rng, log: &Arc<Log>) -> Arc<Self> {
+        let truth = Truth::new(Kind::namespaced("sim.example", "v1", "Thing", "things"), 100, log);
+        let state = ModelState {
+            truth: Arc::clone(&truth),
+            connections: BTreeMap::new(),
+            opened: 0,
+            faults: FaultInjector::default(),
+            rng,
+            log: Arc::clone(log),
+        };
+        Arc::new(Self { state: Mutex::new(state), changed: Notify::new(), truth })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ModelState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the server and notifies every connection.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut ModelState) -> R) -> R {
+        let result = change(&mut self.lock());
+        self.changed.notify_waiters();
+        result
+    }
+
+    /// A new client, for one namespace or for all.
+    pub(crate) fn client(self: &Arc<Self>, namespace: Option<&str>) -> (ClientId, Arc<dyn ListWatch>) {
+        let id = self.truth.lock().new_client();
+        (id, Arc::new(ModelClient { server: Arc::clone(self), id, namespace: namespace.map(str::to_owned) }))
+    }
+
+    /// Delays or rejects a request, or returns the fault that its response gets.
+    async fn intercept(&self, request: RequestInfo) -> Result<Option<RequestFault>, ListWatchError> {
+        let delay = self.lock().rng.u64(0..6).saturating_sub(3);
+        if delay > 0 {
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
+        let fault = self.lock().intercept(request)?;
+        match fault {
+            Some(RequestFault::Unanswered) => std::future::pending().await,
+            Some(RequestFault::Late(millis)) => {
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                self.lock().intercept(request)
+            }
+            fault => Ok(fault),
+        }
+    }
+}
+
+impl ModelState {
+    fn intercept(&mut self, request: RequestInfo) -> Result<Option<RequestFault>, ListWatchError> {
+        self.faults.intercept(request, &self.log).map_err(|rejection| match rejection {
+            Rejection::Status { code, reason, retry_after } => error_response(code, reason, retry_after),
+            Rejection::ConnectionRefused => {
+                ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() }
+            }
+            Rejection::ResponseLost => {
+                ListWatchError::Connect { refused: false, message: "reset".into(), url: URL.into() }
+            }
+            Rejection::NotJson => {
+                ListWatchError::NotJson { content_type: "text/html".into(), url: URL.into() }
+            }
+        })
+    }
+
+    pub(crate) fn has(&self, condition: Condition) -> bool {
+        self.faults.has(condition)
+    }
+
+    pub(crate) fn faults(&mut self) -> &mut FaultInjector {
+        &mut self.faults
+    }
+
+    /// Injects a fault into one connection, or into all of them.
+    pub(crate) fn inject(&mut self, fault: StreamFault, pick: u64) {
+        let all = pick.is_multiple_of(4);
+        let chosen = (pick / 4) as usize % self.connections.len().max(1);
+        for (i, connection) in self.connections.values_mut().enumerate() {
+            if all || i == chosen {
+                connection.faults.inject(fault, &self.log);
+            }
+        }
+    }
+
+    /// Whether a client has a watch that delivers changes, as far as the server knows.
+    pub(crate) fn is_watched(&self, client: ClientId) -> bool {
+        self.connections.values().any(|connection| connection.is_live(client))
+    }
+
+    /// The version of a response that must not be older than `requested`.
+    fn choose_version(
+        &mut self,
+        requested: Option<u64>,
+        fault: Option<RequestFault>,
+    ) -> Result<u64, ListWatchError> {
+        let (current, compacted) = {
+            let truth = self.truth.lock();
+            (truth.history.version, truth.history.compacted)
+        };
+        let requested = requested.unwrap_or(current);
+        if requested > current {
+            self.log.record_fault(Fault::TooLarge);
+            let message = format!("Too large resource version: {requested}, current: {current}");
+            return Err(ListWatchError::api(Status::failure(504, "Timeout", message), URL));
+        }
+        let oldest = requested.max(compacted);
+        Ok(match fault {
+            Some(RequestFault::Stale(by)) if oldest < current => {
+                self.log.record_fault(Fault::StaleList);
+                current.saturating_sub(by).max(oldest)
+            }
+            _ => current,
+        })
+    }
+
+    /// The objects of a namespace, or of all, at a version of the current epoch.
+    fn objects(&self, version: u64, namespace: Option<&str>) -> Vec<Arc<Write>> {
+        let truth = self.truth.lock();
+        let state = truth.history.at(truth.history.epoch(), version);
+        let all = state.into_iter().flat_map(|state| state.values());
+        all.filter(|write| is_in(&write.key, namespace)).cloned().collect()
+    }
+}
+
+const URL: &str = "/simulated";
+
+fn error_response(code: u16, reason: &str, retry_after: u32) -> ListWatchError {
+    let mut status = Status::failure(code, reason, "simulated");
+    status.details.retry_after_seconds = retry_after;
+    ListWatchError::api(status, URL)
+}
+
+fn broken() -> ListWatchError {
+    ListWatchError::Broken { message: "connection reset".into(), url: URL.into() }
+}
+
+fn requested_version(text: Option<&str>) -> Option<u64> {
+    text.filter(|text| !text.is_empty())?.parse().ok()
+}
+
+/// The source of one partition of an informer.
+struct ModelClient {
+    server: Arc<ModelServer>,
+    id: ClientId,
+    namespace: Option<String>,
+}
+
+impl ListWatch for ModelClient {
+    fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>> {
+        Box::pin(list::respond(Arc::clone(&self.server), self.id, self.namespace.clone(), options))
+    }
+
+    fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
+        Box::pin(watch::respond(Arc::clone(&self.server), self.id, self.namespace.clone(), options))
+    }
+}
+
+/// Writes and other changes of the collection.
+impl ModelState {
+    pub(crate) fn put(&mut self, key: &ObjectKey, color: u64, invalid: bool) -> Option<Arc<Write>> {
+        let mut truth = self.truth.lock();
+        if truth.would_hide_restore(1) {
+            return None;
+        }
+        if invalid {
+            self.log.record_fault(Fault::InvalidObject);
+        }
+        let write = truth.history.put(key, color, invalid);
+        self.log.record_write(&write);
+        Some(write)
+    }
+
+    pub(crate) fn delete(&mut self, key: &ObjectKey) -> Option<Arc<Write>> {
+        let mut truth = self.truth.lock();
+        if truth.would_hide_restore(1) {
+            return None;
+        }
+        let write = truth.history.delete(key)?;
+        self.log.record_write(&write);
+        Some(write)
+    }
+
+    /// Advances the version, as writes of other resources do.
+    pub(crate) fn advance(&mut self, by: u64) {
+        let mut truth = self.truth.lock();
+        if !truth.would_hide_restore(by) {
+            let version = truth.history.version + by;
+            truth.history.advance_to(version);
+        }
+    }
+
+    pub(crate) fn compact(&mut self) {
+        self.log.record_fault(Fault::Compacted);
+        self.truth.lock().history.compact();
+    }
+
+    pub(crate) fn restore(&mut self, back: u64) {
+        let mut truth = self.truth.lock();
+        let before = truth.history.version;
+        if before.checked_sub(back).is_some_and(|version| truth.history.restore(version)) {
+            self.log.record_fault(Fault::Restored);
+            self.log.note(format_args!("restored from @{before} to @{}", truth.history.version));
+        }
+    }
+}
