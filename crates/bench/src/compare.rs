@@ -8,13 +8,13 @@ use crate::{
     peers::{self, Peer},
     plot,
     process::Process,
-    progress::say,
+    progress::print_progress,
     results::{Figures, Results, machine},
     table,
 };
 use anyhow::Context;
 use serde_json::{Map, Value};
-use stages::Measuring;
+use stages::Measurement;
 use std::path::Path;
 
 /// Other kinds, and their number per thousand pods.
@@ -32,7 +32,7 @@ const SERVER_ALLOCATOR: (&str, &str) =
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<()> {
     std::fs::create_dir_all(&options.out)
         .with_context(|| format!("cannot create the directory {}", options.out.display()))?;
-    say("building the programs of the peers, which takes some minutes the first time");
+    print_progress("building the programs of the peers, which takes some minutes the first time");
     let peers = peers::all(&options.only)?;
     let contenders = peers.iter().map(|peer| Figures::new(peer.name, peer.variant)).collect();
     let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
@@ -44,7 +44,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<()> {
         // Written after each corpus, in case a later one fails.
         write(&options.out, &results)?;
     }
-    say(format!("done; results and plots are in {}", options.out.display()));
+    print_progress(format!("done; results and plots are in {}", options.out.display()));
     println!("{}\n{}", table::render(&results), goals::render(&results));
     Ok(())
 }
@@ -56,35 +56,35 @@ fn measure_corpus(
     results: &mut Results,
 ) -> anyhow::Result<()> {
     let mut driver = start_driver(options)?;
-    let url = text(&driver.ask("url")?, "url")?;
-    say(format!("seeding {} {} pods at {url}", options.pods, corpus.name()));
-    driver.ask(&format!("seed {} {}", corpus.name(), options.pods))?;
+    let url = text(&driver.request("url")?, "url")?;
+    print_progress(format!("seeding {} {} pods at {url}", options.pods, corpus.name()));
+    driver.request(&format!("seed {} {}", corpus.name(), options.pods))?;
     describe(&mut driver, corpus.name(), "/api/v1/pods", &mut results.data)?;
     let kinds = seed_kinds(options, corpus, &mut driver, &mut results.data);
-    let protobuf = answers_protobuf(&mut driver)?;
+    let protobuf = supports_protobuf(&mut driver)?;
     for (peer, figures) in peers.iter().zip(&mut results.contenders) {
-        let Ok((program, words)) = &peer.program else {
+        let Ok((program, arguments)) = &peer.program else {
             figures.missing(&["bytes_per_object"], peer.program.as_ref().err().map_or("", String::as_str));
             continue;
         };
         if peer.variant == "proto" && !protobuf {
             figures.missing(
                 &["sync_wall_s", "sync_cpu_s", "rss_peak_bytes", "rss_settled_bytes", "bytes_per_object"],
-                "the server does not answer protobuf",
+                "the server does not support protobuf",
             );
             continue;
         }
-        say(format!("measuring {} on {} pods", peer.label(), corpus.name()));
-        let mut measuring =
-            Measuring { options, url: &url, program, words, peer, driver: &mut driver, figures };
+        print_progress(format!("measurement {} on {} pods", peer.label(), corpus.name()));
+        let mut measurement =
+            Measurement { options, url: &url, program, arguments, peer, driver: &mut driver, figures };
         let measured = match corpus {
-            Corpus::Realistic => measuring.everything(&kinds),
-            Corpus::Stubborn => measuring.sync_only("stubborn_"),
+            Corpus::Realistic => measurement.everything(&kinds),
+            Corpus::Stubborn => measurement.sync_only("stubborn_"),
         };
         // A failed contender does not stop the others.
         if let Err(error) = measured {
-            say(format!("{} gave up: {error:#}", peer.label()));
-            figures.missing(&["the rest"], &format!("{error:#}"));
+            print_progress(format!("{} failed: {error:#}", peer.label()));
+            figures.missing(&["remaining_stages"], &format!("{error:#}"));
         }
     }
     Ok(())
@@ -93,11 +93,11 @@ fn measure_corpus(
 fn start_driver(options: &CompareOptions) -> anyhow::Result<Process> {
     let own = std::env::current_exe()?;
     let seed = options.seed.to_string();
-    let mut words = vec!["driver", "--seed", &seed];
+    let mut arguments = vec!["driver", "--seed", &seed];
     if let Some(server) = &options.server {
-        words.extend(["--server", server]);
+        arguments.extend(["--server", server]);
     }
-    Process::start_with(&own, &words, &[SERVER_ALLOCATOR])
+    Process::start_with(&own, &arguments, &[SERVER_ALLOCATOR])
 }
 
 /// Seeds the other kinds. Returns the kinds, with the reason for those that the server lacks.
@@ -112,7 +112,7 @@ fn seed_kinds(
     }
     let mut seed = |kind: &str, path: &str, per_thousand: usize| -> anyhow::Result<()> {
         let count = (options.pods * per_thousand / 1000).max(20);
-        driver.ask(&format!("seed-kind {kind} {count}"))?;
+        driver.request(&format!("seed-kind {kind} {count}"))?;
         describe(driver, kind, path, data)
     };
     KINDS
@@ -120,7 +120,7 @@ fn seed_kinds(
         .map(|(kind, path, per_thousand)| {
             let seeded = seed(kind, path, per_thousand).map_err(|error| format!("{error:#}"));
             if let Err(reason) = &seeded {
-                println!("{kind}: left out: {reason}");
+                println!("{kind}: skipped: {reason}");
             }
             (kind, seeded)
         })
@@ -129,19 +129,19 @@ fn seed_kinds(
 
 fn describe(
     driver: &mut Process,
-    what: &str,
+    name: &str,
     path: &str,
     data: &mut Map<String, Value>,
 ) -> anyhow::Result<()> {
-    let found = driver.ask(&format!("compressibility {path}"))?;
+    let found = driver.request(&format!("compressibility {path}"))?;
     let (bytes, packed) = (number(&found, "bytes")?, number(&found, "zstd_bytes")?);
-    println!("{what}: {bytes:.0} bytes each, {packed:.0} after plain zstd, a ratio of {:.1}", bytes / packed);
-    data.insert(what.to_owned(), found);
+    println!("{name}: {bytes:.0} bytes each, {packed:.0} after plain zstd, a ratio of {:.1}", bytes / packed);
+    data.insert(name.to_owned(), found);
     Ok(())
 }
 
-fn answers_protobuf(driver: &mut Process) -> anyhow::Result<bool> {
-    Ok(driver.ask("protobuf")?["protobuf"] == true)
+fn supports_protobuf(driver: &mut Process) -> anyhow::Result<bool> {
+    Ok(driver.request("protobuf")?["protobuf"] == true)
 }
 
 fn write(out: &Path, results: &Results) -> anyhow::Result<()> {
@@ -154,10 +154,10 @@ fn write(out: &Path, results: &Results) -> anyhow::Result<()> {
     Ok(std::fs::write(out.join("table.md"), table::render(results))?)
 }
 
-pub(crate) fn number(answer: &Value, field: &str) -> anyhow::Result<f64> {
-    answer[field].as_f64().with_context(|| format!("no number {field:?} in {answer}"))
+pub(crate) fn number(response: &Value, field: &str) -> anyhow::Result<f64> {
+    response[field].as_f64().with_context(|| format!("no number {field:?} in {response}"))
 }
 
-fn text(answer: &Value, field: &str) -> anyhow::Result<String> {
-    Ok(answer[field].as_str().with_context(|| format!("no text {field:?} in {answer}"))?.to_owned())
+fn text(response: &Value, field: &str) -> anyhow::Result<String> {
+    Ok(response[field].as_str().with_context(|| format!("no string {field:?} in {response}"))?.to_owned())
 }

@@ -1,16 +1,16 @@
 //! This library as a contender.
 
-mod heard;
+mod handler_calls;
 mod readers;
 mod reads;
 mod trim;
 
 use crate::{
     args::ContenderOptions,
-    protocol::{answer, commands, number},
+    protocol::{commands, number, respond},
 };
 use anyhow::{Context, bail};
-use heard::Heard;
+use handler_calls::HandlerCalls;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
     HandlerFuncs, Index, InformerBuilder, InformerFactory, InformerOptions, Packing, Scope, SharedInformer,
@@ -22,13 +22,13 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// Time limit of a command.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(crate) struct Contender {
     options: ContenderOptions,
     informer: SharedInformer<Pod>,
     by_node: Index<String>,
-    heard: Arc<Heard>,
+    calls: Arc<HandlerCalls>,
     /// A second informer of the same objects, and readers of one of the two.
     other: Option<SharedInformer<Pod>>,
     readers: Option<Readers>,
@@ -38,12 +38,12 @@ pub(crate) struct Contender {
 pub(crate) async fn run(options: ContenderOptions) -> anyhow::Result<()> {
     let informer = informer(&options)?;
     let by_node = informer.index_field("spec.nodeName")?;
-    let heard = Arc::new(Heard::default());
-    informer.add_handler(Heard::handler(&heard));
-    let mut contender = Contender { options, informer, by_node, heard, other: None, readers: None };
+    let calls = Arc::new(HandlerCalls::default());
+    informer.add_handler(HandlerCalls::handler(&calls));
+    let mut contender = Contender { options, informer, by_node, calls, other: None, readers: None };
     let mut commands = commands();
     while let Some(words) = commands.recv().await {
-        answer(contender.obey(&words).await)?;
+        respond(contender.execute(&words).await)?;
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         "packed" => Packing::Packed,
         "raw" => Packing::Raw,
         "decoded" => Packing::Decoded,
-        other => bail!("unknown way to store objects {other:?}"),
+        other => bail!("unknown variant {other:?}"),
     };
     let (group, version, kind) = match options.kind.as_str() {
         "pods" => ("", "v1", "Pod"),
@@ -70,18 +70,18 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         .configure(move |builder: InformerBuilder| builder.packing(packing))
         .build();
     let scope = options.namespace.as_deref().map_or(Scope::All, Scope::namespace);
-    // For any kind: only pods are decoded.
+    // The type is Pod for every kind, because only pods are decoded.
     Ok(factory.dynamic_with(&resource, |defaults| InformerOptions { scope, ..defaults }))
 }
 
 impl Contender {
-    async fn obey(&mut self, words: &[String]) -> anyhow::Result<Value> {
+    async fn execute(&mut self, words: &[String]) -> anyhow::Result<Value> {
         match words.first().map(String::as_str) {
             Some("start") => self.start().await,
             Some("settle") => Ok(json!({})),
-            Some("reset") => Ok(self.heard.reset()),
-            Some("await") => self.heard.until(number(words, 1)?, PATIENCE).await,
-            Some("latency") => Ok(self.heard.latency()),
+            Some("reset") => Ok(self.calls.reset()),
+            Some("await") => self.calls.wait_for_version(number(words, 1)?, TIMEOUT).await,
+            Some("latency") => Ok(self.calls.latency()),
             Some("reads") => reads::measure(&self.informer, &self.by_node),
             Some("decode-each") => reads::decode_each(&self.informer),
             Some("decode-all") => reads::decode_all(&self.informer),
@@ -94,22 +94,22 @@ impl Contender {
                 let of_other = words.get(1).is_some_and(|which| which == "other");
                 self.read(of_other, number(words, 2)?)
             }
-            Some("rest") => {
+            Some("stop-readers") => {
                 self.readers = None;
                 Ok(json!({}))
             }
             Some("stall") => Ok(self.stall()),
             Some("stats") => Ok(self.stats()),
-            other => bail!("the contender has no command {other:?}"),
+            other => bail!("unknown command {other:?}"),
         }
     }
 
     async fn start(&self) -> anyhow::Result<Value> {
         let start = Instant::now();
         self.informer.start();
-        self.informer.synced(PATIENCE).await?;
+        self.informer.synced(TIMEOUT).await?;
         let objects = self.informer.lister().len();
-        self.heard.until_count(objects as u64, PATIENCE).await?;
+        self.calls.wait_for_count(objects as u64, TIMEOUT).await?;
         Ok(json!({"objects": objects, "wall_s": start.elapsed().as_secs_f64()}))
     }
 
@@ -117,7 +117,7 @@ impl Contender {
         let other = informer(&self.options)?;
         other.index_field("spec.nodeName")?;
         other.start();
-        other.synced(PATIENCE).await?;
+        other.synced(TIMEOUT).await?;
         self.other = Some(other);
         Ok(json!({}))
     }

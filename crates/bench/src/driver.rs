@@ -1,12 +1,12 @@
 //! The driver: starts or uses a server, seeds it and changes its objects.
 
 mod changes;
-mod ground;
+mod namespaces;
 mod seeding;
 
 use crate::{
     args::DriverOptions,
-    protocol::{answer, commands, number},
+    protocol::{commands, number, respond},
 };
 use anyhow::{Context, bail};
 use kube_embedded_apiserver::ApiServer;
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// Number of concurrent writes.
 const WRITERS: usize = 4;
 
-/// The server that is driven.
+/// The server, and the state of its objects.
 pub(crate) struct Driver {
     /// `None` if another server is used.
     embedded: Option<ApiServer>,
@@ -28,8 +28,8 @@ pub(crate) struct Driver {
     pods: Vec<(String, String)>,
     /// Number of changes so far, which makes each change different.
     changes: u64,
-    /// Whether the small objects that change fast exist.
-    churns: bool,
+    /// Whether the objects of `churn` exist.
+    churn_created: bool,
 }
 
 /// Runs the commands from standard input.
@@ -37,7 +37,7 @@ pub(crate) async fn run(options: DriverOptions) -> anyhow::Result<()> {
     let mut driver = Driver::start(options).await?;
     let mut commands = commands();
     while let Some(words) = commands.recv().await {
-        answer(driver.obey(&words).await)?;
+        respond(driver.execute(&words).await)?;
     }
     Ok(())
 }
@@ -55,10 +55,18 @@ impl Driver {
                 (Some(server), client, url)
             }
         };
-        Ok(Self { embedded, client, url, seed: options.seed, pods: Vec::new(), changes: 0, churns: false })
+        Ok(Self {
+            embedded,
+            client,
+            url,
+            seed: options.seed,
+            pods: Vec::new(),
+            changes: 0,
+            churn_created: false,
+        })
     }
 
-    async fn obey(&mut self, words: &[String]) -> anyhow::Result<Value> {
+    async fn execute(&mut self, words: &[String]) -> anyhow::Result<Value> {
         match words.first().map(String::as_str) {
             Some("url") => Ok(json!({ "url": self.url })),
             Some("seed") => {
@@ -78,8 +86,8 @@ impl Driver {
                 let path = words.get(1).context("a path is missing")?.clone();
                 self.compressibility(&path).await
             }
-            Some("protobuf") => Ok(json!({ "protobuf": self.answers_protobuf().await? })),
-            other => bail!("the driver has no command {other:?}"),
+            Some("protobuf") => Ok(json!({ "protobuf": self.supports_protobuf().await? })),
+            other => bail!("unknown command {other:?}"),
         }
     }
 
@@ -88,12 +96,12 @@ impl Driver {
     }
 
     /// Whether the server returns protobuf, and not JSON instead.
-    async fn answers_protobuf(&self) -> anyhow::Result<bool> {
+    async fn supports_protobuf(&self) -> anyhow::Result<bool> {
         let request = http::Request::get("/api/v1/namespaces")
             .header("accept", "application/vnd.kubernetes.protobuf,application/json");
-        let answer = self.client.send(request.body(kube::client::Body::empty())?).await?;
-        let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
-        Ok(kind.is_some_and(|kind| kind.starts_with("application/vnd.kubernetes.protobuf")))
+        let response = self.client.send(request.body(kube::client::Body::empty())?).await?;
+        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        Ok(content_type.is_some_and(|value| value.starts_with("application/vnd.kubernetes.protobuf")))
     }
 
     /// Sends a request and returns the response.
@@ -107,7 +115,7 @@ async fn send(client: kube::Client, request: http::request::Builder, body: Vec<u
 }
 
 /// Calls a function with all items, several concurrently; results are in the order of the items.
-async fn together<T, R, F>(
+async fn concurrently<T, R, F>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
 ) -> anyhow::Result<Vec<R>>

@@ -7,35 +7,35 @@ const SPARE: f64 = 32e6;
 
 /// A goal: its name, the limit, the measured value and whether it is within the limit.
 struct Goal {
-    what: String,
-    wanted: String,
+    name: String,
+    limit: String,
     found: Option<(String, bool)>,
 }
 
 impl Goal {
     /// Our figure must be this many times better than that of a peer.
-    fn times(what: &str, at_least: f64, ratio: Option<f64>) -> Self {
+    fn times(name: &str, at_least: f64, ratio: Option<f64>) -> Self {
         let found = ratio.map(|ratio| (format!("{ratio:.2} ×"), ratio >= at_least));
-        Self { what: what.to_owned(), wanted: format!("≥ {at_least} ×"), found }
+        Self { name: name.to_owned(), limit: format!("≥ {at_least} ×"), found }
     }
 
-    fn at_most(what: &str, most: f64, value: Option<f64>, scale: f64, unit: &str) -> Self {
+    fn at_most(name: &str, most: f64, value: Option<f64>, scale: f64, unit: &str) -> Self {
         let found = value.map(|value| (format!("{:.2}{unit}", value / scale), value <= most));
-        Self { what: what.to_owned(), wanted: format!("≤ {:.2}{unit}", most / scale), found }
+        Self { name: name.to_owned(), limit: format!("≤ {:.2}{unit}", most / scale), found }
     }
 }
 
 /// All goals as a Markdown table; empty without our own figures.
 pub(crate) fn render(results: &Results) -> String {
     let Some(ours) = results.find("kube-informer", "packed") else { return String::new() };
-    let mut out = String::from("| goal | wanted | measured | reached |\n|---|---:|---:|---|\n");
-    for Goal { what, wanted, found } in goals(ours, results) {
-        let (found, reached) = match found {
+    let mut out = String::from("| goal | limit | measured | met |\n|---|---:|---:|---|\n");
+    for Goal { name, limit, found } in goals(ours, results) {
+        let (found, met) = match found {
             Some((found, true)) => (found, "yes"),
             Some((found, false)) => (found, "**no**"),
             None => ("–".to_owned(), "not measured"),
         };
-        out += &format!("| {what} | {wanted} | {found} | {reached} |\n");
+        out += &format!("| {name} | {limit} | {found} | {met} |\n");
     }
     out
 }
@@ -48,10 +48,10 @@ fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
     let go = |figure: &str| against("client-go", "json", figure, false);
     let rs = |figure: &str| against("kube-rs", "json", figure, false);
     let settled = ours.get("rss_settled_bytes").unwrap_or(f64::NAN);
-    let peak = |what: &str, share: f64, figure: &str| {
-        Goal::at_most(what, share * settled + SPARE, ours.get(figure), 1e6, " MB")
+    let peak = |name: &str, share: f64, figure: &str| {
+        Goal::at_most(name, share * settled + SPARE, ours.get(figure), 1e6, " MB")
     };
-    let left = |what: &str, figure: &str| Goal::at_most(what, settled / 20.0, ours.get(figure), 1e6, " MB");
+    let left = |name: &str, figure: &str| Goal::at_most(name, settled / 20.0, ours.get(figure), 1e6, " MB");
     vec![
         Goal::times("memory per pod, client-go", 10.0, go("bytes_per_object")),
         Goal::times("memory per pod, kube-rs", 40.0, rs("bytes_per_object")),
@@ -73,11 +73,17 @@ fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
         Goal::at_most("get, decoded, cold", 100.0, ours.get("read_get_decoded_cold_us"), 1.0, " µs"),
         Goal::times("get, client-go", 1.0, go("read_get_ns")),
         Goal::times("get and read a label, client-go", 1.0, go("read_get_labels_ns")),
-        Goal::times("list and look at each, client-go", 1.0, go("read_list_us")),
+        Goal::times("list and read each, client-go", 1.0, go("read_list_us")),
         Goal::times("by index, client-go", 1.0, go("read_by_index_us")),
         left("left after decoding everything, one by one", "decode_each_left_bytes"),
         left("left after decoding everything at once", "decode_all_left_bytes"),
         left("the same, after malloc_trim", "decode_all_trimmed_left_bytes"),
-        Goal::at_most("writer's p99, readers here / elsewhere", 1.1, ours.get("writer_p99_ratio"), 1.0, ""),
+        Goal::at_most(
+            "writer's p99, readers of the same / another informer",
+            1.1,
+            ours.get("writer_p99_ratio"),
+            1.0,
+            "",
+        ),
     ]
 }

@@ -53,14 +53,14 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
     }
     for peer in &peers {
         if let Err(reason) = &peer.program {
-            println!("{}: left out: {reason}", peer.label());
+            println!("{}: skipped: {reason}", peer.label());
         }
     }
     Ok(peers)
 }
 
-fn sources(of: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(of)
+fn sources(peer: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(peer)
 }
 
 fn kube_rs(out: &Path) -> anyhow::Result<PathBuf> {

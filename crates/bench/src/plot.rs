@@ -75,7 +75,7 @@ mod tests {
     use serde_json::{Map, Value};
 
     #[test]
-    fn a_plot_has_a_bar_for_everybody_who_has_the_figure() {
+    fn a_plot_has_a_bar_for_each_contender_with_the_figure() {
         let (mut ours, mut theirs) =
             (Figures::new("kube-informer", "packed"), Figures::new("client-go", "json"));
         ours.put("bytes_per_object", 1000.0);

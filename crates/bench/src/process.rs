@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Time limit of a response.
-const PATIENCE: Duration = Duration::from_secs(900);
+const TIMEOUT: Duration = Duration::from_secs(900);
 /// Clock ticks per second in `/proc`: 100 on Linux.
 const TICKS: f64 = 100.0;
 
@@ -20,7 +20,7 @@ pub(crate) struct Process {
     name: String,
     child: Child,
     input: Option<ChildStdin>,
-    answers: Receiver<String>,
+    responses: Receiver<String>,
 }
 
 impl Process {
@@ -42,7 +42,7 @@ impl Process {
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         let output = child.stdout.take().context("no standard output")?;
-        let (send, answers) = channel();
+        let (send, responses) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if send.send(line).is_err() {
@@ -50,23 +50,23 @@ impl Process {
                 }
             }
         });
-        Ok(Self { name, input: child.stdin.take(), child, answers })
+        Ok(Self { name, input: child.stdin.take(), child, responses })
     }
 
     /// Sends a command and waits for the response.
-    pub(crate) fn ask(&mut self, command: &str) -> anyhow::Result<Value> {
+    pub(crate) fn request(&mut self, command: &str) -> anyhow::Result<Value> {
         let input = self.input.as_mut().context("no standard input")?;
         writeln!(input, "{command}").with_context(|| format!("{} has exited", self.name))?;
         let line = self
-            .answers
-            .recv_timeout(PATIENCE)
+            .responses
+            .recv_timeout(TIMEOUT)
             .with_context(|| format!("{} does not respond to {command:?}", self.name))?;
-        let answer: Value =
+        let response: Value =
             serde_json::from_str(&line).with_context(|| format!("{} responds with {line:?}", self.name))?;
-        if let Some(error) = answer.get("error") {
+        if let Some(error) = response.get("error") {
             bail!("{}: {command}: {}", self.name, error.as_str().unwrap_or("failed"));
         }
-        Ok(answer)
+        Ok(response)
     }
 
     /// Resident memory, in bytes.

@@ -5,7 +5,7 @@ use std::{fmt, sync::LazyLock, time::Instant};
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Prints the current step and the time since the start.
-pub(crate) fn say(what: impl fmt::Display) {
+pub(crate) fn print_progress(step: impl fmt::Display) {
     let seconds = START.elapsed().as_secs();
-    println!("[{:2}:{:02}] {what}", seconds / 60, seconds % 60);
+    println!("[{:2}:{:02}] {step}", seconds / 60, seconds % 60);
 }

@@ -19,7 +19,7 @@ pub(crate) fn commands() -> mpsc::Receiver<Vec<String>> {
 }
 
 /// Writes the response of a command.
-pub(crate) fn answer(result: anyhow::Result<Value>) -> anyhow::Result<()> {
+pub(crate) fn respond(result: anyhow::Result<Value>) -> anyhow::Result<()> {
     let value = result.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
     let mut out = std::io::stdout().lock();
     writeln!(out, "{value}")?;

@@ -84,3 +84,9 @@ pub(crate) fn machine() -> Value {
         "allocator": "the system's (glibc malloc with its defaults) for both Rust programs, Go's own with its defaults for client-go",
     })
 }
+
+/// The median of measured values; NaN without any.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

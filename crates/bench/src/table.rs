@@ -4,7 +4,7 @@ use crate::results::{Figures, Results};
 
 /// A row: its title, figure and unit.
 struct Row {
-    what: &'static str,
+    title: &'static str,
     figure: &'static str,
     unit: Unit,
 }
@@ -26,8 +26,8 @@ impl Unit {
     }
 }
 
-const fn row(what: &'static str, figure: &'static str, unit: Unit) -> Row {
-    Row { what, figure, unit }
+const fn row(title: &'static str, figure: &'static str, unit: Unit) -> Row {
+    Row { title, figure, unit }
 }
 
 const ROWS: &[Row] = &[
@@ -50,14 +50,14 @@ const ROWS: &[Row] = &[
     row("get", "read_get_ns", Unit::Nanos),
     row("get and read a label", "read_get_labels_ns", Unit::Nanos),
     row("get, decoded, cold", "read_get_decoded_cold_us", Unit::Micros),
-    row("dropping it again", "read_drop_decoded_us", Unit::Micros),
-    row("list everything, look at each", "read_list_us", Unit::Micros),
+    row("drop the decoded pod", "read_drop_decoded_us", Unit::Micros),
+    row("list everything, read each", "read_list_us", Unit::Micros),
     row("by index", "read_by_index_us", Unit::Micros),
     row("by selector", "read_by_selector_us", Unit::Micros),
     row("left after decoding everything, one by one", "decode_each_left_bytes", Unit::Megabytes),
     row("left after decoding everything at once", "decode_all_left_bytes", Unit::Megabytes),
     row("the same, after malloc_trim", "decode_all_trimmed_left_bytes", Unit::Megabytes),
-    row("writer's p99, readers here / elsewhere", "writer_p99_ratio", Unit::Ratio),
+    row("writer's p99, readers of the same / another informer", "writer_p99_ratio", Unit::Ratio),
     row("growth with a stalled handler", "stall_bytes", Unit::Megabytes),
     row("memory per ConfigMap", "configmaps_bytes_per_object", Unit::Kilobytes),
     row("memory per Secret of 50 KB", "secrets_bytes_per_object", Unit::Kilobytes),
@@ -78,7 +78,7 @@ pub(crate) fn render(results: &Results) -> String {
         if shown.iter().all(|figures| figures.get(row.figure).is_none()) {
             continue;
         }
-        out += &format!("| {} |", row.what);
+        out += &format!("| {} |", row.title);
         shown.iter().for_each(|figures| out += &format!(" {} |", show(figures.get(row.figure), row.unit)));
         for (peer, variant) in [("client-go", "json"), ("kube-rs", "json")] {
             let ratio = ours

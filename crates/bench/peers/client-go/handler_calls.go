@@ -11,73 +11,73 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// heard is what the handler was told since the last reset.
-type heard struct {
+// handlerCalls counts the calls of the handler since the last reset.
+type handlerCalls struct {
 	calls, newest, first, last atomic.Int64
 	mu                         sync.Mutex
 	delays                     []int64
 }
 
-func (h *heard) handler() cache.ResourceEventHandler {
+func (c *handlerCalls) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    h.note,
-		UpdateFunc: func(_, obj any) { h.note(obj) },
+		AddFunc:    c.record,
+		UpdateFunc: func(_, obj any) { c.record(obj) },
 		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
 			}
-			h.note(obj)
+			c.record(obj)
 		},
 	}
 }
 
-func (h *heard) note(obj any) {
+func (c *handlerCalls) record(obj any) {
 	now := time.Now().UnixNano()
 	object, err := meta.Accessor(obj)
 	if err != nil {
 		panic(err)
 	}
-	if h.calls.Add(1) == 1 {
-		h.first.Store(now)
+	if c.calls.Add(1) == 1 {
+		c.first.Store(now)
 	}
-	h.last.Store(now)
+	c.last.Store(now)
 	if sent, ok := object.GetLabels()["bench/sent-at"]; ok {
 		at, _ := strconv.ParseInt(sent, 10, 64)
-		h.mu.Lock()
-		h.delays = append(h.delays, now-at)
-		h.mu.Unlock()
+		c.mu.Lock()
+		c.delays = append(c.delays, now-at)
+		c.mu.Unlock()
 	}
 	version, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
-	if version > h.newest.Load() {
-		h.newest.Store(version)
+	if version > c.newest.Load() {
+		c.newest.Store(version)
 	}
 }
 
-func (h *heard) reset() {
-	h.calls.Store(0)
-	h.mu.Lock()
-	h.delays = nil
-	h.mu.Unlock()
+func (c *handlerCalls) reset() {
+	c.calls.Store(0)
+	c.mu.Lock()
+	c.delays = nil
+	c.mu.Unlock()
 }
 
-func (h *heard) untilCount(calls int64) {
-	for h.calls.Load() < calls {
+func (c *handlerCalls) waitForCount(calls int64) {
+	for c.calls.Load() < calls {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func (h *heard) until(version int64) answer {
-	for h.newest.Load() < version {
+func (c *handlerCalls) waitForVersion(version int64) response {
+	for c.newest.Load() < version {
 		time.Sleep(time.Millisecond)
 	}
-	return answer{"calls": h.calls.Load(), "first": h.first.Load(), "last": h.last.Load()}
+	return response{"calls": c.calls.Load(), "first": c.first.Load(), "last": c.last.Load()}
 }
 
-func (h *heard) latency() answer {
-	h.mu.Lock()
-	delays := h.delays
-	h.delays = nil
-	h.mu.Unlock()
+func (c *handlerCalls) latency() response {
+	c.mu.Lock()
+	delays := c.delays
+	c.delays = nil
+	c.mu.Unlock()
 	slices.Sort(delays)
 	at := func(share float64) any {
 		i := int(float64(len(delays)) * share)
@@ -86,5 +86,5 @@ func (h *heard) latency() answer {
 		}
 		return float64(delays[i]) / 1e3
 	}
-	return answer{"samples": len(delays), "p50_us": at(0.5), "p99_us": at(0.99)}
+	return response{"samples": len(delays), "p50_us": at(0.5), "p99_us": at(0.99)}
 }

@@ -36,12 +36,12 @@ type options struct {
 	server, kind, namespace, variant string
 }
 
-type answer map[string]any
+type response map[string]any
 
 type contender struct {
 	options  options
 	informer cache.SharedIndexInformer
-	heard    *heard
+	calls    *handlerCalls
 	other    cache.SharedIndexInformer
 	stop     chan struct{}
 	readers  *atomic.Bool
@@ -60,22 +60,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	c := &contender{options: o, informer: informer, heard: &heard{}, stop: make(chan struct{})}
-	if _, err := informer.AddEventHandler(c.heard.handler()); err != nil {
+	c := &contender{options: o, informer: informer, calls: &handlerCalls{}, stop: make(chan struct{})}
+	if _, err := informer.AddEventHandler(c.calls.handler()); err != nil {
 		panic(err)
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		result, err := c.obey(strings.Fields(lines.Text()))
+		result, err := c.execute(strings.Fields(lines.Text()))
 		if err != nil {
-			result = answer{"error": err.Error()}
+			result = response{"error": err.Error()}
 		}
 		line, _ := json.Marshal(result)
 		fmt.Println(string(line))
 	}
 }
 
-// newInformer makes a shared informer with an index by namespace and, for pods, one by node.
+// newInformer creates a shared informer with an index by namespace and, for pods, one by node.
 func newInformer(o options) (cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: o.server, QPS: -1}
 	config.ContentType = "application/json"
@@ -109,14 +109,14 @@ func newInformer(o options) (cache.SharedIndexInformer, error) {
 	case "events":
 		return core.Events().Informer(), nil
 	}
-	return nil, fmt.Errorf("there is no kind %q here", o.kind)
+	return nil, fmt.Errorf("unknown kind %q", o.kind)
 }
 
 func byNode(obj any) ([]string, error) {
 	return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
 }
 
-func (c *contender) obey(words []string) (answer, error) {
+func (c *contender) execute(words []string) (response, error) {
 	if len(words) == 0 {
 		return nil, errors.New("no command")
 	}
@@ -128,28 +128,28 @@ func (c *contender) obey(words []string) (answer, error) {
 			return nil, errors.New("not synced")
 		}
 		objects := len(c.informer.GetStore().ListKeys())
-		c.heard.untilCount(int64(objects))
-		return answer{"objects": objects, "wall_s": time.Since(start).Seconds()}, nil
+		c.calls.waitForCount(int64(objects))
+		return response{"objects": objects, "wall_s": time.Since(start).Seconds()}, nil
 	case "settle":
-		// The best figure it can have: nothing but what is reachable.
+		// Its best figure: only reachable memory.
 		runtime.GC()
 		debug.FreeOSMemory()
-		return answer{}, nil
+		return response{}, nil
 	case "reset":
-		c.heard.reset()
-		return answer{}, nil
+		c.calls.reset()
+		return response{}, nil
 	case "await":
 		version, err := strconv.ParseInt(words[1], 10, 64)
 		if err != nil {
 			return nil, err
 		}
-		return c.heard.until(version), nil
+		return c.calls.waitForVersion(version), nil
 	case "latency":
-		return c.heard.latency(), nil
+		return c.calls.latency(), nil
 	case "reads":
 		return c.reads(), nil
 	case "decode-all":
-		return nil, errors.New("everything is decoded anyway")
+		return nil, errors.New("all objects are stored decoded")
 	case "other":
 		other, err := newInformer(c.options)
 		if err != nil {
@@ -158,7 +158,7 @@ func (c *contender) obey(words []string) (answer, error) {
 		c.other = other
 		go other.RunWithContext(context.Background())
 		cache.WaitForCacheSync(c.stop, other.HasSynced)
-		return answer{}, nil
+		return response{}, nil
 	case "readers":
 		rate, err := strconv.Atoi(words[2])
 		if err != nil {
@@ -169,22 +169,22 @@ func (c *contender) obey(words []string) (answer, error) {
 			informer = c.other
 		}
 		c.read(informer.GetIndexer(), rate)
-		return answer{}, nil
-	case "rest":
+		return response{}, nil
+	case "stop-readers":
 		if c.readers != nil {
 			c.readers.Store(true)
 		}
-		return answer{}, nil
+		return response{}, nil
 	case "stall":
 		_, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { select {} },
 		})
-		return answer{}, err
+		return response{}, err
 	}
-	return nil, fmt.Errorf("no command %q", words[0])
+	return nil, fmt.Errorf("unknown command %q", words[0])
 }
 
-// perCall is nanoseconds a call, in the best of ten rounds.
+// perCall returns nanoseconds per call, in the best of ten rounds.
 func perCall(call func(i int)) float64 {
 	best, calls := math.Inf(1), 0
 	for range 10 {
@@ -200,7 +200,7 @@ func perCall(call func(i int)) float64 {
 	return best
 }
 
-func (c *contender) reads() answer {
+func (c *contender) reads() response {
 	indexer := c.informer.GetIndexer()
 	lister := corelisters.NewPodLister(indexer)
 	keys := indexer.ListKeys()
@@ -219,11 +219,11 @@ func (c *contender) reads() answer {
 		pod, _ := lister.Pods(k.namespace).Get(k.name)
 		return pod
 	}
-	return answer{
+	return response{
 		"get_ns":              perCall(func(i int) { sum += len(get(i).Name) }),
 		"get_labels_ns":       perCall(func(i int) { sum += len(get(i).Labels["team"]) }),
 		"get_decoded_cold_us": perCall(func(i int) { sum += len(get(i).Name) }) / 1e3,
-		"list_us":             perCall(func(int) { sum += lookAtEach(lister) }) / 1e3,
+		"list_us":             perCall(func(int) { sum += listAndRead(lister) }) / 1e3,
 		"by_index_us":         perCall(func(i int) { pods, _ := indexer.ByIndex("node", nodes[i%len(nodes)]); sum += len(pods) }) / 1e3,
 		"by_selector_us":      perCall(func(int) { pods, _ := lister.List(selector); sum += len(pods) }) / 1e3,
 		"objects":             len(keys),
@@ -231,8 +231,8 @@ func (c *contender) reads() answer {
 	}
 }
 
-// lookAtEach lists everything and looks at each object.
-func lookAtEach(lister corelisters.PodLister) (sum int) {
+// listAndRead lists all objects and reads each.
+func listAndRead(lister corelisters.PodLister) (sum int) {
 	pods, _ := lister.List(labels.Everything())
 	for _, pod := range pods {
 		sum += len(pod.ResourceVersion)
@@ -240,7 +240,7 @@ func lookAtEach(lister corelisters.PodLister) (sum int) {
 	return sum
 }
 
-// read lists everything again and again on two threads, at a rate in all, until told to rest.
+// read starts two goroutines that list all objects at a fixed total rate, until stopped.
 func (c *contender) read(indexer cache.Indexer, perSecond int) {
 	stop := &atomic.Bool{}
 	c.readers = stop
@@ -250,7 +250,7 @@ func (c *contender) read(indexer cache.Indexer, perSecond int) {
 		go func() {
 			next := time.Now()
 			for !stop.Load() {
-				runtime.KeepAlive(lookAtEach(lister))
+				runtime.KeepAlive(listAndRead(lister))
 				next = next.Add(period)
 				time.Sleep(time.Until(next))
 			}

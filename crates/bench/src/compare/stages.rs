@@ -5,33 +5,34 @@ use crate::{
     args::{CompareOptions, Stage},
     peers::Peer,
     process::Process,
-    progress::say,
-    results::Figures,
+    progress::print_progress,
+    results::{Figures, median},
 };
 use serde_json::Value;
 use std::{path::Path, thread::sleep, time::Duration};
 
 /// Time for a contender to become idle.
-const REST: Duration = Duration::from_secs(3);
+const IDLE_TIME: Duration = Duration::from_secs(3);
 /// Changes a second when latency is measured, and for how many seconds.
 const RATE: (u64, u64) = (200, 8);
-/// Lists a second, in all, of the readers beside the writer.
+/// Lists a second of all concurrent readers together.
 const READS: u32 = 50;
 /// Number and seconds of rounds in which the writer is measured with readers of its own informer and of another one:
 /// many short rounds in turn, so that other load of the machine affects both alike.
 const ROUNDS: (usize, u64) = (11, 2);
 
-pub(super) struct Measuring<'a> {
+/// The measurements of one contender.
+pub(super) struct Measurement<'a> {
     pub(super) options: &'a CompareOptions,
     pub(super) url: &'a str,
     pub(super) program: &'a Path,
-    pub(super) words: &'a [&'static str],
+    pub(super) arguments: &'a [&'static str],
     pub(super) peer: &'a Peer,
     pub(super) driver: &'a mut Process,
     pub(super) figures: &'a mut Figures,
 }
 
-impl Measuring<'_> {
+impl Measurement<'_> {
     /// All measurements on the realistic corpus.
     pub(super) fn everything(&mut self, kinds: &[(&'static str, Result<(), String>)]) -> anyhow::Result<()> {
         let mut process = self.sync("", "pods")?;
@@ -74,7 +75,7 @@ impl Measuring<'_> {
         measure: fn(&mut Self, &mut Process) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         if self.wants(stage) {
-            say(format!("  {stage:?}"));
+            print_progress(format!("  {stage:?}"));
             measure(self, process)?;
         }
         Ok(())
@@ -88,20 +89,20 @@ impl Measuring<'_> {
     }
 
     fn start(&self, kind: &str, namespace: Option<&str>) -> anyhow::Result<Process> {
-        let mut words = self.words.to_vec();
-        words.extend(["--server", self.url, "--kind", kind, "--variant", self.peer.variant]);
+        let mut arguments = self.arguments.to_vec();
+        arguments.extend(["--server", self.url, "--kind", kind, "--variant", self.peer.variant]);
         if let Some(namespace) = namespace {
-            words.extend(["--namespace", namespace]);
+            arguments.extend(["--namespace", namespace]);
         }
-        Process::start(self.program, &words)
+        Process::start(self.program, &arguments)
     }
 
     /// Memory of the same program without objects.
     fn empty(&self, kind: &str) -> anyhow::Result<u64> {
         let mut process = self.start(kind, Some("bench-empty"))?;
-        process.ask("start")?;
+        process.request("start")?;
         sleep(Duration::from_secs(1));
-        process.ask("settle")?;
+        process.request("settle")?;
         process.rss()
     }
 
@@ -109,12 +110,12 @@ impl Measuring<'_> {
     fn sync(&mut self, prefix: &str, kind: &str) -> anyhow::Result<Process> {
         let empty = self.empty(kind)?;
         let mut process = self.start(kind, None)?;
-        let synced = process.ask("start")?;
+        let synced = process.request("start")?;
         let (cpu, peak) = (process.cpu()?, process.peak()?);
         let objects = number(&synced, "objects")?;
-        sleep(REST);
+        sleep(IDLE_TIME);
         let rested = process.rss()?;
-        process.ask("settle")?;
+        process.request("settle")?;
         let settled = process.rss()?.min(rested);
         let mut put = |name: &str, value: f64| self.figures.put(&format!("{prefix}{name}"), value);
         put("objects", objects);
@@ -132,22 +133,22 @@ impl Measuring<'_> {
         for percent in [0, 1, 100] {
             let names = ["cpu_s", "wall_s", "peak_bytes", "settled_bytes", "calls"]
                 .map(|figure| format!("relist_{percent}_{figure}"));
-            process.ask("reset")?;
-            process.ask("settle")?;
+            process.request("reset")?;
+            process.request("settle")?;
             process.reset_peak()?;
             let before = process.cpu()?;
-            let changed = match self.driver.ask(&format!("relist {percent}")) {
+            let changed = match self.driver.request(&format!("relist {percent}")) {
                 Ok(changed) => changed,
                 Err(error) => {
                     self.figures.missing(&names.each_ref().map(String::as_str), &format!("{error:#}"));
                     continue;
                 }
             };
-            let heard = until_quiet(process, &changed["version"])?;
-            let (peak, wall) = (process.peak()?, number(&heard, "last")? - number(&changed, "released_at")?);
+            let calls = wait_until_idle(process, &changed["version"])?;
+            let (peak, wall) = (process.peak()?, number(&calls, "last")? - number(&changed, "released_at")?);
             let cpu = process.cpu()? - before;
-            process.ask("settle")?;
-            let values = [cpu, wall / 1e9, peak as f64, process.rss()? as f64, number(&heard, "calls")?];
+            process.request("settle")?;
+            let values = [cpu, wall / 1e9, peak as f64, process.rss()? as f64, number(&calls, "calls")?];
             names.iter().zip(values).for_each(|(name, value)| self.figures.put(name, value));
         }
         Ok(())
@@ -155,46 +156,46 @@ impl Measuring<'_> {
 
     /// A burst of events that was written while the watch was stalled.
     fn events(&mut self, process: &mut Process) -> anyhow::Result<()> {
-        let held = match self.driver.ask(&format!("hold {}", self.options.burst)) {
+        let held = match self.driver.request(&format!("hold {}", self.options.burst)) {
             Ok(held) => held,
             Err(error) => {
                 self.figures.missing(&["events_per_s", "event_cpu_us"], &format!("{error:#}"));
                 return Ok(());
             }
         };
-        process.ask("reset")?;
+        process.request("reset")?;
         let before = process.cpu()?;
-        self.driver.ask("release")?;
-        let heard = process.ask(&format!("await {}", held["version"]))?;
+        self.driver.request("release")?;
+        let calls = process.request(&format!("await {}", held["version"]))?;
         sleep(Duration::from_millis(300));
         let cpu = process.cpu()? - before;
         let (events, seconds) =
-            (number(&held, "changed")?, (number(&heard, "last")? - number(&heard, "first")?) / 1e9);
+            (number(&held, "changed")?, (number(&calls, "last")? - number(&calls, "first")?) / 1e9);
         self.figures.put("events", events);
-        self.figures.put("event_calls", number(&heard, "calls")?);
+        self.figures.put("event_calls", number(&calls, "calls")?);
         self.figures.put("events_per_s", events / seconds);
         self.figures.put("event_cpu_us", cpu * 1e6 / events);
         Ok(())
     }
 
     fn latency(&mut self, process: &mut Process) -> anyhow::Result<()> {
-        let measured = self.delays(process, RATE.0, RATE.1)?;
-        self.figures.put("latency_p50_us", measured.0);
-        self.figures.put("latency_p99_us", measured.1);
+        let (p50, p99) = self.latencies(process, RATE.0, RATE.1)?;
+        self.figures.put("latency_p50_us", p50);
+        self.figures.put("latency_p99_us", p99);
         Ok(())
     }
 
     /// Median and 99th percentile of the latency from a write to the handler.
-    fn delays(&mut self, process: &mut Process, rate: u64, seconds: u64) -> anyhow::Result<(f64, f64)> {
-        process.ask("reset")?;
-        let written = self.driver.ask(&format!("rate {rate} {seconds}"))?;
-        process.ask(&format!("await {}", written["version"]))?;
-        let delays = process.ask("latency")?;
-        Ok((number(&delays, "p50_us")?, number(&delays, "p99_us")?))
+    fn latencies(&mut self, process: &mut Process, rate: u64, seconds: u64) -> anyhow::Result<(f64, f64)> {
+        process.request("reset")?;
+        let written = self.driver.request(&format!("rate {rate} {seconds}"))?;
+        process.request(&format!("await {}", written["version"]))?;
+        let latency = process.request("latency")?;
+        Ok((number(&latency, "p50_us")?, number(&latency, "p99_us")?))
     }
 
     fn reads(&mut self, process: &mut Process) -> anyhow::Result<()> {
-        let reads = process.ask("reads")?;
+        let reads = process.request("reads")?;
         for (name, value) in reads.as_object().into_iter().flatten().filter(|(name, _)| name.ends_with("s")) {
             if name != "objects" {
                 self.figures.put(&format!("read_{name}"), value.clone());
@@ -206,22 +207,22 @@ impl Measuring<'_> {
     /// Memory that is left after all objects were decoded and dropped: one by one, all at once, and all at once after the
     /// allocator released its free memory.
     fn decode(&mut self, process: &mut Process) -> anyhow::Result<()> {
-        for how in ["each", "all"] {
+        for mode in ["each", "all"] {
             let before = process.rss()? as f64;
             let [wall, left, trimmed] =
-                ["s", "left_bytes", "trimmed_left_bytes"].map(|figure| format!("decode_{how}_{figure}"));
-            let decoded = match process.ask(&format!("decode-{how}")) {
+                ["s", "left_bytes", "trimmed_left_bytes"].map(|figure| format!("decode_{mode}_{figure}"));
+            let decoded = match process.request(&format!("decode-{mode}")) {
                 Ok(decoded) => decoded,
                 Err(_) => {
-                    self.figures.missing(&[&wall, &left], "everything is kept decoded");
+                    self.figures.missing(&[&wall, &left], "all objects are stored decoded");
                     continue;
                 }
             };
-            sleep(REST);
+            sleep(IDLE_TIME);
             self.figures.put(&wall, number(&decoded, "wall_s")?);
             self.figures.put(&left, process.rss()? as f64 - before);
-            if how == "all" {
-                process.ask("trim")?;
+            if mode == "all" {
+                process.request("trim")?;
                 self.figures.put(&trimmed, process.rss()? as f64 - before);
             }
         }
@@ -230,13 +231,13 @@ impl Measuring<'_> {
 
     /// The writer with readers of its own informer, and with the same readers of another one.
     fn readers(&mut self, process: &mut Process) -> anyhow::Result<()> {
-        process.ask("other")?;
+        process.request("other")?;
         let (mut own, mut other) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS.0 {
-            for (which, found) in [("same", &mut own), ("other", &mut other)] {
-                process.ask(&format!("readers {which} {READS}"))?;
-                found.push(self.delays(process, RATE.0, ROUNDS.1)?.1);
-                process.ask("rest")?;
+            for (which, p99s) in [("same", &mut own), ("other", &mut other)] {
+                process.request(&format!("readers {which} {READS}"))?;
+                p99s.push(self.latencies(process, RATE.0, ROUNDS.1)?.1);
+                process.request("stop-readers")?;
             }
         }
         let (own, other) = (median(own), median(other));
@@ -248,43 +249,38 @@ impl Measuring<'_> {
 
     /// Memory growth with a handler that never returns.
     fn stall(&mut self) -> anyhow::Result<()> {
-        say("  Stall");
+        print_progress("  Stall");
         let names = ["stall_bytes", "stall_events"];
-        self.driver.ask("churn 1000")?;
+        self.driver.request("churn 1000")?;
         let mut process = self.start("configmaps", Some("bench-churn"))?;
-        process.ask("start")?;
-        if let Err(error) = process.ask("stall") {
+        process.request("start")?;
+        if let Err(error) = process.request("stall") {
             self.figures.missing(&names, &format!("{error:#}"));
             return Ok(());
         }
         sleep(Duration::from_secs(1));
-        process.ask("settle")?;
+        process.request("settle")?;
         let before = process.rss()?;
-        let churned = self.driver.ask(&format!("churn {}", self.options.stall_events()))?;
-        process.ask(&format!("await {}", churned["version"]))?;
+        let churned = self.driver.request(&format!("churn {}", self.options.stall_events()))?;
+        process.request(&format!("await {}", churned["version"]))?;
         sleep(Duration::from_secs(1));
-        process.ask("settle")?;
+        process.request("settle")?;
         self.figures.put(names[0], process.rss()? as f64 - before as f64);
         self.figures.put(names[1], self.options.stall_events());
         Ok(())
     }
 }
 
-/// Waits for a version, and then until no more events arrive: a contender that delivers a list while it arrives may
-/// deliver that version before the end.
-fn until_quiet(process: &mut Process, version: &Value) -> anyhow::Result<Value> {
-    let mut heard = process.ask(&format!("await {version}"))?;
+/// Waits for a version, and then until no more events arrive: a contender may deliver that version before the end of a
+/// list.
+fn wait_until_idle(process: &mut Process, version: &Value) -> anyhow::Result<Value> {
+    let mut calls = process.request(&format!("await {version}"))?;
     loop {
-        sleep(REST);
-        let now = process.ask(&format!("await {version}"))?;
-        if now["calls"] == heard["calls"] {
+        sleep(IDLE_TIME);
+        let now = process.request(&format!("await {version}"))?;
+        if now["calls"] == calls["calls"] {
             return Ok(now);
         }
-        heard = now;
+        calls = now;
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -16,26 +16,27 @@ use tokio::time::Instant;
 
 /// Calls of the handler since the last reset.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct HandlerCalls {
     calls: AtomicU64,
-    /// The highest version.
+    /// The highest resource version.
     newest: AtomicU64,
+    /// Times of the first and the last call, in nanoseconds since 1970.
     first: AtomicU64,
     last: AtomicU64,
     /// Latencies from a write to the call, in nanoseconds.
     delays: Mutex<Vec<u64>>,
 }
 
-impl Heard {
-    pub(super) fn handler(heard: &Arc<Self>) -> HandlerFuncs<Pod> {
-        let (added, changed, gone) = (Arc::clone(heard), Arc::clone(heard), Arc::clone(heard));
+impl HandlerCalls {
+    pub(super) fn handler(calls: &Arc<Self>) -> HandlerFuncs<Pod> {
+        let (added, updated, deleted) = (Arc::clone(calls), Arc::clone(calls), Arc::clone(calls));
         HandlerFuncs::new()
-            .on_add(move |object, _| added.note(object))
-            .on_update(move |_, object| changed.note(object))
-            .on_delete(move |deleted| gone.note(deleted.object()))
+            .on_add(move |object, _| added.record(object))
+            .on_update(move |_, object| updated.record(object))
+            .on_delete(move |last| deleted.record(last.object()))
     }
 
-    fn note(&self, object: &Object<Pod>) {
+    fn record(&self, object: &Object<Pod>) {
         let now = unix_nanos();
         if self.calls.fetch_add(1, Relaxed) == 0 {
             self.first.store(now, Relaxed);
@@ -54,11 +55,11 @@ impl Heard {
     }
 
     /// Waits for a number of calls.
-    pub(super) async fn until_count(&self, calls: u64, patience: Duration) -> anyhow::Result<()> {
+    pub(super) async fn wait_for_count(&self, calls: u64, timeout: Duration) -> anyhow::Result<()> {
         let start = Instant::now();
         while self.calls.load(Relaxed) < calls {
-            if start.elapsed() > patience {
-                bail!("only {} of {calls} calls came", self.calls.load(Relaxed));
+            if start.elapsed() > timeout {
+                bail!("only {} of {calls} calls arrived", self.calls.load(Relaxed));
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -66,11 +67,11 @@ impl Heard {
     }
 
     /// Waits until the handler has received an object of this version or a later one.
-    pub(super) async fn until(&self, version: u64, patience: Duration) -> anyhow::Result<Value> {
+    pub(super) async fn wait_for_version(&self, version: u64, timeout: Duration) -> anyhow::Result<Value> {
         let start = Instant::now();
         while self.newest.load(Relaxed) < version {
-            if start.elapsed() > patience {
-                bail!("version {version} never came, only {}", self.newest.load(Relaxed));
+            if start.elapsed() > timeout {
+                bail!("version {version} did not arrive, only {}", self.newest.load(Relaxed));
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

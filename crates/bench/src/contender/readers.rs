@@ -1,6 +1,6 @@
 //! Concurrent readers.
 
-use super::reads::look_at_each;
+use super::reads::list_and_read;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::Lister;
 use std::{
@@ -29,7 +29,7 @@ impl Readers {
         let read = move |(lister, stop): (Lister<Pod>, Arc<AtomicBool>)| {
             let mut next = Instant::now();
             while !stop.load(Relaxed) {
-                black_box(look_at_each(&lister));
+                black_box(list_and_read(&lister));
                 next += period;
                 std::thread::sleep(next.saturating_duration_since(Instant::now()));
             }

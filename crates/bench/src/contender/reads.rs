@@ -1,5 +1,6 @@
 //! Measures reads of the cache.
 
+use crate::results::median;
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{Index, LabelSelector, Lister, Object, ObjectKey, SharedInformer};
@@ -53,7 +54,7 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
         "get_decoded_cold_us": decoded_cold,
         "drop_decoded_us": drop_decoded,
         "get_decoded_again_us": per_call(|_| { black_box(lister.get(key(0)).map(|pod| pod.decode().is_ok())); }) / 1e3,
-        "list_us": per_call(|_| { black_box(look_at_each(&lister)); }) / 1e3,
+        "list_us": per_call(|_| { black_box(list_and_read(&lister)); }) / 1e3,
         "by_index_us": per_call(|i| { black_box(lister.by(by_node, node(i)).len()); }) / 1e3,
         "by_selector_us": per_call(|_| { black_box(lister.matching(&selector).len()); }) / 1e3,
         "objects": objects,
@@ -61,7 +62,7 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
 }
 
 /// Lists all objects and reads each.
-pub(super) fn look_at_each(lister: &Lister<Pod>) -> u64 {
+pub(super) fn list_and_read(lister: &Lister<Pod>) -> u64 {
     let version = |pod: &Object<Pod>| pod.resource_version().number().unwrap_or(0);
     lister.list().iter().map(version).fold(0, u64::wrapping_add)
 }
@@ -74,20 +75,15 @@ fn cold_decodes(lister: &Lister<Pod>, keys: &[ObjectKey]) -> anyhow::Result<(f64
         let (mut decodes, mut drops) = (Vec::new(), Vec::new());
         for key in keys {
             let start = Instant::now();
-            let pod = black_box(lister.get(key).context("a pod is gone")?.decode()?);
-            let there = Instant::now();
+            let pod = black_box(lister.get(key).context("a pod is missing")?.decode()?);
+            let decoded = Instant::now();
             drop(pod);
-            decodes.push((there - start).as_nanos() as f64 / 1e3);
-            drops.push(there.elapsed().as_nanos() as f64 / 1e3);
+            decodes.push((decoded - start).as_nanos() as f64 / 1e3);
+            drops.push(decoded.elapsed().as_nanos() as f64 / 1e3);
         }
         best = (best.0.min(median(decodes)), best.1.min(median(drops)));
     }
     Ok(best)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// Decodes all objects, and drops each before the next.

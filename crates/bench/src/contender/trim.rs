@@ -2,7 +2,7 @@
 
 /// Returns free memory to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "glibc has no other way to be asked")]
+#[expect(unsafe_code, reason = "glibc has no safe interface for this")]
 pub(super) fn trim() {
     // SAFETY: has no preconditions.
     unsafe {

@@ -1,6 +1,6 @@
 //! Changes of objects while informers watch them.
 
-use super::{Driver, send, together};
+use super::{Driver, concurrently, send};
 use crate::protocol::{SENT_AT, unix_nanos};
 use anyhow::Context;
 use http::Request;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Number of small objects that are changed for a million events.
+/// Number of small objects that `churn` changes.
 const CHURNED: usize = 1000;
 
 impl Driver {
@@ -51,14 +51,14 @@ impl Driver {
             })
         });
         let patches: Vec<_> = patches.collect::<anyhow::Result<_>>()?;
-        let versions = together(patches, |(client, path, patch)| patch_pod(client, path, patch)).await?;
+        let versions = concurrently(patches, |(client, path, patch)| patch_pod(client, path, patch)).await?;
         Ok(versions.into_iter().max().unwrap_or(0))
     }
 
     /// The pod of a change. The step is coprime with every likely number of pods, so all pods are visited.
     fn pod_of(&self, change: u64) -> anyhow::Result<&(String, String)> {
         let at = (change as usize).wrapping_mul(7919) % self.pods.len().max(1);
-        self.pods.get(at).context("there are no pods")
+        self.pods.get(at).context("the server has no pods; seed it first")
     }
 
     /// Writes changes at a fixed rate; each contains the time of the write.
@@ -88,13 +88,13 @@ impl Driver {
         for number in 0..count.max(CHURNED) {
             let i = number % CHURNED;
             let json = body(i, number).to_string().into_bytes();
-            let request = match number < CHURNED && !self.churns {
+            let request = match number < CHURNED && !self.churn_created {
                 true => Request::post(path),
                 false => Request::put(format!("{path}/churn-{i:04}")),
             };
             newest = version(&self.send(request, json).await?)?;
         }
-        self.churns = true;
+        self.churn_created = true;
         Ok(json!({"changed": count, "version": newest, "wall_s": start.elapsed().as_secs_f64()}))
     }
 }
@@ -105,6 +105,7 @@ async fn patch_pod(client: kube::Client, path: String, patch: Value) -> anyhow::
 }
 
 fn version(object: &Value) -> anyhow::Result<u64> {
-    let version = object["metadata"]["resourceVersion"].as_str().context("an object without a version")?;
+    let version =
+        object["metadata"]["resourceVersion"].as_str().context("an object without a resource version")?;
     Ok(version.parse()?)
 }

@@ -1,4 +1,4 @@
-//! Empty namespaces for the objects, also on a server that was used before.
+//! Creates the namespaces of the benchmark, or empties those of an earlier run.
 
 use super::Driver;
 use anyhow::{Context, bail};
@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The label of namespaces that the benchmark created and may empty.
-const OWN: &str = "kube-informer/bench";
-/// The namespace that stays empty, and the namespace of the small objects that change fast.
+const OWN_LABEL: &str = "kube-informer/bench";
+/// A namespace that stays empty, and the namespace of `churn`.
 const EXTRA: [&str; 2] = ["bench-empty", "bench-churn"];
 /// Resources that are deleted from them.
 const KINDS: [(&str, &str); 5] = [
@@ -21,15 +21,15 @@ const KINDS: [(&str, &str); 5] = [
     ("/apis/example.com/v1", "widgets"),
 ];
 /// Time limit for a server to empty a namespace, or to serve a new kind.
-const PATIENCE: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_secs(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Driver {
     /// Creates namespaces, or empties those of an earlier run. Other namespaces are not touched.
     pub(super) async fn clear_namespaces(&self) -> anyhow::Result<()> {
         for namespace in App::namespaces().iter().chain(&EXTRA) {
             let body = json!({"apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": namespace, "labels": {OWN: "true"}}});
+                "metadata": {"name": namespace, "labels": {OWN_LABEL: "true"}}});
             match self.create("/api/v1/namespaces", &body, "bench").await {
                 Err(error) if code(&error) == Some(409) => self.clear(namespace).await?,
                 other => drop(other?),
@@ -40,10 +40,10 @@ impl Driver {
 
     async fn clear(&self, namespace: &str) -> anyhow::Result<()> {
         let found = self.get(&format!("/api/v1/namespaces/{namespace}")).await?;
-        if found["metadata"]["labels"][OWN] != "true" {
+        if found["metadata"]["labels"][OWN_LABEL] != "true" {
             bail!(
                 "the server has a namespace {namespace} that this benchmark did not create; use another server, \
-                 or allow it to be emptied with `kubectl label namespace {namespace} {OWN}=true`"
+                 or allow it to be emptied with `kubectl label namespace {namespace} {OWN_LABEL}=true`"
             );
         }
         for (base, kind) in KINDS {
@@ -66,11 +66,11 @@ impl Driver {
             }
             // A server that cannot delete all objects in one request continues with the next one.
             let removed = self.send(Request::delete(path), options.to_string().into_bytes()).await;
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 removed.with_context(|| format!("cannot delete the objects under {path}"))?;
                 bail!("objects under {path} are still there after the delete");
             }
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -83,10 +83,10 @@ impl Driver {
         }
         let start = Instant::now();
         while let Err(error) = self.get("/apis/example.com/v1/widgets?limit=1").await {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(error.context("the server does not serve the widgets"));
             }
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Seeds the server.
 
-use super::{Driver, send, together};
+use super::{Driver, concurrently, send};
 use anyhow::bail;
 use fastrand::Rng;
 use http::Request;
@@ -23,13 +23,13 @@ impl Driver {
             other => bail!("unknown corpus {other:?}"),
         };
         let client = self.client.clone();
-        self.pods = together(pods.take(count), |pod| seed_pod(client.clone(), pod)).await?;
+        self.pods = concurrently(pods.take(count), |pod| seed_pod(client.clone(), pod)).await?;
         Ok(json!({"pods": self.pods.len(), "nodes": nodes, "wall_s": start.elapsed().as_secs_f64()}))
     }
 
     /// Creates objects of another kind.
     pub(super) async fn seed_kind(&mut self, kind: &str, count: usize) -> anyhow::Result<Value> {
-        let (make, base): (fn(&mut Rng, usize) -> Value, _) = match kind {
+        let (generate, base): (fn(&mut Rng, usize) -> Value, _) = match kind {
             "configmaps" => (config_map, "/api/v1"),
             "secrets" => (secret, "/api/v1"),
             "events" => (event, "/api/v1"),
@@ -41,7 +41,7 @@ impl Driver {
         }
         let mut rng = Rng::with_seed(self.seed);
         for number in 0..count {
-            let object = make(&mut rng, number);
+            let object = generate(&mut rng, number);
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
             self.create(&format!("{base}/namespaces/{namespace}/{kind}"), &object, "helm").await?;
         }
@@ -75,9 +75,9 @@ async fn seed_pod(client: kube::Client, mut pod: Value) -> anyhow::Result<(Strin
     let status = pod["status"].take();
     let path = format!("/api/v1/namespaces/{namespace}/pods");
     let request = Request::post(format!("{path}?fieldManager=kube-controller-manager"));
-    let mut made = send(client.clone(), request, pod.to_string().into_bytes()).await?;
-    made["status"] = status;
+    let mut created = send(client.clone(), request, pod.to_string().into_bytes()).await?;
+    created["status"] = status;
     let request = Request::put(format!("{path}/{name}/status?fieldManager=kubelet"));
-    send(client, request, made.to_string().into_bytes()).await?;
+    send(client, request, created.to_string().into_bytes()).await?;
     Ok((namespace, name))
 }

@@ -1,6 +1,6 @@
-//! Bytes per cached object, counted by the allocator.
+//! Compares bytes per cached object with the baseline.
 
-use crate::canned::Canned;
+use crate::fixed_source::FixedSource;
 use cap::Cap;
 use kube_informer::{HandlerFuncs, InformerBuilder, Kind, ListWatch, Packing, SharedInformer, Stop};
 use kube_informer_workload::{Pods, StubbornPods, config_map, event, secret};
@@ -14,14 +14,14 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 const TOLERANCE: f64 = 1.10;
 
 /// Memory of the cache of decoded values.
-const RECENT: f64 = 2e6;
+const DECODE_CACHE: f64 = 2e6;
 
-fn baseline() -> PathBuf {
+fn baseline_file() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "memory-baseline.json"].iter().collect()
 }
 
 /// Name, packing, objects and their number.
-fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
+fn cases() -> Vec<(&'static str, Packing, FixedSource, usize)> {
     let kind = |kind: &str, plural: &str| Kind::namespaced("", "v1", kind, plural);
     let pods = || kind("Pod", "pods");
     let mut rng = fastrand::Rng::with_seed(1);
@@ -29,30 +29,30 @@ fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
         (0..count).map(|number| make(&mut rng, number)).collect()
     };
     vec![
-        ("pods packed", Packing::Packed, Canned::new(pods(), Pods::new(1, 24).take(1200)), 1200),
-        ("pods raw", Packing::Raw, Canned::new(pods(), Pods::new(1, 24).take(200)), 200),
+        ("pods packed", Packing::Packed, FixedSource::new(pods(), Pods::new(1, 24).take(1200)), 1200),
+        ("pods raw", Packing::Raw, FixedSource::new(pods(), Pods::new(1, 24).take(200)), 200),
         (
             "stubborn pods packed",
             Packing::Packed,
-            Canned::new(pods(), StubbornPods::new(1, 24).take(600)),
+            FixedSource::new(pods(), StubbornPods::new(1, 24).take(600)),
             600,
         ),
         (
             "configmaps packed",
             Packing::Packed,
-            Canned::new(kind("ConfigMap", "configmaps"), many(config_map, 1000).into_iter()),
+            FixedSource::new(kind("ConfigMap", "configmaps"), many(config_map, 1000).into_iter()),
             1000,
         ),
         (
             "secrets packed",
             Packing::Packed,
-            Canned::new(kind("Secret", "secrets"), many(secret, 50).into_iter()),
+            FixedSource::new(kind("Secret", "secrets"), many(secret, 50).into_iter()),
             50,
         ),
         (
             "events packed",
             Packing::Packed,
-            Canned::new(kind("Event", "events"), many(event, 1000).into_iter()),
+            FixedSource::new(kind("Event", "events"), many(event, 1000).into_iter()),
             1000,
         ),
     ]
@@ -60,7 +60,7 @@ fn cases() -> Vec<(&'static str, Packing, Canned, usize)> {
 
 /// Bytes per object of a synced informer with an index by node and one handler, and bytes that are left after all objects
 /// were decoded once.
-async fn measure(source: Canned, packing: Packing, objects: usize) -> (f64, f64) {
+async fn measure(source: FixedSource, packing: Packing, objects: usize) -> (f64, f64) {
     let (origin, source) = (Arc::clone(&source.origin), Arc::new(source) as Arc<dyn ListWatch>);
     let before = ALLOCATOR.allocated();
     let informer: SharedInformer<Value> =
@@ -85,17 +85,19 @@ async fn measure(source: Canned, packing: Packing, objects: usize) -> (f64, f64)
 async fn memory_per_object_stays_within_a_tenth_of_the_baseline() {
     let wanted: Map<String, Value> = match std::env::var_os("UPDATE_BASELINE") {
         Some(_) => Map::new(),
-        None => serde_json::from_slice(&fs::read(baseline()).expect("a baseline")).expect("a JSON object"),
+        None => {
+            serde_json::from_slice(&fs::read(baseline_file()).expect("a baseline")).expect("a JSON object")
+        }
     };
     let mut found = Map::new();
     for (name, packing, source, objects) in cases() {
         let (bytes, left) = measure(source, packing, objects).await;
         println!("{name}: {bytes:.0} bytes each, {left:.0} left after decoding everything");
-        assert!(left < RECENT, "{name}: decoding everything once left {left} bytes behind");
+        assert!(left < DECODE_CACHE, "{name}: decoding everything once leaves {left} bytes");
         if let Some(most) = wanted.get(name).and_then(Value::as_f64) {
             assert!(
                 bytes <= most * TOLERANCE,
-                "{name}: {bytes:.0} bytes each, the baseline is {most:.0}; if that is meant, run the test with UPDATE_BASELINE=1"
+                "{name}: {bytes:.0} bytes each, the baseline is {most:.0}; if that is intended, run the test with UPDATE_BASELINE=1"
             );
         } else {
             assert!(wanted.is_empty(), "{name} is not in the baseline; run the test with UPDATE_BASELINE=1");
@@ -103,6 +105,7 @@ async fn memory_per_object_stays_within_a_tenth_of_the_baseline() {
         found.insert(name.to_owned(), (bytes.round() as u64).into());
     }
     if wanted.is_empty() {
-        fs::write(baseline(), serde_json::to_string_pretty(&found).expect("JSON") + "\n").expect("written");
+        fs::write(baseline_file(), serde_json::to_string_pretty(&found).expect("JSON") + "\n")
+            .expect("written");
     }
 }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 const CHUNK: usize = 16 << 10;
 
 /// Serves one list body; its watch has no events.
-pub(crate) struct Canned {
+pub(crate) struct FixedSource {
     pub(crate) origin: Arc<Origin>,
     body: Vec<u8>,
 }
 
-impl Canned {
+impl FixedSource {
     /// Generated objects with the version, uid and managed fields that a server adds.
     pub(crate) fn new(kind: Kind, objects: impl Iterator<Item = Value>) -> Self {
         let mut body =
@@ -65,7 +65,7 @@ fn fields(value: &Value) -> Value {
     }
 }
 
-impl ListWatch for Canned {
+impl ListWatch for FixedSource {
     fn list(&self, _: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>> {
         let mut splitter = ListSplitter::new(Arc::clone(&self.origin), Limits::default());
         let body = self.body.clone();

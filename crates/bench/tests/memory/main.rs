@@ -3,5 +3,5 @@
 //! One test, because the allocator counts for the whole process.
 #![allow(missing_docs, clippy::print_stdout)]
 
-mod canned;
-mod measured;
+mod baseline;
+mod fixed_source;

@@ -1,4 +1,4 @@
-//! What the loop over the stream was told, as in `bench contender`.
+//! Events of the stream since the last reset, as in `bench contender`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::{
 };
 
 #[derive(Default)]
-pub struct Heard {
+pub struct EventCalls {
     calls: AtomicU64,
     newest: AtomicU64,
     first: AtomicU64,
@@ -24,8 +24,8 @@ pub fn unix_nanos() -> u64 {
     now.map_or(0, |since| since.as_nanos() as u64)
 }
 
-impl Heard {
-    pub fn note(&self, meta: &ObjectMeta, now: u64) {
+impl EventCalls {
+    pub fn record(&self, meta: &ObjectMeta, now: u64) {
         if self.calls.fetch_add(1, Relaxed) == 0 {
             self.first.store(now, Relaxed);
         }
@@ -44,13 +44,13 @@ impl Heard {
         json!({})
     }
 
-    pub async fn until_count(&self, calls: u64) {
+    pub async fn wait_for_count(&self, calls: u64) {
         while self.calls.load(Relaxed) < calls {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
-    pub async fn until(&self, version: u64) -> Value {
+    pub async fn wait_for_version(&self, version: u64) -> Value {
         while self.newest.load(Relaxed) < version {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

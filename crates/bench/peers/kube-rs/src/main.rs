@@ -1,13 +1,13 @@
 //! kube-runtime's reflector as a contender: the same commands as `bench contender`.
 //!
-//! What it does not have (indexes, handlers) is done the way its users do it: a scan of the store, and a loop over the
-//! stream of the reflector.
+//! It has no indexes and no handlers. Its users scan the store and loop over the stream of the reflector, and so does
+//! this program.
 
-mod heard;
+mod event_calls;
 
 use anyhow::{Context, bail};
+use event_calls::{EventCalls, unix_nanos};
 use futures_util::{StreamExt, pin_mut};
-use heard::{Heard, unix_nanos};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -45,7 +45,7 @@ async fn main() -> anyhow::Result<()> {
     let server = options.get("server").context("--server")?;
     let client = Client::try_from(kube::Config::new(server.parse()?))?;
     match options.get("kind").map_or("pods", String::as_str) {
-        "pods" => run::<Pod>(namespaced(client, &options), (), Some(Of::pods)).await,
+        "pods" => run::<Pod>(namespaced(client, &options), (), Some(reads)).await,
         "configmaps" => run::<ConfigMap>(namespaced(client, &options), (), None).await,
         "secrets" => run::<Secret>(namespaced(client, &options), (), None).await,
         "events" => run::<Event>(namespaced(client, &options), (), None).await,
@@ -58,7 +58,7 @@ async fn main() -> anyhow::Result<()> {
             };
             run::<DynamicObject>(api, resource, None).await
         }
-        other => bail!("there is no kind {other:?} here"),
+        other => bail!("unknown kind {other:?}"),
     }
 }
 
@@ -72,14 +72,6 @@ where
     }
 }
 
-struct Of<K>(std::marker::PhantomData<K>);
-
-impl Of<Pod> {
-    fn pods(store: &Store<Pod>) -> anyhow::Result<Value> {
-        reads(store)
-    }
-}
-
 async fn run<K>(
     api: Api<K>,
     kind: K::DynamicType,
@@ -89,7 +81,7 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Clone + Eq + Hash + Send + Sync + 'static,
 {
-    let heard = Arc::new(Heard::default());
+    let calls = Arc::new(EventCalls::default());
     let mut store: Option<Store<K>> = None;
     let mut other: Option<Store<K>> = None;
     let mut readers: Option<Arc<AtomicBool>> = None;
@@ -103,13 +95,13 @@ where
     });
     while let Some(line) = commands.recv().await {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let answer = match words.as_slice() {
+        let response = match words.as_slice() {
             ["start"] => {
                 let start = Instant::now();
-                let reader = follow(api.clone(), kind.clone(), Some(Arc::clone(&heard)));
+                let reader = follow(api.clone(), kind.clone(), Some(Arc::clone(&calls)));
                 reader.wait_until_ready().await?;
                 let objects = reader.len();
-                heard.until_count(objects as u64).await;
+                calls.wait_for_count(objects as u64).await;
                 store = Some(reader);
                 json!({"objects": objects, "wall_s": start.elapsed().as_secs_f64()})
             }
@@ -117,14 +109,14 @@ where
                 trim();
                 json!({})
             }
-            ["reset"] => heard.reset(),
-            ["await", version] => heard.until(version.parse()?).await,
-            ["latency"] => heard.latency(),
+            ["reset"] => calls.reset(),
+            ["await", version] => calls.wait_for_version(version.parse()?).await,
+            ["latency"] => calls.latency(),
             ["reads"] => match (&store, reads) {
                 (Some(store), Some(reads)) => reads(store)?,
-                _ => json!({"error": "nothing to read"}),
+                _ => json!({"error": "only pods have reads"}),
             },
-            ["decode-all"] => json!({"error": "everything is decoded anyway"}),
+            ["decode-all"] => json!({"error": "all objects are stored decoded"}),
             ["other"] => {
                 let reader = follow(api.clone(), kind.clone(), None);
                 reader.wait_until_ready().await?;
@@ -132,28 +124,30 @@ where
                 json!({})
             }
             ["readers", which, rate] => {
-                let of = if *which == "other" { &other } else { &store };
-                readers = Some(read(of.clone().context("not started")?, rate.parse()?));
+                let store = if *which == "other" { &other } else { &store };
+                readers = Some(read(store.clone().context("not started")?, rate.parse()?));
                 json!({})
             }
-            ["rest"] => {
+            ["stop-readers"] => {
                 if let Some(stop) = readers.take() {
                     stop.store(true, Relaxed);
                 }
                 json!({})
             }
-            ["stall"] => json!({"error": "it has no handlers; a subscriber of its shared stream that stalls stops the watch for everybody"}),
-            _ => json!({"error": format!("no command {line:?}")}),
+            ["stall"] => {
+                json!({"error": "it has no handlers, and a subscriber of its shared stream that stalls stops the watch for all"})
+            }
+            _ => json!({"error": format!("unknown command {line:?}")}),
         };
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{response}")?;
         out.flush()?;
     }
     std::process::exit(0)
 }
 
-/// Starts a reflector as its documentation does; whoever hears gets every event.
-fn follow<K>(api: Api<K>, kind: K::DynamicType, heard: Option<Arc<Heard>>) -> Store<K>
+/// Starts a reflector as its documentation shows, and records its events.
+fn follow<K>(api: Api<K>, kind: K::DynamicType, calls: Option<Arc<EventCalls>>) -> Store<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Clone + Eq + Hash + Send + Sync + 'static,
@@ -164,13 +158,13 @@ where
         let events = watcher(api, watcher::Config::default()).default_backoff().reflect(writer);
         pin_mut!(events);
         while let Some(event) = events.next().await {
-            let Some(heard) = &heard else { continue };
+            let Some(calls) = &calls else { continue };
             match event {
                 Ok(
                     watcher::Event::Apply(object)
                     | watcher::Event::InitApply(object)
                     | watcher::Event::Delete(object),
-                ) => heard.note(object.meta(), unix_nanos()),
+                ) => calls.record(object.meta(), unix_nanos()),
                 Ok(_) => {}
                 Err(error) => eprintln!("kube-rs: {error}"),
             }
@@ -179,7 +173,7 @@ where
     reader
 }
 
-/// Gives back to the system what the allocator keeps for later: the best figure it can have.
+/// Returns free memory to the system, for its best figure.
 fn trim() {
     // SAFETY: has no preconditions.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -188,7 +182,7 @@ fn trim() {
     }
 }
 
-/// Nanoseconds a call, in the best of ten rounds.
+/// Nanoseconds per call, in the best of ten rounds.
 fn per_call(mut call: impl FnMut(usize)) -> f64 {
     let mut calls = 0;
     let mut round = || {
@@ -218,7 +212,7 @@ fn reads(store: &Store<Pod>) -> anyhow::Result<Value> {
         "get_ns": per_call(|i| { black_box(store.get(key(i))); }),
         "get_labels_ns": per_call(|i| { black_box(store.get(key(i)).map(|pod| pod.labels().get("team").map(String::len))); }),
         "get_decoded_cold_us": per_call(|i| { black_box(store.get(key(i))); }) / 1e3,
-        "list_us": per_call(|_| { black_box(look_at_each(store)); }) / 1e3,
+        "list_us": per_call(|_| { black_box(list_and_read(store)); }) / 1e3,
         "by_index_us": per_call(|_| {
             let of_node = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_ref() == Some(&node));
             black_box(store.state_filter(of_node).len());
@@ -228,8 +222,8 @@ fn reads(store: &Store<Pod>) -> anyhow::Result<Value> {
     }))
 }
 
-/// Lists everything and looks at each object.
-fn look_at_each<K>(store: &Store<K>) -> usize
+/// Lists all objects and reads each.
+fn list_and_read<K>(store: &Store<K>) -> usize
 where
     K: Resource + Clone + 'static,
     K::DynamicType: Clone + Eq + Hash,
@@ -238,7 +232,7 @@ where
     store.state().iter().map(version).sum()
 }
 
-/// Two threads that list everything at a rate in all, until told to stop.
+/// Two threads that list all objects at a fixed total rate, until stopped.
 fn read<K>(store: Store<K>, per_second: u32) -> Arc<AtomicBool>
 where
     K: Resource + Clone + Send + Sync + 'static,
@@ -251,7 +245,7 @@ where
         std::thread::spawn(move || {
             let mut next = Instant::now();
             while !stop.load(Relaxed) {
-                black_box(look_at_each(&store));
+                black_box(list_and_read(&store));
                 next += period;
                 std::thread::sleep(next.saturating_duration_since(Instant::now()));
             }
