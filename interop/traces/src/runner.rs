@@ -4,7 +4,7 @@ use crate::{
     driver::{Driver, DriverError, Output},
     encode,
     protocol::{Command, EventType},
-    script::{AddHandler, Answered, Restore, Script, Step, Unordered},
+    script::{AddHandler, Responded, Restore, Script, Step, Unordered},
     server::{Initial, Server},
     trace::{Segment, Trace},
 };
@@ -158,7 +158,7 @@ impl Runner<'_> {
                 self.driver.wait_until(|output| resyncs(output, &handler) >= calls).await?;
                 self.resynced.insert(handler, calls);
             }
-            Step::Answered(Answered { client_go, ours }) => {
+            Step::Responded(Responded { client_go, ours }) => {
                 let requests = if self.side == Side::Ours { ours } else { client_go };
                 self.server.wait_for_responses(requests).await;
             }

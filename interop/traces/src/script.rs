@@ -151,7 +151,7 @@ pub(crate) enum Step {
     /// number depends on time.
     Resynced(Resynced),
     /// Waits until this many requests in total have got a response.
-    Answered(Answered),
+    Responded(Responded),
     /// Steps for the run with client-go only.
     ClientGo(Vec<Step>),
     /// Steps for the run with our informer only.
@@ -306,7 +306,7 @@ pub(crate) struct Resynced {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Answered {
+pub(crate) struct Responded {
     #[serde(rename = "client-go")]
     pub(crate) client_go: usize,
     pub(crate) ours: usize,
