@@ -66,7 +66,7 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
-/// Sets of fields obey the laws of sets, and survive JSON.
+/// Field sets satisfy the laws of sets, and survive a JSON round trip.
 pub fn field_sets(data: &[u8]) {
     let Some((a, b)) = values(data) else { return };
     let (a, b) = (FieldSet::read(&a), FieldSet::read(&b));

@@ -18,7 +18,7 @@ use tracing_subscriber::{
     layer::SubscriberExt,
 };
 
-/// What this thread has logged since [`capture`](CapturedLog::capture). Dropping it ends the capture.
+/// The log of this thread since [`capture`](CapturedLog::capture). Dropping it ends the capture.
 #[derive(Debug)]
 #[must_use]
 pub struct CapturedLog {

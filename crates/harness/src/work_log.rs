@@ -1,4 +1,4 @@
-//! What happened to the keys of a work queue.
+//! A log of adds and runs of the keys of a work queue.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

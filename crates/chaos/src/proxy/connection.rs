@@ -77,7 +77,7 @@ pub(crate) struct Connection<'a> {
     report: &'a Report,
 }
 
-/// Whether the connection goes on after a fault.
+/// Whether the connection continues after a fault.
 #[derive(PartialEq, Eq)]
 enum Next {
     Continue,

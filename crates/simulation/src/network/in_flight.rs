@@ -31,7 +31,7 @@ pub(super) struct InFlight {
     pub(super) repeats: bool,
 }
 
-/// What a response in flight does next.
+/// The next step of a response in flight.
 pub(super) enum NextStep {
     Continue,
     /// Delivers nothing, forever.
