@@ -290,11 +290,26 @@ impl Machine {
             Doubt::Rewound => &mut self.settled.rewound,
             Doubt::Unreadable => &mut self.settled.unreadable,
         };
-        settled.replace(place.clone()) != Some(place)
+        let is_news = settled.replace(place.clone()) != Some(place);
+        if is_news && about == Doubt::Rewound {
+            self.suspect_history();
+        }
+        is_news
+    }
+
+    /// The server may have another history than the one that is known: it is behind the position, or was. Until a list
+    /// has been committed, the same version does not prove the same content, even if the server passes the position
+    /// before it is listed.
+    fn suspect_history(&mut self) {
+        self.compare = Compare::Content;
+        self.unavailable = true;
     }
 
     /// What to do next.
     pub(crate) fn step(&mut self, input: Input) -> Command {
+        if matches!(input, Input::Failed(Failure { class: Class::TooLarge, .. })) {
+            self.compare = Compare::Content;
+        }
         match (std::mem::replace(&mut self.phase, Phase::Idle), input) {
             (Phase::Waiting(Then::Watch), Input::Waited) => self.watch(),
             (Phase::Waiting(Then::List), Input::Waited) => self.list(),
@@ -397,12 +412,13 @@ impl Machine {
 
     fn complete(&mut self, version: ResourceVersion, stream: bool) -> Command {
         let went_back = self.position.as_ref().is_some_and(|position| version.is_older_than(position));
+        if went_back {
+            self.settled = Settled::default();
+        }
         if went_back && self.compare == Compare::Version {
             // Another history: the same version no longer means the same content. What was dropped on arrival
             // as known may not be, so the list is taken once more.
-            self.compare = Compare::Content;
-            self.unavailable = true;
-            self.settled = Settled::default();
+            self.suspect_history();
             return self.fill();
         }
         self.phase = Phase::Committing { version: version.clone(), stream };
@@ -515,7 +531,7 @@ impl Machine {
         let behind =
             self.position.as_ref().zip(version).is_some_and(|(position, now)| now.is_older_than(position));
         if behind {
-            self.unavailable = true;
+            self.suspect_history();
             return self.fill();
         }
         self.follow()

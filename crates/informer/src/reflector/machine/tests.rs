@@ -302,25 +302,67 @@ fn a_streaming_list_that_keeps_breaking_off_gives_way_to_a_list() {
 }
 
 #[test]
-fn a_server_that_went_back_starts_a_new_epoch() {
+fn a_list_that_went_back_is_taken_again_and_compared_by_content() {
     let mut machine = watching();
-    run(&mut machine, [fail(Class::TooLarge), Input::Waited]);
+    run(&mut machine, [fail(Class::Expired), Input::Waited]);
     assert_eq!(machine.compare(), Compare::Version);
     assert_eq!(run(&mut machine, [page(5, None)]), ["list()"], "what was dropped as known may not be");
     assert_eq!(machine.compare(), Compare::Content);
     assert_eq!(run(&mut machine, [page(6, None), Input::Committed]), ["commit 6", "watch(6)"]);
-    assert_eq!(machine.compare(), Compare::Version, "within the new epoch versions count again");
+    assert_eq!(machine.compare(), Compare::Version, "within the new history versions count again");
 }
 
 #[test]
-fn a_streaming_list_notices_the_new_epoch_too() {
+fn a_streaming_list_that_went_back_is_taken_again() {
     let mut machine = following();
-    run(&mut machine, [fail(Class::TooLarge), Input::Waited]);
+    run(&mut machine, [fail(Class::Expired), Input::Waited]);
     assert_eq!(run(&mut machine, [Input::StreamComplete(5.into())]), ["stream()"]);
     assert_eq!(
         run(&mut machine, [Input::StreamComplete(5.into()), Input::Committed]),
         ["commit 5", "follow"]
     );
+}
+
+/// The server may pass the known version before it is listed: the list is then newer than everything known, and
+/// shows another history all the same.
+#[test]
+fn a_server_that_was_behind_is_compared_by_content() {
+    let probe = |answer| vec![Input::Quiet, answer];
+    let evidence: [Vec<Input>; 5] = [
+        vec![fail(Class::TooLarge), Input::Waited],
+        vec![fail(Class::Expired), Input::Waited, fail(Class::TooLarge)],
+        probe(Input::Probed(Some(5.into()))),
+        probe(fail(Class::TooLarge)),
+        vec![Input::Doubtful, Input::Waited],
+    ];
+    for (i, inputs) in evidence.into_iter().enumerate() {
+        for mut machine in [watching(), following()] {
+            if matches!(inputs[0], Input::Doubtful) {
+                assert!(machine.doubt(Doubt::Rewound, None));
+            }
+            run(&mut machine, inputs.clone());
+            assert_eq!(machine.compare(), Compare::Content, "{i}");
+            run(&mut machine, [fail(Class::Transport), Input::Waited]);
+            assert_eq!(machine.compare(), Compare::Content, "{i}: a list that failed settles nothing");
+            let complete =
+                if machine.settings.streaming { Input::StreamComplete(20.into()) } else { page(20, None) };
+            assert_eq!(run(&mut machine, [complete, Input::Committed])[0], "commit 20", "{i}");
+            assert_eq!(machine.compare(), Compare::Version, "{i}");
+        }
+    }
+}
+
+#[test]
+fn other_failures_are_no_evidence_of_another_history() {
+    let harmless = [Class::Expired, Class::Busy, Class::Transport, Class::Server, Class::Invalid];
+    for class in harmless {
+        let mut machine = watching();
+        run(&mut machine, [fail(class), Input::Waited]);
+        assert_eq!(machine.compare(), Compare::Version, "{class:?}");
+    }
+    let mut machine = watching();
+    assert!(machine.doubt(Doubt::Unreadable, None));
+    assert_eq!(machine.compare(), Compare::Version);
 }
 
 #[test]
