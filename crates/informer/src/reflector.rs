@@ -1,13 +1,16 @@
 //! From the server into the queue: list, watch, and everything that can go wrong with either.
 
 mod backoff;
+mod deadlines;
 mod fill;
 mod follow;
 mod health;
 mod machine;
+mod settings;
 
 pub(crate) use backoff::Backoff;
-pub(crate) use machine::Settings;
+pub use deadlines::Deadlines;
+pub(crate) use settings::Settings;
 
 use crate::{
     delta::AnyObject,
@@ -22,6 +25,7 @@ use crate::{
     time,
     transform::Transform,
 };
+use fill::Items;
 use follow::Doubts;
 use futures_util::FutureExt;
 use health::Health;
@@ -29,6 +33,7 @@ use kube_informer_wire::{
     ListOptions, ListWatch, ListWatchError, ObjectKey, Packer, ResourceVersion, WatchOptions, WatchStream,
 };
 use machine::{Class, Command, Failure, Input, Machine};
+use settings::Tweaks;
 use std::{
     any::Any,
     convert::Infallible,
@@ -37,11 +42,6 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::watch, time::Instant};
-
-/// How long a server may take to answer a request with its headers.
-const HEADERS: Duration = Duration::from_secs(30);
-/// How much longer than asked for a watch may last before it counts as dead.
-const GRACE: Duration = Duration::from_secs(15);
 
 /// A watch that was opened after failures counts as working when it has lasted this long.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -72,8 +72,8 @@ pub(crate) struct Reflector {
     doubts: Doubts,
     /// How long watches were open, one after the other, without showing that the server is as far as they presume.
     quiet: Duration,
-    /// How long that may be before the server is asked.
-    probe_after: Duration,
+    deadlines: Deadlines,
+    tweaks: Tweaks,
     restarts: Restarts,
     fail_points: FailPoints,
 }
@@ -93,8 +93,9 @@ struct OpenStream {
 }
 
 impl OpenStream {
-    fn new(events: WatchStream, options: &WatchOptions) -> Self {
-        let dead_after = options.timeout.unwrap_or(Duration::from_secs(600)).saturating_add(GRACE);
+    fn new(events: WatchStream, options: &WatchOptions, deadlines: &Deadlines) -> Self {
+        let timeout = options.timeout.unwrap_or(deadlines.watch_without_timeout);
+        let dead_after = timeout.saturating_add(deadlines.watch_end);
         let positioned = options.resource_version.as_deref().is_some_and(|version| version != "0")
             && options.send_initial_events.is_none();
         let proven = !positioned;
@@ -121,7 +122,7 @@ impl Reflector {
         let Wiring { source, partition, namespace, queue, indexer, .. } = wiring;
         let Wiring { transform, packer, telemetry, status, fail_points, .. } = wiring;
         settings.streaming &= source.supports_streaming_list();
-        let (probe_after, quiet) = (settings.probe_after, Duration::ZERO);
+        let (deadlines, tweaks) = (settings.deadlines.clone(), settings.tweaks.clone());
         let restarts = Restarts::new(rng.clone().u64(..));
         let machine = Machine::new(settings, rng);
         let (staged, stream) = (Staged::default(), None);
@@ -142,8 +143,9 @@ impl Reflector {
             reason: None,
             health,
             doubts,
-            quiet,
-            probe_after,
+            quiet: Duration::ZERO,
+            deadlines,
+            tweaks,
             restarts,
             fail_points,
         }
@@ -220,16 +222,20 @@ impl Reflector {
     }
 
     async fn open(&mut self, options: WatchOptions) -> Result<OpenStream, ListWatchError> {
-        match time::timeout(HEADERS, self.source.watch(options.clone())).await {
-            Ok(Ok(events)) => Ok(OpenStream::new(events, &options)),
+        let options = self.tweaks.watch(options);
+        let deadline = self.deadlines.watch_response;
+        match time::timeout(deadline, self.source.watch(options.clone())).await {
+            Ok(Ok(events)) => Ok(OpenStream::new(events, &options, &self.deadlines)),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(self.silent("answer", HEADERS)),
+            Err(_) => Err(self.silent("response", deadline)),
         }
     }
 
-    /// Asks how far the server is. The watch stays open meanwhile.
+    /// Asks the server for its version. The watch stays open meanwhile.
     async fn probe(&mut self, options: ListOptions) -> Input {
-        match self.list_meta(options).await {
+        let deadline = self.deadlines.probe;
+        let listed = time::timeout(deadline, self.read_list(options, Items::Skip)).await;
+        match listed.unwrap_or_else(|_| Err(self.silent("response", deadline))) {
             Ok(meta) => Input::Probed(meta.resource_version),
             Err(error) => {
                 let failure = Failure::of(&error);

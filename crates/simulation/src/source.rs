@@ -193,6 +193,10 @@ impl ListWatch for Line {
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(watch::answer(Arc::clone(&self.source), self.id, self.namespace.clone(), options))
     }
+
+    fn supports_streaming_list(&self) -> bool {
+        true
+    }
 }
 
 /// What the world does to the collection.

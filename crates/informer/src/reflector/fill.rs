@@ -1,6 +1,6 @@
 //! Getting the whole collection: by stream or by pages.
 
-use super::{GRACE, HEADERS, Input, OpenStream, Reflector};
+use super::{Deadlines, Input, OpenStream, Reflector};
 use crate::{
     delta_fifo::{Compare, Staged},
     reflector::machine::Failure,
@@ -15,14 +15,15 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A streaming list that says nothing for this long will not say anything.
-const SILENCE: Duration = Duration::from_secs(15);
-/// A streaming list may take longer than this only while it is still gaining objects.
-const LONGEST: Duration = Duration::from_secs(60);
-/// How long the next part of a list may take.
-const PART: Duration = LONGEST.saturating_add(GRACE);
 /// Objects between two reports of how far a fill is.
 const REPORT_EVERY: usize = 256;
+
+/// What is done with the items of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Items {
+    Stage,
+    Skip,
+}
 
 impl Reflector {
     /// Stages a streaming list until the server says it is complete.
@@ -34,11 +35,12 @@ impl Reflector {
             Ok(stream) => stream,
             Err(error) => return self.stream_failed(Failure::of(&error), error),
         };
-        let mut gained = Instant::now();
+        let Deadlines { streaming_list_event, streaming_list, .. } = self.deadlines;
+        let mut last_object = Instant::now();
         loop {
             let size = self.staged.len();
-            let event = match timeout(SILENCE, stream.events.next()).await {
-                Err(_) => return self.stalled(SILENCE),
+            let event = match timeout(streaming_list_event, stream.events.next()).await {
+                Err(_) => return self.stalled(streaming_list_event),
                 Ok(None) => return self.ended_early(&stream),
                 Ok(Some(Err(error))) => return self.stream_failed(Failure::of(&error), error),
                 Ok(Some(Ok(event))) => event,
@@ -47,10 +49,12 @@ impl Reflector {
                 return end;
             }
             if self.staged.len() > size {
-                gained = Instant::now();
+                last_object = Instant::now();
                 self.report_fill(None);
-            } else if stream.opened.elapsed() >= LONGEST && gained.elapsed() >= SILENCE {
-                return self.stalled(LONGEST);
+            } else if stream.opened.elapsed() >= streaming_list
+                && last_object.elapsed() >= streaming_list_event
+            {
+                return self.stalled(streaming_list);
             }
         }
     }
@@ -98,48 +102,34 @@ impl Reflector {
             self.queue.room().await;
             self.begin_fill();
         }
-        self.telemetry.listing();
-        match self.stage_page(options).await {
+        match self.read_list(options, Items::Stage).await {
             Ok(meta) => Input::Page { version: meta.resource_version, continue_token: meta.continue_token },
             Err(error) => self.list_failed(error),
         }
     }
 
-    async fn stage_page(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
-        let opening = timeout(HEADERS, self.source.list(options));
-        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
-        let mut whole = ListMeta::default();
-        loop {
-            let part = timeout(PART, parts.next()).await;
-            match part.map_err(|_| self.silent("part of the list", PART))? {
-                None => return Ok(whole),
-                Some(part) => match part? {
-                    ListPart::Item(object) => {
-                        self.stage(object);
-                        self.report_fill(whole.remaining);
-                    }
-                    ListPart::Unreadable(unreadable) => self.stage_unreadable(unreadable),
-                    ListPart::Meta(meta) => merge(&mut whole, meta),
-                },
-            }
-        }
-    }
-
-    /// The metadata of a list, its items left unread.
-    pub(super) async fn list_meta(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
+    /// Sends a LIST and reads its response. Returns the metadata of the list.
+    pub(super) async fn read_list(
+        &mut self,
+        options: ListOptions,
+        items: Items,
+    ) -> Result<ListMeta, ListWatchError> {
         self.telemetry.listing();
-        let opening = timeout(HEADERS, self.source.list(options));
-        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
+        let Deadlines { list_response, list_item, .. } = self.deadlines;
+        let opening = timeout(list_response, self.source.list(self.tweaks.list(options)));
+        let mut parts: ListStream = opening.await.map_err(|_| self.silent("response", list_response))??;
         let mut whole = ListMeta::default();
         loop {
-            let part = timeout(GRACE, parts.next()).await;
-            match part.map_err(|_| self.silent("part of the list", GRACE))? {
+            let part = timeout(list_item, parts.next()).await;
+            match part.map_err(|_| self.silent("item of the list", list_item))?.transpose()? {
                 None => return Ok(whole),
-                Some(part) => {
-                    if let ListPart::Meta(meta) = part? {
-                        merge(&mut whole, meta);
-                    }
+                Some(ListPart::Meta(meta)) => merge(&mut whole, meta),
+                Some(_) if items == Items::Skip => {}
+                Some(ListPart::Item(object)) => {
+                    self.stage(object);
+                    self.report_fill(whole.remaining);
                 }
+                Some(ListPart::Unreadable(unreadable)) => self.stage_unreadable(unreadable),
             }
         }
     }

@@ -72,7 +72,7 @@ impl Reflector {
             if self.doubts.take_due() {
                 return self.doubtful();
             }
-            let event = time::timeout_at(self.patience(stream), stream.events.next()).await;
+            let event = time::timeout_at(self.next_timer(stream), stream.events.next()).await;
             let lived = stream.opened.elapsed();
             match event {
                 Err(_) if self.health.is_failing() && lived >= SETTLED => {
@@ -82,7 +82,9 @@ impl Reflector {
                     self.machine.lasted(lived);
                     return self.watch_failed(self.silent("end of the watch", stream.dead_after));
                 }
-                Err(_) if !stream.proven && self.quiet.saturating_add(lived) >= self.probe_after => {
+                Err(_)
+                    if !stream.proven && self.quiet.saturating_add(lived) >= self.deadlines.probe_after =>
+                {
                     stream.proven = true;
                     return Input::Quiet;
                 }
@@ -104,9 +106,9 @@ impl Reflector {
     }
 
     /// The deadline of the next timer, in case no event comes before.
-    fn patience(&self, stream: &OpenStream) -> Option<Instant> {
+    fn next_timer(&self, stream: &OpenStream) -> Option<Instant> {
         let after = |silence| time::after(stream.opened, silence);
-        let probe = || after(self.probe_after.saturating_sub(self.quiet));
+        let probe = || after(self.deadlines.probe_after.saturating_sub(self.quiet));
         let probe = (!stream.proven).then(probe).flatten();
         let settled = self.health.is_failing().then(|| after(SETTLED)).flatten();
         [after(stream.dead_after), probe, settled, self.doubts.due].into_iter().flatten().min()

@@ -1,6 +1,6 @@
 //! What a reflector does next: a state machine without any I/O.
 
-use super::backoff::Backoff;
+use super::{backoff::Backoff, settings::Settings};
 use crate::delta_fifo::Compare;
 use kube_informer_wire::{ListOptions, ListWatchError, ResourceVersion, Status, VersionMatch, WatchOptions};
 use std::time::Duration;
@@ -15,33 +15,6 @@ const HEALTHY_WATCH: Duration = Duration::from_secs(10);
 const WATCH_TRIES: u32 = 3;
 /// Streaming lists that may end early, in a row, before a list is tried instead.
 const STREAM_TRIES: u32 = 3;
-
-/// How a reflector is set up.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    /// Page size; `None` leaves it to the rules of client-go.
-    pub(crate) page_size: Option<u32>,
-    /// Whether to try a streaming list.
-    pub(crate) streaming: bool,
-    /// Watches are asked to last between this and twice this.
-    pub(crate) min_watch: Duration,
-    /// How long watches may say nothing before the server is asked how far it is.
-    pub(crate) probe_after: Duration,
-    pub(crate) backoff: Backoff,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            page_size: None,
-            streaming: true,
-            min_watch: Duration::from_secs(300),
-            // Servers send bookmarks every minute; where one has nothing to say, that may be because it is behind.
-            probe_after: Duration::from_secs(90),
-            backoff: Backoff::default(),
-        }
-    }
-}
 
 /// What the driver is to do next.
 #[derive(Debug, Clone, PartialEq)]
