@@ -14,7 +14,7 @@ pub(crate) use settings::Settings;
 
 use crate::{
     delta::AnyObject,
-    delta_fifo::{Position, Staged},
+    delta_fifo::{Compare, Position, Staged},
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
@@ -167,7 +167,12 @@ impl Reflector {
     }
 
     fn step(&mut self, input: Input) -> Command {
-        self.machine.step(input)
+        let before = self.machine.compare();
+        let command = self.machine.step(input);
+        if before == Compare::Version && self.machine.compare() == Compare::Content {
+            self.queue.withdraw(self.partition);
+        }
+        command
     }
 
     /// Reports a panic. Everything read and not queued is discarded, and read again.

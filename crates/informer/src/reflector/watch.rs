@@ -5,7 +5,7 @@ use super::{
     machine::{Command, Delivered, Failure, Input, SHORT_WATCH},
 };
 use crate::{
-    delta_fifo::{Change, Offered, Position},
+    delta_fifo::{Change, Compare, Offered, Position},
     fail_point::FailPoint,
     telemetry::{InformerError, RelistReason},
     time,
@@ -192,9 +192,10 @@ impl Reflector {
         self.progressed(Some(version), stream)
     }
 
-    /// The version that the store may claim to show, unless it lacks a change before it.
+    /// The version that the store may claim to show: none if it lacks a change before it, or has another history.
     fn claim(&self, version: ResourceVersion) -> Option<Position> {
-        (!self.machine.hides_a_change()).then_some(Position { partition: self.partition, version })
+        let is_true = !self.machine.hides_a_change() && self.machine.compare() == Compare::Version;
+        is_true.then_some(Position { partition: self.partition, version })
     }
 
     fn progressed(&mut self, position: Option<ResourceVersion>, stream: &mut OpenStream) -> Command {

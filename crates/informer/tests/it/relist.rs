@@ -279,3 +279,45 @@ async fn a_rewound_event_is_evidence_of_another_history() {
     pass(5).await;
     assert_eq!(content_of(&informer, "ns/other"), "rewritten");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_event_is_not_reached() {
+    let (source, informer) = with_two_objects().await;
+    let send = |name: &str, version: u64| {
+        source.send(|| WatchEvent::Added(encoded(&source, &versioned(name, name, version))));
+    };
+    send("b", source.version());
+    pass(5).await;
+    assert_eq!(source.requests().len(), 2, "a list repairs it");
+    let version = source.put(object("c", 1));
+    settle().await;
+    // Another object of the same version: it is dropped, and the list that shows it is due in a minute.
+    send("d", version);
+    settle().await;
+    let (c, d) = ("ns/c".parse().unwrap(), "ns/d".parse().unwrap());
+    assert!(informer.reached_version(&d, &version.into(), secs(5)).await.is_err(), "the cache lacks it");
+    source.put_unnoticed(object("d", 1));
+    pass(120).await;
+    for key in [&c, &d] {
+        informer.reached_version(key, &version.into(), secs(1)).await.unwrap();
+    }
+    assert!(informer.lister().get(&d).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_to_a_restored_server_is_reached_when_the_cache_shows_it() {
+    let (source, informer) = with_two_objects().await;
+    source.skip_versions(900);
+    source.put(object("last", 2));
+    settle().await;
+    let message = "Too large resource version: 1003, current: 50";
+    source
+        .fail_watch(Fault::Answer(Status::failure(504, "Timeout", message)))
+        .fail_watch(Fault::Delay(secs(20)));
+    source.restore(50, Vec::new());
+    settle().await;
+    let (other, written) = ("ns/other".parse().unwrap(), source.put_unnoticed(object("other", 7)));
+    assert!(written < 101, "the versions of the server start over");
+    informer.reached_version(&other, &written.into(), secs(60)).await.unwrap();
+    assert_eq!(content_of(&informer, "ns/other"), "7");
+}
