@@ -1,4 +1,4 @@
-//! What one handler has not been told yet.
+//! The events that one handler has not received yet.
 
 use crate::{
     delta::{AnyObject, Deleted},
@@ -14,23 +14,23 @@ use std::{
     sync::Arc,
 };
 
-/// The events one handler has still to hear, bounded.
+/// The pending events of one handler, bounded.
 ///
 /// 1. Up to the bound, events are kept as they are, in order.
-/// 2. What comes while the bound is exceeded is kept as the **net effect** on each object, against what the
-///    handler will have seen by then. So the backlog never holds more than the bound plus one entry for each
-///    object that the handler has seen or that exists.
-/// 3. The first fill, and what a late handler finds, is a *walk* over a snapshot: nothing is copied.
+/// 2. Events beyond the bound are coalesced into the **net effect** on each object, relative to the state that the
+///    handler will have seen by then. So the backlog never holds more than the bound plus one entry for each object
+///    that the handler has seen or that exists.
+/// 3. The initial list, and the replay for a handler that is added later, is a *walk* over a snapshot: nothing is copied.
 /// 4. Events about one object are never reordered.
 #[derive(Default)]
 pub(crate) struct Backlog {
     queue: VecDeque<Item>,
     /// Events in `queue`, walks not counted. Invariant: at most the bound plus one.
     queued: usize,
-    /// Invariant: everything in here is later than everything in `queue` about the same object.
+    /// Invariant: later than any event of the same object in `queue`.
     overflow: Overflow,
     bound: usize,
-    /// Walks not finished.
+    /// Walks in `queue`.
     walks: usize,
     coalesced: u64,
 }
@@ -43,7 +43,7 @@ enum Item {
 /// A walk over the objects of a snapshot.
 struct Walk {
     snapshot: Arc<Snapshot>,
-    /// Only this partition; `None` is everything.
+    /// Only this partition; `None` for all.
     partition: Option<Partition>,
     last: Option<ObjectKey>,
 }
@@ -66,7 +66,7 @@ impl Backlog {
         Self { bound: bound.max(1), ..Self::default() }
     }
 
-    /// Adds an event, as it is or as a net effect. `seen` is the state before the event, if there was one.
+    /// Adds an event, which is coalesced beyond the bound. `seen` is the state before the event, if there was one.
     pub(crate) fn push(&mut self, event: Event<Value>, seen: Option<AnyObject>) {
         if self.overflow.is_empty() && self.queued < self.bound {
             self.queue.push_back(Item::Event(event));
@@ -76,15 +76,15 @@ impl Backlog {
         }
     }
 
-    /// Adds everything in a snapshot, or in one partition of it, as initial objects.
+    /// Adds all objects of a snapshot, or of one partition of it, as initial objects.
     ///
-    /// No event about these objects may be waiting: a partition is walked before anything happens in it.
+    /// No event of these objects may be pending: a partition is walked before its first change.
     pub(crate) fn walk(&mut self, snapshot: Arc<Snapshot>, partition: Option<Partition>) {
         self.queue.push_back(Item::Walk(Walk { snapshot, partition, last: None }));
         self.walks += 1;
     }
 
-    /// The next event. Asking for it says that the one before has been dealt with.
+    /// The next event. The one before counts as delivered.
     pub(crate) fn next(&mut self) -> Option<Event<Value>> {
         loop {
             match self.queue.front_mut() {
@@ -114,17 +114,17 @@ impl Backlog {
         }
     }
 
-    /// Whether every walk has been dealt with.
+    /// Whether every walk has been delivered.
     pub(crate) fn is_walked(&self) -> bool {
         self.walks == 0
     }
 
-    /// Entries waiting; a walk counts as one.
+    /// Pending entries; a walk counts as one.
     pub(crate) fn len(&self) -> usize {
         self.queue.len() + self.overflow.entries.len()
     }
 
-    /// Events that were absorbed into the net effect of another one.
+    /// Events that were coalesced with another one.
     pub(crate) fn coalesced(&self) -> u64 {
         self.coalesced
     }
@@ -134,7 +134,7 @@ impl Backlog {
     }
 }
 
-/// Net effects, one for each object, in the order in which the objects were first touched.
+/// Net effects, one for each object, in the order of the first event of each.
 #[derive(Default)]
 struct Overflow {
     entries: HashMap<ObjectKey, (u64, Net)>,
@@ -142,69 +142,63 @@ struct Overflow {
     next: u64,
 }
 
-/// What happened to one object, all in all. Invariant: something was seen, or there is something now.
+/// The net effect of the events of one object. Invariant: `seen` or `now` is set.
 struct Net {
-    /// What the handler will have seen when it gets here; `None` if nothing.
+    /// The state that the handler will have seen before; `None` if there was no object.
     seen: Option<AnyObject>,
-    /// The end of what was seen, if that has been reported.
-    end: Option<Deleted<Value>>,
-    now: Option<Now>,
-    /// A resync is due: to be told even if nothing has changed in the end.
+    /// The delete of the object in `seen`, if there was one.
+    delete: Option<Deleted<Value>>,
+    /// The newest state; `None` if the object is deleted.
+    now: Option<AnyObject>,
+    /// A resync is due, which the handler receives even if the state does not change.
     resync: bool,
 }
 
-struct Now {
-    object: AnyObject,
-    initial: bool,
-}
-
 impl Net {
-    fn follow(&mut self, event: Event<Value>) {
+    fn add(&mut self, event: Event<Value>) {
         self.resync |= matches!(&event, Event::Updated { old, new } if is_same_state(old, new));
-        let unseen_initial = self.seen.is_none() && self.now.as_ref().is_some_and(|now| now.initial);
         self.now = match event {
-            Event::Added { object, initial } => Some(Now { object, initial: initial || unseen_initial }),
-            Event::Updated { new, .. } => Some(Now { object: new, initial: unseen_initial }),
+            // Initial objects are walked and never coalesced.
+            Event::Added { object, .. } => Some(object),
+            Event::Updated { new, .. } => Some(new),
             Event::Deleted(deleted) => {
                 if self.seen.as_ref().is_some_and(|seen| seen.is_same(deleted.object())) {
-                    self.end = Some(deleted);
+                    self.delete = Some(deleted);
                 }
                 None
             }
         };
     }
 
-    /// Whether there is nothing to tell: never seen and gone, or back to what was seen, as after the restore of
-    /// a backup.
+    /// Whether the events cancel out: the object was never seen and is deleted, or is back in the state that was seen, as
+    /// after a restore from a backup.
     fn is_void(&self) -> bool {
         match (&self.seen, &self.now) {
             (None, None) => true,
-            (Some(old), Some(now)) => !self.resync && is_same_state(old, &now.object),
+            (Some(old), Some(now)) => !self.resync && is_same_state(old, now),
             _ => false,
         }
     }
 
-    /// How many events it will be.
-    fn told(&self) -> u64 {
+    /// Number of events that the handler will receive.
+    fn events(&self) -> u64 {
         match (&self.seen, &self.now) {
             _ if self.is_void() => 0,
-            (Some(old), Some(now)) if !old.is_same(&now.object) => 2,
+            (Some(old), Some(now)) if !old.is_same(now) => 2,
             _ => 1,
         }
     }
 
-    /// One event or two; none if there is nothing to tell.
+    /// One event or two; none if the events cancel out.
     fn into_events(self) -> (Option<Event<Value>>, Option<Event<Value>>) {
-        let Self { seen, end, now, .. } = self;
-        let end = |old| Event::Deleted(end.unwrap_or_else(|| Deleted::unknown(old)));
+        let Self { seen, delete, now, .. } = self;
+        let deleted = |old| Event::Deleted(delete.unwrap_or_else(|| Deleted::unknown(old)));
         match (seen, now) {
-            (Some(old), Some(now)) if old.is_same(&now.object) => {
-                (Some(Event::Updated { old, new: now.object }), None)
-            }
+            (Some(old), Some(new)) if old.is_same(&new) => (Some(Event::Updated { old, new }), None),
             (seen, now) => {
-                let added = now.map(|Now { object, initial }| Event::Added { object, initial });
+                let added = now.map(|object| Event::Added { object, initial: false });
                 match seen {
-                    Some(old) => (Some(end(old)), added),
+                    Some(old) => (Some(deleted(old)), added),
                     None => (added, None),
                 }
             }
@@ -221,28 +215,28 @@ impl Overflow {
         self.entries.is_empty()
     }
 
-    /// Returns how many events were absorbed by that.
+    /// Coalesces an event. Returns how many events the handler will receive less for it.
     fn merge(&mut self, event: Event<Value>, seen: Option<AnyObject>) -> u64 {
         let key = event.object().key().clone();
         let Some((_, net)) = self.entries.get_mut(&key) else {
-            let mut net = Net { seen, end: None, now: None, resync: false };
-            net.follow(event);
+            let mut net = Net { seen, delete: None, now: None, resync: false };
+            net.add(event);
             self.order.insert(self.next, key.clone());
             self.entries.insert(key, (self.next, net));
             self.next += 1;
             return 0;
         };
-        let before = net.told();
-        net.follow(event);
-        let after = net.told();
+        let before = net.events();
+        net.add(event);
+        let after = net.events();
         if after == 0 {
-            self.forget(&key);
+            self.remove(&key);
         }
-        // The end of one object and the beginning of another one of its name are both told.
+        // An object that was recreated with a new uid is two events.
         before + 1 - after
     }
 
-    fn forget(&mut self, key: &ObjectKey) -> Option<Net> {
+    fn remove(&mut self, key: &ObjectKey) -> Option<Net> {
         let (order, net) = self.entries.remove(key)?;
         self.order.remove(&order);
         Some(net)
@@ -251,7 +245,7 @@ impl Overflow {
     /// The oldest net effect.
     fn pop(&mut self) -> Option<Net> {
         let key = self.order.first_key_value()?.1.clone();
-        self.forget(&key)
+        self.remove(&key)
     }
 }
 

@@ -211,6 +211,8 @@ impl Controller {
         for delta in &batch.deltas {
             apply(&mut store, delta.clone(), &mut notifications);
         }
+        batch.withdrawn.iter().for_each(|&partition| store.withdraw(partition));
+        batch.replaced.iter().for_each(|&partition| store.confirm(partition));
         store.reach(batch.positions.clone());
         let first_fill =
             batch.replaced.filter(|&partition| !self.indexer.snapshot().is_partition_filled(partition));

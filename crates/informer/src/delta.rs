@@ -1,28 +1,27 @@
-//! What can happen to an object on its way into the cache.
+//! Changes of objects between the reflector and the store.
 
 use kube_informer_wire::{Object, ObjectKey};
 use serde_json::Value;
 use std::fmt;
 
-/// An object whose content nobody has asked for yet.
+/// An object of any type, with its content not decoded.
 pub(crate) type AnyObject = Object<Value>;
 
-/// The end of an object, as far as it is known.
+/// A deleted object.
 pub enum Deleted<T> {
-    /// The deletion was seen. The object is its final state; its version is that of the deletion.
+    /// The watch reported the deletion. The object is its final state; its version is that of the deletion.
     Seen(Object<T>),
-    /// The deletion was missed: the object was gone when the collection was listed again, or another object of
-    /// the same name had taken its place.
+    /// The deletion was missed: a relist no longer had the object, or had it recreated with a new uid.
     FinalStateUnknown {
         /// The key of the object.
         key: ObjectKey,
-        /// The newest state that had been seen; its true final state may differ.
+        /// The newest known state; the final state may differ.
         last_known: Object<T>,
     },
 }
 
 impl<T> Deleted<T> {
-    /// The key of the object that is gone.
+    /// The key of the deleted object.
     pub fn key(&self) -> &ObjectKey {
         match self {
             Self::Seen(object) => object.key(),
@@ -30,7 +29,7 @@ impl<T> Deleted<T> {
         }
     }
 
-    /// The final state, or the newest one that was seen.
+    /// The final state, or the newest known one.
     pub fn object(&self) -> &Object<T> {
         match self {
             Self::Seen(object) => object,
@@ -43,7 +42,7 @@ impl<T> Deleted<T> {
         matches!(self, Self::FinalStateUnknown { .. })
     }
 
-    /// The same, read as another type.
+    /// The same object, read as another type.
     pub fn cast<U>(&self) -> Deleted<U> {
         match self {
             Self::Seen(object) => Deleted::Seen(object.cast()),
@@ -73,23 +72,23 @@ impl<T> fmt::Debug for Deleted<T> {
     }
 }
 
-/// One step in the life of an object, as the queue between reflector and store holds it.
+/// A change of an object in the queue between reflector and store.
 #[derive(Debug, Clone)]
 pub(crate) enum Delta {
     /// The watch reported a new object.
     Added(AnyObject),
     /// The watch reported a change.
     Updated(AnyObject),
-    /// The watch reported the end, or a list no longer has the object.
+    /// The watch reported the deletion, or a list no longer has the object.
     Deleted(Deleted<Value>),
-    /// A list shows the object in a state not known before.
+    /// A list has the object in another state than the known one.
     Replaced(AnyObject),
-    /// Nothing happened; a resync is due.
+    /// A resync of an unchanged object.
     Sync(AnyObject),
 }
 
 impl Delta {
-    /// The newest state this step carries, whether the object is gone or not.
+    /// The state of the object, final if it is deleted.
     pub(crate) fn object(&self) -> &AnyObject {
         match self {
             Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => {

@@ -72,6 +72,8 @@ enum Filed {
     Bookmarks(BTreeMap<Partition, ResourceVersion>),
     /// The end of a Replace.
     Replaced(Position),
+    /// The partition may have another history than the store shows.
+    Withdrawn(Partition),
 }
 
 /// A point in the history of a partition.
@@ -126,6 +128,8 @@ pub(crate) struct Batch {
     pub(crate) positions: BTreeMap<Partition, ResourceVersion>,
     /// The partition whose list this batch is.
     pub(crate) replaced: Option<Partition>,
+    /// Partitions whose position is withdrawn with this batch. Invariant: none of them is in `positions`.
+    pub(crate) withdrawn: BTreeSet<Partition>,
 }
 
 impl Batch {
@@ -134,6 +138,11 @@ impl Batch {
         if !version.is_unset() {
             self.positions.insert(partition, version);
         }
+    }
+
+    fn withdraw(&mut self, partition: Partition) {
+        self.positions.remove(&partition);
+        self.withdrawn.insert(partition);
     }
 }
 
@@ -172,7 +181,7 @@ impl DeltaFifo {
     pub(crate) fn list(&self) -> Vec<AnyObject> {
         let keys = self.queue.values().filter_map(|filed| match filed {
             Filed::Key(key) => Some(key),
-            Filed::Bookmarks(_) | Filed::Replaced(_) => None,
+            Filed::Bookmarks(_) | Filed::Replaced(_) | Filed::Withdrawn(_) => None,
         });
         keys.filter_map(|key| Some(self.items.get(key)?.back()?.delta.object().clone())).collect()
     }
@@ -204,6 +213,15 @@ impl DeltaFifo {
     pub(crate) fn bookmark(&mut self, position: Position) {
         if !self.closed {
             self.mark(Some(position));
+        }
+    }
+
+    /// Withdraws the position of a partition, which may have another history: until its next list is applied, the store
+    /// claims no version of it.
+    pub(crate) fn withdraw(&mut self, partition: Partition) {
+        if !self.closed {
+            let sequence = self.take_sequence();
+            self.queue.insert(sequence, Filed::Withdrawn(partition));
         }
     }
 
@@ -286,6 +304,7 @@ impl DeltaFifo {
             match self.queue.pop_first() {
                 Some((_, Filed::Key(key))) => self.take_oldest(key, &mut batch),
                 Some((_, Filed::Bookmarks(positions))) => batch.positions.extend(positions),
+                Some((_, Filed::Withdrawn(partition))) => batch.withdraw(partition),
                 Some((_, Filed::Replaced(position))) => {
                     self.replaces.pop_front();
                     batch.replaced = Some(position.partition);

@@ -3,7 +3,7 @@
 use crate::{
     delta::AnyObject,
     delta_fifo::{Batch, Change, Compare, DeltaFifo, Known, Offered, Position, Staged},
-    scope::Partitions,
+    scope::{Partition, Partitions},
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -42,6 +42,11 @@ impl DeltaQueue {
 
     pub(crate) fn bookmark(&self, position: Position) {
         self.lock().bookmark(position);
+        self.not_empty.notify_one();
+    }
+
+    pub(crate) fn withdraw(&self, partition: Partition) {
+        self.lock().withdraw(partition);
         self.not_empty.notify_one();
     }
 

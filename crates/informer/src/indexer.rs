@@ -100,6 +100,16 @@ impl Transaction<'_> {
         self.next.reach(positions);
     }
 
+    /// The store may show another history of a partition than the server has: it claims no version of it.
+    pub(crate) fn withdraw(&mut self, partition: Partition) {
+        self.next.withdraw(partition);
+    }
+
+    /// The store shows a list of a partition: its history is that of the server.
+    pub(crate) fn confirm(&mut self, partition: Partition) {
+        self.next.confirm(partition);
+    }
+
     /// The first list of a partition is complete.
     pub(crate) fn fill(&mut self, partition: Partition) {
         self.next.fill(partition);

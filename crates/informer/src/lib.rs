@@ -123,6 +123,7 @@ pub use predicate::labels_changed;
 pub use predicate::updates_when;
 pub use predicate::version_changed;
 pub use references::ObjectReferences;
+pub use reflector::Deadlines;
 pub use registration::HandlerEnded;
 pub use registration::HandlerInfo;
 pub use registration::HandlerLoad;

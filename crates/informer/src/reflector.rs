@@ -1,17 +1,20 @@
-//! From the server into the queue: list, watch, and everything that can go wrong with either.
+//! The reflector: lists and watches a collection and queues its changes.
 
 mod backoff;
-mod fill;
-mod follow;
+mod deadlines;
 mod health;
+mod list;
 mod machine;
+mod settings;
+mod watch;
 
 pub(crate) use backoff::Backoff;
-pub(crate) use machine::Settings;
+pub use deadlines::Deadlines;
+pub(crate) use settings::Settings;
 
 use crate::{
     delta::AnyObject,
-    delta_fifo::{Position, Staged},
+    delta_fifo::{Compare, Position, Staged},
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
@@ -22,13 +25,14 @@ use crate::{
     time,
     transform::Transform,
 };
-use follow::Doubts;
 use futures_util::FutureExt;
 use health::Health;
 use kube_informer_wire::{
     ListOptions, ListWatch, ListWatchError, ObjectKey, Packer, ResourceVersion, WatchOptions, WatchStream,
 };
-use machine::{Class, Command, Failure, Input, Machine};
+use list::Items;
+use machine::{Command, Delivered, Failure, Input, Machine, starts_at_version};
+use settings::Tweaks;
 use std::{
     any::Any,
     convert::Infallible,
@@ -36,23 +40,18 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{sync::watch, time::Instant};
-
-/// How long a server may take to answer a request with its headers.
-const HEADERS: Duration = Duration::from_secs(30);
-/// How much longer than asked for a watch may last before it counts as dead.
-const GRACE: Duration = Duration::from_secs(15);
+use tokio::{sync::watch::Sender, time::Instant};
 
 /// A watch that was opened after failures counts as working when it has lasted this long.
-const SETTLED: Duration = Duration::from_secs(1);
+const WATCH_WORKS_AFTER: Duration = Duration::from_secs(1);
 
-/// Keeps one partition of the queue fed.
+/// Lists and watches one partition and queues its changes.
 ///
-/// 1. It never ends by itself: every failure, a panic included, is reported and followed by another try.
+/// 1. It never ends by itself: every failure, a panic included, is reported and followed by a retry.
 /// 2. It reads from the server only while the queue has room.
-/// 3. Dropping the future of [`run`](Self::run) at any point loses nothing but an unfinished list.
+/// 3. Dropping the future of [`run`](Self::run) at any point loses nothing but an incomplete list.
 ///
-/// What to do next is decided by [`Machine`]; this type only obeys.
+/// [`Machine`] decides what to do next; this type executes its commands.
 pub(crate) struct Reflector {
     pub(crate) source: Arc<dyn ListWatch>,
     pub(crate) partition: Partition,
@@ -62,18 +61,17 @@ pub(crate) struct Reflector {
     pub(crate) transform: Arc<Transform>,
     pub(crate) packer: Arc<Packer>,
     pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) status: watch::Sender<InformerStatus>,
+    pub(crate) status: Sender<InformerStatus>,
     machine: Machine,
     staged: Staged,
     stream: Option<OpenStream>,
-    /// Why the next fill happens; `None` for the first one.
+    /// Why the next list is sent; `None` for the initial one.
     reason: Option<RelistReason>,
     health: Health,
-    doubts: Doubts,
-    /// How long watches were open, one after the other, without showing that the server is as far as they presume.
+    /// How long successive watches were open without proof that the server has reached their version.
     quiet: Duration,
-    /// How long that may be before the server is asked.
-    probe_after: Duration,
+    deadlines: Deadlines,
+    tweaks: Tweaks,
     restarts: Restarts,
     fail_points: FailPoints,
 }
@@ -82,27 +80,26 @@ pub(crate) struct Reflector {
 struct OpenStream {
     events: WatchStream,
     opened: Instant,
-    /// The server ends it by then, if it is alive.
+    /// The watch is dead if the server has not ended it by then.
     dead_after: Duration,
-    progress: bool,
-    /// Whether versions of events say how far the stream is. A stream opened without a version starts with the
-    /// state of the collection, in which they do not; the first other event ends that.
+    delivered: Delivered,
+    /// Whether the stream reaches the version of each event. A stream that was opened without a version starts with the
+    /// state of the collection, in no order of versions, up to the first event that is not ADDED.
     positioned: bool,
-    /// Whether the server has shown, or been asked, that it is as far as the watch presumes.
+    /// Whether the server has shown that it has reached the version of the watch, or was probed for it.
     proven: bool,
 }
 
 impl OpenStream {
-    fn new(events: WatchStream, options: &WatchOptions) -> Self {
-        let dead_after = options.timeout.unwrap_or(Duration::from_secs(600)).saturating_add(GRACE);
-        let positioned = options.resource_version.as_deref().is_some_and(|version| version != "0")
-            && options.send_initial_events.is_none();
-        let proven = !positioned;
-        Self { events, opened: Instant::now(), dead_after, progress: false, positioned, proven }
+    fn new(events: WatchStream, options: &WatchOptions, deadlines: &Deadlines) -> Self {
+        let timeout = options.timeout.unwrap_or(deadlines.watch_without_timeout);
+        let dead_after = timeout.saturating_add(deadlines.watch_end);
+        let (delivered, positioned) = (Delivered::Nothing, starts_at_version(options));
+        Self { events, opened: Instant::now(), dead_after, delivered, positioned, proven: !positioned }
     }
 }
 
-/// What identifies a reflector and where it delivers to.
+/// What a reflector reads from and delivers to.
 pub(crate) struct Wiring {
     pub(crate) source: Arc<dyn ListWatch>,
     pub(crate) partition: Partition,
@@ -112,7 +109,7 @@ pub(crate) struct Wiring {
     pub(crate) transform: Arc<Transform>,
     pub(crate) packer: Arc<Packer>,
     pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) status: watch::Sender<InformerStatus>,
+    pub(crate) status: Sender<InformerStatus>,
     pub(crate) fail_points: FailPoints,
 }
 
@@ -121,11 +118,9 @@ impl Reflector {
         let Wiring { source, partition, namespace, queue, indexer, .. } = wiring;
         let Wiring { transform, packer, telemetry, status, fail_points, .. } = wiring;
         settings.streaming &= source.supports_streaming_list();
-        let (probe_after, quiet) = (settings.probe_after, Duration::ZERO);
+        let (deadlines, tweaks) = (settings.deadlines.clone(), settings.tweaks.clone());
         let restarts = Restarts::new(rng.clone().u64(..));
         let machine = Machine::new(settings, rng);
-        let (staged, stream) = (Staged::default(), None);
-        let (health, doubts) = (Health::default(), Doubts::default());
         Self {
             source,
             partition,
@@ -137,13 +132,13 @@ impl Reflector {
             telemetry,
             status,
             machine,
-            staged,
-            stream,
+            staged: Staged::default(),
+            stream: None,
             reason: None,
-            health,
-            doubts,
-            quiet,
-            probe_after,
+            health: Health::default(),
+            quiet: Duration::ZERO,
+            deadlines,
+            tweaks,
             restarts,
             fail_points,
         }
@@ -151,7 +146,7 @@ impl Reflector {
 
     /// Runs until dropped.
     pub(crate) async fn run(mut self) {
-        let mut input = Input::Begin;
+        let mut input = Input::Start;
         loop {
             self.restarts.started();
             let Err(panic) = AssertUnwindSafe(self.drive(input)).catch_unwind().await;
@@ -159,19 +154,28 @@ impl Reflector {
             // The log, the metrics and the stream that is dropped may panic in turn.
             let _ = catch_unwind(AssertUnwindSafe(|| self.panicked(&*panic, next)));
             time::sleep_until(next).await;
-            input = Input::Failed(Failure { class: Class::Panicked, retry_after: None });
+            input = Input::Failed(Failure::panicked());
         }
     }
 
-    async fn drive(&mut self, mut input: Input) -> Infallible {
+    async fn drive(&mut self, input: Input) -> Infallible {
+        let mut command = self.step(input);
         loop {
             self.fail_points.at(FailPoint::ReflectorStep);
-            let command = self.machine.step(input);
-            input = self.obey(command).await;
+            command = self.execute(command).await;
         }
     }
 
-    /// Reports a panic. Nothing of the server is kept: what was read and not queued is read again.
+    fn step(&mut self, input: Input) -> Command {
+        let before = self.machine.compare();
+        let command = self.machine.step(input);
+        if before == Compare::Version && self.machine.compare() == Compare::Content {
+            self.queue.withdraw(self.partition);
+        }
+        command
+    }
+
+    /// Reports a panic. Everything read and not queued is discarded, and read again.
     fn panicked(&mut self, panic: &(dyn Any + Send), next: Option<Instant>) {
         let why = panic_message(panic);
         self.note_panic(&why, next);
@@ -180,25 +184,26 @@ impl Reflector {
         self.stream = None;
     }
 
-    async fn obey(&mut self, command: Command) -> Input {
-        match command {
-            Command::Stream(options) => self.stream_list(options).await,
-            Command::List { options, fresh } => self.list_page(options, fresh).await,
+    async fn execute(&mut self, command: Command) -> Command {
+        let input = match command {
+            Command::StreamList(options) => self.stream_list(options).await,
+            Command::List(options) => self.list(options).await,
+            Command::ListPage(options) => self.list_page(options).await,
             Command::Commit(version) => self.commit(version),
             Command::Watch(options) => self.watch(options).await,
-            Command::Follow => self.follow().await,
+            Command::Follow => return self.follow().await,
             Command::Probe(options) => self.probe(options).await,
             Command::Wait(delay) => self.wait(delay).await,
-        }
+        };
+        self.step(input)
     }
 
-    /// Hands the staged list over as the new truth about this partition.
+    /// Queues the staged list.
     fn commit(&mut self, version: ResourceVersion) -> Input {
         let position = Position { partition: self.partition, version: version.clone() };
         self.queue.replace(std::mem::take(&mut self.staged), position, &*self.indexer);
         self.reason = Some(RelistReason::Failed);
-        self.doubts.settled();
-        // A watch that fails after every list is no better for the list.
+        // A list does not end a failure of the watch, which may fail again after every list.
         if self.stream.is_some() || !self.health.is_watch_failing() {
             self.recovered((!version.is_unset()).then_some(version));
         }
@@ -213,23 +218,32 @@ impl Reflector {
                 if !self.health.is_failing() {
                     self.recovered(self.machine.position().cloned());
                 }
-                self.follow().await
+                Input::WatchOpened
             }
-            Err(error) => self.watch_failed(error),
+            Err(error) => {
+                let failure = Failure::of(&error);
+                self.note_watch_failure(failure.class, &error);
+                self.telemetry.failed(&InformerError::Watch(error));
+                Input::Failed(failure)
+            }
         }
     }
 
     async fn open(&mut self, options: WatchOptions) -> Result<OpenStream, ListWatchError> {
-        match time::timeout(HEADERS, self.source.watch(options.clone())).await {
-            Ok(Ok(events)) => Ok(OpenStream::new(events, &options)),
+        let options = self.tweaks.watch(options);
+        let deadline = self.deadlines.watch_response;
+        match time::timeout(deadline, self.source.watch(options.clone())).await {
+            Ok(Ok(events)) => Ok(OpenStream::new(events, &options, &self.deadlines)),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(self.silent("answer", HEADERS)),
+            Err(_) => Err(self.silent("response", deadline)),
         }
     }
 
-    /// Asks how far the server is. The watch stays open meanwhile.
+    /// Asks the server for its version. The watch stays open meanwhile.
     async fn probe(&mut self, options: ListOptions) -> Input {
-        match self.list_meta(options).await {
+        let deadline = self.deadlines.probe;
+        let listed = time::timeout(deadline, self.read_list(options, Items::Skip)).await;
+        match listed.unwrap_or_else(|_| Err(self.silent("response", deadline))) {
             Ok(meta) => Input::Probed(meta.resource_version),
             Err(error) => {
                 let failure = Failure::of(&error);
@@ -240,7 +254,7 @@ impl Reflector {
     }
 
     async fn wait(&mut self, delay: Duration) -> Input {
-        // Nothing of the server is held while waiting: no connection, no half a list.
+        // No connection and no incomplete list is held while waiting.
         self.stream = None;
         self.staged = Staged::default();
         let next = time::after(Instant::now(), delay);
@@ -249,15 +263,15 @@ impl Reflector {
         Input::Waited
     }
 
-    /// The object as it is kept. What indexes want of it is read before it is packed.
+    /// Packs an object. The fields that indexes need are read before.
     fn pack(&self, object: AnyObject) -> AnyObject {
         let snapshot = self.indexer.snapshot();
         self.packer.keeps(snapshot.len().max(self.staged.len()));
         object.pack_with(&self.packer, snapshot.fields())
     }
 
-    /// Whether an object is in the namespace that was asked for.
-    fn is_ours(&self, key: &ObjectKey) -> bool {
+    /// Whether an object is in the requested namespace.
+    fn covers(&self, key: &ObjectKey) -> bool {
         self.namespace.is_none() || self.namespace.as_deref() == key.namespace()
     }
 

@@ -1,18 +1,18 @@
-//! When which handler gets everything once more.
+//! Resync periods of the informer and its handlers.
 
 use crate::time;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Handlers cannot ask for less.
+/// The shortest period of a handler.
 const MIN_PERIOD: Duration = Duration::from_secs(1);
 
-/// How often an informer looks whether a handler is due: client-go's arithmetic.
+/// How often an informer checks whether a handler is due: the rules of client-go.
 ///
-/// 1. An informer that was made without a period never resyncs, whatever its handlers ask for.
-/// 2. Before the start, a handler that asks for less than the others makes the informer look more often; after
-///    it, such a handler gets the period the informer has.
-/// 3. A handler's period is in effect a multiple of the informer's, rounded up.
+/// 1. An informer that was built without a period never resyncs, whatever its handlers request.
+/// 2. Before the start, a handler with a shorter period shortens the one of the informer. After the start, such a handler
+///    gets the period of the informer.
+/// 3. The effective period of a handler is a multiple of the informer's, rounded up.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckPeriod {
     period: Duration,
@@ -28,58 +28,59 @@ impl CheckPeriod {
         self.started = true;
     }
 
-    /// How often to look; `None` is never.
+    /// The period; `None` is never.
     pub(crate) fn get(&self) -> Option<Duration> {
         (!self.period.is_zero()).then_some(self.period)
     }
 
-    /// A handler asks for a period; zero is none.
-    pub(crate) fn request(&mut self, asked: Duration) -> Duration {
-        if asked.is_zero() {
-            return asked;
+    /// Adds a handler that requests a period; zero is never. Returns the period it gets.
+    pub(crate) fn request(&mut self, requested: Duration) -> Duration {
+        if requested.is_zero() {
+            return requested;
         }
-        let asked = asked.max(MIN_PERIOD);
+        let requested = requested.max(MIN_PERIOD);
         if self.period.is_zero() {
             tracing::warn!(
-                ?asked,
+                ?requested,
                 "no resyncs for this handler: give the informer or the factory a resync period"
             );
         }
-        if asked >= self.period {
-            return asked;
+        if requested >= self.period {
+            return requested;
         }
         if !self.started {
-            self.period = asked;
+            self.period = requested;
         }
-        asked.max(self.period)
+        requested.max(self.period)
     }
 }
 
 /// When one handler is due.
 #[derive(Debug, Clone)]
 pub(crate) struct Due {
-    asked: Duration,
+    /// The period of the handler; zero is never.
+    period: Duration,
     /// `None` is never.
     next: Option<Instant>,
 }
 
 impl Due {
-    pub(crate) fn new(asked: Duration, check: &CheckPeriod, now: Instant) -> Self {
-        let mut due = Self { asked, next: None };
-        due.next = time::after(now, due.period(check));
+    pub(crate) fn new(period: Duration, check: &CheckPeriod, now: Instant) -> Self {
+        let mut due = Self { period, next: None };
+        due.next = time::after(now, due.effective_period(check));
         due
     }
 
-    fn period(&self, check: &CheckPeriod) -> Duration {
+    fn effective_period(&self, check: &CheckPeriod) -> Duration {
         match check.get() {
-            Some(period) if !self.asked.is_zero() => self.asked.max(period),
+            Some(period) if !self.period.is_zero() => self.period.max(period),
             _ => Duration::ZERO,
         }
     }
 
     /// Whether the handler is due now; if so, its next time is set.
     pub(crate) fn take(&mut self, check: &CheckPeriod, now: Instant) -> bool {
-        let period = self.period(check);
+        let period = self.effective_period(check);
         let due = !period.is_zero() && self.next.is_some_and(|next| next <= now);
         if due {
             self.next = time::after(now, period);
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_start_the_shortest_wish_wins() {
+    fn before_the_start_the_shortest_period_counts() {
         let mut check = CheckPeriod::new(secs(12 * 3600));
         assert_eq!(check.request(secs(60)), secs(60));
         assert_eq!(check.get(), Some(secs(60)));
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_start_wishes_are_raised() {
+    fn after_the_start_short_periods_are_raised() {
         let mut check = CheckPeriod::new(secs(10));
         check.start();
         assert_eq!(check.request(secs(3)), secs(10));

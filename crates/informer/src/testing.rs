@@ -260,6 +260,10 @@ impl ListWatch for Scoped {
             self.source.watch(&options, self.namespace.as_deref())
         })
     }
+
+    fn supports_streaming_list(&self) -> bool {
+        true
+    }
 }
 
 /// The object as it travels.

@@ -52,8 +52,8 @@ pub(crate) async fn timeout<F: Future>(within: Duration, future: F) -> Result<F:
     timeout_at(after(Instant::now(), within), future).await
 }
 
-/// Ticks of a period, the first one a period from now; `None` if the period is zero or never ends. Ticks that nobody
-/// waited for are skipped.
+/// Ticks of a period, the first one a period from now; `None` if the period is zero or never ends. Missed ticks are
+/// skipped.
 #[allow(clippy::disallowed_methods, reason = "the period is checked here")]
 pub(crate) fn ticks(period: Duration) -> Option<Interval> {
     let first = after(Instant::now(), period).filter(|_| !period.is_zero())?;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_clock_cannot_represent_is_never() {
+    fn a_time_that_the_clock_cannot_represent_is_never() {
         let now = Instant::now();
         assert_eq!(after(now, Duration::MAX), None);
         assert_eq!(after(now, Duration::from_secs(u64::MAX)), None);

@@ -197,6 +197,10 @@ impl ListWatch for ModelClient {
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(watch::respond(Arc::clone(&self.server), self.id, self.namespace.clone(), options))
     }
+
+    fn supports_streaming_list(&self) -> bool {
+        true
+    }
 }
 
 /// Writes and other changes of the collection.

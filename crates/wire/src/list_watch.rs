@@ -7,17 +7,18 @@ use std::{future::Future, pin::Pin};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-/// The parts of one LIST answer as they arrive. The list is complete when the stream ends without an error.
+/// The parts of one LIST response as they arrive. The list is complete when the stream ends without an error.
 pub type ListStream = Pin<Box<dyn Stream<Item = Result<ListPart, ListWatchError>> + Send>>;
 /// The events of one WATCH as they arrive. The stream ends when the server closes the watch cleanly.
 pub type WatchStream = Pin<Box<dyn Stream<Item = Result<WatchEvent, ListWatchError>> + Send>>;
 
-/// Where an informer gets its objects from: one collection that can be listed and watched.
+/// The source of the objects of an informer: one collection that can be listed and watched.
 ///
-/// 1. Both calls resolve once the server has accepted the request; a refusal is the `Err` of the call.
+/// 1. Both calls resolve once the server has accepted the request; if it rejects it, the call returns `Err`.
 /// 2. Streams are lazy: nothing is read from the server faster than the stream is polled.
 /// 3. Dropping a future or a stream ends the request.
-/// 4. An error is the last thing a stream yields.
+/// 4. A stream ends after its first error.
+/// 5. A source needs no deadlines of its own: the informer drops requests that take too long.
 pub trait ListWatch: Send + Sync + 'static {
     /// Lists the collection, or one page of it.
     fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>>;
@@ -25,31 +26,32 @@ pub trait ListWatch: Send + Sync + 'static {
     /// Watches the collection.
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>>;
 
-    /// Whether the source claims to know streaming lists. A source that says `false` is never asked for one.
+    /// Whether [`watch`](Self::watch) supports streaming lists, that is, sends the state of the collection and then a
+    /// bookmark if `send_initial_events` asks for it; `false` unless implemented. Otherwise the collection is listed.
     fn supports_streaming_list(&self) -> bool {
-        true
+        false
     }
 }
 
-/// A part of a LIST answer.
+/// A part of a LIST response.
 #[derive(Debug)]
 pub enum ListPart {
     /// The metadata of the list; it may come before, between or after the items, and may come in pieces.
     Meta(ListMeta),
     /// An item.
     Item(Object<Value>),
-    /// An item whose identity cannot be read.
+    /// An item whose identity is malformed.
     Unreadable(Unreadable),
 }
 
-/// The metadata of a LIST answer.
+/// The metadata of a LIST response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListMeta {
-    /// The version the list shows.
+    /// The resource version of the list.
     pub resource_version: Option<ResourceVersion>,
     /// Where the next page starts; `None` on the last page.
     pub continue_token: Option<String>,
-    /// How many items follow on later pages, when the server knows.
+    /// How many items follow on later pages, if the server says so.
     pub remaining: Option<u64>,
 }
 
@@ -60,20 +62,20 @@ pub enum WatchEvent {
     Added(Object<Value>),
     /// The object changed.
     Modified(Object<Value>),
-    /// The object is gone, or left the selection; its version is that of the deletion.
+    /// The object was deleted, or left the selection; its version is that of the deletion.
     Deleted(Object<Value>),
-    /// Everything up to a version has been sent.
+    /// Everything up to a resource version has been sent.
     Bookmark(Bookmark),
-    /// The server gives up this watch.
+    /// The server ends this watch with an error.
     Error(Status),
-    /// An event that cannot be understood; the stream goes on after it.
+    /// A malformed event; the stream goes on after it.
     Unreadable(Unreadable),
 }
 
-/// A statement of the server that everything up to a version has been sent.
+/// A statement of the server that everything up to a resource version has been sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bookmark {
-    /// That version.
+    /// That resource version.
     pub resource_version: ResourceVersion,
     /// Whether this ends the initial events of a streaming list.
     pub initial_events_end: bool,

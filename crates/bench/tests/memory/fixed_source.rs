@@ -89,8 +89,4 @@ impl ListWatch for FixedSource {
     fn watch(&self, _: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(async { Ok(Box::pin(futures_util::stream::pending()) as WatchStream) })
     }
-
-    fn supports_streaming_list(&self) -> bool {
-        false
-    }
 }

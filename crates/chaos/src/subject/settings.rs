@@ -86,10 +86,19 @@ impl Settings {
             .streaming_list(self.streaming)
             .handler_bound(self.handler_bound)
             .backoff(Duration::from_millis(50), Duration::from_secs(1))
-            .probe_after(PROBE_AFTER)
+            .deadlines(|deadlines| {
+                deadlines.list_response = SILENCE_TIMEOUT;
+                deadlines.list_item = SILENCE_TIMEOUT;
+                deadlines.watch_response = SILENCE_TIMEOUT;
+                deadlines.watch_end = SILENCE_TIMEOUT;
+                deadlines.probe_after = PROBE_AFTER;
+            })
             .seed(seed);
         if let Some(page_size) = self.page_size {
             builder = builder.page_size(page_size);
+        }
+        if self.short_watches {
+            builder = builder.tweak_watch(|options| options.timeout = Some(SHORT_WATCH_TIMEOUT));
         }
         builder.build(|namespace| self.source(client.clone(), &origin, namespace))
     }
@@ -100,12 +109,9 @@ impl Settings {
         origin: &Arc<Origin>,
         namespace: Option<&str>,
     ) -> Arc<dyn ListWatch> {
-        let mut source = KubeSource::new(client, Arc::clone(origin), namespace).patience(SILENCE_TIMEOUT);
+        let mut source = KubeSource::new(client, Arc::clone(origin), namespace);
         if let Some(color) = self.color {
             source = source.labels(&format!("color={color}"));
-        }
-        if self.short_watches {
-            source = source.tweak_watch(|options| options.timeout = Some(SHORT_WATCH_TIMEOUT));
         }
         Arc::new(source)
     }

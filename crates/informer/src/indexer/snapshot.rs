@@ -34,6 +34,8 @@ pub(crate) struct Snapshot {
     fields: Arc<FieldPaths>,
     /// The version each partition shows; none before its first list.
     positions: BTreeMap<Partition, ResourceVersion>,
+    /// Partitions that may show another history than the server has. Invariant: none of them is in `positions`.
+    withdrawn: BTreeSet<Partition>,
     /// Partitions whose first list is complete.
     filled: BTreeSet<Partition>,
     bytes: usize,
@@ -49,6 +51,7 @@ impl Snapshot {
             field_paths: Vec::new(),
             fields: Arc::default(),
             positions: BTreeMap::new(),
+            withdrawn: BTreeSet::new(),
             filled: BTreeSet::new(),
             bytes: 0,
         }
@@ -105,6 +108,11 @@ impl Snapshot {
     /// The version a partition shows.
     pub(crate) fn position(&self, partition: Partition) -> Option<&ResourceVersion> {
         self.positions.get(&partition)
+    }
+
+    /// Whether the server may have another history of a partition, in which versions mean other states.
+    pub(crate) fn is_withdrawn(&self, partition: Partition) -> bool {
+        self.withdrawn.contains(&partition)
     }
 
     /// Whether the first list of every partition is complete.
@@ -174,6 +182,15 @@ impl Snapshot {
 
     pub(super) fn reach(&mut self, positions: BTreeMap<Partition, ResourceVersion>) {
         self.positions.extend(positions);
+    }
+
+    pub(super) fn withdraw(&mut self, partition: Partition) {
+        self.positions.remove(&partition);
+        self.withdrawn.insert(partition);
+    }
+
+    pub(super) fn confirm(&mut self, partition: Partition) {
+        self.withdrawn.remove(&partition);
     }
 
     pub(super) fn fill(&mut self, partition: Partition) {

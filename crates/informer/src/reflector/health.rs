@@ -1,4 +1,4 @@
-//! How a reflector is, as others see it.
+//! The status of a reflector.
 
 use super::{Failure, Input, Reflector, machine::Class};
 use crate::{
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 #[derive(Default)]
 pub(super) struct Health {
     failure: Option<Failing>,
-    /// The status the log was told last.
+    /// The status in the last log line.
     logged: Option<&'static str>,
 }
 
@@ -20,8 +20,15 @@ struct Failing {
     class: Class,
     why: String,
     since: Instant,
-    /// Whether it is the watch that fails: then a list does not heal it.
-    watch: bool,
+    recovery: Recovery,
+}
+
+/// What ends a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recovery {
+    List,
+    /// Only a watch: a list may succeed while every watch fails.
+    Watch,
 }
 
 impl Health {
@@ -30,65 +37,56 @@ impl Health {
     }
 
     pub(super) fn is_watch_failing(&self) -> bool {
-        self.failure.as_ref().is_some_and(|failing| failing.watch)
+        self.failure.as_ref().is_some_and(|failing| failing.recovery == Recovery::Watch)
     }
 
-    fn note(&mut self, class: Class, why: String, watch: bool) {
+    fn note(&mut self, class: Class, why: String, recovery: Recovery) {
         let before = self.failure.as_ref();
         let since = before.map_or_else(Instant::now, |failing| failing.since);
-        let watch = watch || before.is_some_and(|failing| failing.watch);
-        self.failure = Some(Failing { class, why, since, watch });
+        let recovery = if self.is_watch_failing() { Recovery::Watch } else { recovery };
+        self.failure = Some(Failing { class, why, since, recovery });
     }
 }
 
 impl Reflector {
-    /// A list failed, or what stands in for it.
     pub(super) fn list_failed(&mut self, error: ListWatchError) -> Input {
         let failure = Failure::of(&error);
-        self.note_failure(failure.class, &error, false);
+        self.note_failure(failure.class, &error, Recovery::List);
         self.telemetry.failed(&InformerError::List(error));
         Input::Failed(failure)
     }
 
-    /// A streaming list failed: nothing is wrong yet, as long as a list works.
+    /// A streaming list failed, which a paged list may replace.
     pub(super) fn stream_failed(&mut self, failure: Failure, error: ListWatchError) -> Input {
-        self.note_failure(failure.class, &error, false);
+        self.note_failure(failure.class, &error, Recovery::List);
         self.telemetry.failed(&InformerError::Watch(error));
         Input::Failed(failure)
     }
 
-    /// A watch could not be opened, or broke.
-    pub(super) fn watch_failed(&mut self, error: ListWatchError) -> Input {
-        self.watch_broke(Failure::of(&error), error)
+    pub(super) fn note_watch_failure(&mut self, class: Class, error: &ListWatchError) {
+        self.note_failure(class, error, Recovery::Watch);
     }
 
-    pub(super) fn watch_broke(&mut self, failure: Failure, error: ListWatchError) -> Input {
-        self.note_failure(failure.class, &error, true);
-        self.telemetry.failed(&InformerError::Watch(error));
-        Input::Failed(failure)
-    }
-
-    /// Something failed that the machine learns of in another way.
-    pub(super) fn note_failure(&mut self, class: Class, error: &ListWatchError, watch: bool) {
-        self.health.note(class, error.to_string(), watch);
+    fn note_failure(&mut self, class: Class, error: &ListWatchError, recovery: Recovery) {
+        self.health.note(class, error.to_string(), recovery);
         if class == Class::Expired {
             self.reason = Some(RelistReason::Expired);
         }
     }
 
-    /// The task panicked and restarts at `next`. A list does not heal that: the watch may have caused it.
+    /// The task panicked and restarts at `next`. The watch may have caused it.
     pub(super) fn note_panic(&mut self, message: &str, next: Option<Instant>) {
-        self.health.note(Class::Panicked, format!("the reflector panicked: {message}"), true);
+        self.health.note(Class::Panicked, format!("the reflector panicked: {message}"), Recovery::Watch);
         self.failing(next);
     }
 
-    /// Everything works, and the server was heard of just now.
+    /// Everything works, and the server has just sent something.
     pub(super) fn recovered(&mut self, version: Option<ResourceVersion>) {
         self.health.failure = None;
         self.set_status(InformerStatus::Live { version, heard: Instant::now() });
     }
 
-    /// What failed is tried again at `next`.
+    /// The failed request is retried at `next`.
     pub(super) fn failing(&mut self, next: Option<Instant>) {
         let Some(Failing { class, why, since, .. }) = &self.health.failure else { return };
         let (since, why) = (*since, why.clone());
@@ -100,8 +98,7 @@ impl Reflector {
         });
     }
 
-    /// Told to the log only when the word for it changes. A retry that gets somewhere before it fails once more
-    /// is no news.
+    /// Sets the status, and logs it when its word changes. A retry that fails again is not logged.
     pub(super) fn set_status(&mut self, status: InformerStatus) {
         let word = status.word();
         let retry = self.health.is_failing() && matches!(status, InformerStatus::Syncing { .. });

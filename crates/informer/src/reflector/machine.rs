@@ -1,62 +1,50 @@
 //! What a reflector does next: a state machine without any I/O.
 
-use super::backoff::Backoff;
-use crate::delta_fifo::Compare;
-use kube_informer_wire::{ListOptions, ListWatchError, ResourceVersion, Status, VersionMatch, WatchOptions};
-use std::time::Duration;
+mod failure;
+mod freshness;
+mod phase;
+mod repairs;
 
-/// Page size where nobody asked for another one.
+pub(crate) use failure::{Class, Failure};
+pub(super) use freshness::starts_at_version;
+pub(crate) use repairs::Anomaly;
+
+use super::{backoff::Backoff, settings::Settings};
+use crate::delta_fifo::Compare;
+use freshness::{Freshness, next_page};
+use kube_informer_wire::{ListOptions, ResourceVersion, WatchOptions};
+use phase::{AfterCommit, AfterWait, Listing, LowerBound, Page, Paging, Phase, Streaming};
+use repairs::Repairs;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Page size unless configured.
 const PAGE: u32 = 500;
-/// A watch that ends sooner than this, without an event, does not count as one.
+/// A watch that ends sooner than this, without an event, counts as a failure.
 pub(super) const SHORT_WATCH: Duration = Duration::from_secs(1);
-/// A watch that lived this long is a success even if nothing happened.
+/// A watch that lasted this long counts as a success even without an event.
 const HEALTHY_WATCH: Duration = Duration::from_secs(10);
-/// Failures of the watch in a row before the collection is listed again.
+/// Failures of the watch in a row after which the collection is listed again.
 const WATCH_TRIES: u32 = 3;
-/// Streaming lists that may end early, in a row, before a list is tried instead.
+/// Streaming lists that broke off in a row after which a paged list is tried.
 const STREAM_TRIES: u32 = 3;
 
-/// How a reflector is set up.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    /// Page size; `None` leaves it to the rules of client-go.
-    pub(crate) page_size: Option<u32>,
-    /// Whether to try a streaming list.
-    pub(crate) streaming: bool,
-    /// Watches are asked to last between this and twice this.
-    pub(crate) min_watch: Duration,
-    /// How long watches may say nothing before the server is asked how far it is.
-    pub(crate) probe_after: Duration,
-    pub(crate) backoff: Backoff,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            page_size: None,
-            streaming: true,
-            min_watch: Duration::from_secs(300),
-            // Servers send bookmarks every minute; where one has nothing to say, that may be because it is behind.
-            probe_after: Duration::from_secs(90),
-            backoff: Backoff::default(),
-        }
-    }
-}
-
-/// What the driver is to do next.
+/// What the reflector does next.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
-    /// Open a streaming list, dropping whatever was staged, and stage until it says it is complete.
-    Stream(WatchOptions),
-    /// Fetch a page and stage it. `fresh` drops what was staged before.
-    List { options: ListOptions, fresh: bool },
-    /// What is staged is the collection at this version.
+    /// Discard everything staged, open a streaming list, and stage its events until it is complete.
+    StreamList(WatchOptions),
+    /// Discard everything staged, and stage the first page of a list.
+    List(ListOptions),
+    /// Stage a later page of the list.
+    ListPage(ListOptions),
+    /// Queue what is staged as the collection at this version.
     Commit(ResourceVersion),
-    /// Open a watch and follow it.
+    /// Open a watch.
     Watch(WatchOptions),
-    /// Go on with the stream that is open.
+    /// Read the open stream.
     Follow,
-    /// Ask whether the server has come as far as the open watch presumes, and nothing else.
+    /// Request the version of the server, and keep the stream open.
     Probe(ListOptions),
     /// Close everything and wait.
     Wait(Duration),
@@ -65,8 +53,8 @@ pub(crate) enum Command {
 /// What happened.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
-    Begin,
-    /// A request was refused or broke off.
+    Start,
+    /// A request failed, or a list broke off.
     Failed(Failure),
     /// A page is staged.
     Page {
@@ -74,168 +62,71 @@ pub(crate) enum Input {
         continue_token: Option<String>,
     },
     /// The streaming list is complete.
-    StreamComplete(ResourceVersion),
-    /// The streaming list does not get anywhere.
+    StreamListed(ResourceVersion),
+    /// The streaming list missed a deadline.
     StreamStalled,
     Committed,
-    /// The server closed the stream.
-    Ended {
-        lived: Duration,
-        progress: bool,
+    WatchOpened,
+    /// The watch delivered an event or a bookmark, and reached this version if it has one.
+    Progress(Option<ResourceVersion>),
+    /// The watch delivered an event that cannot be decoded, with its version if that much is readable.
+    Unreadable {
+        at: Option<ResourceVersion>,
+        now: Instant,
     },
-    /// The stream shows something that only a list can settle.
-    Doubtful,
-    /// Nothing has come for long since the watch was opened: perhaps the server is not where we think it is.
+    /// The watch delivered a state that is not known and older than the version it had reached.
+    Rewound {
+        now: Instant,
+    },
+    /// The time has come that [`Machine::repair_due`] returned.
+    RepairDue {
+        now: Instant,
+    },
+    /// The watch did not show that the server has reached the version at which it was opened.
     Quiet,
-    /// How far the server is.
+    /// The version of the server.
     Probed(Option<ResourceVersion>),
+    /// The open watch failed after this time.
+    WatchFailed {
+        failure: Failure,
+        lasted: Duration,
+    },
+    /// The server closed the watch after this time.
+    WatchEnded {
+        lasted: Duration,
+        delivered: Delivered,
+    },
     Waited,
 }
 
-/// A failure, as far as the next step depends on it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Failure {
-    pub(crate) class: Class,
-    pub(crate) retry_after: Option<Duration>,
-}
-
-/// Kinds of failure that are treated differently.
+/// Whether a stream delivered anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// The version or page is no longer kept.
-    Expired,
-    /// The version lies in the server's future.
-    TooLarge,
-    /// Nobody listens, or the server asks to slow down: it is not about us.
-    Busy,
-    /// The connection, not the server, failed.
-    Transport,
-    /// 401, 403.
-    Denied,
-    /// 404.
-    Absent,
-    /// The server does not know what is asked of it.
-    Invalid,
-    /// Anything else the server says.
-    Server,
-    /// The server said it in the middle of a stream.
-    InStream,
-    /// What came is not what the protocol asks for.
-    Protocol,
-    /// The reflector, or the source it reads from, panicked.
-    Panicked,
+pub(crate) enum Delivered {
+    Nothing,
+    Events,
 }
 
-impl Failure {
-    pub(crate) fn of(error: &ListWatchError) -> Self {
-        let class = match error {
-            ListWatchError::Api { status, .. } => Class::of_status(status, Class::Server),
-            ListWatchError::Connect { refused: true, .. } => Class::Busy,
-            ListWatchError::Connect { .. }
-            | ListWatchError::Broken { .. }
-            | ListWatchError::Silent { .. } => Class::Transport,
-            ListWatchError::NotJson { .. } | ListWatchError::Malformed { .. } => Class::Protocol,
-        };
-        Self { class, retry_after: error.retry_after() }
-    }
-
-    /// A failure that came as an ERROR event.
-    pub(crate) fn in_stream(status: &Status) -> Self {
-        Self { class: Class::of_status(status, Class::InStream), retry_after: status.retry_after() }
-    }
-}
-
-impl Class {
-    fn of_status(status: &Status, otherwise: Class) -> Self {
-        match status.code {
-            _ if status.is_expired() => Self::Expired,
-            _ if status.is_version_too_large() => Self::TooLarge,
-            429 => Self::Busy,
-            401 | 403 => Self::Denied,
-            404 => Self::Absent,
-            400 | 405 | 406 | 415 | 422 => Self::Invalid,
-            _ => otherwise,
-        }
-    }
-}
-
-/// Decides what a reflector does next: [`step`](Self::step) is all there is.
+/// Decides what a reflector does next. Only [`step`](Self::step) changes it.
 ///
-/// The versions it asks for are client-go's: the newest state first (or, by page, whatever a cache has), then
-/// never anything older than what it has seen, unless the server cannot serve that.
+/// Its lists ask for the same versions as client-go's: for the most recent state first (a paged list: any state that the
+/// cache of the server has), then for nothing older than the known version, unless the server cannot serve that.
 #[derive(Debug)]
 pub(crate) struct Machine {
     settings: Settings,
     phase: Phase,
-    /// How far the collection has been seen: everything up to here.
+    /// Every change up to this version is known.
     position: Option<ResourceVersion>,
-    /// The server cannot serve `position`: ask for the newest state.
-    unavailable: bool,
-    /// A list from a cache came in pages, a sign of a server without cache: always page.
-    paginated: bool,
-    /// Whether streaming lists work here; once refused, never tried again.
-    streaming: bool,
-    early_ends: u32,
+    lower_bound: LowerBound,
+    paging: Paging,
+    streaming: Streaming,
+    /// Streaming lists that broke off since the last committed list.
+    broken_streams: u32,
+    /// Failures of the watch since it last delivered something.
     watch_failures: u32,
     backoff: Backoff,
     compare: Compare,
-    /// The positions that doubts arose at last: each is settled once, not for ever.
-    settled: Settled,
+    repairs: Repairs,
     rng: fastrand::Rng,
-}
-
-/// What a stream leaves open. A list that settled one of these at a position says nothing about another: what cannot
-/// be read may have come since.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doubt {
-    /// Older than what was shown before.
-    Rewound,
-    Unreadable,
-}
-
-/// Where doubts arose last.
-#[derive(Debug, Default)]
-struct Settled {
-    rewound: Option<Place>,
-    unreadable: Option<Place>,
-}
-
-/// Where in a stream something stands. What comes after a version is not what has that version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    At(ResourceVersion),
-    /// It says no version of its own; the last one before it, if there was one.
-    After(Option<ResourceVersion>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Phase {
-    Idle,
-    Streaming,
-    Listing {
-        /// The first request, which a list that expired half-way falls back to.
-        first: ListOptions,
-        pages: u32,
-        full: bool,
-        /// The version of the first page: later pages may show later states, never earlier ones.
-        version: Option<ResourceVersion>,
-    },
-    /// Committing, then following the stream (true) or opening a watch (false).
-    Committing {
-        version: ResourceVersion,
-        stream: bool,
-    },
-    Watching,
-    Probing,
-    Waiting(Then),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
-    Fill,
-    /// Fill by list, because the streaming list failed.
-    List,
-    Watch,
 }
 
 impl Machine {
@@ -243,178 +134,155 @@ impl Machine {
         Self {
             phase: Phase::Idle,
             position: None,
-            unavailable: false,
-            paginated: false,
-            streaming: settings.streaming,
-            early_ends: 0,
+            lower_bound: LowerBound::Position,
+            paging: Paging::FirstList,
+            streaming: if settings.streaming { Streaming::Enabled } else { Streaming::Disabled },
+            broken_streams: 0,
             watch_failures: 0,
             backoff: settings.backoff.clone(),
             compare: Compare::Version,
-            settled: Settled::default(),
+            repairs: Repairs::default(),
             settings,
             rng,
         }
     }
 
-    /// How far the collection has been seen.
+    /// The version up to which every change is known.
     pub(crate) fn position(&self) -> Option<&ResourceVersion> {
         self.position.as_ref()
     }
 
-    /// How listed objects are to be compared with what is known.
+    /// How listed objects are compared with the known ones.
     pub(crate) fn compare(&self) -> Compare {
         self.compare
     }
 
-    /// The stream delivered something; `position` is how far it has come with that, if it says so.
-    pub(crate) fn progress(&mut self, position: Option<ResourceVersion>) {
-        self.backoff.rewind();
-        self.watch_failures = 0;
-        if let Some(position) = position {
-            self.position = Some(position);
-        }
+    /// When a relist is due that repairs an anomaly of the watch.
+    pub(crate) fn repair_due(&self) -> Option<Instant> {
+        self.repairs.due()
     }
 
-    /// A watch has ended, well or not, that lived for so long.
-    pub(crate) fn lasted(&mut self, lived: Duration) {
-        if lived >= HEALTHY_WATCH {
-            self.progress(None);
-        }
+    /// Whether the watch has delivered a change that only a relist will show.
+    pub(crate) fn hides_a_change(&self) -> bool {
+        self.repairs.hides_a_change()
     }
 
-    /// Something in the stream cannot be trusted or read. True: list again and see. False: that has been done
-    /// at this position, go on without it.
-    pub(crate) fn doubt(&mut self, about: Doubt, at: Option<ResourceVersion>) -> bool {
-        let place = at.map_or_else(|| Place::After(self.position.clone()), Place::At);
-        let settled = match about {
-            Doubt::Rewound => &mut self.settled.rewound,
-            Doubt::Unreadable => &mut self.settled.unreadable,
-        };
-        settled.replace(place.clone()) != Some(place)
-    }
-
-    /// What to do next.
+    /// Takes in what happened and returns what to do next.
     pub(crate) fn step(&mut self, input: Input) -> Command {
+        use Input::*;
+        if let Failed(failure) | WatchFailed { failure, .. } = &input
+            && failure.class == Class::TooLarge
+        {
+            self.compare = Compare::Content;
+        }
         match (std::mem::replace(&mut self.phase, Phase::Idle), input) {
-            (Phase::Waiting(Then::Watch), Input::Waited) => self.watch(),
-            (Phase::Waiting(Then::List), Input::Waited) => self.list(),
-            (Phase::Streaming, Input::StreamComplete(version)) => self.complete(version, true),
-            (Phase::Streaming, Input::StreamStalled) => {
-                self.streaming = false;
-                self.list()
+            (Phase::Waiting(AfterWait::Watch), Waited) => self.watch(),
+            (Phase::Waiting(AfterWait::List), Waited) => self.list(),
+            (Phase::Streaming, StreamListed(version)) => self.listed(version, AfterCommit::Follow),
+            (Phase::Streaming, StreamStalled) => self.without_streaming(),
+            (Phase::Streaming, Failed(failure)) => self.streaming_failed(&failure),
+            (Phase::Listing(listing), Page { version, continue_token }) => {
+                self.page_listed(listing, version, continue_token)
             }
-            (Phase::Streaming, Input::Failed(failure)) => self.streaming_failed(&failure),
-            (Phase::Streaming, Input::Ended { .. }) => self.streamed_in_vain(None),
-            (
-                Phase::Listing { first, pages, full, version },
-                Input::Page { version: of_page, continue_token },
-            ) => {
-                let version = if pages == 0 { of_page } else { version };
-                self.page_done(first, pages, full, version, continue_token)
-            }
-            (Phase::Listing { first, pages, full, .. }, Input::Failed(failure)) => {
-                self.list_failed(first, pages, full, &failure)
-            }
-            (Phase::Committing { version, stream }, Input::Committed) => self.committed(version, stream),
-            (Phase::Watching, Input::Failed(failure)) => self.watch_failed(&failure),
-            (Phase::Watching, Input::Ended { lived, progress }) => self.watch_ended(lived, progress),
-            (Phase::Watching, Input::Doubtful) => {
-                self.unavailable = true;
-                self.wait(None, Then::Fill)
-            }
-            (Phase::Watching, Input::Quiet) => self.probe(),
-            (Phase::Probing, Input::Probed(version)) => self.probed(version),
-            (Phase::Probing, Input::Failed(failure)) => self.probe_failed(&failure),
-            (_, Input::Failed(failure)) => self.wait(failure.retry_after, Then::Fill),
-            // Begin, and whatever does not fit the phase: start over, which is always right.
-            _ => self.fill(),
+            (Phase::Listing(listing), Failed(failure)) => self.list_failed(listing, &failure),
+            (Phase::Committing { version, then }, Committed) => self.committed(version, then),
+            (Phase::Watching, Failed(failure)) => self.watch_failed(&failure, Duration::ZERO),
+            (Phase::Watching, WatchFailed { failure, lasted }) => self.watch_failed(&failure, lasted),
+            (Phase::Watching, WatchEnded { lasted, delivered }) => self.watch_ended(lasted, delivered),
+            (Phase::Watching, WatchOpened) => self.follow(),
+            (Phase::Watching, Progress(position)) => self.progress(position),
+            (Phase::Watching, Unreadable { at, now }) => self.anomaly(Anomaly::Unreadable, at, now),
+            (Phase::Watching, Rewound { now }) => self.anomaly(Anomaly::Rewound, None, now),
+            (Phase::Watching, RepairDue { now }) if self.repairs.take_due(now) => self.repair(),
+            (Phase::Watching, RepairDue { .. }) => self.follow(),
+            (Phase::Watching, Quiet) => self.probe(),
+            (Phase::Probing, Probed(version)) => self.probed(version),
+            (Phase::Probing, Failed(failure)) => self.probe_failed(&failure),
+            (_, Failed(failure)) => self.wait(failure.retry_after, AfterWait::Relist),
+            // Start, and any input that does not belong to the phase: listing is always right.
+            _ => self.relist(),
         }
     }
 
-    fn fill(&mut self) -> Command {
-        if self.streaming { self.stream() } else { self.list() }
+    fn relist(&mut self) -> Command {
+        match self.streaming {
+            Streaming::Enabled => self.stream_list(),
+            Streaming::Disabled => self.list(),
+        }
     }
 
-    fn stream(&mut self) -> Command {
+    fn stream_list(&mut self) -> Command {
         self.phase = Phase::Streaming;
-        Command::Stream(WatchOptions {
-            resource_version: self.lower_bound(),
-            version_match: Some(VersionMatch::NotOlderThan),
-            send_initial_events: Some(true),
-            ..self.watch_options()
-        })
+        let freshness = self.not_older().unwrap_or(Freshness::MostRecent);
+        Command::StreamList(freshness.streaming_list(self.watch_options()))
     }
 
-    /// Never ask for less than has been seen, unless the server cannot serve that.
-    fn lower_bound(&self) -> Option<String> {
-        self.position.as_ref().filter(|_| !self.unavailable).map(ToString::to_string)
+    /// A state that is not older than the known one, if there is one and the server can serve it.
+    fn not_older(&self) -> Option<Freshness> {
+        match self.lower_bound {
+            LowerBound::Position => self.position.clone().map(Freshness::NotOlderThan),
+            LowerBound::Unavailable => None,
+        }
     }
 
     fn list(&mut self) -> Command {
-        let version = match (&self.position, self.unavailable) {
-            (_, true) => None,
-            (Some(position), false) => Some(position.to_string()),
-            (None, false) => Some("0".to_owned()),
-        };
-        let automatic = if self.paginated || self.position.is_none() { Some(PAGE) } else { None };
-        let limit = self.settings.page_size.or(automatic);
-        // A limit turns a version into "exactly this one", unless told otherwise: what is listed would be as old as
-        // what is known, and a watch that has expired there would expire again, for ever.
-        let version_match = (limit.is_some() && version.as_deref().is_some_and(|version| version != "0"))
-            .then_some(VersionMatch::NotOlderThan);
-        let options =
-            ListOptions { resource_version: version, version_match, limit, ..ListOptions::default() };
-        self.list_from(options, false)
+        let freshness = self.not_older().unwrap_or(match self.lower_bound {
+            LowerBound::Position => Freshness::Any,
+            LowerBound::Unavailable => Freshness::MostRecent,
+        });
+        let is_paged = self.paging == Paging::EveryList || self.position.is_none();
+        let limit = self.settings.page_size.or(is_paged.then_some(PAGE));
+        self.list_from(freshness, limit)
     }
 
-    fn list_from(&mut self, options: ListOptions, full: bool) -> Command {
-        self.phase = Phase::Listing { first: options.clone(), pages: 0, full, version: None };
-        Command::List { options, fresh: true }
+    fn list_from(&mut self, freshness: Freshness, limit: Option<u32>) -> Command {
+        let options = freshness.list(limit);
+        self.phase = Phase::Listing(Listing { freshness, limit, page: Page::First, version: None });
+        Command::List(options)
     }
 
-    fn page_done(
+    fn page_listed(
         &mut self,
-        first: ListOptions,
-        pages: u32,
-        full: bool,
-        version: Option<ResourceVersion>,
+        listing: Listing,
+        of_page: Option<ResourceVersion>,
         continue_token: Option<String>,
     ) -> Command {
+        let version = if listing.page == Page::First { of_page } else { listing.version };
         let Some(token) = continue_token.filter(|token| !token.is_empty()) else {
-            self.paginated |= pages > 0 && first.resource_version.as_deref() == Some("0");
-            return self.complete(version.unwrap_or_else(ResourceVersion::unset), false);
+            if listing.page == Page::Later && listing.freshness == Freshness::Any {
+                self.paging = Paging::EveryList;
+            }
+            return self.listed(version.unwrap_or_else(ResourceVersion::unset), AfterCommit::Watch);
         };
-        // A server refuses a version together with a continue token, which has its own.
-        let options = ListOptions {
-            continue_token: Some(token),
-            resource_version: None,
-            version_match: None,
-            ..first.clone()
-        };
-        self.phase = Phase::Listing { first, pages: pages + 1, full, version };
-        Command::List { options, fresh: false }
+        self.phase = Phase::Listing(Listing { page: Page::Later, version, ..listing });
+        Command::ListPage(next_page(token, listing.limit))
     }
 
-    fn complete(&mut self, version: ResourceVersion, stream: bool) -> Command {
+    fn listed(&mut self, version: ResourceVersion, then: AfterCommit) -> Command {
         let went_back = self.position.as_ref().is_some_and(|position| version.is_older_than(position));
-        if went_back && self.compare == Compare::Version {
-            // Another history: the same version no longer means the same content. What was dropped on arrival
-            // as known may not be, so the list is taken once more.
-            self.compare = Compare::Content;
-            self.unavailable = true;
-            self.settled = Settled::default();
-            return self.fill();
+        if went_back {
+            self.repairs.forget_places();
+            if self.compare == Compare::Version {
+                // Objects of this list were discarded as known because of their versions, which another history
+                // repeats: the list is taken once more.
+                self.suspect_history();
+                return self.relist();
+            }
         }
-        self.phase = Phase::Committing { version: version.clone(), stream };
+        self.phase = Phase::Committing { version: version.clone(), then };
         Command::Commit(version)
     }
 
-    fn committed(&mut self, version: ResourceVersion, stream: bool) -> Command {
+    fn committed(&mut self, version: ResourceVersion, then: AfterCommit) -> Command {
         self.position = (!version.is_unset()).then_some(version);
-        self.unavailable = false;
+        self.lower_bound = LowerBound::Position;
         self.compare = Compare::Version;
-        self.early_ends = 0;
-        if stream { self.follow() } else { self.watch() }
+        self.broken_streams = 0;
+        self.repairs.committed();
+        match then {
+            AfterCommit::Follow => self.follow(),
+            AfterCommit::Watch => self.watch(),
+        }
     }
 
     fn watch(&mut self) -> Command {
@@ -429,94 +297,145 @@ impl Machine {
         WatchOptions { allow_bookmarks: true, timeout: Some(timeout), ..WatchOptions::default() }
     }
 
+    fn follow(&mut self) -> Command {
+        self.phase = Phase::Watching;
+        Command::Follow
+    }
+
+    fn wait(&mut self, retry_after: Option<Duration>, then: AfterWait) -> Command {
+        self.phase = Phase::Waiting(then);
+        Command::Wait(self.backoff.next(retry_after, &mut self.rng))
+    }
+
+    /// The server may have another history than the known one: it is behind `position`, or was. Until a list is
+    /// committed the same version does not prove the same content, even if the server has passed `position` by then.
+    fn suspect_history(&mut self) {
+        self.compare = Compare::Content;
+        self.lower_bound = LowerBound::Unavailable;
+    }
+}
+
+/// Failures of lists.
+impl Machine {
+    fn without_streaming(&mut self) -> Command {
+        self.streaming = Streaming::Disabled;
+        self.list()
+    }
+
     fn streaming_failed(&mut self, failure: &Failure) -> Command {
         match failure.class {
-            Class::Busy => self.wait(failure.retry_after, Then::Fill),
-            Class::Transport => self.streamed_in_vain(failure.retry_after),
-            Class::Expired | Class::TooLarge if !self.unavailable => {
-                self.unavailable = true;
-                self.fill()
+            Class::Busy => self.wait(failure.retry_after, AfterWait::Relist),
+            Class::Transport => {
+                // A proxy may break off streams, but not lists.
+                self.broken_streams = self.broken_streams.saturating_add(1);
+                let list = self.broken_streams.is_multiple_of(STREAM_TRIES);
+                self.wait(failure.retry_after, if list { AfterWait::List } else { AfterWait::Relist })
             }
-            Class::Invalid => {
-                self.streaming = false;
-                self.list()
+            Class::Expired | Class::TooLarge if self.lower_bound == LowerBound::Position => {
+                self.lower_bound = LowerBound::Unavailable;
+                self.relist()
             }
+            Class::Invalid => self.without_streaming(),
             _ => self.list(),
         }
     }
 
-    /// A streaming list broke off. What is between us and the server may not let it through, but a list.
-    fn streamed_in_vain(&mut self, asked: Option<Duration>) -> Command {
-        self.early_ends += 1;
-        let then = if self.early_ends.is_multiple_of(STREAM_TRIES) { Then::List } else { Then::Fill };
-        self.wait(asked, then)
-    }
-
-    fn list_failed(&mut self, first: ListOptions, pages: u32, full: bool, failure: &Failure) -> Command {
+    fn list_failed(&mut self, listing: Listing, failure: &Failure) -> Command {
         match failure.class {
-            // The rest of the pages is gone: one list without pages, at the version the first page was asked for.
-            Class::Expired if pages > 0 && !full => {
-                self.list_from(ListOptions { limit: None, ..first }, true)
+            // The later pages have expired: the list is requested in one piece.
+            Class::Expired if listing.page == Page::Later && listing.limit.is_some() => {
+                self.list_from(listing.freshness, None)
             }
-            Class::Expired | Class::TooLarge if !self.unavailable => {
-                self.unavailable = true;
-                self.list_from(ListOptions { resource_version: None, version_match: None, ..first }, full)
+            Class::Expired | Class::TooLarge if self.lower_bound == LowerBound::Position => {
+                self.lower_bound = LowerBound::Unavailable;
+                self.list_from(Freshness::MostRecent, listing.limit)
             }
-            _ => self.wait(failure.retry_after, Then::Fill),
+            _ => self.wait(failure.retry_after, AfterWait::Relist),
         }
     }
+}
 
-    fn watch_failed(&mut self, failure: &Failure) -> Command {
-        self.watch_failures += 1;
+/// The watch.
+impl Machine {
+    fn progress(&mut self, position: Option<ResourceVersion>) -> Command {
+        self.watch_succeeded();
+        if let Some(position) = position {
+            self.position = Some(position);
+        }
+        self.follow()
+    }
+
+    fn watch_succeeded(&mut self) {
+        self.backoff.rewind();
+        self.watch_failures = 0;
+    }
+
+    fn watch_failed(&mut self, failure: &Failure, lasted: Duration) -> Command {
+        if lasted >= HEALTHY_WATCH {
+            self.watch_succeeded();
+        }
+        self.watch_failures = self.watch_failures.saturating_add(1);
         let then = match failure.class {
-            _ if self.position.is_none() => Then::Fill,
-            // A broken connection says nothing about what is kept: however long it lasts, there is no need to
-            // list again, and many clients that all do would break the server that comes back.
-            Class::Busy | Class::Transport => Then::Watch,
-            Class::Server if !self.watch_failures.is_multiple_of(WATCH_TRIES) => Then::Watch,
+            _ if self.position.is_none() => AfterWait::Relist,
+            // A broken connection does not make the known state invalid, however long it lasts. Many clients that all
+            // relist would overload the server that comes back.
+            Class::Busy | Class::Transport => AfterWait::Watch,
+            Class::Server if !self.watch_failures.is_multiple_of(WATCH_TRIES) => AfterWait::Watch,
             Class::TooLarge => {
-                self.unavailable = true;
-                Then::Fill
+                self.lower_bound = LowerBound::Unavailable;
+                AfterWait::Relist
             }
-            _ => Then::Fill,
+            _ => AfterWait::Relist,
         };
         self.wait(failure.retry_after, then)
     }
 
-    fn watch_ended(&mut self, lived: Duration, progress: bool) -> Command {
-        self.lasted(lived);
-        if self.position.is_none() {
-            // Without a version there is nothing to go on from, and what vanished in between would stay.
-            return self.wait(None, Then::Fill);
+    fn watch_ended(&mut self, lasted: Duration, delivered: Delivered) -> Command {
+        if lasted >= HEALTHY_WATCH {
+            self.watch_succeeded();
         }
-        if progress || lived >= SHORT_WATCH {
+        if self.position.is_none() {
+            // Without a version no watch can resume, and an object that was deleted in between would stay.
+            return self.wait(None, AfterWait::Relist);
+        }
+        if delivered == Delivered::Events || lasted >= SHORT_WATCH {
             return self.watch();
         }
-        self.watch_failures += 1;
-        let then = if self.watch_failures.is_multiple_of(WATCH_TRIES) { Then::Fill } else { Then::Watch };
-        self.wait(None, then)
+        self.watch_failures = self.watch_failures.saturating_add(1);
+        let relist = self.watch_failures.is_multiple_of(WATCH_TRIES);
+        self.wait(None, if relist { AfterWait::Relist } else { AfterWait::Watch })
     }
 
-    /// A watch from a version in the server's future is accepted and stays silent until the server gets there:
-    /// after a restore from a backup it would hide everything that happens until then.
+    /// Lists again, at once or later, unless that has been done at this place.
+    fn anomaly(&mut self, anomaly: Anomaly, at: Option<ResourceVersion>, now: Instant) -> Command {
+        if !self.repairs.is_new(anomaly, at, self.position.as_ref()) {
+            return self.follow();
+        }
+        if anomaly == Anomaly::Rewound {
+            self.suspect_history();
+        }
+        if self.repairs.request(anomaly, now) { self.repair() } else { self.follow() }
+    }
+
+    fn repair(&mut self) -> Command {
+        self.lower_bound = LowerBound::Unavailable;
+        self.wait(None, AfterWait::Relist)
+    }
+
+    /// A watch from a version that the server has not reached is accepted, and silent until the server gets there. After
+    /// a restore from a backup that would hide every change until then.
     fn probe(&mut self) -> Command {
-        let Some(position) = &self.position else { return self.follow() };
-        let resource_version = Some(position.to_string());
+        let Some(position) = self.position.clone() else { return self.follow() };
         self.phase = Phase::Probing;
-        Command::Probe(ListOptions {
-            resource_version,
-            version_match: Some(VersionMatch::NotOlderThan),
-            limit: Some(1),
-            ..ListOptions::default()
-        })
+        Command::Probe(Freshness::NotOlderThan(position).list(Some(1)))
     }
 
     fn probed(&mut self, version: Option<ResourceVersion>) -> Command {
-        let behind =
+        let is_behind =
             self.position.as_ref().zip(version).is_some_and(|(position, now)| now.is_older_than(position));
-        if behind {
-            self.unavailable = true;
-            return self.fill();
+        if is_behind {
+            self.suspect_history();
+            return self.relist();
         }
         self.follow()
     }
@@ -524,22 +443,12 @@ impl Machine {
     fn probe_failed(&mut self, failure: &Failure) -> Command {
         match failure.class {
             Class::TooLarge | Class::Expired => {
-                self.unavailable = true;
-                self.fill()
+                self.lower_bound = LowerBound::Unavailable;
+                self.relist()
             }
-            // It says nothing about the watch, which will find out for itself.
+            // The failure says nothing about the watch, which reports its own.
             _ => self.follow(),
         }
-    }
-
-    fn follow(&mut self) -> Command {
-        self.phase = Phase::Watching;
-        Command::Follow
-    }
-
-    fn wait(&mut self, asked: Option<Duration>, then: Then) -> Command {
-        self.phase = Phase::Waiting(then);
-        Command::Wait(self.backoff.next(asked, &mut self.rng))
     }
 }
 

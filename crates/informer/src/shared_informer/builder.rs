@@ -7,14 +7,14 @@ use crate::{
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
     processor::Processor,
-    reflector::{Reflector, Settings, Wiring},
+    reflector::{Deadlines, Reflector, Settings, Wiring},
     scope::{Partitions, Scope},
     status::InformerStatus,
     supervision::Supervision,
     telemetry::{ErrorHook, InformerError, Telemetry},
     transform::Transform,
 };
-use kube_informer_wire::{ListWatch, Origin, Packer, Packing};
+use kube_informer_wire::{ListOptions, ListWatch, Origin, Packer, Packing, WatchOptions};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -120,11 +120,27 @@ impl InformerBuilder {
         self
     }
 
-    /// How long watches may say nothing, from when the first of them was opened, before the server is asked whether
-    /// it has come as far as they presume: one that was restored from a backup has not, and would say nothing until
-    /// it has. 90 s by default; `Duration::MAX` is never.
-    pub fn probe_after(mut self, silence: Duration) -> Self {
-        self.settings.probe_after = silence;
+    /// Changes the deadlines of requests; see [`Deadlines`] for them and their defaults.
+    pub fn deadlines(mut self, change: impl FnOnce(&mut Deadlines)) -> Self {
+        change(&mut self.settings.deadlines);
+        self
+    }
+
+    /// Sets [`Deadlines::probe_after`].
+    pub fn probe_after(self, silence: Duration) -> Self {
+        self.deadlines(|deadlines| deadlines.probe_after = silence)
+    }
+
+    /// Changes the options of each LIST before it is sent.
+    pub fn tweak_list(mut self, tweak: impl Fn(&mut ListOptions) + Send + Sync + 'static) -> Self {
+        self.settings.tweaks.set_list(tweak);
+        self
+    }
+
+    /// Changes the options of each WATCH, and of each streaming list, before it is sent. The deadline of the watch
+    /// follows from the timeout that is set here.
+    pub fn tweak_watch(mut self, tweak: impl Fn(&mut WatchOptions) + Send + Sync + 'static) -> Self {
+        self.settings.tweaks.set_watch(tweak);
         self
     }
 

@@ -137,8 +137,9 @@ impl<T: 'static> SharedInformer<T> {
         };
         let reached = |snapshot: &Snapshot| {
             let not_older = |known: &ResourceVersion| known >= version;
-            snapshot.position(partition).is_some_and(not_older)
-                || snapshot.get(key).is_some_and(|object| not_older(object.resource_version()))
+            !snapshot.is_withdrawn(partition)
+                && (snapshot.position(partition).is_some_and(not_older)
+                    || snapshot.get(key).is_some_and(|object| not_older(object.resource_version())))
         };
         self.outcome(timeout(within, self.core.until(reached)).await, within, what)
     }

@@ -1,7 +1,6 @@
-//! Bodies as streams of parts and events.
+//! Response bodies as streams of list parts and watch events.
 
-use super::answer::{Answer, describe};
-use crate::time::{self, timeout_at};
+use super::response::{JsonBody, describe};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::stream;
@@ -10,61 +9,19 @@ use kube::client::Body;
 use kube_informer_wire::{
     BodyError, ListPart, ListSplitter, ListStream, ListWatchError, WatchEvent, WatchSplitter, WatchStream,
 };
-use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
-
-/// How long a watch without a timeout of its own may last: the most an API server allows unless told otherwise.
-pub(super) const LONGEST_WATCH: Duration = Duration::from_secs(3600);
-
-/// How long after its timeout a watch may keep silent, at most, before it counts as dead.
-const GRACE: Duration = Duration::from_secs(15);
+use std::sync::Arc;
 
 /// The parts of a list; ends with an error unless the list is complete.
-pub(super) fn list(answer: Answer, splitter: ListSplitter, patience: Duration) -> ListStream {
-    Box::pin(parts(answer, splitter, Silence::Within(patience)))
+pub(super) fn list(body: JsonBody, splitter: ListSplitter) -> ListStream {
+    Box::pin(parts(body, splitter))
 }
 
 /// The events of a watch; ends when the server ends it, or with an error.
-pub(super) fn watch(
-    answer: Answer,
-    splitter: WatchSplitter,
-    timeout: Duration,
-    patience: Duration,
-) -> WatchStream {
-    let started = Instant::now();
-    let end = time::after(started, timeout);
-    let silence = Silence::Until { end, grace: patience.min(GRACE), started };
-    Box::pin(parts(answer, splitter, silence))
+pub(super) fn watch(body: JsonBody, splitter: WatchSplitter) -> WatchStream {
+    Box::pin(parts(body, splitter))
 }
 
-/// When a body has been silent for too long. Only time spent waiting for the server counts: a reader who takes
-/// his time does not make the server silent.
-enum Silence {
-    /// The next bytes of a list must come within this time.
-    Within(Duration),
-    /// A watch ends by itself at this time; after it, bytes must keep coming.
-    Until { end: Option<Instant>, grace: Duration, started: Instant },
-}
-
-impl Silence {
-    fn deadline(&self) -> Option<Instant> {
-        match self {
-            Self::Within(patience) => time::after(Instant::now(), *patience),
-            Self::Until { end, grace, .. } => time::after(Instant::now().max((*end)?), *grace),
-        }
-    }
-
-    fn error(&self, url: Arc<str>) -> ListWatchError {
-        match self {
-            Self::Within(after) => ListWatchError::Silent { what: "more of the list", after: *after, url },
-            Self::Until { started, .. } => {
-                ListWatchError::Silent { what: "end of the watch", after: started.elapsed(), url }
-            }
-        }
-    }
-}
-
-/// What the two splitters have in common.
+/// The common interface of the two splitters.
 trait Split: Send + 'static {
     type Part: Send;
     fn feed(&mut self, chunk: Bytes);
@@ -105,30 +62,28 @@ impl Split for WatchSplitter {
 }
 
 /// A body that is being read.
-struct Reading<S> {
+struct Reader<S> {
     body: Body,
     splitter: S,
     url: Arc<str>,
-    silence: Silence,
 }
 
 fn parts<S: Split>(
-    answer: Answer,
+    body: JsonBody,
     splitter: S,
-    silence: Silence,
 ) -> impl Stream<Item = Result<S::Part, ListWatchError>> + Send {
-    let reading = Box::new(Reading { body: answer.body, splitter, url: answer.url, silence });
-    stream::unfold(Some(reading), |reading| async move {
-        let mut reading = reading?;
-        match reading.next().await {
-            Ok(Some(part)) => Some((Ok(part), Some(reading))),
-            Ok(None) => Some((reading.finish().transpose()?, None)),
+    let reader = Box::new(Reader { body: body.body, splitter, url: body.url });
+    stream::unfold(Some(reader), |reader| async move {
+        let mut reader = reader?;
+        match reader.next().await {
+            Ok(Some(part)) => Some((Ok(part), Some(reader))),
+            Ok(None) => Some((reader.finish().transpose()?, None)),
             Err(error) => Some((Err(error), None)),
         }
     })
 }
 
-impl<S: Split> Reading<S> {
+impl<S: Split> Reader<S> {
     /// The next part; `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<S::Part>, ListWatchError> {
         loop {
@@ -146,25 +101,24 @@ impl<S: Split> Reading<S> {
     /// The next bytes of the body; `None` at its end.
     async fn chunk(&mut self) -> Result<Option<Bytes>, ListWatchError> {
         loop {
-            match timeout_at(self.silence.deadline(), self.body.frame()).await {
-                Ok(Some(Ok(frame))) => match frame.into_data() {
+            match self.body.frame().await {
+                Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) if !data.is_empty() => return Ok(Some(data)),
-                    // Trailers say nothing of interest.
+                    // Empty data and trailers are skipped.
                     Ok(_) | Err(_) => {}
                 },
-                Ok(Some(Err(error))) => {
+                Some(Err(error)) => {
                     return Err(ListWatchError::Broken {
                         message: describe(&error),
                         url: Arc::clone(&self.url),
                     });
                 }
-                Ok(None) => return Ok(None),
-                Err(_) => return Err(self.silence.error(Arc::clone(&self.url))),
+                None => return Ok(None),
             }
         }
     }
 
-    /// The body has ended: is it complete, and did it end with a part?
+    /// The last part, if the end of the body completes one. An incomplete body is an error.
     fn finish(self) -> Result<Option<S::Part>, ListWatchError> {
         self.splitter.finish().map_err(|error| malformed(&error, &self.url))
     }

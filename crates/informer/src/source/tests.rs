@@ -2,14 +2,15 @@
 
 mod bad_input;
 mod fake;
+mod interrupted;
 mod loopback;
-mod silence;
 
 use super::*;
 use fake::{Fake, JSON, answer};
 use futures_util::{StreamExt, TryStreamExt};
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use kube_informer_wire::{ListMeta, ListPart, VersionMatch, WatchEvent};
+use std::time::Duration;
 
 fn pods() -> Origin {
     Origin::new(Kind::namespaced("", "v1", "Pod", "pods"))
@@ -79,15 +80,14 @@ async fn a_watch_refuses_compression() {
 }
 
 #[tokio::test]
-async fn selectors_namespace_and_tweaks_reach_the_request() {
+async fn selectors_and_namespace_reach_the_request() {
     let fake = Fake::answering(|_| answer(200, JSON, r#"{"items":[]}"#));
-    let source = KubeSource::new(fake.client(), pods(), Some("shop"))
-        .labels("app=cart")
-        .fields("spec.nodeName=n1")
-        .tweak_list(|options| options.version_match = Some(VersionMatch::Exact))
-        .tweak_watch(|options| options.resource_version = Some("7".into()));
-    drop(source.list(ListOptions::default()).await.unwrap());
-    drop(source.watch(WatchOptions::default()).await.unwrap());
+    let source =
+        KubeSource::new(fake.client(), pods(), Some("shop")).labels("app=cart").fields("spec.nodeName=n1");
+    let exact = ListOptions { version_match: Some(VersionMatch::Exact), ..ListOptions::default() };
+    drop(source.list(exact).await.unwrap());
+    let seven = WatchOptions { resource_version: Some("7".into()), ..WatchOptions::default() };
+    drop(source.watch(seven).await.unwrap());
     let urls: Vec<String> = fake.requests().iter().map(|request| request.uri.to_string()).collect();
     let common = "/api/v1/namespaces/shop/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%3Dcart";
     assert_eq!(urls[0], format!("{common}&resourceVersionMatch=Exact"));

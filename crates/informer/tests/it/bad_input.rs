@@ -162,10 +162,6 @@ impl ListWatch for Fixed {
     fn watch(&self, _options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(async { Ok(stream::pending().boxed()) })
     }
-
-    fn supports_streaming_list(&self) -> bool {
-        false
-    }
 }
 
 async fn listed(parts: fn(&FakeSource) -> Vec<ListPart>) -> (Vec<String>, Vec<String>) {

@@ -222,10 +222,6 @@ impl ListWatch for Torrent {
         });
         Box::pin(async move { Ok(events.chain(stream::pending()).boxed()) })
     }
-
-    fn supports_streaming_list(&self) -> bool {
-        false
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod bad_input;
+mod deadlines;
 mod delivery;
 mod durations;
 mod edits;

@@ -2,8 +2,8 @@
 
 use crate::support::{cached, encoded, object, pass, secs, settle, source, started, versioned, watched};
 use kube_informer::{
-    WatchEvent,
-    testing::{Fault, Request},
+    SharedInformer, Status, WatchEvent,
+    testing::{FakeSource, Fault, Request},
 };
 use serde_json::{Value, json};
 
@@ -207,4 +207,117 @@ async fn an_object_that_became_unreadable_is_not_reported_as_gone() {
     source.put(object("b", 3));
     settle().await;
     assert_eq!(recorder.take(), ["~b@102>106"]);
+}
+
+/// A server that a backup was restored to and that has passed its former version since: `other` has the version it
+/// had before, and other content.
+fn replace_history(source: &FakeSource) {
+    let before = source.version();
+    let mut restored = source.objects();
+    restored.retain(|object| object["metadata"]["name"] == "other");
+    restored[0]["data"]["value"] = "rewritten".into();
+    source.restore(before - 1, restored);
+    for value in 0..3 {
+        source.put_unnoticed(object("new", value));
+    }
+    assert!(source.version() > before);
+}
+
+fn content_of(informer: &SharedInformer<Value>, key: &str) -> Value {
+    let object = informer.lister().get(&key.parse().unwrap()).unwrap().decode().unwrap();
+    object["data"]["value"].clone()
+}
+
+/// `other` at version 101 and a later object, in a synced cache.
+async fn with_two_objects() -> (FakeSource, SharedInformer<Value>) {
+    let source = source();
+    source.put(object("other", 1));
+    source.put(object("last", 1));
+    let (informer, _) = watched(&source, |builder| builder).await;
+    (source, informer)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_too_large_for_the_server_is_evidence_of_another_history() {
+    let (source, informer) = with_two_objects().await;
+    let message = "Too large resource version: 102, current: 101";
+    source.fail_watch(Fault::Answer(Status::failure(504, "Timeout", message)));
+    source.cut();
+    settle().await;
+    replace_history(&source);
+    pass(5).await;
+    assert_eq!(content_of(&informer, "ns/other"), "rewritten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_finds_the_server_behind_is_evidence_of_another_history() {
+    let (source, informer) = with_two_objects().await;
+    let mut restored = source.objects();
+    restored.retain(|object| object["metadata"]["name"] == "other");
+    restored[0]["data"]["value"] = "rewritten".into();
+    source.restore(101, restored);
+    pass(5).await;
+    source.fail_watch(Fault::Delay(secs(20)));
+    pass(90).await;
+    assert!(
+        matches!(source.requests()[..], [.., Request::List(_), Request::Watch(_)]),
+        "probed, then listed"
+    );
+    for value in 0..3 {
+        source.put_unnoticed(object("new", value));
+    }
+    pass(30).await;
+    assert_eq!(content_of(&informer, "ns/other"), "rewritten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rewound_event_is_evidence_of_another_history() {
+    let (source, informer) = with_two_objects().await;
+    source.send(|| WatchEvent::Added(encoded(&source, &versioned("new", "new", 100))));
+    settle().await;
+    replace_history(&source);
+    pass(5).await;
+    assert_eq!(content_of(&informer, "ns/other"), "rewritten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_event_is_not_reached() {
+    let (source, informer) = with_two_objects().await;
+    let send = |name: &str, version: u64| {
+        source.send(|| WatchEvent::Added(encoded(&source, &versioned(name, name, version))));
+    };
+    send("b", source.version());
+    pass(5).await;
+    assert_eq!(source.requests().len(), 2, "a list repairs it");
+    let version = source.put(object("c", 1));
+    settle().await;
+    // Another object of the same version: it is dropped, and the list that shows it is due in a minute.
+    send("d", version);
+    settle().await;
+    let (c, d) = ("ns/c".parse().unwrap(), "ns/d".parse().unwrap());
+    assert!(informer.reached_version(&d, &version.into(), secs(5)).await.is_err(), "the cache lacks it");
+    source.put_unnoticed(object("d", 1));
+    pass(120).await;
+    for key in [&c, &d] {
+        informer.reached_version(key, &version.into(), secs(1)).await.unwrap();
+    }
+    assert!(informer.lister().get(&d).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_to_a_restored_server_is_reached_when_the_cache_shows_it() {
+    let (source, informer) = with_two_objects().await;
+    source.skip_versions(900);
+    source.put(object("last", 2));
+    settle().await;
+    let message = "Too large resource version: 1003, current: 50";
+    source
+        .fail_watch(Fault::Answer(Status::failure(504, "Timeout", message)))
+        .fail_watch(Fault::Delay(secs(20)));
+    source.restore(50, Vec::new());
+    settle().await;
+    let (other, written) = ("ns/other".parse().unwrap(), source.put_unnoticed(object("other", 7)));
+    assert!(written < 101, "the versions of the server start over");
+    informer.reached_version(&other, &written.into(), secs(60)).await.unwrap();
+    assert_eq!(content_of(&informer, "ns/other"), "7");
 }

@@ -1,4 +1,7 @@
+mod history;
+
 use super::*;
+use kube_informer_wire::{ListWatchError, Status, VersionMatch};
 
 fn machine_with(settings: Settings) -> Machine {
     Machine::new(settings, fastrand::Rng::with_seed(7))
@@ -18,6 +21,15 @@ fn fail(class: Class) -> Input {
     Input::Failed(Failure { class, retry_after: None })
 }
 
+fn ended(lasted: Duration, delivered: Delivered) -> Input {
+    Input::WatchEnded { lasted, delivered }
+}
+
+/// The watch reached a version.
+fn progress(version: impl Into<ResourceVersion>) -> Input {
+    Input::Progress(Some(version.into()))
+}
+
 fn page(version: u64, token: Option<&str>) -> Input {
     Input::Page { version: Some(version.into()), continue_token: token.map(str::to_owned) }
 }
@@ -26,8 +38,8 @@ fn page(version: u64, token: Option<&str>) -> Input {
 fn short(command: &Command) -> String {
     let version = |version: &Option<String>| version.clone().unwrap_or_default();
     match command {
-        Command::Stream(options) => format!("stream({})", version(&options.resource_version)),
-        Command::List { options, .. } => {
+        Command::StreamList(options) => format!("stream({})", version(&options.resource_version)),
+        Command::List(options) | Command::ListPage(options) => {
             let limit = options.limit.map(|limit| format!(" limit {limit}")).unwrap_or_default();
             let token =
                 options.continue_token.as_ref().map(|token| format!(" at {token}")).unwrap_or_default();
@@ -48,14 +60,14 @@ fn run(machine: &mut Machine, inputs: impl IntoIterator<Item = Input>) -> Vec<St
 /// Has its first list at version 10 and watches.
 fn watching() -> Machine {
     let mut machine = lister();
-    run(&mut machine, [Input::Begin, page(10, None), Input::Committed]);
+    run(&mut machine, [Input::Start, page(10, None), Input::Committed]);
     machine
 }
 
 /// The same with streaming lists.
 fn following() -> Machine {
     let mut machine = machine();
-    run(&mut machine, [Input::Begin, Input::StreamComplete(10.into()), Input::Committed]);
+    run(&mut machine, [Input::Start, Input::StreamListed(10.into()), Input::Committed]);
     machine
 }
 
@@ -69,21 +81,21 @@ fn wait_of(command: &Command) -> f64 {
 #[test]
 fn the_first_fill_streams_from_the_newest_state() {
     let mut machine = machine();
-    let Command::Stream(options) = machine.step(Input::Begin) else { panic!("not a stream") };
+    let Command::StreamList(options) = machine.step(Input::Start) else { panic!("not a stream") };
     assert_eq!(options.resource_version, None);
     assert_eq!(options.version_match, Some(VersionMatch::NotOlderThan));
     assert_eq!((options.send_initial_events, options.allow_bookmarks), (Some(true), true));
-    let rest = run(&mut machine, [Input::StreamComplete(10.into()), Input::Committed]);
+    let rest = run(&mut machine, [Input::StreamListed(10.into()), Input::Committed]);
     assert_eq!(rest, ["commit 10", "follow"], "no list, no second watch");
 }
 
 #[test]
 fn the_first_fill_by_list_takes_what_a_cache_has_in_pages() {
     let mut machine = lister();
-    let Command::List { options, fresh } = machine.step(Input::Begin) else { panic!("not a list") };
+    let Command::List(options) = machine.step(Input::Start) else { panic!("not a list") };
     let expected =
         ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
-    assert_eq!((options, fresh), (expected, true));
+    assert_eq!(options, expected);
     machine.step(page(10, None));
     let Command::Watch(options) = machine.step(Input::Committed) else { panic!("not a watch") };
     assert_eq!(options.resource_version.as_deref(), Some("10"));
@@ -132,38 +144,40 @@ fn a_watch_from_the_future_asks_for_the_newest_state() {
 #[test]
 fn pages_follow_the_token_without_a_version() {
     let mut machine = lister();
-    let pages = run(&mut machine, [Input::Begin, page(10, Some("p2")), page(12, Some("p3")), page(13, None)]);
+    let pages = run(&mut machine, [Input::Start, page(10, Some("p2")), page(12, Some("p3")), page(13, None)]);
     assert_eq!(pages, ["list(0) limit 500", "list() limit 500 at p2", "list() limit 500 at p3", "commit 10"]);
 }
 
 #[test]
 fn an_empty_token_ends_the_pages() {
     let mut machine = lister();
-    assert_eq!(run(&mut machine, [Input::Begin, page(10, Some(""))])[1], "commit 10");
+    assert_eq!(run(&mut machine, [Input::Start, page(10, Some(""))])[1], "commit 10");
 }
 
 #[test]
 fn a_refill_in_pages_may_be_newer_than_what_is_known() {
     let paged = || machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
     let asked = |machine: &mut Machine, input| match machine.step(input) {
-        Command::List { options, .. } => (options.resource_version, options.version_match),
+        Command::List(options) | Command::ListPage(options) => {
+            (options.resource_version, options.version_match)
+        }
         other => panic!("{other:?}"),
     };
     let mut machine = paged();
-    assert_eq!(asked(&mut machine, Input::Begin), (Some("0".to_owned()), None), "any version has no match");
+    assert_eq!(asked(&mut machine, Input::Start), (Some("0".to_owned()), None), "any version has no match");
     run(&mut machine, [page(10, None), Input::Committed, fail(Class::Expired)]);
     let newer = (Some("10".to_owned()), Some(VersionMatch::NotOlderThan));
     assert_eq!(asked(&mut machine, Input::Waited), newer, "else a limit would mean exactly 10");
     assert_eq!(asked(&mut machine, page(21, Some("p2"))), (None, None), "a token has its own version");
     let mut machine = paged();
-    run(&mut machine, [Input::Begin, page(10, None), Input::Committed, fail(Class::Expired), Input::Waited]);
+    run(&mut machine, [Input::Start, page(10, None), Input::Committed, fail(Class::Expired), Input::Waited]);
     assert_eq!(asked(&mut machine, fail(Class::TooLarge)), (None, None), "no match without a version");
 }
 
 #[test]
 fn pages_that_expire_are_replaced_by_one_whole_list() {
     let mut machine = machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
-    run(&mut machine, [Input::Begin, page(10, None), Input::Committed, fail(Class::Expired)]);
+    run(&mut machine, [Input::Start, page(10, None), Input::Committed, fail(Class::Expired)]);
     let refill =
         run(&mut machine, [Input::Waited, page(20, Some("p2")), fail(Class::Expired), page(21, None)]);
     assert_eq!(refill, ["list(10) limit 5", "list() limit 5 at p2", "list(10)", "commit 21"]);
@@ -172,7 +186,7 @@ fn pages_that_expire_are_replaced_by_one_whole_list() {
 #[test]
 fn other_failures_of_a_page_are_waited_out() {
     let mut machine = lister();
-    let failed = run(&mut machine, [Input::Begin, page(10, Some("p2")), fail(Class::Server), Input::Waited]);
+    let failed = run(&mut machine, [Input::Start, page(10, Some("p2")), fail(Class::Server), Input::Waited]);
     assert_eq!(failed[2..], ["wait", "list(0) limit 500"]);
 }
 
@@ -182,20 +196,20 @@ fn pages_are_for_servers_without_a_cache() {
     run(&mut machine, [fail(Class::Expired)]);
     assert_eq!(run(&mut machine, [Input::Waited]), ["list(10)"], "a refill from a cache has no pages");
     let mut machine = lister();
-    run(&mut machine, [Input::Begin, page(10, Some("p2")), page(10, None), Input::Committed]);
+    run(&mut machine, [Input::Start, page(10, Some("p2")), page(10, None), Input::Committed]);
     let refill = run(&mut machine, [fail(Class::Expired), Input::Waited]);
     assert_eq!(refill, ["wait", "list(10) limit 500"], "a cache would not have paged");
     let mut machine = machine_with(Settings { streaming: false, page_size: Some(7), ..Settings::default() });
-    assert_eq!(run(&mut machine, [Input::Begin]), ["list(0) limit 7"]);
+    assert_eq!(run(&mut machine, [Input::Start]), ["list(0) limit 7"]);
 }
 
 #[test]
 fn a_list_without_a_version_is_watched_and_then_listed_again() {
     let mut machine = lister();
-    run(&mut machine, [Input::Begin]);
+    run(&mut machine, [Input::Start]);
     let unset = Input::Page { version: None, continue_token: None };
     assert_eq!(run(&mut machine, [unset, Input::Committed]), ["commit ", "watch()"]);
-    let ended = Input::Ended { lived: Duration::from_secs(300), progress: true };
+    let ended = ended(Duration::from_secs(300), Delivered::Events);
     assert_eq!(run(&mut machine, [ended, Input::Waited]), ["wait", "list(0) limit 500"]);
     run(&mut machine, [Input::Page { version: None, continue_token: None }, Input::Committed]);
     assert_eq!(run(&mut machine, [fail(Class::Transport), Input::Waited]), ["wait", "list(0) limit 500"]);
@@ -204,17 +218,16 @@ fn a_list_without_a_version_is_watched_and_then_listed_again() {
 #[test]
 fn a_watch_that_ends_is_opened_again_where_it_was() {
     let mut machine = watching();
-    let ended = Input::Ended { lived: Duration::from_secs(300), progress: false };
-    assert_eq!(run(&mut machine, [ended]), ["watch(10)"], "at once, without a list");
-    machine.progress(Some(15.into()));
-    let ended = Input::Ended { lived: Duration::ZERO, progress: true };
-    assert_eq!(run(&mut machine, [ended]), ["watch(15)"]);
+    let long = ended(Duration::from_secs(300), Delivered::Nothing);
+    assert_eq!(run(&mut machine, [long]), ["watch(10)"], "at once, without a list");
+    let short = ended(Duration::ZERO, Delivered::Events);
+    assert_eq!(run(&mut machine, [Input::WatchOpened, progress(15), short])[2], "watch(15)");
 }
 
 #[test]
 fn very_short_watches_are_waited_out_and_looked_into() {
     let mut machine = watching();
-    let short_watch = || Input::Ended { lived: Duration::from_millis(999), progress: false };
+    let short_watch = || ended(Duration::from_millis(999), Delivered::Nothing);
     let tries = [short_watch(), Input::Waited, short_watch(), Input::Waited, short_watch(), Input::Waited];
     assert_eq!(run(&mut machine, tries), ["wait", "watch(10)", "wait", "watch(10)", "wait", "list(10)"]);
 }
@@ -250,7 +263,7 @@ fn denied_and_absent_lists_are_asked_for_again() {
     for class in [Class::Denied, Class::Absent, Class::Server, Class::Transport, Class::Busy, Class::Protocol]
     {
         let mut machine = lister();
-        let first = run(&mut machine, [Input::Begin, fail(class), Input::Waited]);
+        let first = run(&mut machine, [Input::Start, fail(class), Input::Waited]);
         assert_eq!(first, ["list(0) limit 500", "wait", "list(0) limit 500"], "{class:?}");
         assert_eq!(run(&mut machine, [page(10, None), Input::Committed]), ["commit 10", "watch(10)"]);
     }
@@ -259,7 +272,7 @@ fn denied_and_absent_lists_are_asked_for_again() {
 #[test]
 fn a_streaming_list_that_is_refused_is_never_asked_for_again() {
     let mut machine = machine();
-    assert_eq!(run(&mut machine, [Input::Begin, fail(Class::Invalid)]), ["stream()", "list(0) limit 500"]);
+    assert_eq!(run(&mut machine, [Input::Start, fail(Class::Invalid)]), ["stream()", "list(0) limit 500"]);
     run(&mut machine, [page(10, None), Input::Committed]);
     assert_eq!(run(&mut machine, [fail(Class::Expired), Input::Waited]), ["wait", "list(10)"]);
 }
@@ -267,7 +280,7 @@ fn a_streaming_list_that_is_refused_is_never_asked_for_again() {
 #[test]
 fn a_streaming_list_that_stalls_is_never_asked_for_again() {
     let mut machine = machine();
-    assert_eq!(run(&mut machine, [Input::Begin, Input::StreamStalled])[1], "list(0) limit 500");
+    assert_eq!(run(&mut machine, [Input::Start, Input::StreamStalled])[1], "list(0) limit 500");
     run(&mut machine, [page(10, None), Input::Committed]);
     assert_eq!(run(&mut machine, [fail(Class::Expired), Input::Waited])[1], "list(10)");
 }
@@ -276,7 +289,7 @@ fn a_streaming_list_that_stalls_is_never_asked_for_again() {
 fn other_failures_of_a_streaming_list_are_tried_as_list_in_the_same_cycle() {
     for class in [Class::Denied, Class::Absent, Class::Server, Class::InStream, Class::Protocol] {
         let mut machine = machine();
-        assert_eq!(run(&mut machine, [Input::Begin, fail(class)])[1], "list(0) limit 500", "{class:?}");
+        assert_eq!(run(&mut machine, [Input::Start, fail(class)])[1], "list(0) limit 500", "{class:?}");
         let next = run(&mut machine, [fail(class), Input::Waited]);
         assert_eq!(next, ["wait", "stream()"], "{class:?}: not remembered");
     }
@@ -285,7 +298,7 @@ fn other_failures_of_a_streaming_list_are_tried_as_list_in_the_same_cycle() {
 #[test]
 fn a_busy_server_gets_the_same_streaming_list_again() {
     let mut machine = machine();
-    run(&mut machine, [Input::Begin]);
+    run(&mut machine, [Input::Start]);
     for _ in 0..10 {
         assert_eq!(run(&mut machine, [fail(Class::Busy), Input::Waited]), ["wait", "stream()"]);
     }
@@ -293,71 +306,11 @@ fn a_busy_server_gets_the_same_streaming_list_again() {
 
 #[test]
 fn a_streaming_list_that_keeps_breaking_off_gives_way_to_a_list() {
-    for input in [fail(Class::Transport), Input::Ended { lived: Duration::from_secs(5), progress: true }] {
-        let mut machine = machine();
-        run(&mut machine, [Input::Begin]);
-        let tries: Vec<_> = (0..3).flat_map(|_| run(&mut machine, [input.clone(), Input::Waited])).collect();
-        assert_eq!(tries, ["wait", "stream()", "wait", "stream()", "wait", "list(0) limit 500"]);
-    }
-}
-
-#[test]
-fn a_server_that_went_back_starts_a_new_epoch() {
-    let mut machine = watching();
-    run(&mut machine, [fail(Class::TooLarge), Input::Waited]);
-    assert_eq!(machine.compare(), Compare::Version);
-    assert_eq!(run(&mut machine, [page(5, None)]), ["list()"], "what was dropped as known may not be");
-    assert_eq!(machine.compare(), Compare::Content);
-    assert_eq!(run(&mut machine, [page(6, None), Input::Committed]), ["commit 6", "watch(6)"]);
-    assert_eq!(machine.compare(), Compare::Version, "within the new epoch versions count again");
-}
-
-#[test]
-fn a_streaming_list_notices_the_new_epoch_too() {
-    let mut machine = following();
-    run(&mut machine, [fail(Class::TooLarge), Input::Waited]);
-    assert_eq!(run(&mut machine, [Input::StreamComplete(5.into())]), ["stream()"]);
-    assert_eq!(
-        run(&mut machine, [Input::StreamComplete(5.into()), Input::Committed]),
-        ["commit 5", "follow"]
-    );
-}
-
-#[test]
-fn versions_that_are_no_numbers_are_never_older() {
-    let mut machine = watching();
-    machine.progress(Some("opaque-9".into()));
-    run(&mut machine, [fail(Class::Expired), Input::Waited]);
-    let odd = Input::Page { version: Some("opaque-1".into()), continue_token: None };
-    assert_eq!(run(&mut machine, [odd, Input::Committed]), ["commit opaque-1", "watch(opaque-1)"]);
-}
-
-#[test]
-fn doubt_lists_the_newest_state_once_for_each_position() {
-    let mut machine = watching();
-    assert!(machine.doubt(Doubt::Unreadable, Some(12.into())));
-    assert_eq!(run(&mut machine, [Input::Doubtful, Input::Waited]), ["wait", "list()"]);
-    run(&mut machine, [page(12, None), Input::Committed]);
-    assert!(!machine.doubt(Doubt::Unreadable, Some(12.into())), "that has been looked into");
-    assert!(machine.doubt(Doubt::Unreadable, None), "the list at 12 says nothing about what comes after it");
-    assert!(!machine.doubt(Doubt::Unreadable, None));
-    assert!(machine.doubt(Doubt::Unreadable, Some(13.into())));
-    machine.progress(Some(14.into()));
-    assert!(machine.doubt(Doubt::Unreadable, None), "another position");
-    assert!(!machine.doubt(Doubt::Unreadable, None));
-    assert!(machine.doubt(Doubt::Rewound, None), "another doubt, which that list did not settle");
-    assert!(!machine.doubt(Doubt::Rewound, None) && !machine.doubt(Doubt::Unreadable, None));
-}
-
-#[test]
-fn a_quiet_watch_is_probed_and_goes_on() {
-    let mut machine = watching();
-    assert_eq!(run(&mut machine, [Input::Quiet, Input::Probed(Some(10.into()))]), ["probe(10)", "follow"]);
-    assert_eq!(run(&mut machine, [Input::Quiet, fail(Class::Server)]), ["probe(10)", "follow"]);
-    assert_eq!(run(&mut machine, [Input::Quiet, Input::Probed(None)]), ["probe(10)", "follow"]);
-    for behind in [Input::Probed(Some(5.into())), fail(Class::TooLarge)] {
-        assert_eq!(run(&mut watching(), [Input::Quiet, behind]), ["probe(10)", "list()"]);
-    }
+    let mut machine = machine();
+    run(&mut machine, [Input::Start]);
+    let tries: Vec<_> =
+        (0..3).flat_map(|_| run(&mut machine, [fail(Class::Transport), Input::Waited])).collect();
+    assert_eq!(tries, ["wait", "stream()", "wait", "stream()", "wait", "list(0) limit 500"]);
 }
 
 #[test]
@@ -372,20 +325,21 @@ fn waits_grow_from_failure_to_failure() {
 
 #[test]
 fn progress_rewinds_the_waits() {
-    let recover: [fn(&mut Machine); 3] = [
-        |machine| machine.progress(Some(11.into())),
-        |machine| machine.lasted(Duration::from_secs(10)),
-        |machine| {
-            machine.step(Input::Ended { lived: Duration::from_secs(10), progress: false });
-        },
+    let ten = Duration::from_secs(10);
+    let failed =
+        |lasted| Input::WatchFailed { failure: Failure { class: Class::Busy, retry_after: None }, lasted };
+    let successes = [
+        vec![progress(11), failed(Duration::ZERO)],
+        vec![failed(ten)],
+        vec![ended(ten, Delivered::Nothing), failed(Duration::ZERO)],
     ];
-    for recover in recover {
+    for success in successes {
         let mut machine = watching();
         for _ in 0..6 {
             run(&mut machine, [fail(Class::Busy), Input::Waited]);
         }
-        recover(&mut machine);
-        let wait = wait_of(&machine.step(fail(Class::Busy)));
+        let commands: Vec<_> = success.into_iter().map(|input| machine.step(input)).collect();
+        let wait = wait_of(commands.last().unwrap());
         assert!(wait < 1.6, "{wait}");
     }
 }
@@ -413,7 +367,7 @@ fn many_informers_do_not_come_back_at_once() {
     let waits: std::collections::BTreeSet<u64> = (0..100)
         .map(|seed| {
             let mut machine = Machine::new(Settings::default(), fastrand::Rng::with_seed(seed));
-            machine.step(Input::Begin);
+            machine.step(Input::Start);
             (wait_of(&machine.step(fail(Class::Busy))) * 1000.0) as u64
         })
         .collect();
@@ -426,13 +380,13 @@ fn watch_timeouts_are_random_between_the_minimum_and_twice_that() {
     let timeouts = |min: u64| {
         let min_watch = Duration::from_secs(min);
         let mut machine = machine_with(Settings { streaming: false, min_watch, ..Settings::default() });
-        run(&mut machine, [Input::Begin, page(10, None)]);
+        run(&mut machine, [Input::Start, page(10, None)]);
         let mut command = machine.step(Input::Committed);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..200 {
             let Command::Watch(options) = &command else { panic!("not a watch") };
             seen.insert(options.timeout.unwrap().as_secs());
-            command = machine.step(Input::Ended { lived: Duration::from_secs(300), progress: true });
+            command = machine.step(ended(Duration::from_secs(300), Delivered::Events));
         }
         (*seen.first().unwrap(), *seen.last().unwrap(), seen.len())
     };
@@ -447,7 +401,7 @@ fn watch_timeouts_are_random_between_the_minimum_and_twice_that() {
 #[test]
 fn a_failure_where_none_belongs_is_waited_out() {
     let mut machine = lister();
-    run(&mut machine, [Input::Begin, page(10, None)]);
+    run(&mut machine, [Input::Start, page(10, None)]);
     assert_eq!(run(&mut machine, [fail(Class::Protocol), Input::Waited]), ["wait", "list(0) limit 500"]);
 }
 
@@ -480,14 +434,14 @@ fn failures_are_told_apart() {
 #[test]
 fn a_paged_relist_takes_any_state_that_is_new_enough() {
     let mut machine = machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
-    machine.step(Input::Begin);
+    machine.step(Input::Start);
     machine.step(Input::Page { version: Some("7".into()), continue_token: None });
     machine.step(Input::Committed);
     machine.step(Input::Failed(Failure { class: Class::Expired, retry_after: None }));
-    let Command::List { options, .. } = machine.step(Input::Waited) else { panic!("a list is due") };
+    let Command::List(options) = machine.step(Input::Waited) else { panic!("a list is due") };
     assert_eq!(options.resource_version.as_deref(), Some("7"));
     assert_eq!(options.version_match, Some(VersionMatch::NotOlderThan));
     let gone = Input::Failed(Failure { class: Class::Expired, retry_after: None });
-    let Command::List { options, .. } = machine.step(gone) else { panic!("another list is due") };
+    let Command::List(options) = machine.step(gone) else { panic!("another list is due") };
     assert_eq!((options.resource_version, options.version_match), (None, None), "the newest, whatever it is");
 }

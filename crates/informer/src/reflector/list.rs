@@ -1,9 +1,11 @@
-//! Getting the whole collection: by stream or by pages.
+//! Listing the collection: by a streaming list or by pages.
 
-use super::{GRACE, HEADERS, Input, OpenStream, Reflector};
+use super::{
+    Deadlines, Input, OpenStream, Reflector,
+    machine::{Delivered, Failure},
+};
 use crate::{
     delta_fifo::{Compare, Staged},
-    reflector::machine::Failure,
     status::InformerStatus,
     time::timeout,
 };
@@ -15,31 +17,33 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A streaming list that says nothing for this long will not say anything.
-const SILENCE: Duration = Duration::from_secs(15);
-/// A streaming list may take longer than this only while it is still gaining objects.
-const LONGEST: Duration = Duration::from_secs(60);
-/// How long the next part of a list may take.
-const PART: Duration = LONGEST.saturating_add(GRACE);
-/// Objects between two reports of how far a fill is.
-const REPORT_EVERY: usize = 256;
+/// Objects between two updates of the status.
+const STATUS_EVERY: usize = 256;
+
+/// What is done with the items of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Items {
+    Stage,
+    Skip,
+}
 
 impl Reflector {
-    /// Stages a streaming list until the server says it is complete.
+    /// Stages a streaming list until it is complete.
     pub(super) async fn stream_list(&mut self, options: WatchOptions) -> Input {
         self.queue.room().await;
-        self.begin_fill();
+        self.begin_list();
         self.telemetry.streaming();
         let mut stream = match self.open(options).await {
             Ok(stream) => stream,
             Err(error) => return self.stream_failed(Failure::of(&error), error),
         };
-        let mut gained = Instant::now();
+        let Deadlines { streaming_list_event, streaming_list, .. } = self.deadlines;
+        let mut last_object = Instant::now();
         loop {
             let size = self.staged.len();
-            let event = match timeout(SILENCE, stream.events.next()).await {
-                Err(_) => return self.stalled(SILENCE),
-                Ok(None) => return self.ended_early(&stream),
+            let event = match timeout(streaming_list_event, stream.events.next()).await {
+                Err(_) => return self.stalled(streaming_list_event),
+                Ok(None) => return self.ended_early(),
                 Ok(Some(Err(error))) => return self.stream_failed(Failure::of(&error), error),
                 Ok(Some(Ok(event))) => event,
             };
@@ -47,10 +51,12 @@ impl Reflector {
                 return end;
             }
             if self.staged.len() > size {
-                gained = Instant::now();
-                self.report_fill(None);
-            } else if stream.opened.elapsed() >= LONGEST && gained.elapsed() >= SILENCE {
-                return self.stalled(LONGEST);
+                last_object = Instant::now();
+                self.report_progress(None);
+            } else if stream.opened.elapsed() >= streaming_list
+                && last_object.elapsed() >= streaming_list_event
+            {
+                return self.stalled(streaming_list);
             }
         }
     }
@@ -61,15 +67,13 @@ impl Reflector {
         Input::StreamStalled
     }
 
-    fn ended_early(&mut self, stream: &OpenStream) -> Input {
-        let (message, url) =
-            ("the streaming list ended before it was complete", self.telemetry.kind().to_string());
-        let error = ListWatchError::Broken { message: message.into(), url: url.into() };
-        self.stream_failed(Failure::of(&error), error);
-        Input::Ended { lived: stream.opened.elapsed(), progress: stream.progress }
+    fn ended_early(&mut self) -> Input {
+        let message = "the streaming list ended before it was complete".into();
+        let error = ListWatchError::Broken { message, url: self.telemetry.kind().to_string().into() };
+        self.stream_failed(Failure::of(&error), error)
     }
 
-    /// Stages one event of a streaming list; returns what ends it.
+    /// Stages one event of a streaming list. Returns the input that ends the list, if it does.
     fn stage_event(&mut self, event: WatchEvent, stream: &mut OpenStream) -> Option<Input> {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => self.stage(object),
@@ -81,70 +85,59 @@ impl Reflector {
                 return Some(self.stream_failed(failure, error));
             }
             WatchEvent::Bookmark(bookmark) if bookmark.initial_events_end => {
-                stream.progress = true;
+                stream.delivered = Delivered::Events;
                 stream.positioned = true;
                 let events = std::mem::replace(&mut stream.events, futures_util::stream::empty().boxed());
                 self.stream = Some(OpenStream { events, ..*stream });
-                return Some(Input::StreamComplete(bookmark.resource_version));
+                return Some(Input::StreamListed(bookmark.resource_version));
             }
             WatchEvent::Bookmark(_) => {}
         }
         None
     }
 
+    /// Stages the first page of a list.
+    pub(super) async fn list(&mut self, options: ListOptions) -> Input {
+        self.queue.room().await;
+        self.begin_list();
+        self.list_page(options).await
+    }
+
     /// Stages one page of a list.
-    pub(super) async fn list_page(&mut self, options: ListOptions, fresh: bool) -> Input {
-        if fresh {
-            self.queue.room().await;
-            self.begin_fill();
-        }
-        self.telemetry.listing();
-        match self.stage_page(options).await {
+    pub(super) async fn list_page(&mut self, options: ListOptions) -> Input {
+        match self.read_list(options, Items::Stage).await {
             Ok(meta) => Input::Page { version: meta.resource_version, continue_token: meta.continue_token },
             Err(error) => self.list_failed(error),
         }
     }
 
-    async fn stage_page(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
-        let opening = timeout(HEADERS, self.source.list(options));
-        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
-        let mut whole = ListMeta::default();
-        loop {
-            let part = timeout(PART, parts.next()).await;
-            match part.map_err(|_| self.silent("part of the list", PART))? {
-                None => return Ok(whole),
-                Some(part) => match part? {
-                    ListPart::Item(object) => {
-                        self.stage(object);
-                        self.report_fill(whole.remaining);
-                    }
-                    ListPart::Unreadable(unreadable) => self.stage_unreadable(unreadable),
-                    ListPart::Meta(meta) => merge(&mut whole, meta),
-                },
-            }
-        }
-    }
-
-    /// The metadata of a list, its items left unread.
-    pub(super) async fn list_meta(&mut self, options: ListOptions) -> Result<ListMeta, ListWatchError> {
+    /// Sends a LIST and reads its response. Returns the metadata of the list.
+    pub(super) async fn read_list(
+        &mut self,
+        options: ListOptions,
+        items: Items,
+    ) -> Result<ListMeta, ListWatchError> {
         self.telemetry.listing();
-        let opening = timeout(HEADERS, self.source.list(options));
-        let mut parts: ListStream = opening.await.map_err(|_| self.silent("answer", HEADERS))??;
+        let Deadlines { list_response, list_item, .. } = self.deadlines;
+        let opening = timeout(list_response, self.source.list(self.tweaks.list(options)));
+        let mut parts: ListStream = opening.await.map_err(|_| self.silent("response", list_response))??;
         let mut whole = ListMeta::default();
         loop {
-            let part = timeout(GRACE, parts.next()).await;
-            match part.map_err(|_| self.silent("part of the list", GRACE))? {
+            let part = timeout(list_item, parts.next()).await;
+            match part.map_err(|_| self.silent("item of the list", list_item))?.transpose()? {
                 None => return Ok(whole),
-                Some(part) => {
-                    if let ListPart::Meta(meta) = part? {
-                        merge(&mut whole, meta);
-                    }
+                Some(ListPart::Meta(meta)) => merge(&mut whole, meta),
+                Some(_) if items == Items::Skip => {}
+                Some(ListPart::Item(object)) => {
+                    self.stage(object);
+                    self.report_progress(whole.remaining);
                 }
+                Some(ListPart::Unreadable(unreadable)) => self.stage_unreadable(unreadable),
             }
         }
     }
 
-    fn begin_fill(&mut self) {
+    fn begin_list(&mut self) {
         if let Some(reason) = self.reason {
             self.telemetry.relisting(reason);
         }
@@ -155,10 +148,10 @@ impl Reflector {
         }
     }
 
-    /// Takes in one listed object: what is known costs nothing but a note that the list has it.
+    /// Stages one listed object. Of an object in a known state only the key is staged.
     fn stage(&mut self, object: Object<Value>) {
-        if !self.is_ours(object.key()) {
-            let reason = "it is in another namespace than the one asked for";
+        if !self.covers(object.key()) {
+            let reason = "it is in another namespace than the requested one";
             return self.telemetry.quarantined(Unreadable::new(reason));
         }
         let compare = self.machine.compare();
@@ -177,13 +170,13 @@ impl Reflector {
         self.telemetry.quarantined(unreadable);
     }
 
-    fn report_fill(&mut self, remaining: Option<u64>) {
+    fn report_progress(&mut self, remaining: Option<u64>) {
         let size = self.staged.len();
-        if size % REPORT_EVERY == 1 && !self.indexer.snapshot().is_partition_filled(self.partition) {
+        if size % STATUS_EVERY == 1 && !self.indexer.snapshot().is_partition_filled(self.partition) {
             let so_far = size as u64;
             self.set_status(InformerStatus::Syncing {
                 so_far,
-                of: remaining.map(|remaining| so_far + remaining),
+                of: remaining.map(|remaining| so_far.saturating_add(remaining)),
             });
         }
     }

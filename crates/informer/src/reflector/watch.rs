@@ -1,0 +1,223 @@
+//! Reading an open watch.
+
+use super::{
+    OpenStream, Reflector, WATCH_WORKS_AFTER,
+    machine::{Command, Delivered, Failure, Input, SHORT_WATCH},
+};
+use crate::{
+    delta_fifo::{Change, Compare, Offered, Position},
+    fail_point::FailPoint,
+    telemetry::{InformerError, RelistReason},
+    time,
+};
+use futures_util::StreamExt;
+use kube_informer_wire::{Bookmark, ListWatchError, ResourceVersion, Unreadable, WatchEvent};
+use std::time::Duration;
+use tokio::time::Instant;
+
+impl Reflector {
+    /// Reads the open watch until it ends, fails, or the machine decides otherwise.
+    pub(super) async fn follow(&mut self) -> Command {
+        let Some(mut stream) = self.stream.take() else { return self.step(Input::Start) };
+        let command = loop {
+            match self.read_event(&mut stream).await {
+                Command::Follow => {}
+                command => break command,
+            }
+        };
+        // The time counts over successive watches: a proxy that ends silent streams after a minute must not keep the
+        // server from being probed.
+        let quiet = self.quiet.saturating_add(stream.opened.elapsed());
+        self.quiet = if stream.proven { Duration::ZERO } else { quiet };
+        if matches!(command, Command::Probe(_)) {
+            self.stream = Some(stream);
+        }
+        command
+    }
+
+    async fn read_event(&mut self, stream: &mut OpenStream) -> Command {
+        self.queue.room().await;
+        let now = Instant::now();
+        if self.machine.repair_due().is_some_and(|due| due <= now) {
+            return self.anomaly(Input::RepairDue { now });
+        }
+        let event = time::timeout_at(self.next_timer(stream), stream.events.next()).await;
+        let lasted = stream.opened.elapsed();
+        match event {
+            Err(_) => self.timer_fired(stream, lasted),
+            Ok(None) => self.ended(stream, lasted),
+            Ok(Some(Err(error))) => self.watch_failed(Failure::of(&error), error, lasted),
+            Ok(Some(Ok(event))) => {
+                self.telemetry.event(&event);
+                self.fail_points.at(FailPoint::ReflectorEvent);
+                self.receive(event, stream)
+            }
+        }
+    }
+
+    /// When the next timer fires unless an event comes before.
+    fn next_timer(&self, stream: &OpenStream) -> Option<Instant> {
+        let after = |time| time::after(stream.opened, time);
+        let probe = || after(self.deadlines.probe_after.saturating_sub(self.quiet));
+        let probe = (!stream.proven).then(probe).flatten();
+        let works = self.health.is_failing().then(|| after(WATCH_WORKS_AFTER)).flatten();
+        [after(stream.dead_after), probe, works, self.machine.repair_due()].into_iter().flatten().min()
+    }
+
+    fn timer_fired(&mut self, stream: &mut OpenStream, lasted: Duration) -> Command {
+        if self.health.is_failing() && lasted >= WATCH_WORKS_AFTER {
+            self.recovered(self.machine.position().cloned());
+        } else if lasted >= stream.dead_after {
+            let error = self.silent("end of the watch", stream.dead_after);
+            return self.watch_failed(Failure::of(&error), error, lasted);
+        } else if !stream.proven && self.quiet.saturating_add(lasted) >= self.deadlines.probe_after {
+            stream.proven = true;
+            return self.step(Input::Quiet);
+        }
+        Command::Follow
+    }
+
+    fn ended(&mut self, stream: &OpenStream, lasted: Duration) -> Command {
+        if stream.delivered == Delivered::Nothing && lasted < SHORT_WATCH {
+            let url = self.telemetry.kind().to_string().into();
+            let message = "the watch ended at once, without an event".into();
+            let error = ListWatchError::Broken { message, url };
+            self.note_watch_failure(Failure::of(&error).class, &error);
+            self.telemetry.failed(&InformerError::Watch(error));
+        }
+        self.step(Input::WatchEnded { lasted, delivered: stream.delivered })
+    }
+
+    fn receive(&mut self, event: WatchEvent, stream: &mut OpenStream) -> Command {
+        let change = match event {
+            WatchEvent::Bookmark(bookmark) => return self.receive_bookmark(bookmark, stream),
+            WatchEvent::Error(status) => {
+                let failure = Failure::in_stream(&status);
+                let error = ListWatchError::api(status, "in the stream");
+                return self.watch_failed(failure, error, stream.opened.elapsed());
+            }
+            WatchEvent::Unreadable(unreadable) => return self.receive_unreadable(unreadable, stream),
+            WatchEvent::Added(object) => Change::Added(object),
+            WatchEvent::Modified(object) => Change::Modified(object),
+            WatchEvent::Deleted(object) => Change::Deleted(object),
+        };
+        stream.positioned |= !matches!(change, Change::Added(_));
+        self.receive_change(change, stream)
+    }
+
+    fn receive_change(&mut self, change: Change, stream: &mut OpenStream) -> Command {
+        let version = change.object().resource_version().clone();
+        let rewound = stream.positioned
+            && self.machine.position().is_some_and(|position| match change {
+                // Some servers give a deletion the version of the last change.
+                Change::Deleted(_) => version.is_older_than(position),
+                _ => version.is_older_than(position) || version.number().is_some() && version == *position,
+            });
+        if rewound {
+            return self.receive_rewound(&change);
+        }
+        let position = (stream.positioned && !version.is_unset()).then_some(version);
+        if !self.covers(change.object().key()) {
+            self.telemetry.quarantined(Unreadable::new("it is in another namespace than the requested one"));
+            return self.reach(position, stream);
+        }
+        let change = self.prepare(change);
+        let claim = position.clone().and_then(|version| self.claim(version));
+        if self.queue.offer(change, claim, &*self.indexer) != Offered::Queued {
+            self.telemetry.duplicate();
+        }
+        self.progressed(position, stream)
+    }
+
+    /// An event that is older than the version that the stream had reached: a repetition, or another history.
+    fn receive_rewound(&mut self, change: &Change) -> Command {
+        // The known state is a repetition. An older one may be another history.
+        let command = match self.queue.judge(change, &*self.indexer) {
+            Offered::Known => Command::Follow,
+            Offered::Queued | Offered::Stale => self.anomaly(Input::Rewound { now: Instant::now() }),
+        };
+        if command == Command::Follow {
+            self.telemetry.duplicate();
+        }
+        command
+    }
+
+    fn receive_bookmark(&mut self, bookmark: Bookmark, stream: &mut OpenStream) -> Command {
+        stream.positioned = true;
+        self.reach(Some(bookmark.resource_version), stream)
+    }
+
+    fn receive_unreadable(&mut self, unreadable: Unreadable, stream: &mut OpenStream) -> Command {
+        let at = unreadable.resource_version.clone();
+        match self.anomaly(Input::Unreadable { at: at.clone(), now: Instant::now() }) {
+            Command::Follow => {
+                self.telemetry.quarantined(unreadable);
+                self.reach(at.filter(|_| stream.positioned), stream)
+            }
+            command => {
+                self.telemetry.failed(&InformerError::Unreadable(unreadable));
+                command
+            }
+        }
+    }
+
+    /// The machine decides whether an anomaly is repaired now.
+    fn anomaly(&mut self, input: Input) -> Command {
+        let command = self.step(input);
+        if command != Command::Follow {
+            self.reason = Some(RelistReason::Doubtful);
+        }
+        command
+    }
+
+    /// The stream reaches a version without a change. One that is not newer than the position is ignored: a position
+    /// never goes back by itself.
+    fn reach(&mut self, version: Option<ResourceVersion>, stream: &mut OpenStream) -> Command {
+        let known = self.machine.position();
+        // A bookmark older than the position does not prove that the server has reached the position.
+        stream.proven |=
+            !version.as_ref().zip(known).is_some_and(|(version, known)| version.is_older_than(known));
+        let is_newer = |version: &ResourceVersion| {
+            known.is_none_or(|known| version != known && !version.is_older_than(known))
+        };
+        let Some(version) = version.filter(is_newer) else {
+            if !self.health.is_failing() {
+                self.recovered(self.machine.position().cloned());
+            }
+            return Command::Follow;
+        };
+        if let Some(position) = self.claim(version.clone()) {
+            self.queue.bookmark(position);
+        }
+        self.progressed(Some(version), stream)
+    }
+
+    /// The version that the store may claim to show: none if it lacks a change before it, or has another history.
+    fn claim(&self, version: ResourceVersion) -> Option<Position> {
+        let is_true = !self.machine.hides_a_change() && self.machine.compare() == Compare::Version;
+        is_true.then_some(Position { partition: self.partition, version })
+    }
+
+    fn progressed(&mut self, position: Option<ResourceVersion>, stream: &mut OpenStream) -> Command {
+        (stream.delivered, stream.proven) = (Delivered::Events, true);
+        let command = self.step(Input::Progress(position));
+        self.recovered(self.machine.position().cloned());
+        command
+    }
+
+    /// Transforms and packs the object of a change.
+    fn prepare(&self, change: Change) -> Change {
+        let prepare = |object| self.pack(self.transform.apply(object, &self.telemetry));
+        match change {
+            Change::Added(object) => Change::Added(prepare(object)),
+            Change::Modified(object) => Change::Modified(prepare(object)),
+            Change::Deleted(object) => Change::Deleted(prepare(object)),
+        }
+    }
+
+    fn watch_failed(&mut self, failure: Failure, error: ListWatchError, lasted: Duration) -> Command {
+        self.note_watch_failure(failure.class, &error);
+        self.telemetry.failed(&InformerError::Watch(error));
+        self.step(Input::WatchFailed { failure, lasted })
+    }
+}
