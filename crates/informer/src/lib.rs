@@ -130,6 +130,7 @@ pub use registration::HandlerLoad;
 pub use registration::Registration;
 pub use registration::ScopedRegistration;
 pub use scope::Scope;
+pub use scope::ScopeError;
 pub use shared_informer::EventStream;
 pub use shared_informer::HandlerOptions;
 pub use shared_informer::IndexError;

@@ -45,8 +45,9 @@ pub(crate) enum Notification {
 }
 
 impl Processor {
-    pub(crate) fn new(resync: Duration) -> Self {
-        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, filled: false }
+    /// `filled` says whether the store is complete without a list, because its informer covers nothing.
+    pub(crate) fn new(resync: Duration, filled: bool) -> Self {
+        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, filled }
     }
 
     /// The informer starts: resync periods are settled.

@@ -5,7 +5,7 @@ use crate::{
 };
 
 fn indexer() -> Indexer {
-    Indexer::new(Partitions::of_scope(&Scope::All))
+    Indexer::new(Partitions::of_scope(&Scope::all()))
 }
 
 fn keys(snapshot: &Snapshot) -> Vec<String> {
@@ -132,7 +132,7 @@ fn a_namespace_is_a_stretch_of_the_store() {
 
 #[test]
 fn filled_is_when_every_partition_is() {
-    let indexer = Indexer::new(Partitions::of_scope(&Scope::namespaces(["x", "y"])));
+    let indexer = Indexer::new(Partitions::of_scope(&Scope::namespaces(["x", "y"]).unwrap()));
     for partition in [1, 0] {
         assert!(!indexer.snapshot().is_filled());
         let mut store = indexer.begin();

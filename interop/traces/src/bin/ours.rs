@@ -56,7 +56,7 @@ impl Driver {
         };
         let client = informer_client(kube::Config::new(server.parse()?))?;
         let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
-        let scope = if namespaces.is_empty() { Scope::All } else { Scope::namespaces(namespaces) };
+        let scope = if namespaces.is_empty() { Scope::all() } else { Scope::namespaces(namespaces)? };
         let source = |namespace: Option<&str>| -> Arc<dyn ListWatch> {
             Arc::new(KubeSource::new(client.clone(), Arc::clone(&origin), namespace).labels(&selector))
         };
