@@ -49,16 +49,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Use one snapshot for reads that must be consistent with each other.
     let now = pods.lister().snapshot();
-    for node in now.values(&by_node) {
-        println!("{node}: {} pods", now.by(&by_node, &node).len());
+    for node in now.values(&by_node)? {
+        println!("{node}: {} pods", now.by(&by_node, &node)?.len());
     }
     let images: Vec<String> = now
-        .by(&by_node, &"node-0".to_owned())
+        .by(&by_node, "node-0")?
         .iter()
         .map(|pod| Ok(pod.decode()?.spec.containers[0].image.clone()))
         .collect::<Result<_, kube_informer::DecodeError>>()?;
     println!("images on node-0: {}", images.join(", "));
-    println!("pods with web:1: {}", now.by(&by_image, &"web:1".to_owned()).len());
+    println!("pods with web:1: {}", now.by(&by_image, "web:1")?.len());
     let cart: LabelSelector = "app in (cart, checkout)".parse()?;
     println!("pods of the cart: {}", now.matching(&cart).len());
     factory.shutdown().await;

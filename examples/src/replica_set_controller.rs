@@ -83,7 +83,7 @@ impl ReplicaSetController {
         }
         let scaled = self.scale(&set).await;
         // Also after a failure: the status describes the actual state.
-        let pods = self.pods.lister().by(&self.by_owner, &set.uid());
+        let pods = self.pods.lister().by(&self.by_owner, &set.uid())?;
         status::write(&self.client, &self.sets, &set, &pods).await?;
         scaled
     }
@@ -92,7 +92,7 @@ impl ReplicaSetController {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), set.namespace().unwrap_or("default"));
         self.find_created_pods(set, &api).await?;
         let want = pods::wanted(&*set.decode()?);
-        let active = pods::active(self.pods.lister().by(&self.by_owner, &set.uid()));
+        let active = pods::active(self.pods.lister().by(&self.by_owner, &set.uid())?);
         if active.len() < want {
             for name in self.intents.names(set, (want - active.len()).min(BURST)) {
                 self.create(set, &api, &name).await?;

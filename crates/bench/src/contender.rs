@@ -69,7 +69,7 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
     let factory = InformerFactory::builder(client)
         .configure(move |builder: InformerBuilder| builder.packing(packing))
         .build();
-    let scope = options.namespace.as_deref().map_or(Scope::All, Scope::namespace);
+    let scope = options.namespace.as_deref().map_or(Ok(Scope::all()), Scope::namespace)?;
     // The type is Pod for every kind, because only pods are decoded.
     Ok(factory.dynamic_with(&resource, |defaults| InformerOptions { scope, ..defaults }))
 }

@@ -198,9 +198,11 @@ impl Subject {
                 expected.entry(value).or_default().push(object.key().clone());
             }
         }
-        let found =
-            |value: &String| snapshot.by(index, value).iter().map(|object| object.key().clone()).collect();
-        let values = snapshot.values(index);
+        let found = |value: &String| -> Vec<ObjectKey> {
+            let objects = snapshot.by(index, value).unwrap_or_default();
+            objects.iter().map(|object| object.key().clone()).collect()
+        };
+        let values = snapshot.values(index).map_err(|missing| missing.to_string())?;
         let mut actual: BTreeMap<String, Vec<ObjectKey>> =
             values.iter().map(|value| (value.clone(), found(value))).collect();
         actual.values_mut().chain(expected.values_mut()).for_each(|keys| keys.sort());

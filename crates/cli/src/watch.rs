@@ -22,7 +22,8 @@ use futures_util::{StreamExt, stream};
 use kinds::Catalogue;
 use kube::core::ApiResource;
 use kube_informer::{
-    Event, EventStream, Index, InformerFactory, InformerOptions, Kind, Scope, SharedInformer, informer_client,
+    Event, EventStream, Index, InformerFactory, InformerOptions, Kind, Scope, ScopeError, SharedInformer,
+    informer_client,
 };
 use masking::Masking;
 use printer::Printer;
@@ -50,7 +51,7 @@ pub(crate) async fn run(options: WatchOptions) -> anyhow::Result<()> {
     let kinds: Vec<Kind> = options.kinds.iter().map(|name| catalogue.find(name)).collect::<Result<_, _>>()?;
     let skipped = Skipped::default();
     let factory = factory(client, &options, &skipped);
-    let scope = scope(&options, &cluster);
+    let scope = scope(&options, &cluster)?;
     let watched: Vec<Watched> =
         kinds.into_iter().map(|kind| watched(&factory, kind, &scope, &options)).collect::<Result<_, _>>()?;
     let started = Instant::now();
@@ -79,13 +80,19 @@ fn factory(client: kube::Client, options: &WatchOptions, skipped: &Skipped) -> I
     }
 }
 
-fn scope(options: &WatchOptions, cluster: &Cluster) -> Scope {
-    match options.namespace.as_slice() {
+fn scope(options: &WatchOptions, cluster: &Cluster) -> anyhow::Result<Scope> {
+    let scope = match options.namespace.as_slice() {
         // All namespaces of an embedded cluster belong to its user.
-        [] if options.all_namespaces || options.embedded => Scope::All,
+        [] if options.all_namespaces || options.embedded => Ok(Scope::all()),
         [] => Scope::namespace(&cluster.config.default_namespace),
         names => Scope::namespaces(names.iter().cloned()),
-    }
+    };
+    scope.map_err(|error| match error {
+        ScopeError::EmptyName => {
+            anyhow::anyhow!("the name of a namespace is empty; --all-namespaces watches all of them")
+        }
+        error => error.into(),
+    })
 }
 
 fn watched(
@@ -101,7 +108,7 @@ fn watched(
         kind: kind.kind.clone(),
         plural: kind.plural.clone(),
     };
-    let scope = if kind.namespaced { scope.clone() } else { Scope::All };
+    let scope = if kind.namespaced { scope.clone() } else { Scope::all() };
     let informer: SharedInformer<Value> = factory.dynamic_with(&resource, |defaults| InformerOptions {
         scope,
         label_selector: options.selector.clone(),

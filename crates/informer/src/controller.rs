@@ -6,7 +6,8 @@ use crate::{
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
     handler::Event,
-    indexer::{Indexer, Snapshot, Transaction},
+    indexer::{Indexer, Swapped, Transaction},
+    listener::Listener,
     processor::{FanOut, Notification, Processor},
     scope::Partition,
     supervision::{Restarts, Supervision, TaskId},
@@ -14,6 +15,7 @@ use crate::{
     time,
 };
 use futures_util::FutureExt;
+use kube_informer_wire::ObjectKey;
 use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -55,7 +57,7 @@ enum InFlight {
 
 /// A batch that the store shows.
 struct Published {
-    snapshot: Arc<Snapshot>,
+    swapped: Swapped,
     /// The partition whose first list the batch is.
     first_fill: Option<Partition>,
     notifications: Vec<Notification>,
@@ -168,44 +170,65 @@ impl Controller {
         self.fail_points.at(FailPoint::BatchTaken);
     }
 
-    /// Does with the batch in flight what has still to be done.
+    /// Completes the batch in flight.
     fn finish_batch(&self) {
         let start = Instant::now();
         let mut slot = self.lock_in_flight();
         let Some(in_flight) = &mut *slot else { return };
-        let mut processor = self.between_batches();
-        self.publish(in_flight, processor.fan_out());
-        let InFlight::Published(Published { snapshot, first_fill, notifications, fan_out }) = in_flight
-        else {
+        let mut processor = self.publish(in_flight);
+        let InFlight::Published(Published { swapped, first_fill, notifications, fan_out }) = in_flight else {
             return;
         };
-        // What wakes up here may be code of the user, and may panic.
-        self.indexer.announce();
         self.fail_points.at(FailPoint::BatchPublished);
         let queued = || self.fail_points.at(FailPoint::BatchQueued);
         match *first_fill {
-            // Every object of the partition is news to everybody: one walk says it all.
-            Some(partition) => processor.fill(partition, snapshot, fan_out, queued),
+            // Every object of the partition is new to every listener: one walk covers them all.
+            Some(partition) => processor.fill(partition, &swapped.snapshot, fan_out, queued),
             None => processor.distribute(notifications, fan_out, queued),
         }
         drop(processor);
+        // From here on code of the user may run, and may panic: wakers, metrics, drops of index values, the error hook.
+        fan_out.announce();
+        self.indexer.announce();
         self.fail_points.at(FailPoint::BatchDelivered);
+        swapped.before.clear();
         self.queue.commit();
-        let (snapshot, interrupted) = (Arc::clone(snapshot), std::mem::take(&mut fan_out.interrupted));
-        *slot = None;
+        let Some(InFlight::Published(Published { swapped, fan_out, .. })) = slot.take() else { return };
         drop(slot);
+        self.report(&swapped.panicked, fan_out.into_interrupted());
+        self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot);
+    }
+
+    fn report(&self, panicked: &[ObjectKey], interrupted: Vec<Arc<Listener>>) {
+        panicked.iter().for_each(|key| self.telemetry.index_panicked(key));
         for listener in interrupted {
             listener.close(false);
             let why = format!("{}: removed, because a panic interrupted its notification", listener.name());
             self.telemetry.task_failed(Task::Handler, why);
         }
-        self.telemetry.processed(start.elapsed(), self.queue.len(), &snapshot);
     }
 
-    /// Writes a batch to the store, unless that has been done. From the moment at which the store shows it,
-    /// `in_flight` says so.
-    fn publish(&self, in_flight: &mut InFlight, fan_out: FanOut) {
-        let InFlight::Taken(batch) = in_flight else { return };
+    /// Writes a batch to the store, unless that has been done, and returns the processor, which is held from there on. From
+    /// the moment at which the store shows the batch, `in_flight` says so.
+    ///
+    /// Index functions and `Ord` of index values run while the batch is applied: without the processor. If an index is added
+    /// or removed meanwhile, the batch is applied again.
+    fn publish(&self, in_flight: &mut InFlight) -> MutexGuard<'_, Processor> {
+        loop {
+            let InFlight::Taken(batch) = in_flight else { return self.between_batches() };
+            let (store, notifications) = self.apply_batch(batch);
+            let first_fill = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
+            self.fail_points.at(FailPoint::BatchApplied);
+            let processor = self.between_batches();
+            if store.is_current() {
+                let (swapped, fan_out) = (store.swap(), processor.fan_out());
+                *in_flight = InFlight::Published(Published { swapped, first_fill, notifications, fan_out });
+                return processor;
+            }
+        }
+    }
+
+    fn apply_batch(&self, batch: &Batch) -> (Transaction<'_>, Vec<Notification>) {
         let mut store = self.indexer.begin();
         let mut notifications = Vec::with_capacity(batch.deltas.len());
         for delta in &batch.deltas {
@@ -214,16 +237,10 @@ impl Controller {
         batch.withdrawn.iter().for_each(|&partition| store.withdraw(partition));
         batch.replaced.iter().for_each(|&partition| store.confirm(partition));
         store.reach(batch.positions.clone());
-        let first_fill =
-            batch.replaced.filter(|&partition| !self.indexer.snapshot().is_partition_filled(partition));
-        if let Some(partition) = first_fill {
+        if let Some(partition) = batch.replaced {
             store.fill(partition);
         }
-        self.fail_points.at(FailPoint::BatchApplied);
-        let (snapshot, before) = store.swap();
-        *in_flight = InFlight::Published(Published { snapshot, first_fill, notifications, fan_out });
-        // The values of indexes are dropped with it: code of the user, which may panic.
-        drop(before);
+        (store, notifications)
     }
 
     fn lock_in_flight(&self) -> MutexGuard<'_, Option<InFlight>> {

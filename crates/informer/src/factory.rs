@@ -3,7 +3,8 @@
 pub mod builtin;
 
 use crate::{
-    InformerBuilder, InformerError, KubeSource, Scope, SharedInformer, Stop, SyncError, Transform,
+    InformerBuilder, InformerError, KubeSource, Scope, ScopeError, SharedInformer, Stop, SyncError,
+    Transform,
     kind::{kind_of, kind_of_resource},
     lister::Lister,
     shared_informer::Core,
@@ -142,13 +143,14 @@ impl InformerFactory {
     /// ```no_run
     /// # use kube_informer::{InformerFactory, InformerOptions, Scope};
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # fn example(factory: InformerFactory) {
+    /// # fn example(factory: InformerFactory) -> Result<(), kube_informer::ScopeError> {
+    /// let shop = Scope::namespace("shop")?;
     /// let here = factory.of_with::<Pod, Pod>(|options| InformerOptions {
     ///     field_selector: Some("spec.nodeName=node-1".into()),
-    ///     scope: Scope::namespace("shop"),
+    ///     scope: shop,
     ///     ..options
     /// });
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub fn of_with<K, T: 'static>(
         &self,
@@ -171,7 +173,7 @@ impl InformerFactory {
     ) -> SharedInformer<T> {
         let mut options = options(self.shared.defaults.clone());
         if !kind.namespaced {
-            options.scope = Scope::All;
+            options.scope = Scope::all();
         }
         self.informer(kind, options)
     }
@@ -266,6 +268,12 @@ impl InformerFactory {
         if let Some(configure) = &self.shared.configure {
             builder = configure(builder);
         }
+        if let Some(selector) = &options.label_selector {
+            builder = builder.label_selector(selector);
+        }
+        if let Some(selector) = &options.field_selector {
+            builder = builder.field_selector(selector);
+        }
         builder
             .scope(options.scope.clone())
             .transform(options.transform.clone())
@@ -340,8 +348,8 @@ impl FactoryBuilder {
     }
 
     /// One namespace for namespaced kinds.
-    pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        self.scope(Scope::namespace(namespace))
+    pub fn namespace(self, namespace: impl Into<String>) -> Result<Self, ScopeError> {
+        Ok(self.scope(Scope::namespace(namespace)?))
     }
 
     /// A label selector for all kinds.

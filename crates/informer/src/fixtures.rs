@@ -17,7 +17,12 @@ static ORIGIN: LazyLock<Arc<Origin>> =
 
 /// Any object.
 pub(crate) fn parse(value: &Value) -> AnyObject {
-    Object::parse(&ORIGIN, value.to_string().into(), &Limits::default()).unwrap()
+    parse_text(&value.to_string())
+}
+
+/// Any object, also one with fields that cannot be decoded.
+pub(crate) fn parse_text(json: &str) -> AnyObject {
+    Object::parse(&ORIGIN, json.to_owned().into(), &Limits::default()).unwrap()
 }
 
 /// `ns/name` with a uid and a version.

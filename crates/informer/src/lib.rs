@@ -21,7 +21,7 @@
 //! );
 //! factory.start();
 //! factory.synced(Duration::from_secs(30)).await?;
-//! for pod in pods.lister().by(&by_node, &"node-1".to_owned()) {
+//! for pod in pods.lister().by(&by_node, "node-1")? {
 //!     println!("{} has labels {:?}", pod.key(), pod.labels()); // read without decoding
 //!     let whole = pod.decode()?; // the k8s-openapi type, decoded here
 //!     println!("{:?}", whole.status.as_ref().and_then(|status| status.phase.as_ref()));
@@ -111,6 +111,7 @@ pub use handler::FilteringHandler;
 pub use handler::HandlerFuncs;
 pub use handler::filter;
 pub use indexer::Index;
+pub use indexer::IndexMissing;
 pub use kind::kind_of;
 pub use kind::kind_of_discovered;
 pub use lister::CacheIter;
@@ -130,6 +131,7 @@ pub use registration::HandlerLoad;
 pub use registration::Registration;
 pub use registration::ScopedRegistration;
 pub use scope::Scope;
+pub use scope::ScopeError;
 pub use shared_informer::EventStream;
 pub use shared_informer::HandlerOptions;
 pub use shared_informer::IndexError;

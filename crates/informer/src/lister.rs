@@ -1,8 +1,8 @@
 //! Reading the cache.
 
-use crate::indexer::{Index, Indexer, Objects, Snapshot};
+use crate::indexer::{Index, IndexMissing, Indexer, Objects, Snapshot};
 use kube_informer_wire::{LabelSelector, Labels, Object, ObjectKey, ResourceVersion};
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{borrow::Borrow, fmt, marker::PhantomData, sync::Arc};
 
 /// Reads the cache of an informer. Cheap to clone; never talks to the server, never waits for the writer.
 ///
@@ -60,19 +60,20 @@ impl<T> Lister<T> {
         self.snapshot().matching(selector)
     }
 
-    /// The objects that an index files under a value.
-    ///
-    /// # Panics
-    /// If the index was made by another informer.
-    pub fn by<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>, value: &V) -> Vec<Object<T>> {
+    /// The objects that an index files under a value. The value may be borrowed: `by(&by_node, "node-1")`.
+    pub fn by<V, Q>(&self, index: &Index<V>, value: &Q) -> Result<Vec<Object<T>>, IndexMissing>
+    where
+        V: Ord + Borrow<Q> + Send + Sync + 'static,
+        Q: Ord + ?Sized,
+    {
         self.indexer.look(|snapshot| by(snapshot, index, value))
     }
 
     /// The distinct values of an index, in order.
-    ///
-    /// # Panics
-    /// If the index was made by another informer.
-    pub fn values<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>) -> Vec<V> {
+    pub fn values<V: Ord + Clone + Send + Sync + 'static>(
+        &self,
+        index: &Index<V>,
+    ) -> Result<Vec<V>, IndexMissing> {
         self.snapshot().values(index)
     }
 
@@ -136,20 +137,26 @@ impl<T> CacheSnapshot<T> {
         self.snapshot.objects().filter(|object| matches(object.labels())).map(Object::cast).collect()
     }
 
-    /// The objects that an index files under a value.
-    ///
-    /// # Panics
-    /// If the index was made by another informer.
-    pub fn by<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>, value: &V) -> Vec<Object<T>> {
+    /// The objects that an index files under a value. The value may be borrowed: `by(&by_node, "node-1")`.
+    pub fn by<V, Q>(&self, index: &Index<V>, value: &Q) -> Result<Vec<Object<T>>, IndexMissing>
+    where
+        V: Ord + Borrow<Q> + Send + Sync + 'static,
+        Q: Ord + ?Sized,
+    {
         by(&self.snapshot, index, value)
     }
 
     /// The distinct values of an index, in order.
-    ///
-    /// # Panics
-    /// If the index was made by another informer.
-    pub fn values<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>) -> Vec<V> {
-        self.snapshot.index::<V>(index.id).expect("the index belongs to this informer").values()
+    pub fn values<V: Ord + Clone + Send + Sync + 'static>(
+        &self,
+        index: &Index<V>,
+    ) -> Result<Vec<V>, IndexMissing> {
+        Ok(self.snapshot.index::<V>(index.id)?.values())
+    }
+
+    /// Number of objects that an index omits because it cannot read them.
+    pub fn omitted_by<V>(&self, index: &Index<V>) -> Result<usize, IndexMissing> {
+        self.snapshot.omitted(index.id)
     }
 
     /// How many objects there are.
@@ -213,11 +220,10 @@ impl<'a, T: 'a> DoubleEndedIterator for CacheIter<'a, T> {
 
 impl<'a, T: 'a> ExactSizeIterator for CacheIter<'a, T> {}
 
-fn by<T, V: Ord + Clone + Send + Sync + 'static>(
-    snapshot: &Snapshot,
-    index: &Index<V>,
-    value: &V,
-) -> Vec<Object<T>> {
-    let index = snapshot.index::<V>(index.id).expect("the index belongs to this informer");
-    index.get(value).map(Object::cast).collect()
+fn by<T, V, Q>(snapshot: &Snapshot, index: &Index<V>, value: &Q) -> Result<Vec<Object<T>>, IndexMissing>
+where
+    V: Ord + Borrow<Q> + Send + Sync + 'static,
+    Q: Ord + ?Sized,
+{
+    Ok(snapshot.index::<V>(index.id)?.get(value).map(Object::cast).collect())
 }

@@ -9,7 +9,7 @@ use crate::{
     scope::Partition,
 };
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// Names one listener of a processor.
@@ -45,8 +45,9 @@ pub(crate) enum Notification {
 }
 
 impl Processor {
-    pub(crate) fn new(resync: Duration) -> Self {
-        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, filled: false }
+    /// `filled` says whether the store is complete without a list, because its informer covers nothing.
+    pub(crate) fn new(resync: Duration, filled: bool) -> Self {
+        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, filled }
     }
 
     /// The informer starts: resync periods are settled.
@@ -101,7 +102,13 @@ impl Processor {
 
     /// Begins to hand out a batch to those that are there now.
     pub(crate) fn fan_out(&self) -> FanOut {
-        FanOut { next: 0, end: self.next_id, current: None, interrupted: Vec::new() }
+        FanOut {
+            next: 0,
+            end: self.next_id,
+            current: None,
+            unannounced: VecDeque::new(),
+            interrupted: Vec::new(),
+        }
     }
 
     /// Hands out the changes of one batch to those that have not got them, and calls `queued` after each.
@@ -126,8 +133,7 @@ impl Processor {
                         (Event::Updated { old: object.clone(), new: object.clone() }, Some(object.clone()))
                     }),
                 }));
-            fan_out.done(entry.id);
-            entry.listener.announce(coalesced);
+            fan_out.done(entry.id, Some((Arc::clone(&entry.listener), coalesced)));
             queued();
         }
     }
@@ -150,7 +156,7 @@ impl Processor {
             if self.filled {
                 entry.listener.upstream_synced();
             }
-            fan_out.done(entry.id);
+            fan_out.done(entry.id, Some((Arc::clone(&entry.listener), 0)));
             queued();
         }
     }
@@ -159,7 +165,7 @@ impl Processor {
     /// is right for it, so it leaves.
     fn leave_interrupted(&mut self, fan_out: &mut FanOut) {
         if let Some(id) = fan_out.current {
-            fan_out.done(id);
+            fan_out.done(id, None);
             fan_out.interrupted.extend(self.leave(id));
         }
     }
@@ -173,8 +179,10 @@ pub(crate) struct FanOut {
     end: ListenerId,
     /// Whose turn it is.
     current: Option<ListenerId>,
+    /// Listeners with new events whose task is not woken yet, and how many events were coalesced.
+    unannounced: VecDeque<(Arc<Listener>, u64)>,
     /// Those that left because a panic ended their turn.
-    pub(crate) interrupted: Vec<Arc<Listener>>,
+    interrupted: Vec<Arc<Listener>>,
 }
 
 impl FanOut {
@@ -187,7 +195,20 @@ impl FanOut {
         lacks
     }
 
-    fn done(&mut self, id: ListenerId) {
+    fn done(&mut self, id: ListenerId, queued: Option<(Arc<Listener>, u64)>) {
         (self.next, self.current) = (id + 1, None);
+        self.unannounced.extend(queued);
+    }
+
+    /// Wakes the tasks of listeners with new events. To be called without the processor's lock.
+    pub(crate) fn announce(&mut self) {
+        while let Some((listener, coalesced)) = self.unannounced.pop_front() {
+            listener.announce(coalesced);
+        }
+    }
+
+    /// The listeners that left because a panic ended their turn.
+    pub(crate) fn into_interrupted(self) -> Vec<Arc<Listener>> {
+        self.interrupted
     }
 }

@@ -3,6 +3,7 @@
 mod builder;
 mod events;
 mod indexes;
+mod selection;
 mod statuses;
 mod tasks;
 mod waiting;
@@ -27,6 +28,7 @@ use crate::{
     transform::Transform,
 };
 use kube_informer_wire::{Kind, Origin, PackStats, Packer};
+pub(crate) use selection::Selection;
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 use tasks::Tasks;
 use tokio::{sync::watch, time::Instant};
@@ -62,11 +64,14 @@ pub struct SharedInformer<T> {
 pub(crate) struct Core {
     pub(crate) origin: Arc<Origin>,
     pub(crate) partitions: Partitions,
+    selection: Selection,
     pub(crate) controller: Arc<Controller>,
     transform: Arc<Transform>,
     packer: Arc<Packer>,
-    /// One for each partition.
+    /// One for each partition, or one if there is none.
     statuses: Vec<watch::Receiver<InformerStatus>>,
+    /// The status of an informer that covers nothing, and so has no reflector to report it.
+    empty: Option<watch::Sender<InformerStatus>>,
     handler_bound: usize,
     resync: Duration,
     tasks: Tasks,
@@ -189,6 +194,15 @@ impl Core {
     pub(crate) fn start(&self) {
         self.controller.between_batches().start();
         self.tasks.start(&self.controller);
+        if let Some(status) = &self.empty {
+            status.send_if_modified(|status| {
+                let starts = *status == InformerStatus::Starting;
+                if starts {
+                    *status = InformerStatus::Live { version: None, heard: Instant::now() };
+                }
+                starts
+            });
+        }
     }
 
     pub(crate) async fn stop(&self, stop: Stop) {
@@ -200,7 +214,7 @@ impl Core {
     }
 
     pub(crate) fn status(&self) -> InformerStatus {
-        let all = self.partitions.all().map(|partition| self.partition_status(partition));
+        let all = (0..self.statuses.len()).map(|partition| self.partition_status(partition));
         InformerStatus::of_all(all).unwrap_or(InformerStatus::Starting)
     }
 

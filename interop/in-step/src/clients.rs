@@ -44,7 +44,7 @@ impl Clients {
             .configure(|builder| builder.streaming_list(false).page_size(7).handler_bound(4))
             .build();
         let namespaces =
-            InformerFactory::builder(client.clone()).scope(Scope::namespaces(NAMESPACES)).build();
+            InformerFactory::builder(client.clone()).scope(Scope::namespaces(NAMESPACES)?).build();
         let ours = [("streaming", streaming), ("paged", paged), ("namespaces", namespaces)];
         let ours: Vec<_> =
             ours.into_iter().map(|(name, factory)| OurInformer::start(name, factory)).collect();

@@ -76,8 +76,8 @@ impl Settings {
 
     pub(crate) fn build(&self, client: kube::Client, seed: u64) -> SharedInformer<Value> {
         let scope = match &self.namespaces {
-            None => Scope::All,
-            Some(names) => Scope::namespaces(names.iter().copied()),
+            None => Scope::all(),
+            Some(names) => Scope::namespaces(names.iter().copied()).expect("valid names"),
         };
         let origin = Arc::new(Origin::new(self.kind.clone()));
         let mut builder = InformerBuilder::new(Arc::clone(&origin))

@@ -51,7 +51,7 @@ impl ReplicaSets {
 
     async fn reconcile(&self, key: &ObjectKey) -> Result<(), HandlerError> {
         let Some(set) = self.sets.lister().get(key) else { return Ok(()) };
-        let mut pods = self.pods.lister().by(&self.by_owner, &set.uid());
+        let mut pods = self.pods.lister().by(&self.by_owner, &set.uid())?;
         pods.retain(|pod| !pod.is_deleting());
         let replicas = set.decode()?.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let replicas = usize::try_from(replicas).unwrap_or(0);

@@ -42,9 +42,10 @@ pub(crate) fn print_indexes(watched: &[Watched]) -> io::Result<()> {
             let snapshot = one.informer.lister().snapshot();
             let mut counts: Vec<(usize, String)> = snapshot
                 .values(index)
+                .map_err(io::Error::other)?
                 .into_iter()
-                .map(|value| (snapshot.by(index, &value).len(), value))
-                .collect();
+                .map(|value| Ok((snapshot.by(index, &value).map_err(io::Error::other)?.len(), value)))
+                .collect::<io::Result<_>>()?;
             counts.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
             let more = counts.len().saturating_sub(MOST_ROWS);
             let rows =

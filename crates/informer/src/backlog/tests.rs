@@ -157,7 +157,7 @@ fn after_the_overflow_everything_is_told_again() {
 #[test]
 fn a_walk_is_a_cursor_and_not_a_copy() {
     let mut backlog = Backlog::new(1);
-    let snapshot = snapshot(&Scope::All, ["ns/b", "ns/a", "ns/c"].map(|key| object(key, 1)));
+    let snapshot = snapshot(&Scope::all(), ["ns/b", "ns/a", "ns/c"].map(|key| object(key, 1)));
     backlog.walk(Arc::clone(&snapshot), None);
     assert_eq!((backlog.len(), Arc::strong_count(&snapshot)), (1, 2));
     push(&mut backlog, [updated(object("ns/a", 1), object("ns/a", 2))]);
@@ -169,7 +169,7 @@ fn a_walk_is_a_cursor_and_not_a_copy() {
 #[test]
 fn a_walk_is_over_when_something_is_asked_for_after_its_last_object() {
     let mut backlog = Backlog::new(1);
-    backlog.walk(snapshot(&Scope::All, [object("ns/a", 1)]), None);
+    backlog.walk(snapshot(&Scope::all(), [object("ns/a", 1)]), None);
     assert!(backlog.next().is_some() && !backlog.is_walked(), "the handler may still be busy with it");
     assert!(backlog.next().is_none() && backlog.is_walked());
 }
@@ -177,7 +177,7 @@ fn a_walk_is_over_when_something_is_asked_for_after_its_last_object() {
 #[test]
 fn a_walk_over_one_partition_leaves_out_the_others() {
     let mut backlog = Backlog::new(1);
-    let scope = Scope::namespaces(["x", "y"]);
+    let scope = Scope::namespaces(["x", "y"]).unwrap();
     backlog.walk(snapshot(&scope, ["x/a", "y/b", "x/c"].map(|key| object(key, 1))), Some(0));
     assert_eq!(drain(&mut backlog), ["+a@1!", "+c@1!"]);
 }
@@ -185,7 +185,7 @@ fn a_walk_over_one_partition_leaves_out_the_others() {
 #[test]
 fn cleared_it_holds_nothing() {
     let mut backlog = full();
-    let snapshot = snapshot(&Scope::All, [object("ns/a", 1)]);
+    let snapshot = snapshot(&Scope::all(), [object("ns/a", 1)]);
     backlog.walk(Arc::clone(&snapshot), None);
     push(&mut backlog, [added(object("ns/b", 1)), added(object("ns/b", 2))]);
     backlog.clear();

@@ -18,13 +18,13 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let partitions = Partitions::of_scope(&Scope::All);
+        let partitions = Partitions::of_scope(&Scope::all());
         let queue = Arc::new(DeltaQueue::new(partitions.clone(), 100));
         let indexer = Arc::new(Indexer::new(partitions));
         let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
         let telemetry = Arc::new(Telemetry::new("test", kind, None));
         let listener = Arc::new(Listener::new("test".into(), 100, telemetry.listener("test")));
-        let controller = Controller::new(queue, indexer, Processor::new(Duration::ZERO), telemetry);
+        let controller = Controller::new(queue, indexer, Processor::new(Duration::ZERO, false), telemetry);
         let snapshot = controller.indexer.snapshot();
         let joined = Arc::clone(&listener);
         controller.between_batches().join(joined, Duration::from_secs(1), &snapshot, Instant::now());

@@ -9,7 +9,7 @@ use serde_json::json;
 mod model;
 
 fn fifo() -> DeltaFifo {
-    DeltaFifo::new(Partitions::of_scope(&Scope::All))
+    DeltaFifo::new(Partitions::of_scope(&Scope::all()))
 }
 
 fn at(version: u64) -> Position {
@@ -250,7 +250,7 @@ fn what_may_be_an_unreadable_item_is_not_gone() {
 
 #[test]
 fn a_replace_touches_only_its_partition() {
-    let mut fifo = DeltaFifo::new(Partitions::of_scope(&Scope::namespaces(["x", "y"])));
+    let mut fifo = DeltaFifo::new(Partitions::of_scope(&Scope::namespaces(["x", "y"]).unwrap()));
     let store = Stored::of([object("x/a", 1), object("y/a", 2)]);
     fifo.offer(Change::Added(object("y/b", 3)), Some(Position { partition: 1, version: 3.into() }), &store);
     fifo.replace(Staged::default(), at(9), &store);

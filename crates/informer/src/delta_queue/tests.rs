@@ -6,7 +6,7 @@ use crate::{
 use futures_util::FutureExt;
 
 fn queue(bound: usize) -> DeltaQueue {
-    DeltaQueue::new(Partitions::of_scope(&Scope::All), bound)
+    DeltaQueue::new(Partitions::of_scope(&Scope::all()), bound)
 }
 
 fn add(queue: &DeltaQueue, key: &str, version: u64) {

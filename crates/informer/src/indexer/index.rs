@@ -1,32 +1,57 @@
 //! Finding objects by something other than their name.
 
+use super::{
+    fields::{Indexed, Slot},
+    values::{Shared, ValueId, Values},
+};
 use crate::delta::AnyObject;
 use equivalent::{Comparable, Equivalent};
-use imbl::OrdMap;
-use kube_informer_wire::{FieldPath, ObjectKey};
+use imbl::{OrdMap, OrdSet};
+use kube_informer_wire::ObjectKey;
 use serde_json::Value;
 use std::{
     any::Any,
-    borrow::Cow,
+    borrow::Borrow,
     cmp::Ordering,
     fmt,
     marker::PhantomData,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 /// A handle on an index with values of type `V`: made by an informer, used with its listers.
 pub struct Index<V> {
-    pub(crate) id: u64,
+    pub(crate) id: IndexId,
     values: PhantomData<fn() -> V>,
 }
 
+/// Identifies an index in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IndexId {
+    /// The store it belongs to.
+    pub(super) store: u64,
+    /// Its number among the indexes of that store, in the order in which they were added.
+    pub(super) number: u64,
+}
+
+/// A state of a cache does not have an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexMissing {
+    /// The index is newer than the snapshot.
+    #[error("the index was added after the snapshot was taken; take another snapshot")]
+    AddedLater,
+    /// The index was removed.
+    #[error("the index was removed")]
+    Removed,
+    /// The index was made by another informer.
+    #[error("the index belongs to another informer")]
+    Foreign,
+}
+
 impl<V> Index<V> {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { id: NEXT.fetch_add(1, Relaxed), values: PhantomData }
+    pub(crate) fn new(id: IndexId) -> Self {
+        Self { id, values: PhantomData }
     }
 }
 
@@ -40,57 +65,40 @@ impl<V> Copy for Index<V> {}
 
 impl<V> fmt::Debug for Index<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Index({})", self.id)
+        write!(f, "Index({})", self.id.number)
     }
 }
 
-/// The values an object has in an index; `None` if it cannot be read. Must not panic.
+/// The values of an object in an index; `None` if it cannot be decoded.
 type ValuesOf<V> = dyn Fn(&AnyObject) -> Option<Vec<V>> + Send + Sync;
 
-/// How the values that an object has in an index are found.
+/// How the values of an object in an index are found.
 pub(crate) enum Extract<V> {
     /// By a function of the object.
-    Object(Arc<ValuesOf<V>>),
+    Function(Arc<ValuesOf<V>>),
     /// From a field, which is read together with those of all other indexes in one pass.
-    Field(FieldPath, fn(&[Value]) -> Vec<V>),
+    Field(Slot, fn(&[Value]) -> Vec<V>),
 }
 
 impl<V> Clone for Extract<V> {
     fn clone(&self) -> Self {
         match self {
-            Self::Object(function) => Self::Object(Arc::clone(function)),
-            Self::Field(path, values) => Self::Field(path.clone(), *values),
+            Self::Function(function) => Self::Function(Arc::clone(function)),
+            Self::Field(slot, values) => Self::Field(*slot, *values),
         }
     }
 }
 
-/// An object with the fields that indexes want of it.
-pub(crate) struct Indexed<'a> {
-    pub(crate) object: &'a AnyObject,
-    /// In the order in which the indexes over fields were added; `None` if the object cannot be read.
-    pub(crate) fields: Option<Cow<'a, [Vec<Value>]>>,
-}
-
-impl Indexed<'_> {
-    /// Whether both are one object with the very same fields, so that each index has it in the same places.
-    fn has_fields_of(&self, other: &Self) -> bool {
-        let same = match (&self.fields, &other.fields) {
-            (Some(Cow::Borrowed(own)), Some(Cow::Borrowed(others))) => std::ptr::eq(*own, *others),
-            _ => false,
-        };
-        same && self.object.key() == other.object.key()
-    }
-}
+/// Code of the user panicked on an object, which the index therefore omits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Panicked;
 
 /// An index whose value type is known only to its handle.
 pub(crate) trait AnyIndex: Send + Sync {
-    fn id(&self) -> u64;
-    /// Follows a change of one object: forgets the old state, takes in the new one.
-    fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>);
-    /// The field this index is over, and `slot`, its number among such indexes, is set.
-    fn take_slot(&mut self, slot: usize) -> Option<FieldPath>;
-    /// Objects that this index cannot read and so leaves out.
-    fn unreadable(&self) -> usize;
+    /// Follows a change of one object: forgets the old state, files the new one.
+    fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>) -> Result<(), Panicked>;
+    /// Number of objects that this index omits because it cannot read them.
+    fn omitted(&self) -> usize;
     fn clone_box(&self) -> Box<dyn AnyIndex>;
     fn as_any(&self) -> &dyn Any;
 }
@@ -102,169 +110,210 @@ impl Clone for Box<dyn AnyIndex> {
 }
 
 /// Where an object is found: under one of its values, in the order of keys.
-///
-/// Does not hold the object itself: inner nodes of a tree keep copies of keys, also of those that are gone.
-#[derive(Clone, PartialEq, Eq)]
-struct Place<V> {
-    /// One copy for all objects that have the value.
-    value: Arc<V>,
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    value: ValueId,
     key: ObjectKey,
 }
 
-/// Where the objects of a value begin: below every place of that value.
-struct First<'a, V>(&'a V);
+/// Before every place of a value.
+struct Start(ValueId);
 
-impl<V: Ord> Equivalent<Place<V>> for First<'_, V> {
-    fn equivalent(&self, _: &Place<V>) -> bool {
+impl Equivalent<Place> for Start {
+    fn equivalent(&self, _: &Place) -> bool {
         false
     }
 }
 
-impl<V: Ord> Comparable<Place<V>> for First<'_, V> {
-    fn compare(&self, place: &Place<V>) -> Ordering {
+impl Comparable<Place> for Start {
+    fn compare(&self, place: &Place) -> Ordering {
         self.0.cmp(&place.value).then(Ordering::Less)
     }
 }
 
-impl<V: Ord> Ord for Place<V> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let same = Arc::ptr_eq(&self.value, &other.value);
-        let values = if same { Ordering::Equal } else { self.value.cmp(&other.value) };
-        values.then_with(|| self.key.cmp(&other.key))
+/// The values of one object, each once. Most objects have one.
+enum Filed<V> {
+    One(Shared<V>),
+    Many(Arc<[Shared<V>]>),
+}
+
+impl<V> Filed<V> {
+    fn new(mut values: Vec<Shared<V>>) -> Self {
+        values.sort_unstable_by_key(Shared::id);
+        values.dedup_by_key(|value| value.id());
+        match values.pop() {
+            Some(only) if values.is_empty() => Self::One(only),
+            last => Self::Many(values.into_iter().chain(last).collect()),
+        }
+    }
+
+    fn values(&self) -> &[Shared<V>] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Many(values) => values,
+        }
+    }
+
+    fn contains(&self, id: ValueId) -> bool {
+        self.values().iter().any(|value| value.id() == id)
     }
 }
 
-impl<V: Ord> PartialOrd for Place<V> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl<V> Clone for Filed<V> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::One(value) => Self::One(value.clone()),
+            Self::Many(values) => Self::Many(Arc::clone(values)),
+        }
     }
 }
 
-/// A sorted list of values and objects: one tree, whatever the number of values.
-#[derive(Clone)]
-pub(crate) struct TypedIndex<V: Ord + Clone> {
-    id: u64,
+/// A sorted list of values and objects: two trees, whatever the number of values.
+///
+/// Code of the user decides about the values of an object and their order. A panic in it costs the object its place in
+/// this index and nothing else: places are ordered by the id of the value, and an object is removed by the values that it
+/// was filed under.
+pub(crate) struct TypedIndex<V> {
     extract: Extract<V>,
-    /// Where in [`Indexed::fields`] the values of this index are.
-    slot: usize,
-    entries: OrdMap<Place<V>, AnyObject>,
-    /// What a function filed each object under, so that it need not be called again for the old state; `None` if
-    /// unreadable. Fields are kept with the objects themselves.
-    filed: OrdMap<ObjectKey, Option<Arc<[Arc<V>]>>>,
-    unreadable: usize,
+    values: Values<V>,
+    places: OrdMap<Place, AnyObject>,
+    /// The values that a function returned for each object, so that it is not called again for the old state. The values of
+    /// a field are kept with the object itself.
+    filed: OrdMap<ObjectKey, Filed<V>>,
+    /// Objects that cannot be read.
+    omitted: OrdSet<ObjectKey>,
 }
 
-impl<V: Ord + Clone + Send + Sync + 'static> TypedIndex<V> {
-    pub(crate) fn new(handle: Index<V>, extract: Extract<V>) -> Self {
-        Self { id: handle.id, extract, slot: 0, entries: OrdMap::new(), filed: OrdMap::new(), unreadable: 0 }
+impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
+    pub(crate) fn new(extract: Extract<V>) -> Self {
+        Self {
+            extract,
+            values: Values::new(),
+            places: OrdMap::new(),
+            filed: OrdMap::new(),
+            omitted: OrdSet::new(),
+        }
     }
 
     /// The objects filed under a value, in the server's order.
-    pub(crate) fn get<'a>(&'a self, value: &'a V) -> impl Iterator<Item = &'a AnyObject> {
-        let mut entries = self.entries.range(First(value)..).peekable();
-        // All objects of a value share it: it need be compared only once.
-        let first = entries.peek().map(|(place, _)| &place.value).filter(|first| ***first == *value);
-        let same = move |place: &Place<V>| first.is_some_and(|first| Arc::ptr_eq(first, &place.value));
-        entries.take_while(move |(place, _)| same(place)).map(|(_, object)| object)
+    pub(crate) fn get<Q: Ord + ?Sized>(&self, value: &Q) -> impl Iterator<Item = &AnyObject>
+    where
+        V: Borrow<Q>,
+    {
+        let id = self.values.get(value).map(Shared::id);
+        id.into_iter().flat_map(|id| self.objects_of(id))
     }
 
     /// The distinct values, in order.
-    pub(crate) fn values(&self) -> Vec<V> {
-        let mut values: Vec<V> = Vec::new();
-        for place in self.entries.keys() {
-            if values.last() != Some(&*place.value) {
-                values.push(V::clone(&place.value));
-            }
-        }
-        values
+    pub(crate) fn values(&self) -> Vec<V>
+    where
+        V: Clone,
+    {
+        let used = self.values.iter().filter(|value| self.objects_of(value.id()).next().is_some());
+        used.map(|value| value.value().clone()).collect()
     }
 
-    fn unfile(&mut self, old: &Indexed<'_>) {
+    fn objects_of(&self, id: ValueId) -> impl Iterator<Item = &AnyObject> {
+        let places = self.places.range(Start(id)..);
+        places.take_while(move |(place, _)| place.value == id).map(|(_, object)| object)
+    }
+
+    /// The values of a new state; `None` if it is omitted.
+    fn read(&mut self, new: &Indexed<'_>) -> Result<Option<Filed<V>>, Panicked> {
         let values = match &self.extract {
-            Extract::Object(_) => match self.filed.remove(old.object.key()) {
-                Some(values) => values,
-                None => return,
-            },
-            Extract::Field(..) => {
-                self.values_of(old).map(|values| values.into_iter().map(Arc::new).collect())
+            Extract::Function(function) => {
+                catch_unwind(AssertUnwindSafe(|| function(new.object))).map_err(|_| Panicked)?
             }
+            Extract::Field(slot, values) => new.values(*slot).map(values),
         };
-        match values {
-            Some(values) => {
-                for value in values.iter() {
-                    let key = old.object.key().clone();
-                    self.entries.remove(&Place { value: Arc::clone(value), key });
-                }
+        let Some(values) = values else { return Ok(None) };
+        let mut filed = Vec::with_capacity(values.len());
+        for value in values {
+            let Ok(value) = self.values.get_or_insert(value) else {
+                filed.iter().for_each(|value| self.remove_unused(value));
+                return Err(Panicked);
+            };
+            filed.push(value);
+        }
+        Ok(Some(Filed::new(filed)))
+    }
+
+    /// The values that an old state is filed under.
+    fn unfile(&mut self, old: &Indexed<'_>) -> Option<Filed<V>> {
+        let key = old.object.key();
+        if self.omitted.remove(key).is_some() {
+            return None;
+        }
+        match &self.extract {
+            Extract::Function(_) => self.filed.remove(key),
+            Extract::Field(slot, values) => {
+                let known = values(old.values(*slot)?).into_iter();
+                Some(Filed::new(known.filter_map(|value| self.values.get(&value).cloned()).collect()))
             }
-            None => self.unreadable -= 1,
         }
     }
 
-    /// The values of an object, each once; `None` if it cannot be read.
-    fn values_of(&self, indexed: &Indexed<'_>) -> Option<Vec<V>> {
-        let mut values = match &self.extract {
-            Extract::Object(function) => function(indexed.object)?,
-            Extract::Field(_, values) => values(indexed.fields.as_ref()?.get(self.slot)?),
-        };
-        values.sort();
-        values.dedup();
-        Some(values)
+    fn remove_place(&mut self, value: &Shared<V>, key: &ObjectKey) {
+        self.places.remove(&Place { value: value.id(), key: key.clone() });
+        self.remove_unused(value);
     }
 
-    /// The copy of a value that the objects filed under it share.
-    fn shared(&self, value: V) -> Arc<V> {
-        match self.entries.get_next(&First(&value)) {
-            Some((next, _)) if *next.value == value => Arc::clone(&next.value),
-            _ => Arc::new(value),
+    /// Removes a value that no object has.
+    fn remove_unused(&mut self, value: &Shared<V>) {
+        if self.objects_of(value.id()).next().is_none() {
+            self.values.remove(value);
         }
     }
 
-    fn file(&mut self, new: &Indexed<'_>) {
-        let values = self
-            .values_of(new)
-            .map(|values| values.into_iter().map(|value| self.shared(value)).collect::<Arc<[Arc<V>]>>());
-        for value in values.iter().flat_map(|values| values.iter()) {
-            let place = Place { value: Arc::clone(value), key: new.object.key().clone() };
-            self.entries.insert(place, new.object.clone());
+    fn file(&mut self, filed: Filed<V>, object: &AnyObject) {
+        let key = object.key();
+        for value in filed.values() {
+            self.places.insert(Place { value: value.id(), key: key.clone() }, object.clone());
         }
-        self.unreadable += usize::from(values.is_none());
-        let by_function = matches!(self.extract, Extract::Object(_));
-        if by_function && values.as_ref().is_none_or(|values| !values.is_empty()) {
-            self.filed.insert(new.object.key().clone(), values);
+        if matches!(self.extract, Extract::Function(_)) && !filed.values().is_empty() {
+            self.filed.insert(key.clone(), filed);
         }
     }
 }
 
-impl<V: Ord + Clone + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
-    fn id(&self) -> u64 {
-        self.id
+impl<V: Ord + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
+    fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>) -> Result<(), Panicked> {
+        let same_values = match (&self.extract, old, new) {
+            (Extract::Field(slot, _), Some(old), Some(new)) => old.shares_values(new, *slot),
+            _ => false,
+        };
+        let before = old.filter(|_| !same_values).and_then(|old| self.unfile(old));
+        let after = new.map_or(Ok(None), |new| self.read(new));
+        let now = after.as_ref().ok().and_then(Option::as_ref);
+        if let (Some(before), Some(old)) = (&before, old) {
+            let left =
+                before.values().iter().filter(|value| !now.is_some_and(|now| now.contains(value.id())));
+            left.for_each(|value| self.remove_place(value, old.object.key()));
+        }
+        let (filed, outcome) = match after {
+            Ok(filed) => (filed, Ok(())),
+            Err(Panicked) => (None, Err(Panicked)),
+        };
+        match (filed, new) {
+            (Some(filed), Some(new)) => self.file(filed, new.object),
+            (None, Some(new)) => _ = self.omitted.insert(new.object.key().clone()),
+            (_, None) => {}
+        }
+        outcome
     }
 
-    fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>) {
-        let by_field = matches!(self.extract, Extract::Field(..));
-        let in_place = by_field && old.zip(new).is_some_and(|(old, new)| old.has_fields_of(new));
-        if let Some(old) = old.filter(|_| !in_place) {
-            self.unfile(old);
-        }
-        if let Some(new) = new {
-            self.file(new);
-        }
-    }
-
-    fn take_slot(&mut self, slot: usize) -> Option<FieldPath> {
-        self.slot = slot;
-        match &self.extract {
-            Extract::Object(_) => None,
-            Extract::Field(path, _) => Some(path.clone()),
-        }
-    }
-
-    fn unreadable(&self) -> usize {
-        self.unreadable
+    fn omitted(&self) -> usize {
+        self.omitted.len()
     }
 
     fn clone_box(&self) -> Box<dyn AnyIndex> {
-        Box::new(self.clone())
+        Box::new(Self {
+            extract: self.extract.clone(),
+            values: self.values.clone(),
+            places: self.places.clone(),
+            filed: self.filed.clone(),
+            omitted: self.omitted.clone(),
+        })
     }
 
     fn as_any(&self) -> &dyn Any {

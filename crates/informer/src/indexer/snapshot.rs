@@ -1,55 +1,86 @@
 //! One consistent state of the store.
 
-use super::{AnyIndex, Indexed, TypedIndex};
+use super::{
+    fields::{Fields, Indexed, Slot},
+    index::{AnyIndex, IndexId, IndexMissing, TypedIndex},
+};
 use crate::{
     delta::AnyObject,
     scope::{Partition, Partitions},
 };
 use hashbrown::DefaultHashBuilder;
-use imbl::{GenericHashMap, OrdMap, ordmap::Values, shared_ptr::DefaultSharedPtr};
+use imbl::{
+    GenericHashMap, OrdMap,
+    ordmap::{DiffItem, Values},
+    shared_ptr::DefaultSharedPtr,
+};
 use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    iter::Map,
     ops::Bound,
     sync::Arc,
 };
 
 /// All objects of a snapshot, in the server's order.
-pub(crate) type Objects<'a> = Values<'a, ObjectKey, AnyObject, DefaultSharedPtr>;
+pub(crate) type Objects<'a> =
+    Map<Values<'a, ObjectKey, Stored, DefaultSharedPtr>, fn(&'a Stored) -> &'a AnyObject>;
+
+/// An object in a tree. Two are equal if they are the same allocation.
+#[derive(Clone)]
+pub(crate) struct Stored(AnyObject);
+
+impl PartialEq for Stored {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is_identical(&other.0)
+    }
+}
 
 /// One consistent state of the store. Cloning shares all nodes of the trees.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
+    /// Identifies the store in this process.
+    store: u64,
     partitions: Partitions,
     /// In the server's order.
-    objects: OrdMap<ObjectKey, AnyObject>,
-    /// The same objects, found at once: most reads are for one object. Invariant: covers exactly `objects`.
+    objects: OrdMap<ObjectKey, Stored>,
+    /// The same objects by hash, because most reads are for one object. Invariant: covers exactly `objects`.
     by_key: GenericHashMap<ObjectKey, AnyObject, DefaultHashBuilder, DefaultSharedPtr>,
-    /// Invariant: every index covers exactly `objects`, except those it cannot read.
-    indexes: Vec<Box<dyn AnyIndex>>,
-    /// The fields that indexes are over, in the order of their slots.
-    field_paths: Vec<FieldPath>,
-    /// `field_paths`, compiled.
-    fields: Arc<FieldPaths>,
-    /// The version each partition shows; none before its first list.
+    /// Invariant: every index covers exactly `objects`, except those it omits.
+    indexes: Vec<Entry>,
+    /// Number of the next index.
+    next_index: u64,
+    fields: Fields,
+    /// The version each partition shows; none before its initial list.
     positions: BTreeMap<Partition, ResourceVersion>,
     /// Partitions that may show another history than the server has. Invariant: none of them is in `positions`.
     withdrawn: BTreeSet<Partition>,
-    /// Partitions whose first list is complete.
+    /// Partitions whose initial list is complete.
     filled: BTreeSet<Partition>,
     bytes: usize,
 }
 
+/// An index of the store.
+#[derive(Clone)]
+struct Entry {
+    number: u64,
+    index: Box<dyn AnyIndex>,
+    /// The field it is over. Indexes over equal fields are one.
+    field: Option<Slot>,
+    /// How often it was added and not removed.
+    users: usize,
+}
+
 impl Snapshot {
-    pub(super) fn new(partitions: Partitions) -> Self {
+    pub(super) fn new(store: u64, partitions: Partitions) -> Self {
         Self {
+            store,
             partitions,
             objects: OrdMap::new(),
             by_key: GenericHashMap::default(),
             indexes: Vec::new(),
-            field_paths: Vec::new(),
-            fields: Arc::default(),
+            next_index: 0,
+            fields: Fields::default(),
             positions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             filled: BTreeSet::new(),
@@ -72,33 +103,46 @@ impl Snapshot {
 
     /// All objects in the server's order.
     pub(crate) fn objects(&self) -> Objects<'_> {
-        self.objects.values()
+        self.objects.values().map(|stored| &stored.0)
     }
 
     /// The objects of a namespace in the server's order.
     pub(crate) fn namespace(&self, namespace: &str) -> impl Iterator<Item = &AnyObject> {
-        // `ns/` is below every `ns/name` and above whatever sorts before the namespace.
+        // `ns/` is below every `ns/name` and above all keys of namespaces that sort before it.
         let start = ObjectKey::namespaced(namespace, "");
         let namespace = namespace.to_owned();
         self.objects
             .range(start..)
             .take_while(move |(key, _)| key.namespace() == Some(&namespace))
-            .map(|(_, object)| object)
+            .map(|(_, stored)| &stored.0)
     }
 
     /// The first object after a key, or the first of all.
     pub(crate) fn after(&self, key: Option<&ObjectKey>) -> Option<&AnyObject> {
         let start = key.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
-        self.objects.range((start, Bound::Unbounded)).next().map(|(_, object)| object)
+        self.objects.range((start, Bound::Unbounded)).next().map(|(_, stored)| &stored.0)
     }
 
-    pub(crate) fn index<V: Ord + Clone + Send + Sync + 'static>(&self, id: u64) -> Option<&TypedIndex<V>> {
-        let index = self.indexes.iter().find(|index| index.id() == id)?;
-        index.as_any().downcast_ref()
+    pub(crate) fn index<V: Ord + Send + Sync + 'static>(
+        &self,
+        id: IndexId,
+    ) -> Result<&TypedIndex<V>, IndexMissing> {
+        let index = self.entry(id)?.index.as_any().downcast_ref();
+        Ok(index.expect("a handle has the type of its index"))
     }
 
-    pub(crate) fn indexes(&self) -> &[Box<dyn AnyIndex>] {
-        &self.indexes
+    /// Number of objects that an index omits because it cannot read them.
+    pub(crate) fn omitted(&self, id: IndexId) -> Result<usize, IndexMissing> {
+        Ok(self.entry(id)?.index.omitted())
+    }
+
+    fn entry(&self, id: IndexId) -> Result<&Entry, IndexMissing> {
+        if id.store != self.store {
+            return Err(IndexMissing::Foreign);
+        }
+        let missing =
+            if id.number < self.next_index { IndexMissing::Removed } else { IndexMissing::AddedLater };
+        self.indexes.iter().find(|entry| entry.number == id.number).ok_or(missing)
     }
 
     pub(crate) fn partitions(&self) -> &Partitions {
@@ -115,7 +159,7 @@ impl Snapshot {
         self.withdrawn.contains(&partition)
     }
 
-    /// Whether the first list of every partition is complete.
+    /// Whether the initial list of every partition is complete.
     pub(crate) fn is_filled(&self) -> bool {
         self.filled.len() == self.partitions.len()
     }
@@ -124,60 +168,97 @@ impl Snapshot {
         self.filled.contains(&partition)
     }
 
-    pub(super) fn put(&mut self, object: AnyObject) -> Option<AnyObject> {
+    /// Stores an object and returns what it replaces. Adds its key to `panicked` if code of the user panicked on it.
+    pub(super) fn put(&mut self, object: AnyObject, panicked: &mut Vec<ObjectKey>) -> Option<AnyObject> {
         self.bytes += object.heap_size();
-        let old = self.objects.insert(object.key().clone(), object.clone());
+        let old = self.objects.insert(object.key().clone(), Stored(object.clone()));
         self.by_key.insert(object.key().clone(), object.clone());
+        let old = old.map(|Stored(old)| old);
         self.bytes -= old.as_ref().map_or(0, |old| old.heap_size());
-        if !self.indexes.is_empty() {
-            let new = self.indexed(&object);
-            let old = old.as_ref().map(|old| self.indexed(old));
-            for index in &mut self.indexes {
-                index.update(old.as_ref(), Some(&new));
-            }
-        }
+        self.update_indexes(old.as_ref(), Some(&object), panicked);
         old
     }
 
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
-        let old = self.objects.remove(key)?;
+        let Stored(old) = self.objects.remove(key)?;
         self.by_key.remove(key);
         self.bytes -= old.heap_size();
-        if !self.indexes.is_empty() {
-            let gone = self.indexed(&old);
-            for index in &mut self.indexes {
-                index.update(Some(&gone), None);
-            }
-        }
+        self.update_indexes(Some(&old), None, &mut Vec::new());
         Some(old)
     }
 
-    pub(super) fn add_index(&mut self, mut index: Box<dyn AnyIndex>) {
-        if let Some(path) = index.take_slot(self.field_paths.len()) {
-            self.field_paths.push(path);
-            self.fields = Arc::new(FieldPaths::new(self.field_paths.iter().cloned()));
+    fn update_indexes(
+        &mut self,
+        old: Option<&AnyObject>,
+        new: Option<&AnyObject>,
+        panicked: &mut Vec<ObjectKey>,
+    ) {
+        let old = old.map(|old| Indexed::new(old, &self.fields));
+        let new = new.map(|new| Indexed::new(new, &self.fields));
+        for entry in &mut self.indexes {
+            let updated = entry.index.update(old.as_ref(), new.as_ref());
+            if let (Err(_), Some(new)) = (updated, &new) {
+                panicked.push(new.object.key().clone());
+            }
         }
-        for object in self.objects.values() {
-            index.update(None, Some(&self.indexed(object)));
-        }
-        self.indexes.push(index);
     }
 
-    /// The fields that indexes are over: what is to be read of objects before they are packed.
+    /// Brings an index that covers `covered` up to this state. Adds the keys on which code of the user panicked to `panicked`.
+    pub(super) fn catch_up(
+        &self,
+        index: &mut impl AnyIndex,
+        covered: &mut OrdMap<ObjectKey, Stored>,
+        panicked: &mut Vec<ObjectKey>,
+    ) {
+        for change in covered.diff(&self.objects) {
+            let (old, new) = match change {
+                DiffItem::Add(_, new) => (None, Some(new)),
+                DiffItem::Update { old: (_, old), new: (_, new) } => (Some(old), Some(new)),
+                DiffItem::Remove(_, old) => (Some(old), None),
+            };
+            let old = old.map(|Stored(old)| Indexed::new(old, &self.fields));
+            let new = new.map(|Stored(new)| Indexed::new(new, &self.fields));
+            let updated = index.update(old.as_ref(), new.as_ref());
+            if let (Err(_), Some(new)) = (updated, &new) {
+                panicked.push(new.object.key().clone());
+            }
+        }
+        *covered = self.objects.clone();
+    }
+
+    /// The slot of a field that is to be indexed.
+    pub(super) fn slot(&mut self, path: &FieldPath) -> Slot {
+        self.fields.slot(path)
+    }
+
+    /// Adds one more user to the index over a field, if there is one.
+    pub(super) fn share(&mut self, field: Slot) -> Option<IndexId> {
+        let entry = self.indexes.iter_mut().find(|entry| entry.field == Some(field))?;
+        entry.users += 1;
+        Some(IndexId { store: self.store, number: entry.number })
+    }
+
+    /// Adds an index that covers this state.
+    pub(super) fn add_index(&mut self, index: Box<dyn AnyIndex>, field: Option<Slot>) -> IndexId {
+        let number = self.next_index;
+        self.next_index += 1;
+        self.indexes.push(Entry { number, index, field, users: 1 });
+        IndexId { store: self.store, number }
+    }
+
+    /// Removes an index once it was removed as often as it was added.
+    pub(super) fn remove_index(&mut self, id: IndexId) -> Result<(), IndexMissing> {
+        self.entry(id)?;
+        for entry in self.indexes.iter_mut().filter(|entry| entry.number == id.number) {
+            entry.users -= 1;
+        }
+        self.indexes.retain(|entry| entry.users > 0);
+        Ok(())
+    }
+
+    /// The fields that indexes are over, to be read of objects before they are packed.
     pub(crate) fn fields(&self) -> &Arc<FieldPaths> {
-        &self.fields
-    }
-
-    /// What all indexes over fields want of an object: read when it arrived, or, if it arrived before the youngest
-    /// of them, now, in one pass over its bytes.
-    fn indexed<'a>(&self, object: &'a AnyObject) -> Indexed<'a> {
-        let read = |object: &AnyObject| self.fields.read(&object.json().ok()?).ok();
-        let fields = match object.packed_fields().filter(|found| found.len() >= self.fields.len()) {
-            _ if self.fields.is_empty() => None,
-            Some(found) => Some(Cow::Borrowed(found)),
-            None => read(object).map(Cow::Owned),
-        };
-        Indexed { object, fields }
+        self.fields.together()
     }
 
     pub(super) fn reach(&mut self, positions: BTreeMap<Partition, ResourceVersion>) {

@@ -5,7 +5,7 @@ use crate::{
 };
 
 fn indexer() -> Indexer {
-    Indexer::new(Partitions::of_scope(&Scope::All))
+    Indexer::new(Partitions::of_scope(&Scope::all()))
 }
 
 fn keys(snapshot: &Snapshot) -> Vec<String> {
@@ -14,12 +14,9 @@ fn keys(snapshot: &Snapshot) -> Vec<String> {
 
 /// By uid, which several objects may share in these tests.
 fn by_uid(indexer: &Indexer) -> Index<String> {
-    let handle = Index::new();
-    let extract = Extract::Object(Arc::new(|object: &AnyObject| Some(vec![object.uid().to_string()])));
-    let mut store = indexer.begin();
-    store.add_index(Box::new(TypedIndex::new(handle, extract)));
-    store.publish();
-    handle
+    let uid = |object: &AnyObject| Some(vec![object.uid().to_string()]);
+    let (id, _) = indexer.add_index(&NewIndex::Function(Extract::Function(Arc::new(uid))), || ());
+    Index::new(id)
 }
 
 #[test]
@@ -51,11 +48,11 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     let uid = object_of("ns/a", "u", 1).uid().to_string();
     let before = indexer.snapshot();
     assert_eq!((before.len(), before.position(0)), (0, None));
-    assert_eq!(before.index(by_uid.id).unwrap().get(&uid).count(), 0);
+    assert_eq!(before.index::<String>(by_uid.id).unwrap().get(&uid).count(), 0);
     store.publish();
     let after = indexer.snapshot();
     assert_eq!((after.len(), after.position(0)), (2, Some(&7.into())));
-    assert_eq!(after.index(by_uid.id).unwrap().get(&uid).count(), 2);
+    assert_eq!(after.index::<String>(by_uid.id).unwrap().get(&uid).count(), 2);
     assert_eq!(before.len(), 0, "a snapshot never changes");
 }
 
@@ -135,7 +132,7 @@ fn a_namespace_is_a_stretch_of_the_store() {
 
 #[test]
 fn filled_is_when_every_partition_is() {
-    let indexer = Indexer::new(Partitions::of_scope(&Scope::namespaces(["x", "y"])));
+    let indexer = Indexer::new(Partitions::of_scope(&Scope::namespaces(["x", "y"]).unwrap()));
     for partition in [1, 0] {
         assert!(!indexer.snapshot().is_filled());
         let mut store = indexer.begin();
@@ -160,8 +157,7 @@ fn readers_never_see_half_a_change() {
                 let versions: Vec<_> =
                     snapshot.objects().map(|object| object.resource_version().number()).collect();
                 assert!(versions.windows(2).all(|pair| pair[0] == pair[1]), "{versions:?}");
-                let indexed: usize =
-                    snapshot.index::<String>(by_uid.id).map_or(0, |index| index.values().len());
+                let indexed: usize = snapshot.index::<String>(by_uid.id).unwrap().values().len();
                 assert_eq!(indexed, versions.len());
                 last = versions.first().copied().flatten().unwrap_or(0);
             }
@@ -175,4 +171,159 @@ fn readers_never_see_half_a_change() {
         store.publish();
     }
     reader.join().unwrap();
+}
+
+/// `data.one` and `data.two` of an object: a text, missing, or something that cannot be decoded.
+fn with_fields(key: &str, version: u64, rng: &mut fastrand::Rng) -> AnyObject {
+    let mut field = |name: &str| match rng.u8(0..4) {
+        0 => String::new(),
+        1 => format!(r#""{name}":"\ud800","#),
+        value => format!(r#""{name}":"{value}","#),
+    };
+    let data = format!("{}{}", field("one"), field("two"));
+    let name = key.strip_prefix("ns/").unwrap();
+    let meta =
+        format!(r#"{{"namespace":"ns","name":"{name}","uid":"{name}","resourceVersion":"{version}"}}"#);
+    crate::fixtures::parse_text(&format!(
+        r#"{{"metadata":{meta},"data":{{{}}}}}"#,
+        data.trim_end_matches(',')
+    ))
+}
+
+fn field_index(indexer: &Indexer, path: &str) -> Index<String> {
+    let text = |found: &[serde_json::Value]| {
+        found.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
+    };
+    let (id, _) = indexer.add_index(&NewIndex::Field(path.parse().unwrap(), text), || ());
+    Index::new(id)
+}
+
+/// What an index holds: its values with the versions of their objects, and how many it omits.
+fn content(snapshot: &Snapshot, index: Index<String>) -> (Vec<(String, Vec<String>)>, usize) {
+    let of = |value: &String| {
+        let objects = snapshot.index::<String>(index.id).unwrap().get(value);
+        objects.map(|object| format!("{}@{}", object.key(), object.resource_version())).collect()
+    };
+    let values = snapshot.index::<String>(index.id).unwrap().values();
+    let omitted = snapshot.omitted(index.id).unwrap();
+    (values.iter().map(|value| (value.clone(), of(value))).collect(), omitted)
+}
+
+/// Objects come and go, packed with the fields of this moment or not, while indexes over good and bad fields are added and
+/// removed. An index is always what a new one would be.
+#[test]
+fn an_index_does_not_depend_on_when_it_was_added() {
+    let packer = kube_informer_wire::Packer::new(kube_informer_wire::Packing::Packed);
+    for seed in 0..50 {
+        let (indexer, mut rng) = (indexer(), fastrand::Rng::with_seed(seed));
+        let mut indexes: Vec<(&str, Index<String>)> = Vec::new();
+        for version in 0..60 {
+            match rng.u8(0..8) {
+                0 => {
+                    let path = ["data.one", "data.two", "metadata.name"][rng.usize(0..3)];
+                    indexes.push((path, field_index(&indexer, path)));
+                }
+                1 if !indexes.is_empty() => {
+                    let (_, index) = indexes.swap_remove(rng.usize(0..indexes.len()));
+                    indexer.remove_index(index.id, || ()).unwrap();
+                }
+                _ => {
+                    let key = format!("ns/{}", rng.u8(0..6));
+                    let mut store = indexer.begin();
+                    if rng.u8(0..4) == 0 {
+                        store.remove(&key.parse().unwrap());
+                    } else {
+                        let object = with_fields(&key, version, &mut rng);
+                        let fields = Arc::clone(indexer.snapshot().fields());
+                        let packed = rng.bool();
+                        store.put(if packed { object.pack_with(&packer, &fields) } else { object });
+                    }
+                    store.publish();
+                }
+            }
+            let snapshot = indexer.snapshot();
+            let fresh = self::indexer();
+            let mut store = fresh.begin();
+            for object in snapshot.objects() {
+                let json = String::from_utf8(object.json().unwrap().to_vec()).unwrap();
+                store.put(crate::fixtures::parse_text(&json));
+            }
+            store.publish();
+            for (path, index) in &indexes {
+                let new = field_index(&fresh, path);
+                assert_eq!(
+                    content(&snapshot, *index),
+                    content(&fresh.snapshot(), new),
+                    "{path} of seed {seed}"
+                );
+            }
+        }
+    }
+}
+
+/// A value whose comparison or drop panics on demand.
+#[derive(Debug, PartialEq, Eq)]
+struct Bomb(String);
+
+impl Ord for Bomb {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        assert!(!self.0.contains("ord") && !other.0.contains("ord"), "on purpose");
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Bomb {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl std::borrow::Borrow<str> for Bomb {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(!self.0.contains("drop"), "on purpose");
+    }
+}
+
+/// Panics of `Ord` and of drops cost the object its place in the index; the index stays right about all others.
+#[test]
+fn values_that_panic_cost_their_own_object_only() {
+    let indexer = indexer();
+    let by_name = |object: &AnyObject| Some(vec![Bomb(object.name().to_owned())]);
+    let new = NewIndex::Function(Extract::Function(Arc::new(by_name)));
+    let (id, _) = indexer.add_index(&new, || ());
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut versions: BTreeMap<String, u64> = BTreeMap::new();
+    for version in 0..2000 {
+        let name = match rng.u8(0..40) {
+            n @ 0..2 => format!("ord{n}"),
+            n @ 2..4 => format!("drop{n}"),
+            n => format!("n{n}"),
+        };
+        let mut store = indexer.begin();
+        if rng.bool() {
+            versions.insert(name.clone(), version);
+            store.put(object(&format!("ns/{name}"), version));
+        } else {
+            versions.remove(&name);
+            store.remove(&format!("ns/{name}").parse().unwrap());
+        }
+        let panicked = store.panicked.clone();
+        store.publish();
+        assert_eq!(panicked.is_empty(), !name.contains("ord") || !versions.contains_key(&name), "{name}");
+        let snapshot = indexer.snapshot();
+        let index = snapshot.index::<Bomb>(id).unwrap();
+        let sound = versions.keys().filter(|name| !name.contains("ord"));
+        for name in sound.clone() {
+            let found: Vec<_> = index.get(name.as_str()).collect();
+            assert_eq!(found.len(), 1, "{name}");
+            assert_eq!(found[0].resource_version(), &versions[name].into());
+        }
+        assert_eq!(snapshot.omitted(id).unwrap(), versions.len() - sound.count());
+    }
 }

@@ -1,6 +1,6 @@
 //! Putting an informer together.
 
-use super::{Core, SharedInformer, tasks::Tasks};
+use super::{Core, Selection, SharedInformer, tasks::Tasks};
 use crate::{
     controller::Controller,
     delta_queue::DeltaQueue,
@@ -27,6 +27,7 @@ pub struct InformerBuilder {
     origin: Arc<Origin>,
     name: String,
     scope: Scope,
+    selection: Selection,
     transform: Transform,
     packing: Packing,
     resync: Duration,
@@ -45,7 +46,8 @@ impl InformerBuilder {
         Self {
             name: origin.kind().to_string(),
             origin,
-            scope: Scope::All,
+            scope: Scope::all(),
+            selection: Selection::default(),
             transform: Transform::new(),
             packing: Packing::default(),
             resync: Duration::ZERO,
@@ -68,6 +70,20 @@ impl InformerBuilder {
     /// The namespaces to cover; all by default.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
+        self
+    }
+
+    /// The label selector that the source uses, for metrics and for [`reached`](SharedInformer::reached). This does not
+    /// select anything: the source does.
+    pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
+        self.selection.labels = Some(selector.into());
+        self
+    }
+
+    /// The field selector that the source uses, for metrics and for [`reached`](SharedInformer::reached). This does not
+    /// select anything: the source does.
+    pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
+        self.selection.fields = Some(selector.into());
         self
     }
 
@@ -197,6 +213,8 @@ impl InformerBuilder {
         let packer = Arc::new(Packer::new(self.packing));
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (mut reflectors, mut statuses) = (Vec::new(), Vec::new());
+        let empty = (partitions.len() == 0).then(|| watch::Sender::new(InformerStatus::Starting));
+        statuses.extend(empty.iter().map(watch::Sender::subscribe));
         for partition in partitions.all() {
             let (status, seen) = watch::channel(InformerStatus::Starting);
             let namespace = partitions.namespace(partition);
@@ -215,7 +233,7 @@ impl InformerBuilder {
             reflectors.push(Reflector::new(wiring, self.settings.clone(), rng.fork()));
             statuses.push(seen);
         }
-        let processor = Processor::new(self.resync);
+        let processor = Processor::new(self.resync, partitions.len() == 0);
         let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry))
             .fail_points(self.fail_points.clone());
         if self.linger {
@@ -225,10 +243,12 @@ impl InformerBuilder {
         SharedInformer::from_core(Arc::new(Core {
             origin: self.origin,
             partitions,
+            selection: self.selection,
             controller,
             transform,
             packer,
             statuses,
+            empty,
             handler_bound: self.handler_bound,
             resync: self.resync,
             tasks: Tasks::new(reflectors, Arc::new(Supervision::new(telemetry)), self.fail_points),

@@ -1,14 +1,11 @@
-//! Adding indexes to an informer.
+//! Adding indexes to an informer, and removing them.
 
 use super::SharedInformer;
-use crate::indexer::{Extract, Index, TypedIndex};
+use crate::indexer::{Extract, Index, IndexMissing, NewIndex};
 use kube_informer_wire::{DecodeError, FieldPath, FieldPathError, Object, Uid};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// An index that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,11 +27,13 @@ pub enum IndexError {
 impl<T: 'static> SharedInformer<T> {
     /// An index over anything that can be computed from an object: `Some`, a `Vec` or an array of values.
     ///
-    /// The function should be cheap and must always give the same answer for the same object; it reads the
+    /// The function should be cheap and must always return the same values for the same object; it reads the
     /// identity, or content through [`Object::view`] (then prefer [`index_view`](Self::index_view), which also
-    /// counts objects that cannot be read).
+    /// counts objects that cannot be decoded).
     ///
-    /// May be called before and after the start; the index covers everything from the moment this returns.
+    /// May be called before and after the start; the index covers everything from the moment this returns. The function,
+    /// and `Ord` of the values, are called without a lock and may use the informer. If they panic, the index omits the
+    /// object, which is reported as [`InformerError::Index`](crate::InformerError::Index).
     pub fn index<V, I>(
         &self,
         values: impl Fn(&Object<T>) -> I + Send + Sync + 'static,
@@ -43,10 +42,10 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(self.guarded(move |object| Ok(values(&object.cast()).into_iter().collect())))
+        self.add_function(move |object| Ok(values(&object.cast()).into_iter().collect()))
     }
 
-    /// An index over a few fields, read as `W`. An object that cannot be read as `W` is left out.
+    /// An index over a few fields, decoded as `W`. It omits objects that cannot be decoded as `W`.
     pub fn index_view<W, V, I>(
         &self,
         values: impl Fn(&W) -> I + Send + Sync + 'static,
@@ -56,18 +55,21 @@ impl<T: 'static> SharedInformer<T> {
         V: Ord + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.add_index(self.guarded(move |object| Ok(values(&object.view::<W>()?).into_iter().collect())))
+        self.add_function(move |object| Ok(values(&object.view::<W>()?).into_iter().collect()))
     }
 
     /// An index over the text of a field, such as `spec.nodeName`, `spec.containers[*].image` or
     /// `metadata.annotations[example.com/team]`. Objects without it are left out. The fields of all such
-    /// indexes are read in one pass over the bytes of an object.
+    /// indexes are read in one pass over the bytes of an object. A field that cannot be decoded hides the object from
+    /// the index over that field only.
+    ///
+    /// Equal paths share one index: the second call returns the handle of the first.
     pub fn index_field(&self, path: &str) -> Result<Index<String>, IndexError> {
         let field: FieldPath = path.parse()?;
         if self.core.transform.drops(&field) {
             return Err(IndexError::Dropped { path: path.to_owned() });
         }
-        self.add_index(Extract::Field(field, |found| found.iter().filter_map(text).collect()))
+        self.add_index(&NewIndex::Field(field, |found| found.iter().filter_map(text).collect()))
     }
 
     /// An index over the value of a label. Objects without it are left out.
@@ -81,44 +83,38 @@ impl<T: 'static> SharedInformer<T> {
         self.index(|object: &Object<T>| object.controller().map(|owner| owner.uid))
     }
 
-    /// How many objects an index cannot read and leaves out.
-    ///
-    /// # Panics
-    /// If the index was made by another informer.
-    pub fn unreadable_in<V: Ord + Clone + Send + Sync + 'static>(&self, index: &Index<V>) -> usize {
-        let snapshot = self.core.controller.indexer.snapshot();
-        let index = snapshot.indexes().iter().find(|candidate| candidate.id() == index.id);
-        index.expect("the index belongs to this informer").unreadable()
+    /// Removes an index. One that was added several times, as equal [`index_field`](Self::index_field)s are, stays until it
+    /// is removed as often. Snapshots that were taken before keep it.
+    pub fn remove_index<V>(&self, index: Index<V>) -> Result<(), IndexMissing> {
+        let controller = &self.core.controller;
+        controller.indexer.remove_index(index.id, || controller.between_batches())
     }
 
-    /// The function runs between two batches of the controller, which must survive it.
-    fn guarded<V>(
+    /// Number of objects that an index omits because it cannot read them: see
+    /// [`CacheSnapshot::omitted_by`](crate::CacheSnapshot::omitted_by).
+    pub fn omitted_by<V>(&self, index: &Index<V>) -> Result<usize, IndexMissing> {
+        self.lister().snapshot().omitted_by(index)
+    }
+
+    fn add_function<V: Ord + Clone + Send + Sync + 'static>(
         &self,
         values: impl Fn(&Object<Value>) -> Result<Vec<V>, DecodeError> + Send + Sync + 'static,
-    ) -> Extract<V> {
-        let telemetry = Arc::clone(self.core.tasks.supervision().telemetry());
-        Extract::Object(Arc::new(move |object| {
-            let values = catch_unwind(AssertUnwindSafe(|| values(object)));
-            if values.is_err() {
-                telemetry.index_panicked(object.key());
-            }
-            values.ok()?.ok()
-        }))
+    ) -> Result<Index<V>, IndexError> {
+        self.add_index(&NewIndex::Function(Extract::Function(Arc::new(move |object| values(object).ok()))))
     }
 
     fn add_index<V: Ord + Clone + Send + Sync + 'static>(
         &self,
-        extract: Extract<V>,
+        new: &NewIndex<V>,
     ) -> Result<Index<V>, IndexError> {
         if self.is_stopped() {
             return Err(IndexError::Stopped);
         }
-        let handle = Index::new();
-        let _between_batches = self.core.controller.between_batches();
-        let mut store = self.core.controller.indexer.begin();
-        store.add_index(Box::new(TypedIndex::new(handle, extract)));
-        store.publish();
-        Ok(handle)
+        let controller = &self.core.controller;
+        let (id, panicked) = controller.indexer.add_index(new, || controller.between_batches());
+        let telemetry = self.core.tasks.supervision().telemetry();
+        panicked.iter().for_each(|key| telemetry.index_panicked(key));
+        Ok(Index::new(id))
     }
 }
 

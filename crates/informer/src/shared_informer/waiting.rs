@@ -3,6 +3,7 @@
 use super::{Core, SharedInformer};
 use crate::{
     indexer::Snapshot,
+    scope::Partition,
     status::InformerStatus,
     time::{Elapsed, timeout},
 };
@@ -45,6 +46,7 @@ impl std::error::Error for SyncError {}
 
 /// Something that was waited for did not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WaitError {
     /// It did not happen in time.
     #[error("{what} did not happen within {}s; the informer is {status}", after.as_secs())]
@@ -75,6 +77,14 @@ pub enum WaitError {
     OutOfScope {
         /// What was waited for.
         what: String,
+    },
+    /// A selector of the informer excludes the object.
+    #[error("{what} cannot happen: the informer's selector {selector:?} excludes it")]
+    Excluded {
+        /// What was waited for.
+        what: String,
+        /// The selector.
+        selector: String,
     },
 }
 
@@ -117,14 +127,27 @@ impl<T: 'static> SharedInformer<T> {
     /// pods.reached(&made).await?; // from here on the lister knows it
     /// # Ok(()) }
     /// ```
+    ///
+    /// Waits at most 30 s. An object that the informer's label selector excludes, or its field selector by name or namespace,
+    /// is [`WaitError::Excluded`] immediately, unless the cache still shows it: then this waits until it is removed. Whether
+    /// another field excludes an object is unknown here: such a wait times out.
     pub async fn reached<K: kube::Resource>(&self, written: &K) -> Result<(), WaitError> {
         let meta = written.meta();
         let key = ObjectKey::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default());
         let version = ResourceVersion::from(meta.resource_version.as_deref().unwrap_or_default());
+        if let (Some(selector), Some(partition)) = (self.core.selection.excludes(meta), self.partition(&key))
+        {
+            let snapshot = self.core.controller.indexer.snapshot();
+            if snapshot.get(&key).is_none() && !shows(&snapshot, partition, &key, &version) {
+                let what = format!("{} {key} at version {version}", self.kind());
+                return Err(WaitError::Excluded { what, selector: selector.to_owned() });
+            }
+        }
         self.reached_version(&key, &version, REACH).await
     }
 
-    /// Resolves when the cache shows a version of an object, or something later.
+    /// Resolves when the cache shows a version of an object, or something later. If a selector of the informer excludes the
+    /// object, which a key does not tell, this may time out; see [`reached`](Self::reached).
     pub async fn reached_version(
         &self,
         key: &ObjectKey,
@@ -132,30 +155,33 @@ impl<T: 'static> SharedInformer<T> {
         within: Duration,
     ) -> Result<(), WaitError> {
         let what = || format!("{} {key} at version {version}", self.kind());
-        let Some(partition) = self.core.partitions.of_namespace(key.namespace()) else {
+        let Some(partition) = self.partition(key) else {
             return Err(WaitError::OutOfScope { what: what() });
         };
-        let reached = |snapshot: &Snapshot| {
-            let not_older = |known: &ResourceVersion| known >= version;
-            !snapshot.is_withdrawn(partition)
-                && (snapshot.position(partition).is_some_and(not_older)
-                    || snapshot.get(key).is_some_and(|object| not_older(object.resource_version())))
-        };
+        let reached = |snapshot: &Snapshot| shows(snapshot, partition, key, version);
         self.outcome(timeout(within, self.core.until(reached)).await, within, what)
     }
 
-    /// Resolves when an object is as wanted; `None` stands for an object that is not there.
+    /// Resolves when a condition on an object holds; `None` stands for an object that does not exist. Waits for the initial list
+    /// of the object's namespace, not for other namespaces that the informer covers.
     pub async fn wait_until(
         &self,
         key: &ObjectKey,
         within: Duration,
         mut condition: impl FnMut(Option<&Object<T>>) -> bool,
     ) -> Result<(), WaitError> {
-        let holds = |snapshot: &Snapshot| {
-            snapshot.is_filled() && condition(snapshot.get(key).map(Object::cast).as_ref())
-        };
         let what = || format!("the condition on {} {key}", self.kind());
+        let Some(partition) = self.partition(key) else {
+            return Err(WaitError::OutOfScope { what: what() });
+        };
+        let holds = |snapshot: &Snapshot| {
+            snapshot.is_partition_filled(partition) && condition(snapshot.get(key).map(Object::cast).as_ref())
+        };
         self.outcome(timeout(within, self.core.until(holds)).await, within, what)
+    }
+
+    fn partition(&self, key: &ObjectKey) -> Option<Partition> {
+        self.core.partitions.of_namespace(key.namespace())
     }
 
     fn outcome(
@@ -183,6 +209,14 @@ impl<T: 'static> SharedInformer<T> {
         }
         Err(NotReady { resource: self.kind().to_string(), status })
     }
+}
+
+/// Whether a state shows a version of an object, or something later.
+fn shows(snapshot: &Snapshot, partition: Partition, key: &ObjectKey, version: &ResourceVersion) -> bool {
+    let not_older = |known: &ResourceVersion| known >= version;
+    !snapshot.is_withdrawn(partition)
+        && (snapshot.position(partition).is_some_and(not_older)
+            || snapshot.get(key).is_some_and(|object| not_older(object.resource_version())))
 }
 
 impl Core {

@@ -77,7 +77,7 @@ async fn controller(config: kube::Config, api: Api<Pod>) -> Result<()> {
                 return Ok(());
             }
             let want = set.decode()?.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1) as usize;
-            if pods.lister().by(&by_owner, &set.uid()).len() < want {
+            if pods.lister().by(&by_owner, &set.uid())?.len() < want {
                 let made = api.create(&params, &pod_for(set.controller_owner_ref()?)).await?;
                 pods.reached(&made).await?; // read your own write
             }

@@ -25,7 +25,7 @@ struct Comparing {
 impl Comparing {
     fn compare(&self, object: &Object<Value>) {
         let stored = self.lister.get(object.key());
-        let indexed = self.lister.by(&self.by_name, &object.name().to_owned());
+        let indexed = self.lister.by(&self.by_name, object.name()).unwrap();
         let newer = |stored: &Object<Value>| stored.resource_version() >= object.resource_version();
         assert!(stored.as_ref().is_some_and(newer), "told of {object:?}, stored {stored:?}");
         assert!(indexed.first().is_some_and(newer), "told of {object:?}, indexed {indexed:?}");

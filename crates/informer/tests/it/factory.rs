@@ -97,13 +97,13 @@ async fn what_differs_is_not_shared() {
             options
         });
     };
-    with(|options| options.scope = Scope::namespace("ns"));
+    with(|options| options.scope = Scope::namespace("ns").unwrap());
     with(|options| options.label_selector = Some("app=x".into()));
     with(|options| options.field_selector = Some("spec.nodeName=n1".into()));
     with(|options| options.transform = Transform::drop_managed_fields());
     assert_eq!(factory.informers().len(), 7);
     with(|options| options.transform = Transform::drop_managed_fields());
-    with(|options| options.scope = Scope::namespace("ns"));
+    with(|options| options.scope = Scope::namespace("ns").unwrap());
     assert_eq!(factory.informers().len(), 7, "the same once more");
     let asked = server.asked.lock().unwrap();
     assert_eq!(asked.iter().filter(|(_, options, _)| options.metadata_only).count(), 1);
@@ -119,6 +119,7 @@ async fn defaults_are_for_everything_that_can_have_them() {
     let factory = server
         .factory()
         .namespace("ns")
+        .unwrap()
         .label_selector("app=x")
         .resync(secs(10))
         .transform(Transform::drop_managed_fields())
@@ -220,7 +221,7 @@ async fn one_that_was_stopped_is_replaced_and_the_others_go_on() {
 async fn add_update_and_delete_flow_within_namespace_and_selection() {
     let server = Server::default();
     let source = server.pods();
-    let factory = server.factory().scope(Scope::namespaces(["x", "y"])).build();
+    let factory = server.factory().scope(Scope::namespaces(["x", "y"]).unwrap()).build();
     let recorder = Recorder::default();
     factory.dynamic(&ApiResource::erase::<Pod>(&())).add_handler(recorder.clone());
     factory.start();

@@ -132,5 +132,5 @@ async fn what_is_no_longer_cached_is_no_longer_held() {
         source.delete(&format!("ns/o{i}"));
     }
     pass(1).await;
-    assert_eq!((informer.cached_bytes(), informer.lister().values(&by_value).len()), (0, 0));
+    assert_eq!((informer.cached_bytes(), informer.lister().values(&by_value).unwrap().len()), (0, 0));
 }

@@ -1,7 +1,8 @@
 //! Several namespaces, each on its own (design §5.9).
 
 use crate::support::{Recorder, pass, secs, settle, source};
-use kube_informer::{InformerStatus, Scope, WatchEvent, testing::Fault};
+use futures_util::StreamExt;
+use kube_informer::{InformerStatus, Scope, Stop, WaitError, WatchEvent, testing::Fault};
 use serde_json::{Value, json};
 
 fn in_namespace(namespace: &str, name: &str, value: u64) -> Value {
@@ -18,7 +19,7 @@ async fn each_namespace_is_listed_watched_and_versioned_alone() {
     source.put(in_namespace("x", "a", 1));
     source.put(in_namespace("y", "b", 1));
     source.put(in_namespace("z", "c", 1));
-    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"]).unwrap()));
     let recorder = Recorder::default();
     informer.add_handler(recorder.clone());
     informer.start();
@@ -41,7 +42,7 @@ async fn one_failing_namespace_holds_up_no_other() {
     source.put(in_namespace("y", "b", 1));
     // The partitions start in order: the first request is that for x.
     source.fail_watch(Fault::forbidden()).fail_list(Fault::forbidden());
-    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"]).unwrap()));
     let recorder = Recorder::default();
     let registration = informer.add_handler(recorder.clone());
     informer.start();
@@ -66,7 +67,7 @@ async fn a_relist_of_one_namespace_does_not_touch_another() {
     let source = source();
     source.put(in_namespace("x", "a", 1));
     source.put(in_namespace("y", "b", 1));
-    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"]).unwrap()));
     let recorder = Recorder::default();
     informer.add_handler(recorder.clone());
     informer.start();
@@ -84,7 +85,7 @@ async fn a_relist_of_one_namespace_does_not_touch_another() {
 #[tokio::test(start_paused = true)]
 async fn an_object_of_another_namespace_is_left_out() {
     let source = source();
-    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"])));
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::namespaces(["x", "y"]).unwrap()));
     informer.start();
     informer.synced(secs(10)).await.unwrap();
     let foreign = crate::support::encoded(&source, &json!({"metadata": {"namespace": "z", "name": "a"}}));
@@ -92,4 +93,26 @@ async fn an_object_of_another_namespace_is_left_out() {
     source.put(in_namespace("x", "b", 1));
     settle().await;
     assert_eq!(names(&informer), ["x/b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_of_no_namespace_is_live_and_empty_and_asks_for_nothing() {
+    let source = source();
+    source.put(in_namespace("x", "a", 1));
+    let informer = source.informer::<Value>(|builder| builder.scope(Scope::none()));
+    let recorder = Recorder::default();
+    let registration = informer.add_handler(recorder.clone());
+    let mut changes = informer.status_changes();
+    assert_eq!(changes.next().await, Some(InformerStatus::Starting));
+    informer.start();
+    informer.synced(secs(10)).await.unwrap();
+    registration.synced().await.unwrap();
+    pass(60).await;
+    assert!(changes.next().await.is_some_and(|status| status.is_live()));
+    assert!(informer.status().is_live() && informer.ready(secs(1)).is_ok());
+    assert_eq!((names(&informer).len(), source.requests().len(), recorder.take().len()), (0, 0, 0));
+    let absent = informer.wait_until(&"x/a".parse().unwrap(), secs(1), |object| object.is_none()).await;
+    assert!(matches!(absent, Err(WaitError::OutOfScope { .. })), "{absent:?}");
+    informer.stop(Stop::Drain).await;
+    assert_eq!(informer.status(), InformerStatus::Stopped);
 }

@@ -87,7 +87,7 @@ async fn story(shown: &mut Vec<String>) {
     show(shown, &events);
     show(shown, &source);
     shown.extend(errors.take());
-    assert_eq!(informer.lister().by(&by_password, &CANARY.to_owned()).len(), 1, "the secret is really there");
+    assert_eq!(informer.lister().by(&by_password, CANARY).unwrap().len(), 1, "the secret is really there");
     informer.stop(Stop::Drop).await;
     settle().await;
 }

@@ -88,16 +88,16 @@ impl Indexed {
             }
         }
         let numbers = |value: &String| -> Vec<u64> {
-            let found = snapshot.by(&self.index, value);
+            let found = snapshot.by(&self.index, value).unwrap_or_default();
             found.iter().filter_map(|object| Some(history.find(object, transform)?.n)).collect()
         };
-        let values = snapshot.values(&self.index);
+        let values = snapshot.values(&self.index).map_err(|missing| missing.to_string())?;
         let actual: BTreeMap<String, Vec<u64>> =
             values.iter().map(|value| (value.clone(), numbers(value))).collect();
         if actual != expected {
             return Err(format!("index {:?} is {actual:?}, not {expected:?}", self.kind));
         }
-        let counted = informer.unreadable_in(&self.index);
+        let counted = informer.omitted_by(&self.index).map_err(|missing| missing.to_string())?;
         if counted != undecodable {
             return Err(format!("index {:?} leaves out {counted} objects, not {undecodable}", self.kind));
         }

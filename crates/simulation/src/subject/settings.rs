@@ -142,8 +142,8 @@ impl Settings {
     /// The settings that a factory takes as options and not through the builder.
     pub(crate) fn options(&self, options: InformerOptions, log: &Arc<Log>) -> InformerOptions {
         let scope = match &self.namespaces {
-            Some(names) => Scope::namespaces(names.iter().copied()),
-            None => Scope::All,
+            Some(names) => Scope::namespaces(names.iter().copied()).expect("valid names"),
+            None => Scope::all(),
         };
         InformerOptions { scope, transform: self.transform.make(log), ..options }
     }
@@ -159,7 +159,7 @@ impl Settings {
             .packing(self.packing)
             .seed(self.seed);
         if let Some(names) = &self.namespaces {
-            builder = builder.scope(Scope::namespaces(names.iter().copied()));
+            builder = builder.scope(Scope::namespaces(names.iter().copied()).expect("valid names"));
         }
         if let Some(size) = self.page_size {
             builder = builder.page_size(size);

@@ -33,8 +33,9 @@ impl Subject {
     /// Waits until an object is at least as new as a write, or deleted.
     pub(crate) fn await_condition(&mut self, write: &Arc<Write>, within: Duration) {
         let waiter = self.waiter(write, within);
+        let covered = self.covers(&write.key);
         self.reap();
-        self.waits.spawn(async move { waiter.condition().await });
+        self.waits.spawn(async move { waiter.condition(covered).await });
     }
 
     /// Checks that waiting for the newest version succeeds. Call it after convergence.
@@ -84,7 +85,7 @@ impl Waiter {
         }
     }
 
-    async fn condition(self) {
+    async fn condition(self, covered: bool) {
         let begin = Instant::now();
         let version = self.write.version;
         let mut held = false;
@@ -95,6 +96,9 @@ impl Waiter {
         let result = result.await;
         self.log.note(format_args!("{} wait for n={}: {}", self.name, self.write.n, result.is_ok()));
         match result {
+            Err(WaitError::OutOfScope { .. }) if !covered => {}
+            Err(WaitError::OutOfScope { .. }) => self.fail("out of scope"),
+            Ok(()) if !covered => self.fail("a condition on an object that it does not cover"),
             Ok(()) if !held => self.fail("the condition does not hold"),
             Ok(()) => {}
             Err(error) => self.check_error(&error, begin),

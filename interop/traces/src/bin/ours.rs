@@ -56,7 +56,7 @@ impl Driver {
         };
         let client = informer_client(kube::Config::new(server.parse()?))?;
         let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
-        let scope = if namespaces.is_empty() { Scope::All } else { Scope::namespaces(namespaces) };
+        let scope = if namespaces.is_empty() { Scope::all() } else { Scope::namespaces(namespaces)? };
         let source = |namespace: Option<&str>| -> Arc<dyn ListWatch> {
             Arc::new(KubeSource::new(client.clone(), Arc::clone(&origin), namespace).labels(&selector))
         };
@@ -82,7 +82,7 @@ impl Driver {
             Command::Add { handler, resync_ms, filter } => self.add(handler, resync_ms, &filter),
             Command::Remove { handler } => self.remove(&handler).await?,
             Command::Start => self.informer.start(),
-            Command::Dump => self.dump(),
+            Command::Dump => self.dump()?,
             Command::Stop => self.informer.stop(Stop::Drop).await,
         }
         Ok(())
@@ -121,17 +121,18 @@ impl Driver {
         Ok(())
     }
 
-    fn dump(&self) {
+    fn dump(&self) -> Result<(), Box<dyn Error>> {
         let lister = self.informer.lister();
         write(&Record::Store(lister.list().iter().map(describe).collect()));
         let mut entries = BTreeMap::new();
         for (name, index) in &self.indexes {
-            for value in lister.values(index) {
-                let keys = lister.by(index, &value).iter().map(|object| object.key().to_string()).collect();
+            for value in lister.values(index)? {
+                let keys = lister.by(index, &value)?.iter().map(|object| object.key().to_string()).collect();
                 entries.insert(format!("{name}={value}"), keys);
             }
         }
         write(&Record::Index(entries));
+        Ok(())
     }
 }
 

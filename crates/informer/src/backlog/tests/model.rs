@@ -153,7 +153,7 @@ proptest! {
             world.truth.insert(key, (uid, object));
         }
         let objects = world.truth.values().map(|(_, object)| object.clone());
-        world.backlog.walk(snapshot(&Scope::All, objects), None);
+        world.backlog.walk(snapshot(&Scope::all(), objects), None);
         ops.into_iter().for_each(|op| world.step(op));
         while world.take() {}
         let truth: Vec<_> = world.truth.values().map(|(_, object)| format!("{object:?}")).collect();
