@@ -99,7 +99,7 @@ impl<T> fmt::Debug for Lister<T> {
     }
 }
 
-/// One consistent state of a cache.
+/// One consistent state of a cache. Cloning is a reference count.
 pub struct CacheSnapshot<T> {
     snapshot: Arc<Snapshot>,
     of: PhantomData<fn() -> T>,
@@ -178,6 +178,18 @@ impl<T> CacheSnapshot<T> {
     }
 }
 
+impl<T> Clone for CacheSnapshot<T> {
+    fn clone(&self) -> Self {
+        Self { snapshot: Arc::clone(&self.snapshot), of: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for CacheSnapshot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheSnapshot({} objects)", self.len())
+    }
+}
+
 impl<'a, T: 'a> IntoIterator for &'a CacheSnapshot<T> {
     type Item = &'a Object<T>;
     type IntoIter = CacheIter<'a, T>;
@@ -188,6 +200,7 @@ impl<'a, T: 'a> IntoIterator for &'a CacheSnapshot<T> {
 }
 
 /// The objects of a [`CacheSnapshot`], in the server's order.
+#[must_use = "iterators do nothing unless consumed"]
 pub struct CacheIter<'a, T> {
     objects: Objects<'a>,
     of: PhantomData<fn() -> T>,
@@ -212,6 +225,12 @@ impl<'a, T: 'a> DoubleEndedIterator for CacheIter<'a, T> {
 }
 
 impl<'a, T: 'a> ExactSizeIterator for CacheIter<'a, T> {}
+
+impl<T> fmt::Debug for CacheIter<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheIter({} objects left)", self.objects.size_hint().0)
+    }
+}
 
 fn by<T, V: Ord + Clone + Send + Sync + 'static>(
     snapshot: &Snapshot,

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt};
 
 /// The namespaces an informer covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[non_exhaustive]
 pub enum Scope {
     /// Everything: all namespaces, or a cluster-scoped kind.
     #[default]

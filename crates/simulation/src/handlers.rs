@@ -60,7 +60,7 @@ pub(crate) fn accept(temper: Temper) -> Accept {
 
 impl Handler {
     pub(crate) fn add(temper: Temper, tape: Tape, around: &Surroundings<'_>) -> Self {
-        let options = HandlerOptions { name: Some(tape.name().to_owned()), resync: around.resync };
+        let options = HandlerOptions::new().name(tape.name()).resync(around.resync);
         let informer = around.informer;
         let seat = match temper {
             Temper::Plain => Seat::Registered(informer.add_handler_with(tape.clone(), options)),

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 /// A failed LIST or WATCH. No variant carries a body or a credential; URLs are path and query only.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListWatchError {
     /// The server answered with an error.
     #[error("{url}: {} {}: {}", status.code, status.reason, status.message)]

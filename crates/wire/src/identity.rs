@@ -28,6 +28,7 @@ pub(crate) struct Identity {
 /// Something on the wire that is not an object with a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unreadable: {reason}")]
+#[non_exhaustive]
 pub struct Unreadable {
     /// Why, without any of the content.
     pub reason: String,

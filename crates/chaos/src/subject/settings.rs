@@ -102,7 +102,7 @@ impl Settings {
     ) -> Arc<dyn ListWatch> {
         let mut source = KubeSource::new(client, Arc::clone(origin), namespace).patience(SILENCE_TIMEOUT);
         if let Some(color) = self.color {
-            source = source.labels(&format!("color={color}"));
+            source = source.labels(&format!("color={color}").parse().expect("a color is a label value"));
         }
         if self.short_watches {
             source = source.tweak_watch(|options| options.timeout = Some(SHORT_WATCH_TIMEOUT));

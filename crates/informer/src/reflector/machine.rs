@@ -134,7 +134,8 @@ impl Failure {
             ListWatchError::Connect { .. }
             | ListWatchError::Broken { .. }
             | ListWatchError::Silent { .. } => Class::Transport,
-            ListWatchError::NotJson { .. } | ListWatchError::Malformed { .. } => Class::Protocol,
+            // NotJson, Malformed, and variants of later versions.
+            _ => Class::Protocol,
         };
         Self { class, retry_after: error.retry_after() }
     }
@@ -337,12 +338,8 @@ impl Machine {
 
     fn stream(&mut self) -> Command {
         self.phase = Phase::Streaming;
-        Command::Stream(WatchOptions {
-            resource_version: self.lower_bound(),
-            version_match: Some(VersionMatch::NotOlderThan),
-            send_initial_events: Some(true),
-            ..self.watch_options()
-        })
+        let options = self.watch_options().resource_version(self.lower_bound());
+        Command::Stream(options.version_match(VersionMatch::NotOlderThan).send_initial_events(true))
     }
 
     /// Never ask for less than has been seen, unless the server cannot serve that.
@@ -362,8 +359,7 @@ impl Machine {
         // what is known, and a watch that has expired there would expire again, for ever.
         let version_match = (limit.is_some() && version.as_deref().is_some_and(|version| version != "0"))
             .then_some(VersionMatch::NotOlderThan);
-        let options =
-            ListOptions { resource_version: version, version_match, limit, ..ListOptions::default() };
+        let options = ListOptions::new().resource_version(version).version_match(version_match).limit(limit);
         self.list_from(options, false)
     }
 
@@ -385,12 +381,7 @@ impl Machine {
             return self.complete(version.unwrap_or_else(ResourceVersion::unset), false);
         };
         // A server refuses a version together with a continue token, which has its own.
-        let options = ListOptions {
-            continue_token: Some(token),
-            resource_version: None,
-            version_match: None,
-            ..first.clone()
-        };
+        let options = first.clone().continue_token(token).resource_version(None).version_match(None);
         self.phase = Phase::Listing { first, pages: pages + 1, full, version };
         Command::List { options, fresh: false }
     }
@@ -420,13 +411,13 @@ impl Machine {
     fn watch(&mut self) -> Command {
         self.phase = Phase::Watching;
         let resource_version = self.position.as_ref().map(ToString::to_string);
-        Command::Watch(WatchOptions { resource_version, ..self.watch_options() })
+        Command::Watch(self.watch_options().resource_version(resource_version))
     }
 
     fn watch_options(&mut self) -> WatchOptions {
         let min = self.settings.min_watch.as_secs();
         let timeout = Duration::from_secs(self.rng.u64(min..=min.saturating_mul(2)));
-        WatchOptions { allow_bookmarks: true, timeout: Some(timeout), ..WatchOptions::default() }
+        WatchOptions::new().allow_bookmarks(true).timeout(timeout)
     }
 
     fn streaming_failed(&mut self, failure: &Failure) -> Command {
@@ -455,12 +446,10 @@ impl Machine {
     fn list_failed(&mut self, first: ListOptions, pages: u32, full: bool, failure: &Failure) -> Command {
         match failure.class {
             // The rest of the pages is gone: one list without pages, at the version the first page was asked for.
-            Class::Expired if pages > 0 && !full => {
-                self.list_from(ListOptions { limit: None, ..first }, true)
-            }
+            Class::Expired if pages > 0 && !full => self.list_from(first.limit(None), true),
             Class::Expired | Class::TooLarge if !self.unavailable => {
                 self.unavailable = true;
-                self.list_from(ListOptions { resource_version: None, version_match: None, ..first }, full)
+                self.list_from(first.resource_version(None).version_match(None), full)
             }
             _ => self.wait(failure.retry_after, Then::Fill),
         }
@@ -501,14 +490,9 @@ impl Machine {
     /// after a restore from a backup it would hide everything that happens until then.
     fn probe(&mut self) -> Command {
         let Some(position) = &self.position else { return self.follow() };
-        let resource_version = Some(position.to_string());
+        let options = ListOptions::new().resource_version(position.to_string()).limit(1);
         self.phase = Phase::Probing;
-        Command::Probe(ListOptions {
-            resource_version,
-            version_match: Some(VersionMatch::NotOlderThan),
-            limit: Some(1),
-            ..ListOptions::default()
-        })
+        Command::Probe(options.version_match(VersionMatch::NotOlderThan))
     }
 
     fn probed(&mut self, version: Option<ResourceVersion>) -> Command {

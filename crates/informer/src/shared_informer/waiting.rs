@@ -14,6 +14,7 @@ const REACH: Duration = Duration::from_secs(30);
 
 /// Caches that were not filled in time.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct SyncError {
     /// Which, and what they are doing instead.
     pub laggards: Vec<Laggard>,
@@ -21,6 +22,7 @@ pub struct SyncError {
 
 /// A cache that was not filled in time.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Laggard {
     /// The resource.
     pub resource: String,
@@ -45,6 +47,7 @@ impl std::error::Error for SyncError {}
 
 /// Something that was waited for did not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WaitError {
     /// It did not happen in time.
     #[error("{what} did not happen within {}s; the informer is {status}", after.as_secs())]
@@ -81,6 +84,7 @@ pub enum WaitError {
 /// Why a cache should not be relied on now.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{resource} is {status}")]
+#[non_exhaustive]
 pub struct NotReady {
     /// The resource.
     pub resource: String,

@@ -144,7 +144,7 @@ impl Settings {
             Some(names) => Scope::namespaces(names.iter().copied()),
             None => Scope::All,
         };
-        InformerOptions { scope, transform: self.transform.make(log), ..options }
+        options.scope(scope).transform(self.transform.make(log))
     }
 
     pub(crate) fn apply(&self, mut builder: InformerBuilder, log: &Arc<Log>) -> InformerBuilder {

@@ -13,7 +13,7 @@ fn event(version: u64) -> String {
 }
 
 fn one_minute() -> WatchOptions {
-    WatchOptions { timeout: Some(Duration::from_secs(60)), ..WatchOptions::default() }
+    WatchOptions::new().timeout(Duration::from_secs(60))
 }
 
 fn is_silent(error: &Option<ListWatchError>, seconds: u64) -> bool {
@@ -125,7 +125,7 @@ async fn patience_may_be_without_end() {
     let patient = source(&fake).patience(Duration::MAX);
     let (parts, error) = drain(patient.list(ListOptions::default()).await).await;
     assert_eq!((parts.len(), error.is_none()), (1, true));
-    let endless = WatchOptions { timeout: Some(Duration::MAX), ..WatchOptions::default() };
+    let endless = WatchOptions::new().timeout(Duration::MAX);
     let (events, error) = drain(patient.watch(endless).await).await;
     assert_eq!((events.len(), error.is_none()), (1, true));
 }
