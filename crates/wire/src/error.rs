@@ -122,3 +122,29 @@ impl ListWatchError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longer of the two counts: waiting for the shorter one would be too early for one of them.
+    #[test]
+    fn retry_after_is_the_longer_of_header_and_body() {
+        let error = |header: Option<u64>, body| {
+            let mut status = Status::failure(429, "TooManyRequests", "slow down");
+            status.details.retry_after_seconds = body;
+            let retry_after = header.map(Duration::from_secs);
+            ListWatchError::Api { status: Box::new(status), retry_after, url: "/api/v1/pods".into() }
+        };
+        for (header, body, longer) in [
+            (Some(1), 9, Some(9)),
+            (Some(9), 1, Some(9)),
+            (Some(5), 0, Some(5)),
+            (None, 5, Some(5)),
+            (None, 0, None),
+        ] {
+            let expected = longer.map(Duration::from_secs);
+            assert_eq!(error(header, body).retry_after(), expected, "header {header:?}, body {body}");
+        }
+    }
+}
