@@ -53,7 +53,7 @@ impl ReplicaSetController {
         let by_owner = pods.index_controller()?;
         let queue = WorkQueue::named("replicasets");
         // Every resync reconciles all sets, which repairs anything that went wrong.
-        let named = || HandlerOptions { name: Some("replicasets".to_owned()), ..HandlerOptions::default() };
+        let named = || HandlerOptions::new().name("replicasets");
         sets.add_handler_with(enqueue(&queue), named());
         // A resync of pods is ignored: their version is unchanged.
         pods.add_handler_with(updates_when(version_changed, enqueue_owner::<ReplicaSet>(&queue)), named());

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use handler_calls::HandlerCalls;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    HandlerFuncs, Index, InformerBuilder, InformerFactory, InformerOptions, Packing, Scope, SharedInformer,
+    HandlerFuncs, Index, InformerBuilder, InformerFactory, Kind, Packing, Scope, SharedInformer,
     informer_client,
 };
 use readers::Readers;
@@ -63,15 +63,14 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         "widgets" => ("example.com", "v1", "Widget"),
         other => bail!("unknown kind {other:?}"),
     };
-    let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
-    let resource = kube::core::ApiResource::from_gvk_with_plural(&kind, &options.kind);
+    let kind = Kind::namespaced(group, version, kind, &options.kind);
     let client = informer_client(kube::Config::new(options.server.parse()?))?;
     let factory = InformerFactory::builder(client)
         .configure(move |builder: InformerBuilder| builder.packing(packing))
         .build();
     let scope = options.namespace.as_deref().map_or(Ok(Scope::all()), Scope::namespace)?;
     // The type is Pod for every kind, because only pods are decoded.
-    Ok(factory.dynamic_with(&resource, |defaults| InformerOptions { scope, ..defaults }))
+    Ok(factory.of_kind(kind, |defaults| defaults.scope(scope)))
 }
 
 impl Contender {

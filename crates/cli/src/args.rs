@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use kube_informer::{FieldSelector, LabelSelector};
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 /// Watch a Kubernetes cluster through informers, or serve an embedded one
@@ -153,10 +154,10 @@ pub(crate) struct WatchOptions {
     pub(crate) all_namespaces: bool,
     /// Only objects with these labels, such as app=cart,tier!=test
     #[arg(short = 'l', long, value_name = "LABELS")]
-    pub(crate) selector: Option<String>,
+    pub(crate) selector: Option<LabelSelector>,
     /// Only objects with these fields, such as spec.nodeName=node-1
     #[arg(long, value_name = "FIELDS")]
-    pub(crate) field_selector: Option<String>,
+    pub(crate) field_selector: Option<FieldSelector>,
     /// Count objects by a field, such as spec.nodeName; can be repeated
     #[arg(long, value_name = "FIELD")]
     pub(crate) index: Vec<String>,

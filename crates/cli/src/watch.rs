@@ -20,10 +20,8 @@ use crate::{
 use anyhow::bail;
 use futures_util::{StreamExt, stream};
 use kinds::Catalogue;
-use kube::core::ApiResource;
 use kube_informer::{
-    Event, EventStream, Index, InformerFactory, InformerOptions, Kind, Scope, ScopeError, SharedInformer,
-    informer_client,
+    Event, EventStream, Index, InformerFactory, Kind, Scope, ScopeError, SharedInformer, informer_client,
 };
 use masking::Masking;
 use printer::Printer;
@@ -101,19 +99,12 @@ fn watched(
     scope: &Scope,
     options: &WatchOptions,
 ) -> anyhow::Result<Watched> {
-    let resource = ApiResource {
-        group: kind.group.clone(),
-        version: kind.version.clone(),
-        api_version: kind.api_version(),
-        kind: kind.kind.clone(),
-        plural: kind.plural.clone(),
-    };
     let scope = if kind.namespaced { scope.clone() } else { Scope::all() };
-    let informer: SharedInformer<Value> = factory.dynamic_with(&resource, |defaults| InformerOptions {
-        scope,
-        label_selector: options.selector.clone(),
-        field_selector: options.field_selector.clone(),
-        ..defaults
+    let informer: SharedInformer<Value> = factory.of_kind(kind.clone(), |defaults| {
+        defaults
+            .scope(scope)
+            .label_selector(options.selector.clone().unwrap_or_default())
+            .field_selector(options.field_selector.clone().unwrap_or_default())
     });
     let index = |path: &String| {
         if Masking::new(options.show_secrets).hides(&kind, &path.parse()?) {

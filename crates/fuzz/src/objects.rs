@@ -30,7 +30,7 @@ pub fn object(data: &[u8]) {
     let json = object.json().expect("it is not packed");
     let again = Object::parse(&origin(), json.clone(), &limits).expect("a parsed object parses again");
     assert!(again.is_same_content(&object) && again.key() == object.key() && again.uid() == object.uid());
-    let packed = object.pack(&Packer::new(Packing::Packed));
+    let packed = Packer::new(Packing::Packed).pack(object);
     assert_eq!(packed.json().expect("a packed object unpacks"), json);
 }
 
@@ -58,7 +58,7 @@ pub fn packed(data: &[u8]) {
     let object = Object::parse(&origin(), content.into(), &Limits::default()).expect("an object");
     let json = object.json().expect("it is not packed");
     let packer = Packer::new(Packing::Packed);
-    let packed = object.pack(&packer);
+    let packed = packer.pack(object);
     assert_eq!(packed.json().expect("a packed object unpacks"), json);
     assert!(packer.stats().packed_bytes <= packer.stats().raw_bytes, "packing enlarges the content");
 }

@@ -6,7 +6,7 @@ use kube_informer_wire::{Limits, ListPart, ListSplitter, Object, Unreadable, Wat
 use serde_json::Value;
 
 /// Limits that small inputs can reach.
-const TIGHT: Limits = Limits { object_bytes: 200, depth: 6, labels: 3 };
+const TIGHT: Limits = Limits::DEFAULT.object_bytes(200).depth(6).labels(3);
 
 /// The chunks in which a list arrives do not change its parts, its end or its error; an error is repeated.
 pub fn list_body(data: &[u8]) {

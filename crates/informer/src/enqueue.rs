@@ -1,15 +1,16 @@
-//! From events to keys on a work queue.
+//! Handlers that add keys to a work queue.
 
-use crate::{Deleted, Event, EventHandler};
+use crate::{Deleted, Event, EventHandler, on_event};
 use kube_informer_wire::{Object, ObjectKey};
 use kube_workqueue::WorkQueue;
 use std::{fmt, hash::Hash};
 
-/// A handler that puts the key of every object it hears of on a queue.
+/// A handler that adds the key of each object to a queue, made by [`enqueue`].
 #[derive(Clone)]
+#[must_use = "a handler is called only after it is added to an informer"]
 pub struct Enqueue(WorkQueue<ObjectKey>);
 
-/// Puts the key of every added, changed or deleted object on a queue.
+/// A handler that adds the key of each added, changed or deleted object to a queue.
 pub fn enqueue(queue: &WorkQueue<ObjectKey>) -> Enqueue {
     Enqueue(queue.clone())
 }
@@ -34,8 +35,9 @@ impl fmt::Debug for Enqueue {
     }
 }
 
-/// A handler that puts the key of the controlling owner of every object it hears of on a queue.
+/// A handler that adds the key of the controlling owner of each object to a queue, made by [`enqueue_owner`].
 #[derive(Clone)]
+#[must_use = "a handler is called only after it is added to an informer"]
 pub struct EnqueueOwner {
     queue: WorkQueue<ObjectKey>,
     group: String,
@@ -43,8 +45,8 @@ pub struct EnqueueOwner {
     namespaced: bool,
 }
 
-/// Puts the key of the controlling owner on a queue, for objects that an `O` controls. If the owner changes,
-/// the old one is put on the queue too.
+/// A handler that adds the key of the controlling owner to a queue, for objects that an `O` controls. If the owner
+/// changes, both the old and the new one are added.
 pub fn enqueue_owner<O>(queue: &WorkQueue<ObjectKey>) -> EnqueueOwner
 where
     O: kube::Resource<DynamicType = ()>,
@@ -95,7 +97,8 @@ impl fmt::Debug for EnqueueOwner {
     }
 }
 
-/// Puts whatever keys `keys` makes of an event on a queue.
+/// A handler that adds the keys that `keys` returns for an event to a queue.
+#[must_use = "a handler is called only after it is added to an informer"]
 pub fn enqueue_with<T, K, I>(
     queue: &WorkQueue<K>,
     mut keys: impl FnMut(&Event<T>) -> I + Send + 'static,
@@ -107,23 +110,4 @@ where
 {
     let queue = queue.clone();
     on_event(move |event| keys(event).into_iter().for_each(|key| queue.add(key)))
-}
-
-/// A handler that is one closure for all three kinds of event.
-pub fn on_event<T: 'static>(f: impl FnMut(&Event<T>) + Send + 'static) -> impl EventHandler<T> {
-    struct OnEvent<F>(F);
-    impl<T: 'static, F: FnMut(&Event<T>) + Send + 'static> EventHandler<T> for OnEvent<F> {
-        fn on_add(&mut self, object: &Object<T>, initial: bool) {
-            (self.0)(&Event::Added { object: object.clone(), initial });
-        }
-
-        fn on_update(&mut self, old: &Object<T>, new: &Object<T>) {
-            (self.0)(&Event::Updated { old: old.clone(), new: new.clone() });
-        }
-
-        fn on_delete(&mut self, deleted: &Deleted<T>) {
-            (self.0)(&Event::Deleted(deleted.clone()));
-        }
-    }
-    OnEvent(f)
 }

@@ -13,7 +13,7 @@ use crate::{
     time,
 };
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube_informer_wire::{Kind, ListWatch, Omissions, Origin};
+use kube_informer_wire::{FieldSelector, Kind, LabelSelector, ListWatch, Omissions, Origin};
 use std::{
     fmt,
     marker::PhantomData,
@@ -66,13 +66,14 @@ enum Connect {
 
 /// Which objects an informer covers, and how they are kept: what two askers must agree on to share one.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct InformerOptions {
     /// The namespaces.
     pub scope: Scope,
     /// A label selector, such as `app=cart`.
-    pub label_selector: Option<String>,
+    pub label_selector: LabelSelector,
     /// A field selector, such as `spec.nodeName=node-1`.
-    pub field_selector: Option<String>,
+    pub field_selector: FieldSelector,
     /// Only the metadata of the objects.
     pub metadata_only: bool,
     /// What is done to every object before it is kept.
@@ -80,16 +81,52 @@ pub struct InformerOptions {
 }
 
 impl InformerOptions {
+    /// Options for all objects of a kind, whole and unchanged.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the namespaces.
+    #[must_use]
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets the label selector.
+    #[must_use]
+    pub fn label_selector(mut self, selector: LabelSelector) -> Self {
+        self.label_selector = selector;
+        self
+    }
+
+    /// Sets the field selector.
+    #[must_use]
+    pub fn field_selector(mut self, selector: FieldSelector) -> Self {
+        self.field_selector = selector;
+        self
+    }
+
+    /// Sets whether only the metadata of the objects is cached.
+    #[must_use]
+    pub fn metadata_only(mut self, metadata_only: bool) -> Self {
+        self.metadata_only = metadata_only;
+        self
+    }
+
+    /// Sets the transform.
+    #[must_use]
+    pub fn transform(mut self, transform: Transform) -> Self {
+        self.transform = transform;
+        self
+    }
+
     fn is_same(&self, other: &Self) -> bool {
-        let plain = |options: &Self| {
-            (
-                options.scope.clone(),
-                options.label_selector.clone(),
-                options.field_selector.clone(),
-                options.metadata_only,
-            )
-        };
-        plain(self) == plain(other) && self.transform.is_same(&other.transform)
+        self.scope == other.scope
+            && self.label_selector == other.label_selector
+            && self.field_selector == other.field_selector
+            && self.metadata_only == other.metadata_only
+            && self.transform.is_same(&other.transform)
     }
 }
 
@@ -141,15 +178,11 @@ impl InformerFactory {
     /// The informer of a kind with other options than the factory's defaults.
     ///
     /// ```no_run
-    /// # use kube_informer::{InformerFactory, InformerOptions, Scope};
+    /// # use kube_informer::{InformerFactory, Scope};
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # fn example(factory: InformerFactory) -> Result<(), kube_informer::ScopeError> {
-    /// let shop = Scope::namespace("shop")?;
-    /// let here = factory.of_with::<Pod, Pod>(|options| InformerOptions {
-    ///     field_selector: Some("spec.nodeName=node-1".into()),
-    ///     scope: shop,
-    ///     ..options
-    /// });
+    /// # fn example(factory: InformerFactory) -> Result<(), Box<dyn std::error::Error>> {
+    /// let (shop, on_node) = (Scope::namespace("shop")?, "spec.nodeName=node-1".parse()?);
+    /// let here = factory.of_with::<Pod, Pod>(|options| options.field_selector(on_node).scope(shop));
     /// # Ok(()) }
     /// ```
     pub fn of_with<K, T: 'static>(
@@ -199,7 +232,7 @@ impl InformerFactory {
         K: kube::Resource<DynamicType = ()> + 'static,
         K::Scope: 'static,
     {
-        self.of_with::<K, _>(|options| InformerOptions { metadata_only: true, ..options })
+        self.of_with::<K, _>(|options| options.metadata_only(true))
     }
 
     /// Starts every informer that has been asked for and not been started.
@@ -268,13 +301,9 @@ impl InformerFactory {
         if let Some(configure) = &self.shared.configure {
             builder = configure(builder);
         }
-        if let Some(selector) = &options.label_selector {
-            builder = builder.label_selector(selector);
-        }
-        if let Some(selector) = &options.field_selector {
-            builder = builder.field_selector(selector);
-        }
         builder
+            .label_selector(options.label_selector.clone())
+            .field_selector(options.field_selector.clone())
             .scope(options.scope.clone())
             .transform(options.transform.clone())
             .build(|namespace| self.source(&origin, options, namespace))
@@ -293,13 +322,9 @@ impl InformerFactory {
             }
             Connect::Sources(source) => return source(origin, options, namespace),
         };
-        let mut source = KubeSource::new(client, Arc::clone(origin), namespace);
-        if let Some(selector) = &options.label_selector {
-            source = source.labels(selector);
-        }
-        if let Some(selector) = &options.field_selector {
-            source = source.fields(selector);
-        }
+        let mut source = KubeSource::new(client, Arc::clone(origin), namespace)
+            .labels(&options.label_selector)
+            .fields(&options.field_selector);
         if options.metadata_only {
             source = source.metadata_only();
         }
@@ -353,14 +378,14 @@ impl FactoryBuilder {
     }
 
     /// A label selector for all kinds.
-    pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
-        self.defaults.label_selector = Some(selector.into());
+    pub fn label_selector(mut self, selector: LabelSelector) -> Self {
+        self.defaults.label_selector = selector;
         self
     }
 
     /// A field selector for all kinds.
-    pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
-        self.defaults.field_selector = Some(selector.into());
+    pub fn field_selector(mut self, selector: FieldSelector) -> Self {
+        self.defaults.field_selector = selector;
         self
     }
 

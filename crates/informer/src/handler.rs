@@ -1,28 +1,28 @@
-//! Being told about changes.
+//! The handlers of an informer, and the events they receive.
 
 use crate::delta::Deleted;
 use kube_informer_wire::{Object, ObjectKey};
 use serde_json::Value;
 use std::{collections::HashSet, fmt};
 
-/// A change, as handlers and streams get it.
+/// A change of a cached object, as handlers and streams receive it.
 pub enum Event<T> {
     /// The object is new to this handler.
     Added {
         /// The object.
         object: Object<T>,
-        /// Whether it was there before the handler was: part of the first list, or of the replay that a late
-        /// handler gets.
+        /// Whether the object is older than the handler: part of the initial list, or of the replay for a handler that
+        /// was added later.
         initial: bool,
     },
-    /// The object changed, or a resync is due and it did not.
+    /// The object changed. In a resync `old` and `new` are the same state.
     Updated {
-        /// The state this handler saw last.
+        /// The state that this handler received last.
         old: Object<T>,
-        /// The state now.
+        /// The new state.
         new: Object<T>,
     },
-    /// The object is gone.
+    /// The object was deleted.
     Deleted(Deleted<T>),
 }
 
@@ -63,29 +63,29 @@ impl<T> fmt::Debug for Event<T> {
     }
 }
 
-/// Called for every change of the objects of an informer.
+/// Receives the changes of the objects of an informer.
 ///
-/// 1. Calls for one handler come one after another, in the order in which things happened; handlers know
-///    nothing of each other.
-/// 2. The store already shows the change, and perhaps later ones, when a handler hears of it.
-/// 3. A handler that cannot keep up is told the net effect of what it missed (see
+/// 1. A handler is called for one event after another, in the order of the changes. Handlers are independent of each
+///    other.
+/// 2. When a handler is called, the store already shows the change, and possibly later ones.
+/// 3. A handler that falls behind receives the net effect of the events it missed (see
 ///    [`SharedInformer::add_handler`](crate::SharedInformer::add_handler)).
-/// 4. A panic is reported and counts as delivered; the next call comes as if nothing had happened.
+/// 4. A panic is reported and counts as delivered. The handler is called again for the next event.
 ///
-/// Handlers run on the runtime's threads and should not block: put a key on a work queue and return. Code that
-/// wants to `.await` uses [`SharedInformer::events`](crate::SharedInformer::events).
+/// Handlers run on the runtime's threads and should not block: add a key to a work queue and return. Code that
+/// needs to `.await` uses [`SharedInformer::events`](crate::SharedInformer::events).
 pub trait EventHandler<T>: Send + 'static {
-    /// An object is new. `initial` says that it was there before this handler was.
+    /// Called for an object that is new to this handler. `initial`: the object is older than the handler.
     fn on_add(&mut self, object: &Object<T>, initial: bool) {
         let _ = (object, initial);
     }
 
-    /// An object changed, or a resync is due and `old` and `new` are one.
+    /// Called for a changed object. In a resync `old` and `new` are the same state.
     fn on_update(&mut self, old: &Object<T>, new: &Object<T>) {
         let _ = (old, new);
     }
 
-    /// An object is gone.
+    /// Called for a deleted object.
     fn on_delete(&mut self, deleted: &Deleted<T>) {
         let _ = deleted;
     }
@@ -109,17 +109,18 @@ type OnAdd<T> = Box<dyn FnMut(&Object<T>, bool) + Send>;
 type OnUpdate<T> = Box<dyn FnMut(&Object<T>, &Object<T>) + Send>;
 type OnDelete<T> = Box<dyn FnMut(&Deleted<T>) + Send>;
 
-/// A handler made of closures; what is not given does nothing.
+/// A handler made of closures; events without a closure are ignored.
 ///
 /// ```
 /// use kube_informer::HandlerFuncs;
 /// # type Pod = serde_json::Value;
 ///
 /// let handler = HandlerFuncs::<Pod>::new()
-///     .on_add(|pod, initial| println!("+ {} {}", pod.key(), if initial { "(was there)" } else { "" }))
+///     .on_add(|pod, initial| println!("+ {} {}", pod.key(), if initial { "(initial)" } else { "" }))
 ///     .on_update(|old, new| println!("~ {} {} -> {}", new.key(), old.resource_version(), new.resource_version()))
-///     .on_delete(|gone| println!("- {}", gone.key()));
+///     .on_delete(|deleted| println!("- {}", deleted.key()));
 /// ```
+#[must_use = "a handler is called only after it is added to an informer"]
 pub struct HandlerFuncs<T> {
     add: Option<OnAdd<T>>,
     update: Option<OnUpdate<T>>,
@@ -127,24 +128,24 @@ pub struct HandlerFuncs<T> {
 }
 
 impl<T> HandlerFuncs<T> {
-    /// A handler that does nothing yet.
+    /// A handler without closures.
     pub fn new() -> Self {
         Self { add: None, update: None, delete: None }
     }
 
-    /// Called for each new object.
+    /// Sets the closure for new objects.
     pub fn on_add(mut self, f: impl FnMut(&Object<T>, bool) + Send + 'static) -> Self {
         self.add = Some(Box::new(f));
         self
     }
 
-    /// Called for each change.
+    /// Sets the closure for changed objects.
     pub fn on_update(mut self, f: impl FnMut(&Object<T>, &Object<T>) + Send + 'static) -> Self {
         self.update = Some(Box::new(f));
         self
     }
 
-    /// Called for each end.
+    /// Sets the closure for deleted objects.
     pub fn on_delete(mut self, f: impl FnMut(&Deleted<T>) + Send + 'static) -> Self {
         self.delete = Some(Box::new(f));
         self
@@ -154,6 +155,18 @@ impl<T> HandlerFuncs<T> {
 impl<T> Default for HandlerFuncs<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<T> fmt::Debug for HandlerFuncs<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = [
+            ("on_add", self.add.is_some()),
+            ("on_update", self.update.is_some()),
+            ("on_delete", self.delete.is_some()),
+        ];
+        f.write_str("HandlerFuncs")?;
+        f.debug_set().entries(set.iter().filter(|(_, set)| *set).map(|(name, _)| name)).finish()
     }
 }
 
@@ -177,21 +190,49 @@ impl<T: 'static> EventHandler<T> for HandlerFuncs<T> {
     }
 }
 
-/// A handler that hears only of the objects that a predicate accepts.
+/// A handler made of one closure for all three kinds of event.
 ///
-/// An object that starts to be accepted is an add, one that ceases to be is a delete of its old state, so that
-/// the inner handler sees a consistent set. The end of an object that it has is always passed on, even if the
-/// final state would not be accepted.
+/// ```
+/// use kube_informer::{Event, on_event};
+/// # type Pod = serde_json::Value;
+///
+/// let handler = on_event(|event: &Event<Pod>| println!("{event:?}"));
+/// ```
+#[must_use = "a handler is called only after it is added to an informer"]
+pub fn on_event<T: 'static>(f: impl FnMut(&Event<T>) + Send + 'static) -> impl EventHandler<T> {
+    struct OnEvent<F>(F);
+    impl<T: 'static, F: FnMut(&Event<T>) + Send + 'static> EventHandler<T> for OnEvent<F> {
+        fn on_add(&mut self, object: &Object<T>, initial: bool) {
+            (self.0)(&Event::Added { object: object.clone(), initial });
+        }
+
+        fn on_update(&mut self, old: &Object<T>, new: &Object<T>) {
+            (self.0)(&Event::Updated { old: old.clone(), new: new.clone() });
+        }
+
+        fn on_delete(&mut self, deleted: &Deleted<T>) {
+            (self.0)(&Event::Deleted(deleted.clone()));
+        }
+    }
+    OnEvent(f)
+}
+
+/// A handler that receives only the objects that a predicate accepts, made by [`filter`].
+///
+/// The inner handler sees a consistent set: an object that the predicate starts to accept is added, one that it no longer
+/// accepts is deleted with its old state. The deletion of an object that the inner handler has is always passed on, even
+/// if the predicate would not accept the final state.
+#[must_use = "a handler is called only after it is added to an informer"]
 pub struct FilteringHandler<T, P, H> {
     accept: P,
     handler: H,
-    /// The objects that the inner handler has. The final state of an object does not say: what came before it
-    /// may have been left out because the handler was slow.
+    /// The objects that the inner handler has. The old state of an event does not tell, because events of a slow handler
+    /// are coalesced.
     passed: HashSet<ObjectKey>,
     of: std::marker::PhantomData<fn() -> T>,
 }
 
-/// Passes on to `handler` only the objects that `accept` accepts.
+/// A handler that passes on to `handler` only the objects that `accept` accepts.
 pub fn filter<T, P, H>(accept: P, handler: H) -> FilteringHandler<T, P, H>
 where
     P: FnMut(&Object<T>) -> bool + Send + 'static,
@@ -232,10 +273,16 @@ where
     }
 }
 
-/// A handler for objects of any type: what a listener calls.
+impl<T, P, H: fmt::Debug> fmt::Debug for FilteringHandler<T, P, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FilteringHandler({:?}, {} objects)", self.handler, self.passed.len())
+    }
+}
+
+/// A handler of untyped events, as a listener calls it.
 pub(crate) type Deliver = Box<dyn FnMut(Event<Value>) + Send>;
 
-/// Adapts a handler for one type to what a listener calls.
+/// Adapts a typed handler to the untyped events of a listener.
 pub(crate) fn deliver<T: 'static>(mut handler: impl EventHandler<T>) -> Deliver {
     Box::new(move |event| match event {
         Event::Added { object, initial } => handler.on_add(&object.cast(), initial),

@@ -1,4 +1,4 @@
-//! The kinds of Rust types.
+//! The [`Kind`] of Rust types and discovered resources.
 
 use k8s_openapi::ClusterResourceScope;
 use kube::{
@@ -8,7 +8,7 @@ use kube::{
 use kube_informer_wire::Kind;
 use std::any::TypeId;
 
-/// The kind of a type that `kube` knows.
+/// The kind of a type that implements [`kube::Resource`].
 pub fn kind_of<K>() -> Kind
 where
     K: kube::Resource<DynamicType = ()>,
@@ -16,7 +16,10 @@ where
 {
     let scope = TypeId::of::<K::Scope>();
     let cluster = scope == TypeId::of::<ClusterResourceScope>();
-    debug_assert!(scope != TypeId::of::<DynamicResourceScope>(), "a dynamic type has a dynamic kind");
+    debug_assert!(
+        scope != TypeId::of::<DynamicResourceScope>(),
+        "the kind of a dynamic type is known at run time only"
+    );
     Kind {
         group: K::group(&()).into_owned(),
         version: K::version(&()).into_owned(),
@@ -26,13 +29,13 @@ where
     }
 }
 
-/// The kind of a resource that [`kube::discovery`] found.
+/// The kind of a resource from [`kube::discovery`].
 pub fn kind_of_discovered(resource: &ApiResource, capabilities: &ApiCapabilities) -> Kind {
     Kind { namespaced: capabilities.scope == Scope::Namespaced, ..kind_of_resource(resource) }
 }
 
-/// The kind of a resource written down by hand. Whether it is namespaced is not part of an [`ApiResource`]; it
-/// matters only for informers of single namespaces, which presume it.
+/// The kind of an [`ApiResource`], which does not say whether it is namespaced. Namespaced is assumed: it matters only
+/// for informers of single namespaces.
 pub(crate) fn kind_of_resource(resource: &ApiResource) -> Kind {
     let ApiResource { group, version, kind, plural, .. } = resource.clone();
     Kind { group, version, kind, plural, namespaced: true }

@@ -58,6 +58,7 @@
 
 // Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
+#![warn(missing_debug_implementations)]
 
 mod backlog;
 mod controller;
@@ -97,7 +98,6 @@ pub use enqueue::EnqueueOwner;
 pub use enqueue::enqueue;
 pub use enqueue::enqueue_owner;
 pub use enqueue::enqueue_with;
-pub use enqueue::on_event;
 pub use factory::FactoryBuilder;
 pub use factory::InformerFactory;
 pub use factory::InformerFor;
@@ -110,6 +110,7 @@ pub use handler::EventHandler;
 pub use handler::FilteringHandler;
 pub use handler::HandlerFuncs;
 pub use handler::filter;
+pub use handler::on_event;
 pub use indexer::Index;
 pub use indexer::IndexMissing;
 pub use kind::kind_of;
@@ -150,5 +151,121 @@ pub use telemetry::InformerError;
 pub use telemetry::Task;
 pub use transform::Transform;
 
-pub use kube_informer_wire::*;
-pub use kube_workqueue::{AddOptions, Delayed, HandlerError, Priority, Verdict, WorkQueue};
+// Objects, their identity and their content.
+#[doc(inline)]
+pub use kube_informer_wire::Apply;
+#[doc(inline)]
+pub use kube_informer_wire::DecodeError;
+#[doc(inline)]
+pub use kube_informer_wire::EditError;
+#[doc(inline)]
+pub use kube_informer_wire::FieldPath;
+#[doc(inline)]
+pub use kube_informer_wire::FieldPathError;
+#[doc(inline)]
+pub use kube_informer_wire::FieldStep;
+#[doc(inline)]
+pub use kube_informer_wire::JsonPatch;
+#[doc(inline)]
+pub use kube_informer_wire::Kind;
+#[doc(inline)]
+pub use kube_informer_wire::Labels;
+#[doc(inline)]
+pub use kube_informer_wire::Limits;
+#[doc(inline)]
+pub use kube_informer_wire::Object;
+#[doc(inline)]
+pub use kube_informer_wire::ObjectKey;
+#[doc(inline)]
+pub use kube_informer_wire::Omission;
+#[doc(inline)]
+pub use kube_informer_wire::Omissions;
+#[doc(inline)]
+pub use kube_informer_wire::Origin;
+#[doc(inline)]
+pub use kube_informer_wire::Owner;
+#[doc(inline)]
+pub use kube_informer_wire::PackStats;
+#[doc(inline)]
+pub use kube_informer_wire::Packing;
+#[doc(inline)]
+pub use kube_informer_wire::ParseKeyError;
+#[doc(inline)]
+pub use kube_informer_wire::ResourceVersion;
+#[doc(inline)]
+pub use kube_informer_wire::Uid;
+#[doc(inline)]
+pub use kube_informer_wire::Unreadable;
+
+// Selectors.
+#[doc(inline)]
+pub use kube_informer_wire::FieldSelector;
+#[doc(inline)]
+pub use kube_informer_wire::FieldTerm;
+#[doc(inline)]
+pub use kube_informer_wire::LabelSelector;
+#[doc(inline)]
+pub use kube_informer_wire::Lookup;
+#[doc(inline)]
+pub use kube_informer_wire::Operator;
+#[doc(inline)]
+pub use kube_informer_wire::Requirement;
+#[doc(inline)]
+pub use kube_informer_wire::SelectorError;
+
+// Sources of objects.
+#[doc(inline)]
+pub use kube_informer_wire::Bookmark;
+#[doc(inline)]
+pub use kube_informer_wire::BoxFuture;
+#[doc(inline)]
+pub use kube_informer_wire::Cause;
+#[doc(inline)]
+pub use kube_informer_wire::Details;
+#[doc(inline)]
+pub use kube_informer_wire::ListMeta;
+#[doc(inline)]
+pub use kube_informer_wire::ListOptions;
+#[doc(inline)]
+pub use kube_informer_wire::ListPart;
+#[doc(inline)]
+pub use kube_informer_wire::ListStream;
+#[doc(inline)]
+pub use kube_informer_wire::ListWatch;
+#[doc(inline)]
+pub use kube_informer_wire::ListWatchError;
+#[doc(inline)]
+pub use kube_informer_wire::Status;
+#[doc(inline)]
+pub use kube_informer_wire::VersionMatch;
+#[doc(inline)]
+pub use kube_informer_wire::WatchEvent;
+#[doc(inline)]
+pub use kube_informer_wire::WatchOptions;
+#[doc(inline)]
+pub use kube_informer_wire::WatchStream;
+
+// The work queue; `workqueue` has the rest of it, such as rate limiters.
+#[doc(inline)]
+pub use kube_workqueue as workqueue;
+#[doc(inline)]
+pub use kube_workqueue::AddOptions;
+#[doc(inline)]
+pub use kube_workqueue::Delayed;
+#[doc(inline)]
+pub use kube_workqueue::HandlerError;
+#[doc(inline)]
+pub use kube_workqueue::Item;
+#[doc(inline)]
+pub use kube_workqueue::Priority;
+#[doc(inline)]
+pub use kube_workqueue::Verdict;
+#[doc(inline)]
+pub use kube_workqueue::WorkQueue;
+
+// Crates whose types are part of signatures here: a program can name them without depending on the same versions.
+pub use bytes;
+pub use futures_core;
+pub use k8s_openapi;
+pub use kube;
+pub use serde_json;

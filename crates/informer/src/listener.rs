@@ -33,7 +33,7 @@ pub(crate) struct Listener {
     /// Held while an event is put in or taken out, never while the handler runs.
     state: Mutex<State>,
     wake: Notify,
-    synced: watch::Sender<Sync>,
+    synced: watch::Sender<SyncState>,
     ended: watch::Sender<bool>,
     meters: ListenerMeters,
 }
@@ -62,7 +62,7 @@ enum End {
 
 /// Whether a handler has heard of everything that was there before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sync {
+pub(crate) enum SyncState {
     Pending,
     Done,
     /// It ended before it was synced and never will be.
@@ -86,7 +86,7 @@ impl Listener {
             upstream_synced: false,
             behind_since: None,
         };
-        let (synced, ended) = (watch::Sender::new(Sync::Pending), watch::Sender::new(false));
+        let (synced, ended) = (watch::Sender::new(SyncState::Pending), watch::Sender::new(false));
         Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended, meters }
     }
 
@@ -165,7 +165,7 @@ impl Listener {
         }
         let next = state.backlog.next();
         if state.upstream_synced && state.backlog.is_walked() {
-            self.settle(Sync::Done);
+            self.settle(SyncState::Done);
         }
         if next.is_none() {
             state.behind_since = None;
@@ -229,14 +229,14 @@ impl Listener {
     }
 
     fn mark_ended(&self) {
-        self.settle(Sync::Never);
+        self.settle(SyncState::Never);
         self.ended.send_replace(true);
     }
 
     /// Decides about being synced, once.
-    fn settle(&self, as_what: Sync) {
+    fn settle(&self, as_what: SyncState) {
         self.synced.send_if_modified(|sync| {
-            let pending = *sync == Sync::Pending;
+            let pending = *sync == SyncState::Pending;
             if pending {
                 *sync = as_what;
             }
@@ -249,7 +249,7 @@ impl Listener {
         self.ended.subscribe()
     }
 
-    pub(crate) fn synced(&self) -> watch::Receiver<Sync> {
+    pub(crate) fn synced(&self) -> watch::Receiver<SyncState> {
         self.synced.subscribe()
     }
 

@@ -100,7 +100,7 @@ impl<T> fmt::Debug for Lister<T> {
     }
 }
 
-/// One consistent state of a cache.
+/// One consistent state of a cache. Cloning is a reference count.
 pub struct CacheSnapshot<T> {
     snapshot: Arc<Snapshot>,
     of: PhantomData<fn() -> T>,
@@ -185,6 +185,18 @@ impl<T> CacheSnapshot<T> {
     }
 }
 
+impl<T> Clone for CacheSnapshot<T> {
+    fn clone(&self) -> Self {
+        Self { snapshot: Arc::clone(&self.snapshot), of: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for CacheSnapshot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheSnapshot({} objects)", self.len())
+    }
+}
+
 impl<'a, T: 'a> IntoIterator for &'a CacheSnapshot<T> {
     type Item = &'a Object<T>;
     type IntoIter = CacheIter<'a, T>;
@@ -195,6 +207,7 @@ impl<'a, T: 'a> IntoIterator for &'a CacheSnapshot<T> {
 }
 
 /// The objects of a [`CacheSnapshot`], in the server's order.
+#[must_use = "iterators do nothing unless consumed"]
 pub struct CacheIter<'a, T> {
     objects: Objects<'a>,
     of: PhantomData<fn() -> T>,
@@ -219,6 +232,12 @@ impl<'a, T: 'a> DoubleEndedIterator for CacheIter<'a, T> {
 }
 
 impl<'a, T: 'a> ExactSizeIterator for CacheIter<'a, T> {}
+
+impl<T> fmt::Debug for CacheIter<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheIter({} objects left)", self.objects.size_hint().0)
+    }
+}
 
 fn by<T, V, Q>(snapshot: &Snapshot, index: &Index<V>, value: &Q) -> Result<Vec<Object<T>>, IndexMissing>
 where

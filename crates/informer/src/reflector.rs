@@ -267,7 +267,7 @@ impl Reflector {
     fn pack(&self, object: AnyObject) -> AnyObject {
         let snapshot = self.indexer.snapshot();
         self.packer.keeps(snapshot.len().max(self.staged.len()));
-        object.pack_with(&self.packer, snapshot.fields())
+        self.packer.pack_with(object, snapshot.fields())
     }
 
     /// Whether an object is in the requested namespace.

@@ -2,7 +2,7 @@
 
 use crate::{
     controller::Controller,
-    listener::{Listener, Sync},
+    listener::{Listener, SyncState},
     processor::ListenerId,
 };
 use std::{fmt, sync::Arc};
@@ -19,6 +19,7 @@ pub struct Registration {
 
 /// How far behind a handler is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HandlerLoad {
     /// Events waiting; a replay of the whole cache counts as one.
     pub waiting: usize,
@@ -28,6 +29,7 @@ pub struct HandlerLoad {
 
 /// One handler of an informer, seen from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HandlerInfo {
     /// Its name, as in metrics.
     pub name: String,
@@ -39,7 +41,7 @@ pub struct HandlerInfo {
 
 impl HandlerInfo {
     pub(crate) fn of(listener: &Listener) -> Self {
-        let synced = *listener.synced().borrow() == Sync::Done;
+        let synced = *listener.synced().borrow() == SyncState::Done;
         Self { name: listener.name().to_string(), synced, load: HandlerLoad::of(listener) }
     }
 }
@@ -61,16 +63,16 @@ impl Registration {
     /// the last of those calls.
     pub async fn synced(&self) -> Result<(), HandlerEnded> {
         let mut synced = self.listener.synced();
-        let reached = synced.wait_for(|sync| *sync != Sync::Pending).await.map(|sync| *sync);
+        let reached = synced.wait_for(|sync| *sync != SyncState::Pending).await.map(|sync| *sync);
         match reached {
-            Ok(Sync::Done) => Ok(()),
+            Ok(SyncState::Done) => Ok(()),
             _ => Err(HandlerEnded),
         }
     }
 
     /// Whether the handler has been told of everything that was there before it.
     pub fn is_synced(&self) -> bool {
-        *self.listener.synced().borrow() == Sync::Done
+        *self.listener.synced().borrow() == SyncState::Done
     }
 
     /// How far behind the handler is.
@@ -106,6 +108,7 @@ impl fmt::Debug for Registration {
 
 /// A [`Registration`] that ends with its scope.
 #[derive(Debug)]
+#[must_use = "dropping it removes the handler"]
 pub struct ScopedRegistration(Registration);
 
 impl Drop for ScopedRegistration {

@@ -79,6 +79,7 @@ pub(crate) struct Core {
 
 /// How a handler is called.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct HandlerOptions {
     /// A name for logs and metrics.
     pub name: Option<String>,
@@ -86,6 +87,27 @@ pub struct HandlerOptions {
     /// and `Duration::MAX` are never. As in client-go, an informer made without a period never resyncs, and one that runs already
     /// does not look more often than it did.
     pub resync: Option<Duration>,
+}
+
+impl HandlerOptions {
+    /// Options of which none is set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the name for logs and metrics.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the resync period.
+    #[must_use]
+    pub fn resync(mut self, period: impl Into<Option<Duration>>) -> Self {
+        self.resync = period.into();
+        self
+    }
 }
 
 impl<T: 'static> SharedInformer<T> {

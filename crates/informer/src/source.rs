@@ -10,8 +10,8 @@ pub use client::ClientError;
 pub use client::informer_client;
 
 use kube_informer_wire::{
-    BoxFuture, Collection, Kind, Limits, ListOptions, ListSplitter, ListStream, ListWatch, ListWatchError,
-    Omissions, Origin, WatchOptions, WatchSplitter, WatchStream,
+    BoxFuture, Collection, FieldSelector, Kind, LabelSelector, Limits, ListOptions, ListSplitter, ListStream,
+    ListWatch, ListWatchError, Omissions, Origin, WatchOptions, WatchSplitter, WatchStream,
 };
 use request::Accept;
 use std::{fmt, sync::Arc};
@@ -24,12 +24,11 @@ use std::{fmt, sync::Arc};
 /// 4. No error, log line or `Debug` output holds a part of a body or a header.
 ///
 /// ```no_run
-/// # async fn run(client: kube::Client) -> Result<(), kube_informer_wire::ListWatchError> {
-/// use kube_informer::KubeSource;
-/// use kube_informer_wire::{Kind, ListOptions, ListWatch, Origin};
+/// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// use kube_informer::{Kind, KubeSource, ListOptions, ListWatch, Origin};
 ///
 /// let pods = Origin::new(Kind::namespaced("", "v1", "Pod", "pods"));
-/// let source = KubeSource::new(client, pods, Some("shop")).labels("app=cart");
+/// let source = KubeSource::new(client, pods, Some("shop")).labels(&"app=cart".parse()?);
 /// let list = source.list(ListOptions::default()).await?;
 /// # let _ = list; Ok(()) }
 /// ```
@@ -58,14 +57,14 @@ impl KubeSource {
 
     /// Restricts the collection to objects that match a label selector.
     #[must_use]
-    pub fn labels(mut self, selector: &str) -> Self {
+    pub fn labels(mut self, selector: &LabelSelector) -> Self {
         self.collection = self.collection.labels(selector);
         self
     }
 
     /// Restricts the collection to objects that match a field selector.
     #[must_use]
-    pub fn fields(mut self, selector: &str) -> Self {
+    pub fn fields(mut self, selector: &FieldSelector) -> Self {
         self.collection = self.collection.fields(selector);
         self
     }

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 /// What an informer, or one namespace of it, is doing.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum InformerStatus {
     /// Not started, or nothing has come back yet.
     Starting,

@@ -13,16 +13,17 @@ use std::{
 /// A failure inside an informer. Nothing is lost by it: the informer goes on by itself, unless
 /// [`TaskFailed`](Self::TaskFailed) says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum InformerError {
     /// The collection could not be listed.
     #[error("list: {0}")]
-    List(ListWatchError),
+    List(#[source] ListWatchError),
     /// A watch could not be opened, or broke.
     #[error("watch: {0}")]
-    Watch(ListWatchError),
+    Watch(#[source] ListWatchError),
     /// Something came that has no readable identity. It is looked for by one list, then left out.
     #[error("an object or event was left out, {0}")]
-    Unreadable(Unreadable),
+    Unreadable(#[source] Unreadable),
     /// A transform panicked, left no object, or could not read the object's JSON; the object is kept with its identity
     /// and without its content.
     #[error("the transform failed on {key}; its content is left out of the cache")]

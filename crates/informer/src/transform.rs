@@ -1,4 +1,4 @@
-//! Making objects smaller before they are kept.
+//! Changes of objects before they are cached.
 
 use crate::{delta::AnyObject, telemetry::Telemetry};
 use kube_informer_wire::{FieldPath, FieldPathError, Limits, Omissions, Prune};
@@ -11,20 +11,20 @@ use std::{
 
 type Function = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
-/// What is done to every object before it is kept, handlers and listers included.
+/// Changes each object before it is cached. Listers and handlers see the changed object.
 ///
-/// 1. Each object passes once, deleted ones too.
-/// 2. Key, uid and version come from the wire and cannot be changed; labels are read after the transform.
-/// 3. Dropping fields works on the bytes and decodes nothing. A function gets the object as a
-///    [`serde_json::Value`], which costs a decode and an encode for each object that arrives.
-/// 4. An object on which the transform fails (a function panics or leaves no object, or serde refuses the JSON) keeps its
-///    identity and its place in the cache. Its content is withheld, because the transform may be there to keep a secret
-///    out of the cache: reading it is a `DecodeError`, [`Object::is_content_withheld`](crate::Object::is_content_withheld)
-///    tells, and the failure is reported as [`InformerError::Transform`](crate::InformerError::Transform).
-/// 5. [`Object::edit`](crate::Object::edit) refuses to write to what the transform dropped. Of a function it is recorded
-///    which fields it changed: fields of the object, and the fields inside `metadata`, `spec` and `status`. A change
-///    further inside counts for the whole of such a field, so that a function that filters `spec.containers` makes all
-///    of `spec.containers` read-only. Dropping by path is exact and cheaper.
+/// 1. Each object is transformed once, deleted ones too.
+/// 2. Key, uid and resource version come from the server and cannot be changed; labels are read after the transform.
+/// 3. Dropping fields works on the bytes and decodes nothing. A function receives the object as a
+///    [`serde_json::Value`], which costs a decode and an encode for each object.
+/// 4. An object on which the transform fails (a function panics or leaves no object, or serde rejects the JSON) keeps its
+///    identity and stays in the cache. Its content is withheld, because the transform may be meant to keep a secret out of
+///    the cache: reading it is a `DecodeError`, [`Object::is_content_withheld`](crate::Object::is_content_withheld) is
+///    true, and the failure is reported as [`InformerError::Transform`](crate::InformerError::Transform).
+/// 5. [`Object::edit`](crate::Object::edit) refuses to write to fields that the transform dropped. For functions it knows
+///    which fields they changed: fields of the object, and fields of `metadata`, `spec` and `status`. A change deeper
+///    inside counts for the whole field: a function that filters `spec.containers` makes all of `spec.containers`
+///    read-only. Dropping by path is exact and cheaper.
 ///
 /// ```
 /// use kube_informer::Transform;
@@ -35,11 +35,12 @@ type Function = Arc<dyn Fn(&mut Value) + Send + Sync>;
 /// # Ok::<(), kube_informer::FieldPathError>(())
 /// ```
 #[derive(Clone, Default)]
+#[must_use = "a transform does nothing until an informer is built with it"]
 pub struct Transform {
     dropped: Vec<FieldPath>,
     /// `dropped`, compiled.
     prune: Prune,
-    /// `dropped`, as objects carry it.
+    /// `dropped`, for the objects.
     omissions: Arc<Omissions>,
     functions: Vec<Function>,
 }
@@ -50,7 +51,7 @@ impl Transform {
         Self::default()
     }
 
-    /// Drops `metadata.managedFields`, usually a third of an object and of no interest to controllers.
+    /// Drops `metadata.managedFields`: usually a third of an object, and not used by controllers.
     pub fn drop_managed_fields() -> Self {
         Self::new().drop_path(FieldPath::of(["metadata", "managedFields"]))
     }
@@ -67,37 +68,37 @@ impl Transform {
         self
     }
 
-    /// Runs a function on each object.
+    /// Calls a function with each object.
     pub fn function(mut self, function: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
         self.functions.push(Arc::new(function));
         self
     }
 
-    /// Whether objects pass unchanged.
+    /// Whether the transform changes nothing.
     pub fn is_empty(&self) -> bool {
         self.dropped.is_empty() && self.functions.is_empty()
     }
 
-    /// Whether a field, or something above or below it, is dropped.
+    /// Whether the transform drops a field, a part of it, or a field that contains it.
     pub(crate) fn drops(&self, path: &FieldPath) -> bool {
         self.dropped.iter().any(|dropped| dropped.overlaps(path))
     }
 
-    /// Two transforms are the same if they drop the same fields and share their functions.
+    /// Whether both drop the same fields and share their functions.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.dropped == other.dropped
             && self.functions.len() == other.functions.len()
             && self.functions.iter().zip(&other.functions).all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
-    /// The object as it is kept.
+    /// The object as it is cached.
     pub(crate) fn apply(&self, object: AnyObject, telemetry: &Telemetry) -> AnyObject {
         if self.is_empty() {
             return object;
         }
         match catch_unwind(AssertUnwindSafe(|| self.changed(&object))) {
             Ok(Some(changed)) => changed,
-            // It may be here to keep secrets out of the cache: content that it did not pass must not get in.
+            // The transform may be meant to keep secrets out of the cache, so untransformed content must not get in.
             Ok(None) | Err(_) => {
                 telemetry.transform_failed(object.key());
                 object.without_content()
@@ -105,7 +106,7 @@ impl Transform {
         }
     }
 
-    /// `None` if the content is not JSON, before or after.
+    /// `None` if the content is not JSON, before or after the transform.
     fn changed(&self, object: &AnyObject) -> Option<AnyObject> {
         let mut json = self.prune.apply(&object.json().ok()?).ok()?;
         let mut omissions = Arc::clone(&self.omissions);
@@ -134,7 +135,7 @@ impl fmt::Debug for Transform {
     }
 }
 
-/// Sets right what a function made of the identity, so that content and key do not tell two stories.
+/// Restores identity fields that a function changed, so that the content agrees with the key.
 fn keep_identity(before: &Value, after: &mut Value) {
     let Some(meta) = after.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     for field in ["name", "namespace", "uid", "resourceVersion"] {

@@ -72,7 +72,7 @@ pub(crate) struct HandlerContext<'a> {
 
 impl HandlerContext<'_> {
     fn register(&self, name: &str, handler: impl EventHandler<Value>) -> Subscription {
-        let options = HandlerOptions { name: Some(name.to_owned()), resync: self.resync };
+        let options = HandlerOptions::new().name(name).resync(self.resync);
         Subscription::Registered(self.informer.add_handler_with(handler, options))
     }
 

@@ -2,6 +2,7 @@
 
 /// A body that is not a list, or not a stream of events. Says where and what, never what stands there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BodyError {
     /// The body ended too early.
     #[error("the body ends in the middle, after {bytes} bytes")]

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 /// A failed LIST or WATCH. No variant carries a body or a credential; URLs are path and query only.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListWatchError {
     /// The server answered with an error.
     #[error("{url}: {} {}: {}", status.code, status.reason, status.message)]
@@ -118,6 +119,32 @@ impl ListWatchError {
         match self {
             Self::Api { status, retry_after, .. } => (*retry_after).max(status.retry_after()),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longer of the two counts: waiting for the shorter one would be too early for one of them.
+    #[test]
+    fn retry_after_is_the_longer_of_header_and_body() {
+        let error = |header: Option<u64>, body| {
+            let mut status = Status::failure(429, "TooManyRequests", "slow down");
+            status.details.retry_after_seconds = body;
+            let retry_after = header.map(Duration::from_secs);
+            ListWatchError::Api { status: Box::new(status), retry_after, url: "/api/v1/pods".into() }
+        };
+        for (header, body, longer) in [
+            (Some(1), 9, Some(9)),
+            (Some(9), 1, Some(9)),
+            (Some(5), 0, Some(5)),
+            (None, 5, Some(5)),
+            (None, 0, None),
+        ] {
+            let expected = longer.map(Duration::from_secs);
+            assert_eq!(error(header, body).retry_after(), expected, "header {header:?}, body {body}");
         }
     }
 }

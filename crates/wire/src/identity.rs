@@ -28,6 +28,7 @@ pub(crate) struct Identity {
 /// Something on the wire that is not an object with a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unreadable: {reason}")]
+#[non_exhaustive]
 pub struct Unreadable {
     /// Why, without any of the content.
     pub reason: String,
@@ -55,7 +56,7 @@ impl Unreadable {
 
     /// An object that is nested too deeply.
     pub(crate) fn too_deep(json: &[u8], limits: &Limits) -> Self {
-        Self::scanned(format!("it is nested deeper than {} levels", limits.depth), json, limits)
+        Self::scanned(format!("it is nested deeper than {} levels", limits.object_depth()), json, limits)
     }
 
     /// Something unreadable, with the version that stands before the place where reading ends.
@@ -121,7 +122,7 @@ impl<'a> Scan<'a> {
     /// Reads as far as the text is JSON.
     pub(crate) fn read_some(json: &'a [u8], limits: &Limits) -> (Self, Result<(), Syntax>) {
         let mut scan = Self::default();
-        let mut cursor = Cursor::new(json, limits.depth);
+        let mut cursor = Cursor::new(json, limits.object_depth());
         let end = scan.fields(&mut cursor, limits).and_then(|()| cursor.end());
         (scan, end)
     }

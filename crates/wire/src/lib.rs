@@ -9,6 +9,7 @@
 
 // Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
+#![warn(missing_debug_implementations)]
 
 mod body_error;
 mod error;
@@ -44,6 +45,7 @@ pub use field_path::FieldPathError;
 pub use field_path::FieldStep;
 pub use fields::FieldPaths;
 pub use identity::Unreadable;
+pub use json_patch::Patch as JsonPatch;
 pub use key::ObjectKey;
 pub use key::ParseKeyError;
 pub use kind::Kind;

@@ -4,7 +4,7 @@ mod capture;
 
 use crate::{
     BodyError, Limits, ListMeta, ListPart, Object, Origin, Unreadable,
-    json::{Cursor, MAX_DEPTH, is_space},
+    json::{Cursor, is_space},
 };
 use bytes::Bytes;
 use capture::{Capture, Captured};
@@ -217,7 +217,7 @@ impl ListSplitter {
             What::Key | What::Value(Field::Kind) | What::Value(Field::Items) => SMALL,
             What::Item | What::Value(Field::Metadata) => self.limits.object_bytes,
         };
-        self.capture.begin(keep, self.limits.depth.min(MAX_DEPTH));
+        self.capture.begin(keep, self.limits.object_depth());
         self.state = State::Inside(what);
         Ok(())
     }

@@ -249,15 +249,7 @@ impl<T> Object<T> {
         decoded.map_err(|_| DecodeError::locate::<V, T>(self, &content))
     }
 
-    /// The object as it is kept: its content packed if that pays, and in any case in one allocation of its own,
-    /// so that it does not keep a larger buffer alive.
-    pub fn pack(self, packer: &Packer) -> Self {
-        self.pack_with(packer, &FieldPaths::default())
-    }
-
-    /// The same; and `fields` are read before that and kept with the object, so that whoever needs them later need
-    /// not unpack it.
-    pub fn pack_with(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
+    pub(crate) fn packed_by(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
         let Some(record) = Arc::get_mut(&mut self.record) else { return self };
         if !fields.is_empty() && !record.origin.omissions().is_content_withheld() {
             record.fields = record.content.read().and_then(|json| fields.read(&json).ok()).map(Arc::new);
@@ -265,11 +257,11 @@ impl<T> Object<T> {
         packer.share(&mut record.identity, &mut record.fields);
         let secret = record.origin.kind().is_secret();
         let raw = std::mem::replace(&mut record.content, Content::Raw(Bytes::new()));
-        record.content = packer.pack(raw, secret);
+        record.content = packer.pack_content(raw, secret);
         self
     }
 
-    /// The fields that [`pack_with`](Self::pack_with) found, in the order of the paths; none if it found none.
+    /// The fields that [`Packer::pack_with`] found, in the order of the paths; `None` if it found none.
     pub fn packed_fields(&self) -> Option<&[Vec<Value>]> {
         self.record.fields.as_deref().map(Vec::as_slice)
     }

@@ -5,7 +5,7 @@ pub(crate) mod fuzzing;
 mod interner;
 mod training;
 
-use crate::{Owner, fields::Found, identity::Identity, recent::AnyValue};
+use crate::{FieldPaths, Object, Owner, fields::Found, identity::Identity, recent::AnyValue};
 use bytes::Bytes;
 use dictionary::Dictionary;
 use interner::Interner;
@@ -25,6 +25,7 @@ use zstd::{
 
 /// How the content of cached objects is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Packing {
     /// Compressed with a dictionary trained on the objects themselves, where that pays.
     #[default]
@@ -154,6 +155,7 @@ struct State {
 
 /// What a [`Packer`] has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct PackStats {
     /// Objects that passed.
     pub objects: u64,
@@ -183,8 +185,19 @@ impl Packer {
         self.lock().stats
     }
 
-    /// The content as it is kept.
-    pub(crate) fn pack(&self, content: Content, secret: bool) -> Content {
+    /// The object as it is cached: its content is packed if that makes it smaller, and lies in an allocation of its
+    /// own, so that it does not keep a larger buffer alive.
+    pub fn pack<T>(&self, object: Object<T>) -> Object<T> {
+        self.pack_with(object, &FieldPaths::default())
+    }
+
+    /// Packs an object as [`pack`](Self::pack) does. Reads `fields` before that and keeps them with the object
+    /// ([`Object::packed_fields`]), so that readers of these fields need not unpack it.
+    pub fn pack_with<T>(&self, object: Object<T>, fields: &FieldPaths) -> Object<T> {
+        object.packed_by(self, fields)
+    }
+
+    pub(crate) fn pack_content(&self, content: Content, secret: bool) -> Content {
         let Content::Raw(raw) = content else { return content };
         let mut state = self.lock();
         let packed = match self.packing {

@@ -1,31 +1,31 @@
 //! Paths and query strings of LIST and WATCH requests.
 
-use crate::{Kind, ListOptions, WatchOptions};
+use crate::{FieldSelector, Kind, LabelSelector, ListOptions, WatchOptions};
 use std::fmt::Write;
 
 /// The longest timeout that can be asked for: servers count it in nanoseconds, in 64 bits with a sign.
 const MAX_TIMEOUT_SECONDS: u64 = i64::MAX as u64 / 1_000_000_000;
 
-/// A collection as a URL: path of the resource, and selectors that every request carries.
+/// The URL of a collection: path of the resource, and selectors that every request carries.
 ///
-/// Parameters come in the order in which client-go sends them (sorted by name), so that recorded
-/// requests compare as text.
+/// Parameters are sorted by name, as in requests of client-go, so that recorded requests compare as text.
 ///
 /// ```
 /// use kube_informer_wire::{Collection, Kind, ListOptions};
 ///
-/// let pods = Collection::new(&Kind::namespaced("", "v1", "Pod", "pods"), Some("shop")).labels("app=cart");
-/// let options = ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+/// let pods = Collection::new(&Kind::namespaced("", "v1", "Pod", "pods"), Some("shop")).labels(&"app=cart".parse()?);
+/// let options = ListOptions::new().resource_version("0".to_owned()).limit(500);
 /// assert_eq!(
 ///     pods.list(&options),
 ///     "/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart&limit=500&resourceVersion=0"
 /// );
+/// # Ok::<(), kube_informer_wire::SelectorError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collection {
     path: String,
-    labels: Option<String>,
-    fields: Option<String>,
+    labels: LabelSelector,
+    fields: FieldSelector,
 }
 
 impl Collection {
@@ -42,18 +42,20 @@ impl Collection {
         }
         path += "/";
         path += &escaped(&kind.plural);
-        Self { path, labels: None, fields: None }
+        Self { path, labels: LabelSelector::everything(), fields: FieldSelector::everything() }
     }
 
     /// Adds a label selector; several must all match.
-    pub fn labels(mut self, selector: &str) -> Self {
-        self.labels = both(self.labels.as_deref(), Some(selector));
+    #[must_use]
+    pub fn labels(mut self, selector: &LabelSelector) -> Self {
+        self.labels = self.labels.and(selector);
         self
     }
 
     /// Adds a field selector; several must all match.
-    pub fn fields(mut self, selector: &str) -> Self {
-        self.fields = both(self.fields.as_deref(), Some(selector));
+    #[must_use]
+    pub fn fields(mut self, selector: &FieldSelector) -> Self {
+        self.fields = self.fields.and(selector);
         self
     }
 
@@ -66,8 +68,8 @@ impl Collection {
     pub fn list(&self, options: &ListOptions) -> String {
         let mut url = Url::new(&self.path);
         url.text("continue", options.continue_token.as_deref());
-        url.text("fieldSelector", both(self.fields.as_deref(), options.field_selector.as_deref()).as_deref());
-        url.text("labelSelector", both(self.labels.as_deref(), options.label_selector.as_deref()).as_deref());
+        url.text("fieldSelector", Some(&self.fields.clone().and(&options.field_selector).to_string()));
+        url.text("labelSelector", Some(&self.labels.clone().and(&options.label_selector).to_string()));
         url.number("limit", options.limit.filter(|limit| *limit > 0).map(u64::from));
         url.text("resourceVersion", options.resource_version.as_deref());
         url.text("resourceVersionMatch", options.version_match.map(|version| version.as_str()));
@@ -78,8 +80,8 @@ impl Collection {
     pub fn watch(&self, options: &WatchOptions) -> String {
         let mut url = Url::new(&self.path);
         url.flag("allowWatchBookmarks", options.allow_bookmarks.then_some(true));
-        url.text("fieldSelector", both(self.fields.as_deref(), options.field_selector.as_deref()).as_deref());
-        url.text("labelSelector", both(self.labels.as_deref(), options.label_selector.as_deref()).as_deref());
+        url.text("fieldSelector", Some(&self.fields.clone().and(&options.field_selector).to_string()));
+        url.text("labelSelector", Some(&self.labels.clone().and(&options.label_selector).to_string()));
         url.text("resourceVersion", options.resource_version.as_deref());
         url.text("resourceVersionMatch", options.version_match.map(|version| version.as_str()));
         url.flag("sendInitialEvents", options.send_initial_events);
@@ -90,12 +92,6 @@ impl Collection {
         url.flag("watch", Some(true));
         url.text
     }
-}
-
-/// What both selectors match; an empty one matches everything.
-fn both(one: Option<&str>, other: Option<&str>) -> Option<String> {
-    let selectors: Vec<&str> = one.into_iter().chain(other).filter(|selector| !selector.is_empty()).collect();
-    (!selectors.is_empty()).then(|| selectors.join(","))
 }
 
 /// A URL that grows by parameters.
@@ -196,10 +192,9 @@ mod tests {
             resource_version: Some(String::new()),
             limit: Some(0),
             continue_token: Some(String::new()),
-            label_selector: Some(String::new()),
             ..ListOptions::default()
         };
-        assert_eq!(pods(None).labels("").list(&empty), "/api/v1/pods");
+        assert_eq!(pods(None).labels(&"".parse().unwrap()).list(&empty), "/api/v1/pods");
         assert_eq!(pods(None).watch(&WatchOptions::default()), "/api/v1/pods?watch=true");
     }
 
@@ -239,17 +234,19 @@ mod tests {
 
     #[test]
     fn selectors_of_source_and_request_must_both_match() {
-        let source = pods(Some("shop")).labels("app in (a, b)").fields("spec.nodeName=n1");
+        let source = pods(Some("shop"))
+            .labels(&"app in (a, b)".parse().unwrap())
+            .fields(&"spec.nodeName=n1".parse().unwrap());
         let options = ListOptions {
-            label_selector: Some("!legacy".into()),
-            field_selector: Some("status.phase!=Failed".into()),
+            label_selector: "!legacy".parse().unwrap(),
+            field_selector: "status.phase!=Failed".parse().unwrap(),
             ..ListOptions::default()
         };
         assert_eq!(
             source.list(&options),
             "/api/v1/namespaces/shop/pods?fieldSelector=spec.nodeName%3Dn1%2Cstatus.phase%21%3DFailed\
-             &labelSelector=app%20in%20%28a%2C%20b%29%2C%21legacy"
+             &labelSelector=app%20in%20%28a%2Cb%29%2C%21legacy"
         );
-        assert!(source.watch(&WatchOptions::default()).contains("labelSelector=app%20in%20%28a%2C%20b%29&"));
+        assert!(source.watch(&WatchOptions::default()).contains("labelSelector=app%20in%20%28a%2Cb%29&"));
     }
 }

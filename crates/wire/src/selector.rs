@@ -47,6 +47,7 @@ impl<K: AsRef<str>, V: AsRef<str>> Lookup for [(K, V)] {
 
 /// Why a selector cannot be read. The texts are what a server answers with status 400.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SelectorError {
     /// The selector is longer than [`MAX_SELECTOR_BYTES`].
     #[error("selector has {0} bytes, at most {MAX_SELECTOR_BYTES} are read: use fewer terms")]

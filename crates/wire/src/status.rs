@@ -6,6 +6,7 @@ use std::time::Duration;
 /// A `Status`: how an API server explains a failure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Status {
     /// The HTTP code.
     pub code: u16,
@@ -20,6 +21,7 @@ pub struct Status {
 /// The machine-readable part of a [`Status`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Details {
     /// Name of the object the failure is about.
     pub name: String,
@@ -36,6 +38,7 @@ pub struct Details {
 /// One fault of a [`Status`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Cause {
     /// A word for machines.
     pub reason: String,

@@ -2,7 +2,7 @@
 
 use crate::{
     BodyError, Bookmark, Limits, Object, Origin, Status, Unreadable, WatchEvent,
-    json::{Cursor, Syntax, is_space},
+    json::{Cursor, SpanFinder, Step, Syntax, is_space},
 };
 use bytes::Bytes;
 use serde_json::Value;
@@ -92,9 +92,7 @@ impl WatchSplitter {
             return Err(error);
         }
         let line = mem::take(&mut self.line);
-        let mut cursor = Cursor::new(&line, self.limits.depth);
-        let complete = cursor.skip().and_then(|()| cursor.end()).is_ok();
-        if complete { self.event(line.into()) } else { Ok(None) }
+        if is_complete(&line) { self.event(line.into()) } else { Ok(None) }
     }
 
     fn bound(&self) -> usize {
@@ -201,7 +199,16 @@ impl WatchSplitter {
     }
 }
 
-/// How far the stream has been read; nothing of what it holds.
+/// Whether a line without a newline is one whole value. A value that is cut off has an open bracket or quote.
+fn is_complete(line: &[u8]) -> bool {
+    let start = line.iter().take_while(|byte| is_space(**byte)).count();
+    match SpanFinder::new(usize::MAX).advance(line, start) {
+        Step::End(end) => line[end..].iter().all(|byte| is_space(*byte)),
+        Step::More => false,
+    }
+}
+
+/// How far the stream has been read; nothing of its content.
 impl fmt::Debug for WatchSplitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = self.line.len() + self.chunk.len() - self.at;
@@ -236,8 +243,8 @@ impl Envelope {
     /// Reads a line; if it is not JSON, what came before that place.
     fn read(line: &[u8], limits: &Limits) -> Result<Self, (Self, Syntax)> {
         let mut envelope = Self::default();
-        // One level more than an object may have: the envelope itself.
-        let mut cursor = Cursor::new(line, limits.depth.saturating_add(1));
+        // One level more than the object: the envelope itself.
+        let mut cursor = Cursor::new(line, limits.object_depth() + 1);
         let end = envelope.fields(&mut cursor).and_then(|()| cursor.end());
         match end {
             Ok(()) => Ok(envelope),

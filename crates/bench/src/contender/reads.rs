@@ -38,7 +38,7 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
     let mut keys: Vec<ObjectKey> = lister.list().iter().map(|pod| pod.key().clone()).collect();
     fastrand::Rng::with_seed(1).shuffle(&mut keys);
     let key = |i: usize| &keys[i % keys.len()];
-    let nodes = lister.values(by_node);
+    let nodes = lister.values(by_node)?;
     let node = |i: usize| &nodes[i % nodes.len()];
     let first = lister.get(key(0)).context("no pods")?;
     let selector: LabelSelector = format!(

@@ -1,9 +1,10 @@
 //! A source with a fixed list of objects.
 
 use kube_informer::{
-    BoxFuture, Kind, Limits, ListOptions, ListPart, ListSplitter, ListStream, ListWatch, ListWatchError,
-    Origin, WatchOptions, WatchStream,
+    BoxFuture, Kind, Limits, ListOptions, ListPart, ListStream, ListWatch, ListWatchError, Origin,
+    WatchOptions, WatchStream,
 };
+use kube_informer_wire::ListSplitter;
 use serde_json::Value;
 use std::sync::Arc;
 

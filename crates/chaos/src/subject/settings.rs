@@ -111,7 +111,7 @@ impl Settings {
     ) -> Arc<dyn ListWatch> {
         let mut source = KubeSource::new(client, Arc::clone(origin), namespace);
         if let Some(color) = self.color {
-            source = source.labels(&format!("color={color}"));
+            source = source.labels(&format!("color={color}").parse().expect("a color is a label value"));
         }
         Arc::new(source)
     }

@@ -35,7 +35,7 @@ impl Activity {
         let (rollouts, kubelets) = (WorkQueue::named("rollouts"), WorkQueue::named("kubelets"));
         let (deployments, sets) = (factory.of::<Deployment>(), factory.of::<ReplicaSet>());
         let (pods, nodes) = (factory.of::<Pod>(), factory.of::<Node>());
-        let named = |name: &str| HandlerOptions { name: Some(name.to_owned()), ..HandlerOptions::default() };
+        let named = |name: &str| HandlerOptions::new().name(name);
         deployments.add_handler_with(enqueue(&rollouts), named("rollouts"));
         sets.add_handler_with(enqueue_owner::<Deployment>(&rollouts), named("rollouts"));
         pods.add_handler_with(enqueue(&kubelets), named("kubelets"));

@@ -30,7 +30,7 @@ impl ReplicaSets {
     ) -> Result<Self, IndexError> {
         let (sets, pods) = (factory.of::<ReplicaSet>(), factory.of::<Pod>());
         let (by_owner, queue) = (pods.index_controller()?, WorkQueue::named("replicasets"));
-        let named = || HandlerOptions { name: Some("replicasets".to_owned()), ..HandlerOptions::default() };
+        let named = || HandlerOptions::new().name("replicasets");
         sets.add_handler_with(enqueue(&queue), named());
         pods.add_handler_with(updates_when(version_changed, enqueue_owner::<ReplicaSet>(&queue)), named());
         Ok(Self { client, sets, pods, by_owner, queue, rng: Mutex::new(fastrand::Rng::with_seed(seed)) })

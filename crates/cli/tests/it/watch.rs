@@ -219,6 +219,21 @@ fn a_missing_permission_is_named() {
     }
 }
 
+/// The selector is checked before any request: no server is needed to find the mistake.
+#[test]
+fn a_malformed_selector_is_a_usage_error() {
+    for (option, value, part) in [
+        ("--selector", "app in (cart", "expected: ',', or ')'"),
+        ("--field-selector", "spec.nodeName", "can't understand 'spec.nodeName'"),
+    ] {
+        let refused =
+            program(&["watch", "pods", option, value]).env("KUBECONFIG", "/missing").output().unwrap();
+        let message = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{message}");
+        assert!(message.contains(part) && message.contains(option), "{message}");
+    }
+}
+
 #[test]
 fn help_and_completions() {
     for command in ["serve", "watch", "demo", "completions"] {

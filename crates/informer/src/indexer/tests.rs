@@ -236,7 +236,7 @@ fn an_index_does_not_depend_on_when_it_was_added() {
                         let object = with_fields(&key, version, &mut rng);
                         let fields = Arc::clone(indexer.snapshot().fields());
                         let packed = rng.bool();
-                        store.put(if packed { object.pack_with(&packer, &fields) } else { object });
+                        store.put(if packed { packer.pack_with(object, &fields) } else { object });
                     }
                     store.publish();
                 }

@@ -288,13 +288,13 @@ impl Machine {
     fn watch(&mut self) -> Command {
         self.phase = Phase::Watching;
         let resource_version = self.position.as_ref().map(ToString::to_string);
-        Command::Watch(WatchOptions { resource_version, ..self.watch_options() })
+        Command::Watch(self.watch_options().resource_version(resource_version))
     }
 
     fn watch_options(&mut self) -> WatchOptions {
         let min = self.settings.min_watch.as_secs();
         let timeout = Duration::from_secs(self.rng.u64(min..=min.saturating_mul(2)));
-        WatchOptions { allow_bookmarks: true, timeout: Some(timeout), ..WatchOptions::default() }
+        WatchOptions::new().allow_bookmarks(true).timeout(timeout)
     }
 
     fn follow(&mut self) -> Command {

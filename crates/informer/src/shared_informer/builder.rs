@@ -14,7 +14,9 @@ use crate::{
     telemetry::{ErrorHook, InformerError, Telemetry},
     transform::Transform,
 };
-use kube_informer_wire::{ListOptions, ListWatch, Origin, Packer, Packing, WatchOptions};
+use kube_informer_wire::{
+    FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packer, Packing, WatchOptions,
+};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -75,15 +77,15 @@ impl InformerBuilder {
 
     /// The label selector that the source uses, for metrics and for [`reached`](SharedInformer::reached). This does not
     /// select anything: the source does.
-    pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
-        self.selection.labels = Some(selector.into());
+    pub fn label_selector(mut self, selector: LabelSelector) -> Self {
+        self.selection.labels = selector;
         self
     }
 
     /// The field selector that the source uses, for metrics and for [`reached`](SharedInformer::reached). This does not
     /// select anything: the source does.
-    pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
-        self.selection.fields = Some(selector.into());
+    pub fn field_selector(mut self, selector: FieldSelector) -> Self {
+        self.selection.fields = selector;
         self
     }
 

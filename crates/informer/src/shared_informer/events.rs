@@ -22,6 +22,7 @@ use std::{
 /// The stream is a handler like any other: it has a backlog of its own, and if it is not polled for long it
 /// gets the net effect of what it missed. Dropping it ends it. It ends by itself when the informer stops; after
 /// [`Stop::Drain`](crate::Stop) what was on its way can still be taken from it.
+#[must_use = "streams do nothing unless polled, and dropping this one ends it"]
 pub struct EventStream<T> {
     registration: Registration,
     events: Pin<Box<dyn Stream<Item = Event<T>> + Send>>,
@@ -48,9 +49,10 @@ impl<T: 'static> SharedInformer<T> {
     }
 
     /// Each object that is added or changed, decoded: what kube-rs calls `applied_objects`.
+    #[must_use = "streams do nothing unless polled"]
     pub fn applied_objects(&self) -> impl Stream<Item = Result<Arc<T>, DecodeError>> + Send + use<T>
     where
-        T: DeserializeOwned + Send + std::marker::Sync,
+        T: DeserializeOwned + Send + Sync,
     {
         self.events().filter_map(|event| {
             std::future::ready(match event {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 /// An index that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IndexError {
     /// The field never reaches the cache.
     #[error("the informer's transform drops {path}; index another field, or keep this one")]

@@ -41,6 +41,7 @@ impl<T: 'static> SharedInformer<T> {
     /// }
     /// # }
     /// ```
+    #[must_use = "streams do nothing unless polled"]
     pub fn status_changes(&self) -> impl Stream<Item = InformerStatus> + Send + Unpin + use<T> {
         let (board, partitions) = (self.core.tasks.supervision().board(), self.core.statuses.clone());
         let open = vec![true; partitions.len()];

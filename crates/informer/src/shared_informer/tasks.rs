@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What happens to events that are on their way when an informer stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stop {
     /// What has been read from the server is applied, and handlers hear of it, before it ends.
     Drain,

@@ -15,6 +15,7 @@ const REACH: Duration = Duration::from_secs(30);
 
 /// Caches that were not filled in time.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct SyncError {
     /// Which, and what they are doing instead.
     pub laggards: Vec<Laggard>,
@@ -22,6 +23,7 @@ pub struct SyncError {
 
 /// A cache that was not filled in time.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Laggard {
     /// The resource.
     pub resource: String,
@@ -91,6 +93,7 @@ pub enum WaitError {
 /// Why a cache should not be relied on now.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{resource} is {status}")]
+#[non_exhaustive]
 pub struct NotReady {
     /// The resource.
     pub resource: String,
@@ -140,7 +143,7 @@ impl<T: 'static> SharedInformer<T> {
             let snapshot = self.core.controller.indexer.snapshot();
             if snapshot.get(&key).is_none() && !shows(&snapshot, partition, &key, &version) {
                 let what = format!("{} {key} at version {version}", self.kind());
-                return Err(WaitError::Excluded { what, selector: selector.to_owned() });
+                return Err(WaitError::Excluded { what, selector });
             }
         }
         self.reached_version(&key, &version, REACH).await

@@ -14,13 +14,14 @@ use tower::{BoxError, Service, ServiceBuilder};
 
 /// A configuration from which no client can be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientError {
     /// The TLS settings, credentials or headers of the configuration do not work.
     #[error("cannot make a client of this configuration; check its certificates and credentials")]
     Config(#[source] Box<kube::Error>),
     /// The name the server is to prove is not a name.
     #[error("tls-server-name is not a host name or address; correct it in the kubeconfig")]
-    ServerName,
+    ServerName(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A proxy of a kind that is not known.
     #[error("proxies of the scheme {scheme:?} are not supported; use http, https or socks5")]
     Proxy {
@@ -111,7 +112,7 @@ fn tls<C>(connector: C, config: &kube::Config) -> Result<HttpsConnector<C>, Clie
     let mut builder =
         HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
     if let Some(name) = config.tls_server_name.clone() {
-        let name = name.try_into().map_err(|_| ClientError::ServerName)?;
+        let name = name.try_into().map_err(|error| ClientError::ServerName(Box::new(error)))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
     Ok(builder.enable_all_versions().wrap_connector(connector))

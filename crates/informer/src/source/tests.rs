@@ -50,8 +50,7 @@ async fn a_list_is_one_request_and_its_parts() {
             r#"{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}]}"#,
         )
     });
-    let options =
-        ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+    let options = ListOptions::new().resource_version("0".to_owned()).limit(500);
     let list = source(&fake).list(options).await.unwrap();
     let parts: Vec<ListPart> = list.try_collect().await.unwrap();
     let [ListPart::Meta(ListMeta { resource_version: Some(version), .. }), ListPart::Item(item)] = &parts[..]
@@ -69,8 +68,7 @@ async fn a_list_is_one_request_and_its_parts() {
 async fn a_watch_refuses_compression() {
     let event = r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"4"}}}"#;
     let fake = Fake::answering(move |_| answer(200, JSON, event));
-    let options =
-        WatchOptions { resource_version: Some("3".into()), allow_bookmarks: true, ..WatchOptions::default() };
+    let options = WatchOptions::new().resource_version("3".to_owned()).allow_bookmarks(true);
     let watch = source(&fake).watch(options).await.unwrap();
     let events: Vec<WatchEvent> = watch.try_collect().await.unwrap();
     assert_eq!(format!("{events:?}"), "[Added(Pod a@4)]");
@@ -82,12 +80,11 @@ async fn a_watch_refuses_compression() {
 #[tokio::test]
 async fn selectors_and_namespace_reach_the_request() {
     let fake = Fake::answering(|_| answer(200, JSON, r#"{"items":[]}"#));
-    let source =
-        KubeSource::new(fake.client(), pods(), Some("shop")).labels("app=cart").fields("spec.nodeName=n1");
-    let exact = ListOptions { version_match: Some(VersionMatch::Exact), ..ListOptions::default() };
-    drop(source.list(exact).await.unwrap());
-    let seven = WatchOptions { resource_version: Some("7".into()), ..WatchOptions::default() };
-    drop(source.watch(seven).await.unwrap());
+    let source = KubeSource::new(fake.client(), pods(), Some("shop"))
+        .labels(&"app=cart".parse().unwrap())
+        .fields(&"spec.nodeName=n1".parse().unwrap());
+    drop(source.list(ListOptions::new().version_match(VersionMatch::Exact)).await.unwrap());
+    drop(source.watch(WatchOptions::new().resource_version("7".to_owned())).await.unwrap());
     let urls: Vec<String> = fake.requests().iter().map(|request| request.uri.to_string()).collect();
     let common = "/api/v1/namespaces/shop/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%3Dcart";
     assert_eq!(urls[0], format!("{common}&resourceVersionMatch=Exact"));

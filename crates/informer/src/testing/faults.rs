@@ -17,6 +17,7 @@ pub enum Request {
 
 /// How a request fails.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Fault {
     /// The server answers with an error, such as 410, 429, 500 or 403.
     Answer(Status),

@@ -55,7 +55,7 @@ async fn a_handler_with_an_endless_period_never_resyncs() {
         source.put(object("a", 1));
         let informer = source.informer::<Value>(|builder| builder.resync(secs(60)));
         let (still, regular) = (Recorder::default(), Recorder::default());
-        let options = HandlerOptions { resync: Some(period), ..HandlerOptions::default() };
+        let options = HandlerOptions::new().resync(period);
         informer.add_handler_with(still.clone(), options);
         informer.add_handler(regular.clone());
         started(&informer).await;

@@ -98,8 +98,8 @@ async fn what_differs_is_not_shared() {
         });
     };
     with(|options| options.scope = Scope::namespace("ns").unwrap());
-    with(|options| options.label_selector = Some("app=x".into()));
-    with(|options| options.field_selector = Some("spec.nodeName=n1".into()));
+    with(|options| options.label_selector = "app=x".parse().unwrap());
+    with(|options| options.field_selector = "spec.nodeName=n1".parse().unwrap());
     with(|options| options.transform = Transform::drop_managed_fields());
     assert_eq!(factory.informers().len(), 7);
     with(|options| options.transform = Transform::drop_managed_fields());
@@ -107,7 +107,7 @@ async fn what_differs_is_not_shared() {
     assert_eq!(factory.informers().len(), 7, "the same once more");
     let asked = server.asked.lock().unwrap();
     assert_eq!(asked.iter().filter(|(_, options, _)| options.metadata_only).count(), 1);
-    assert_eq!(asked.iter().filter(|(_, options, _)| options.label_selector.is_some()).count(), 1);
+    assert_eq!(asked.iter().filter(|(_, options, _)| !options.label_selector.is_everything()).count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn defaults_are_for_everything_that_can_have_them() {
         .factory()
         .namespace("ns")
         .unwrap()
-        .label_selector("app=x")
+        .label_selector("app=x".parse().unwrap())
         .resync(secs(10))
         .transform(Transform::drop_managed_fields())
         .build();
@@ -137,7 +137,7 @@ async fn defaults_are_for_everything_that_can_have_them() {
     pass(11).await;
     assert_eq!(recorder.take(), ["~mine@101>101"]);
     let asked = server.asked.lock().unwrap().clone();
-    assert!(asked.iter().all(|(_, options, _)| options.label_selector.as_deref() == Some("app=x")));
+    assert!(asked.iter().all(|(_, options, _)| options.label_selector.to_string() == "app=x"));
     let namespaces: Vec<_> = asked.iter().map(|(kind, _, ns)| (kind.as_str(), ns.as_deref())).collect();
     assert_eq!(namespaces, [("pods", Some("ns")), ("nodes", None)]);
     factory.shutdown().await;

@@ -30,7 +30,7 @@ async fn a_panicking_handler_is_reported_and_disturbs_nobody() {
     let errors = Errors::default();
     let informer = source.informer::<Value>(|builder| errors.hook(builder));
     let (panicking, calm) = (Recorder::default(), Recorder::default());
-    let options = HandlerOptions { name: Some("fragile".into()), ..HandlerOptions::default() };
+    let options = HandlerOptions::new().name("fragile");
     let registration = informer.add_handler_with(Panicking(panicking.clone(), "b"), options);
     informer.add_handler(calm.clone());
     started(&informer).await;
@@ -304,7 +304,7 @@ async fn a_resync_is_for_those_that_are_due() {
     let informer = source.informer::<Value>(|builder| builder.resync(secs(10)));
     let [default, never, slower] = [(); 3].map(|()| Recorder::default());
     informer.add_handler(default.clone());
-    let with = |resync| HandlerOptions { resync: Some(resync), ..HandlerOptions::default() };
+    let with = |resync: Duration| HandlerOptions::new().resync(resync);
     informer.add_handler_with(never.clone(), with(Duration::ZERO));
     informer.add_handler_with(slower.clone(), with(secs(25)));
     started(&informer).await;
@@ -321,7 +321,7 @@ async fn without_a_period_nothing_is_repeated() {
     source.put(object("a", 1));
     let informer = source.informer::<Value>(|builder| builder);
     let recorder = Recorder::default();
-    let options = HandlerOptions { resync: Some(secs(5)), ..HandlerOptions::default() };
+    let options = HandlerOptions::new().resync(secs(5));
     informer.add_handler_with(recorder.clone(), options);
     started(&informer).await;
     recorder.take();

@@ -93,8 +93,7 @@ async fn a_kind_that_was_discovered_is_covered_whole_if_it_has_no_namespaces() {
     .namespace("shop")
     .unwrap()
     .build();
-    let options =
-        |options: InformerOptions| InformerOptions { scope: Scope::namespace("till").unwrap(), ..options };
+    let options = |options: InformerOptions| options.scope(Scope::namespace("till").unwrap());
     factory.of_kind::<serde_json::Value>(discovered("Node"), options);
     factory.of_kind::<serde_json::Value>(discovered("Pod"), options);
     let asked = asked.lock().unwrap();

@@ -50,7 +50,7 @@ async fn handlers_are_listed_with_their_load() {
     let source = source();
     source.put(object("a", 1));
     let informer = source.informer::<Value>(|builder| builder);
-    let named = |name: &str| HandlerOptions { name: Some(name.into()), resync: None };
+    let named = |name: &str| HandlerOptions::new().name(name);
     let quick = informer.add_handler_with(HandlerFuncs::new(), named("quick"));
     let mut slow = informer.events_with(named("slow"));
     started(&informer).await;
@@ -73,8 +73,7 @@ async fn a_stream_has_a_resync_period_of_its_own() {
     let source = source();
     source.put(object("a", 1));
     let informer = source.informer::<Value>(|builder| builder.resync(secs(600)));
-    let mut events =
-        informer.events_with(HandlerOptions { resync: Some(secs(30)), ..HandlerOptions::default() });
+    let mut events = informer.events_with(HandlerOptions::new().resync(secs(30)));
     let mut still = informer.events();
     started(&informer).await;
     assert!(events.next().now_or_never().is_some() && still.next().now_or_never().is_some());

@@ -149,7 +149,7 @@ fn written(name: &str, version: u64, app: &str) -> ConfigMap {
 async fn a_write_that_a_selector_excludes_is_not_waited_for() {
     let source = source();
     let begun = tokio::time::Instant::now();
-    let (informer, _) = watched(&source, |builder| builder.label_selector("app=cart")).await;
+    let (informer, _) = watched(&source, |builder| builder.label_selector("app=cart".parse().unwrap())).await;
     let excluded = informer.reached(&written("a", 900, "till")).await.unwrap_err();
     assert!(
         matches!(&excluded, WaitError::Excluded { selector, .. } if selector == "app=cart"),
@@ -168,7 +168,7 @@ async fn a_write_that_a_selector_excludes_is_not_waited_for() {
 async fn an_object_that_leaves_the_selection_is_waited_for() {
     let source = source();
     source.put(object("a", 1));
-    let (informer, _) = watched(&source, |builder| builder.label_selector("app=cart")).await;
+    let (informer, _) = watched(&source, |builder| builder.label_selector("app=cart".parse().unwrap())).await;
     let leaves = written("a", 102, "till");
     let reached = informer.reached(&leaves);
     let delete = async {

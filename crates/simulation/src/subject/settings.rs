@@ -145,7 +145,7 @@ impl Settings {
             Some(names) => Scope::namespaces(names.iter().copied()).expect("valid names"),
             None => Scope::all(),
         };
-        InformerOptions { scope, transform: self.transform.make(log), ..options }
+        options.scope(scope).transform(self.transform.make(log))
     }
 
     pub(crate) fn apply(&self, mut builder: InformerBuilder, log: &Arc<Log>) -> InformerBuilder {

@@ -58,6 +58,18 @@ const A: &str = r#"{"metadata":{"name":"a","resourceVersion":"3"}}"#;
 const B: &str = r#"{"metadata":{"name":"b"},"spec":{"x":["}","]","\"",{"y":[[]]}]}}"#;
 
 #[test]
+fn the_deepest_item() {
+    for (levels, accepted) in [(127, true), (128, false)] {
+        let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+        let body =
+            format!(r#"{{"kind":"PodList","items":[{{"metadata":{{"name":"a"}},"x":{open}{close}}}]}}"#);
+        assert_eq!(names(&body).len(), usize::from(accepted), "{levels} levels");
+        let single: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+        assert_eq!(split(&single, Limits::default()), whole(&body), "{levels} levels");
+    }
+}
+
+#[test]
 fn fields_may_come_in_any_order() {
     let fields = [
         r#""kind":"PodList""#.to_owned(),

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 /// The content of an object is not what the reader expects. Names where and what, never a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {key} at version {version}: cannot read {path}: expected {expected}")]
+#[non_exhaustive]
 pub struct DecodeError {
     /// Kind of the object.
     pub kind: String,

@@ -1,8 +1,8 @@
 //! Writing an object back by a patch.
 
 use super::{DecodeError, Object};
-use crate::{ObjectKey, Omission, Omissions};
-use json_patch::{Patch, PatchOperation, TestOperation, jsonptr::PointerBuf};
+use crate::{JsonPatch, ObjectKey, Omission, Omissions};
+use json_patch::{PatchOperation, TestOperation, jsonptr::PointerBuf};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -92,7 +92,7 @@ impl<T> Object<T> {
     /// ]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn edit(&self, change: impl FnOnce(&mut Value)) -> Result<Patch, EditError> {
+    pub fn edit(&self, change: impl FnOnce(&mut Value)) -> Result<JsonPatch, EditError> {
         if self.resource_version().is_unset() {
             return Err(EditError::Unversioned { kind: self.kind().kind.clone(), key: self.key().clone() });
         }

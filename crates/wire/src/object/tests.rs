@@ -159,7 +159,7 @@ fn without_content_the_identity_stays_and_nothing_can_be_read() {
     let other = parse(&POD.replace("n1", "n2")).unwrap().without_content();
     assert!(!bare.is_same_content(&other), "another state of the same version is");
     let paths = crate::FieldPaths::new(["spec.nodeName".parse().unwrap()]);
-    assert!(bare.pack_with(&crate::Packer::new(crate::Packing::Packed), &paths).packed_fields().is_none());
+    assert!(crate::Packer::new(crate::Packing::Packed).pack_with(bare, &paths).packed_fields().is_none());
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn the_closing_bookmark_needs_the_exact_mark() {
 fn kept(kind: Kind, packing: crate::Packing) -> Object<Value> {
     let json = r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
     let object = Object::parse(&Arc::new(Origin::new(kind)), json.into(), &Limits::default()).unwrap();
-    object.pack(&crate::Packer::new(packing))
+    crate::Packer::new(packing).pack(object)
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn fields_are_read_before_packing_and_kept() {
     let parse = || Object::parse(&origin, json.into(), &Limits::default()).unwrap();
     let paths = crate::FieldPaths::new(["spec.nodeName".parse().unwrap(), "spec.none".parse().unwrap()]);
     let packer = crate::Packer::new(crate::Packing::Packed);
-    let (one, two) = (parse().pack_with(&packer, &paths), parse().pack_with(&packer, &paths));
+    let (one, two) = (packer.pack_with(parse(), &paths), packer.pack_with(parse(), &paths));
     assert_eq!(one.packed_fields().unwrap(), [vec![Value::from("n1")], vec![]]);
     assert!(std::ptr::eq(one.packed_fields().unwrap(), two.packed_fields().unwrap()), "shared");
-    assert!(parse().pack(&packer).packed_fields().is_none());
+    assert!(packer.pack(parse()).packed_fields().is_none());
 }

@@ -12,7 +12,7 @@ static TRAINED: LazyLock<Option<Packed>> = LazyLock::new(|| {
         let setting = format!(r#"{{"name":"SETTING_{}","value":"{}"}}"#, i % 7, i * 31).repeat(6);
         let json =
             format!(r#"{{"kind":"Pod","metadata":{{"name":"cart-{i}"}},"spec":{{"env":[{setting}]}}}}"#);
-        if let Content::Packed(packed) = packer.pack(Content::Raw(Bytes::from(json)), false) {
+        if let Content::Packed(packed) = packer.pack_content(Content::Raw(Bytes::from(json)), false) {
             last = packed.dictionary.is_some().then_some(packed);
         }
     }

@@ -42,6 +42,15 @@ impl FieldSelector {
         Ok(Self { terms: terms?.into() })
     }
 
+    /// A selector that matches the fields that both match.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        match self.is_everything() {
+            true => other.clone(),
+            false => Self::new(self.terms.into_iter().chain(other.terms.iter().cloned())),
+        }
+    }
+
     /// Whether these fields meet every term. A missing field counts as empty.
     pub fn matches<L: Lookup + ?Sized>(&self, fields: &L) -> bool {
         self.terms.iter().all(|term| (fields.lookup(&term.field).unwrap_or("") == &*term.value) == term.equal)

@@ -79,6 +79,15 @@ impl LabelSelector {
         }
     }
 
+    /// A selector that matches the labels that both match.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        match self.is_everything() {
+            true => other.clone(),
+            false => Self::new(self.requirements.into_iter().chain(other.requirements.iter().cloned())),
+        }
+    }
+
     /// Whether these labels meet every requirement.
     pub fn matches<L: Lookup + ?Sized>(&self, labels: &L) -> bool {
         self.requirements.iter().all(|r| r.matches(labels))

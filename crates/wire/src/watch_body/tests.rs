@@ -102,6 +102,53 @@ fn one_bad_line_does_not_hide_another() {
     }
 }
 
+/// A line of as many bytes as are allowed is an event, one byte more is too long, wherever a chunk ends.
+#[test]
+fn the_longest_line() {
+    let limits = Limits { object_bytes: 200, ..Limits::default() };
+    let event = format!("{{\"type\":\"ADDED\",\"object\":{POD}}}");
+    let line = |length: usize| format!("{event:length$}\n");
+    let longest = splitter(limits).bound();
+    for (length, expected) in [(longest, "Added(Pod a@3)"), (longest + 1, "larger than 200 bytes")] {
+        let body = line(length);
+        for cut in [0, 1, longest - 1, longest, length, length + 1] {
+            let (first, second) = body.as_bytes().split_at(cut);
+            let (events, error) = split(&[first, second], limits);
+            assert_eq!((events.len(), error), (1, None), "{length} cut at {cut}: {events:?}");
+            assert!(events[0].contains(expected), "{length} cut at {cut}: {events:?}");
+        }
+    }
+}
+
+/// The limit on nesting counts the levels of the object, whatever surrounds it.
+#[test]
+fn the_deepest_object_is_the_same_everywhere() {
+    let nested = |levels: usize| {
+        let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+        format!(r#"{{"metadata":{{"name":"a","resourceVersion":"7"}},"x":{open}{close}}}"#)
+    };
+    for (limit, deepest) in [(Limits::default().depth, 127), (usize::MAX, 127), (9, 9)] {
+        let limits = Limits::default().depth(limit);
+        for (levels, accepted) in [(deepest, true), (deepest + 1, false)] {
+            let object = nested(levels);
+            let usual = format!("{{\"type\":\"ADDED\",\"object\":{object}}}");
+            let unusual = format!("{{\"object\":{object},\"type\":\"ADDED\"}}");
+            let newline = |line: &str| format!("{line}\n");
+            for body in [newline(&usual), newline(&unusual), usual, unusual] {
+                let (events, _) = split(&[body.as_bytes()], limits);
+                assert_eq!(events.len(), 1, "{levels} levels");
+                assert_eq!(events[0].starts_with("Added"), accepted, "{levels} levels: {}", events[0]);
+            }
+            let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
+            let parsed = Object::parse(&origin, object.into(), &limits);
+            assert_eq!(parsed.is_ok(), accepted, "{levels} levels");
+            if let Ok(object) = parsed {
+                object.decode().expect("an accepted object can be decoded");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_error_must_say_which() {
     for object in ["null", "7", "{}", POD, r#"{"kind":"Status","code":0}"#, r#"{"kind":"Status"}"#] {

@@ -56,6 +56,7 @@ impl Driver {
         };
         let client = informer_client(kube::Config::new(server.parse()?))?;
         let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
+        let selector = selector.parse()?;
         let scope = if namespaces.is_empty() { Scope::all() } else { Scope::namespaces(namespaces)? };
         let source = |namespace: Option<&str>| -> Arc<dyn ListWatch> {
             Arc::new(KubeSource::new(client.clone(), Arc::clone(&origin), namespace).labels(&selector))
@@ -90,7 +91,7 @@ impl Driver {
 
     fn add(&mut self, name: String, resync_ms: Option<u64>, label: &str) {
         let resync = resync_ms.map(Duration::from_millis);
-        let options = HandlerOptions { name: Some(name.clone()), resync };
+        let options = HandlerOptions::new().name(name.as_str()).resync(resync);
         let printer = Printer { name: name.clone() };
         let registration = match label.split_once('=') {
             None => self.informer.add_handler_with(printer, options),

@@ -28,7 +28,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: &Sample) {
     .areas(frame.area());
     frame.render_widget(heading(sample), title);
     informer_table(frame, top, &sample.informers);
-    let [left, right] = Layout::horizontal([Constraint::Length(40), Constraint::Min(40)]).areas(middle);
+    let tables = Layout::horizontal([Constraint::Length(38), Constraint::Min(40)]).spacing(2);
+    let [left, right] = tables.areas(middle);
     handler_table(frame, left, sample);
     queue_table(frame, right, &sample.queues);
     journal(frame, events, sample);
@@ -88,7 +89,7 @@ fn handler_table(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
         Row::new([row.name.clone(), row.kind.clone(), lag, row.coalesced.to_string()].map(Cell::from))
             .style(style)
     };
-    let widths = [12, 11, 8, 6].map(Constraint::Length);
+    let widths = [11, 11, 7, 6].map(Constraint::Length);
     let table = Table::new(sample.handlers.iter().map(row), widths)
         .header(head(["HANDLER", "OF", "LAG", "MERGED"]))
         .block(section(" Processor ─► Handlers "));
@@ -142,11 +143,17 @@ mod tests {
             version: "12345".into(),
             ..Default::default()
         };
-        let handler = HandlerRow { name: "auditor".into(), kind: "pods".into(), coalesced: 42, lag: 1.5 };
+        let auditor = HandlerRow { name: "auditor".into(), kind: "pods".into(), coalesced: 42, lag: 1.5 };
+        let busy = HandlerRow {
+            name: "rollouts".into(),
+            kind: "deployments".into(),
+            coalesced: 999_999,
+            lag: 3600.0,
+        };
         let sample = Sample {
             url: "http://127.0.0.1:41234".into(),
             informers: vec![informer; 4],
-            handlers: vec![handler; 5],
+            handlers: vec![auditor, busy],
             queues: vec![QueueRow { name: "replicasets".into(), depth: 7, ..Default::default() }; 3],
             is_stalled: true,
             latest: (0..50).map(|i| format!("+ pod default/web-{i}")).collect(),
@@ -171,6 +178,27 @@ mod tests {
             "web-49",
         ] {
             assert!(screen.contains(part), "no {part} in\n{screen}");
+        }
+    }
+
+    /// No column touches the next one, even with the longest names and numbers.
+    #[test]
+    fn columns_of_both_tables_are_separate() {
+        for width in [80, 120] {
+            let screen = drawn(width, 24);
+            let line =
+                |part: &str| screen.lines().find(|line| line.contains(part)).expect("a line of the tables");
+            let words = |line: &str| -> Vec<String> {
+                line.trim_matches('"').split_whitespace().map(str::to_owned).collect()
+            };
+            assert_eq!(
+                words(line("HANDLER")),
+                ["HANDLER", "OF", "LAG", "MERGED", "QUEUE", "READY", "BUSY", "LATER", "/S", "RETRY"]
+            );
+            assert_eq!(
+                words(line("rollouts")),
+                ["rollouts", "deployments", "3600.0s", "999999", "replicasets", "7", "0", "0", "0.0", "0"]
+            );
         }
     }
 

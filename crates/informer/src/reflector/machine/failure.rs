@@ -45,7 +45,8 @@ impl Failure {
             ListWatchError::Connect { .. }
             | ListWatchError::Broken { .. }
             | ListWatchError::Silent { .. } => Class::Transport,
-            ListWatchError::NotJson { .. } | ListWatchError::Malformed { .. } => Class::Protocol,
+            // NotJson, Malformed, and variants of later versions.
+            _ => Class::Protocol,
         };
         Self { class, retry_after: error.retry_after() }
     }

@@ -31,23 +31,19 @@ impl Freshness {
         let version_match =
             (limit.is_some() && matches!(self, Self::NotOlderThan(_))).then_some(VersionMatch::NotOlderThan);
         let resource_version = self.resource_version();
-        ListOptions { resource_version, version_match, limit, ..ListOptions::default() }
+        ListOptions::new().resource_version(resource_version).version_match(version_match).limit(limit)
     }
 
     /// The options of a streaming list.
     pub(super) fn streaming_list(&self, watch: WatchOptions) -> WatchOptions {
-        WatchOptions {
-            resource_version: self.resource_version(),
-            version_match: Some(VersionMatch::NotOlderThan),
-            send_initial_events: Some(true),
-            ..watch
-        }
+        let watch = watch.resource_version(self.resource_version());
+        watch.version_match(VersionMatch::NotOlderThan).send_initial_events(true)
     }
 }
 
 /// The options of a later page. A server rejects a version together with a continue token, which has its own.
 pub(super) fn next_page(continue_token: String, limit: Option<u32>) -> ListOptions {
-    ListOptions { continue_token: Some(continue_token), limit, ..ListOptions::default() }
+    ListOptions::new().continue_token(continue_token).limit(limit)
 }
 
 /// Whether a watch with these options starts after a version, and not with the state of the collection.

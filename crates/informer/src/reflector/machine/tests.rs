@@ -93,8 +93,7 @@ fn the_first_fill_streams_from_the_newest_state() {
 fn the_first_fill_by_list_takes_what_a_cache_has_in_pages() {
     let mut machine = lister();
     let Command::List(options) = machine.step(Input::Start) else { panic!("not a list") };
-    let expected =
-        ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+    let expected = ListOptions::new().resource_version("0".to_owned()).limit(500);
     assert_eq!(options, expected);
     machine.step(page(10, None));
     let Command::Watch(options) = machine.step(Input::Committed) else { panic!("not a watch") };

@@ -23,7 +23,7 @@ fn list_of(items: &str) -> String {
 async fn listed(items: &str) -> Vec<String> {
     let body = list_of(items);
     let fake = Fake::answering(move |_| streamed(200, JSON, in_pieces(&body)));
-    let limits = Limits { object_bytes: 500, ..Limits::default() };
+    let limits = Limits::default().object_bytes(500);
     let (parts, error) = drain(source(&fake).limits(limits).list(ListOptions::default()).await).await;
     assert!(error.is_none(), "{error:?}");
     parts.into_iter().filter(|part| !part.starts_with("Meta")).collect()
@@ -91,7 +91,7 @@ async fn a_bad_event_hides_no_good_one() {
     ] {
         let body = format!("{good}{bad}\n{good}");
         let fake = Fake::answering(move |_| streamed(200, JSON, in_pieces(&body)));
-        let limits = Limits { object_bytes: 500, ..Limits::default() };
+        let limits = Limits::default().object_bytes(500);
         let (events, error) = drain(source(&fake).limits(limits).watch(WatchOptions::default()).await).await;
         assert!(error.is_none() && events.len() == 3, "{events:?} {error:?}");
         assert_eq!((events[0].as_str(), events[2].as_str()), ("Added(Pod good@1)", "Added(Pod good@1)"));

@@ -45,7 +45,7 @@ async fn a_source_has_no_deadlines() {
     });
     let (parts, error) = drain(source(&fake).list(ListOptions::default()).await).await;
     assert_eq!((parts.len(), error.is_none()), (1, true));
-    let one_minute = WatchOptions { timeout: Some(Duration::from_secs(60)), ..WatchOptions::default() };
+    let one_minute = WatchOptions::new().timeout(Duration::from_secs(60));
     let (events, error) = drain(source(&fake).watch(one_minute).await).await;
     assert_eq!((events.len(), error.is_none()), (1, true));
 }
