@@ -154,15 +154,15 @@ pub(super) struct TrackedBody {
     rest: Bytes,
     busy: Busy,
     /// Whether it is noticed here that the client does not read.
-    watched_over: bool,
+    detects_unread: bool,
 }
 
 impl TrackedBody {
     pub(super) fn new(body: AnswerBody, busy: Busy, multiplexed: bool) -> Self {
         // On HTTP/1 the socket shows it. The client of a watch may be slow: with HTTP/2 it asks for more only when it has read half of its
         // window, often a megabyte, and that can take any time. Watches have limits of their own.
-        let watched_over = multiplexed && !matches!(body, AnswerBody::Watch(_));
-        Self { body, rest: Bytes::new(), busy, watched_over }
+        let detects_unread = multiplexed && !matches!(body, AnswerBody::Watch(_));
+        Self { body, rest: Bytes::new(), busy, detects_unread }
     }
 }
 
@@ -175,7 +175,7 @@ impl Body for TrackedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
-        if !this.watched_over {
+        if !this.detects_unread {
             return Pin::new(&mut this.body).poll_frame(cx);
         }
         // Being asked for more means that the client took what there was.
