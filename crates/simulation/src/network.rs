@@ -1,6 +1,6 @@
 //! A network of bytes between the clients of a world and its server.
 
-mod answer;
+mod respond;
 mod line;
 mod request;
 

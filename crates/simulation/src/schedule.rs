@@ -136,7 +136,7 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         15..18 => Action::Restart,
         18 => return request_trouble(Trap::Unanswered, rng),
         19 => return request_trouble(Trap::Refused, rng),
-        20 => return request_trouble(Trap::AnswerLost, rng),
+        20 => return request_trouble(Trap::ResponseLost, rng),
         21 => return request_trouble(Trap::Expired, rng),
         22 => return request_trouble(Trap::Busy { retry_after: retry_after(rng) }, rng),
         23 => return request_trouble(Trap::Busy { retry_after: 0 }, rng),

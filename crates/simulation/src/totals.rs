@@ -9,7 +9,7 @@ harness::faults! {
     Stalled = "stalled", "A watch stayed open and said nothing any more.";
     Unanswered = "unanswered", "A request was never answered.";
     Refused = "refused", "Nobody listened.";
-    AnswerLost = "answer-lost", "A request was done, and the connection broke instead of an answer.";
+    ResponseLost = "answer-lost", "A request was done, and the connection broke instead of an answer.";
     Delayed = "delayed", "An answer came late.";
     Trickled = "trickled", "An answer came in pieces of a few bytes.";
     NotJson = "not-json", "Something in between answered with a page for people.";

@@ -28,7 +28,7 @@ pub(crate) enum Trap {
     Unanswered,
     Refused,
     /// It is done, and the connection breaks instead of an answer.
-    AnswerLost,
+    ResponseLost,
     Expired,
     Busy {
         retry_after: u32,
@@ -159,7 +159,7 @@ impl Trouble {
         let (fault, refusal) = match trap {
             Trap::Unanswered => (Fault::Unanswered, None),
             Trap::Refused => (Fault::Refused, Some(Refusal::Connection)),
-            Trap::AnswerLost => (Fault::AnswerLost, Some(Refusal::Lost)),
+            Trap::ResponseLost => (Fault::ResponseLost, Some(Refusal::Lost)),
             Trap::NotJson => (Fault::NotJson, Some(Refusal::NotJson)),
             Trap::Expired => (Fault::ExpiredAtOpen, status(410, "Expired", 0)),
             Trap::Busy { retry_after: 0 } => (Fault::Busy, status(429, "TooManyRequests", 0)),
