@@ -1,4 +1,4 @@
-//! How much the server may add to an object.
+//! The bytes that defaults may add to an object.
 
 use serde_json::Value;
 

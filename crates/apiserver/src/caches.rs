@@ -5,9 +5,17 @@ use std::sync::Arc;
 
 use crate::registry::Resource;
 use crate::serving::ServedResources;
-use crate::status::Status;
 use crate::storage::{Storage, StorageError};
 use crate::watch_cache::{CacheOptions, CacheStats, WatchCache};
+
+/// The cache of a resource cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CacheError {
+    #[error("the resource is no longer served")]
+    NotServed,
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
 
 /// Starts the caches of served resources and gives access to them.
 pub(crate) struct Caches {
@@ -34,10 +42,10 @@ impl Caches {
     }
 
     /// The cache of a resource, started if it was not. A resource that is no longer served has none.
-    pub(crate) async fn of(&self, resource: &Resource) -> Result<Arc<WatchCache>, Status> {
+    pub(crate) async fn of(&self, resource: &Resource) -> Result<Arc<WatchCache>, CacheError> {
         let snapshot = self.resources.snapshot();
-        let cache = snapshot.cache(resource).ok_or_else(Status::no_such_resource)?;
-        cache.started(&self.storage, &self.options).await.map_err(Status::internal)
+        let cache = snapshot.cache(resource).ok_or(CacheError::NotServed)?;
+        Ok(cache.started(&self.storage, &self.options).await?)
     }
 
     /// The started caches of the resources with a plural name, or of all resources.

@@ -1,6 +1,6 @@
 //! The controllers that a cluster runs beside its API server, as far as clients rely on them.
 //!
-//! Each controller is one file. The store tells [`Controllers`] of every change; each controller returns the keys that the change may
+//! Each controller is one file. The store notifies [`Controllers`] of every change; each controller returns the keys that the change may
 //! concern. The request that caused the change reconciles those keys before its response is sent, so that a client sees the result at
 //! once and the same seed gives the same run. A server on a socket also reconciles in the background, for changes that other servers
 //! made.
@@ -27,9 +27,9 @@ use self::pods::Pods;
 use self::queue::{Queue, Turn};
 use crate::caches::Caches;
 use crate::registry::{Lifecycle, Resource};
-use crate::status::Status;
 use crate::storage::{Change, Follower, Stored};
 use crate::verbs::WriteContext;
+use crate::verbs::error::VerbError;
 
 /// Pause after a failed reconciliation.
 const RETRY: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ trait Controller: Send + Sync {
     fn change(&self, change: &Observation<'_>) -> Vec<Arc<str>>;
 
     /// Brings the object of a key, which may be gone, to the state it should have.
-    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, Status>>;
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, VerbError>>;
 }
 
 /// All controllers of a server, and the keys they have to reconcile.
@@ -100,7 +100,7 @@ impl Controllers {
             controllers.push(Box::new(Namespaces::new(Arc::clone(context), namespaces)));
         }
         if switches.finalize_pods {
-            controllers.push(Box::new(Pods::new(Arc::clone(context), built_in(Lifecycle::Pod))));
+            controllers.push(Box::new(Pods::new(Arc::clone(context), &built_in(Lifecycle::Pod))));
         }
         if switches.garbage_collection {
             controllers.push(Box::new(GarbageCollection::new(Arc::clone(context))));
@@ -119,7 +119,7 @@ impl Controllers {
     /// Returns false if a reconciliation failed; its key stays queued.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the key in hand stays queued.
+    /// If the future is dropped, the key being reconciled stays queued.
     pub(crate) async fn reconcile(&self, mark: u64) -> bool {
         while let Some((controller, key)) = self.queue.next(mark) {
             let running = &self.controllers[controller];
@@ -127,8 +127,8 @@ impl Controllers {
             let Some(turn) = Turn::begin(&self.queue, controller, key) else { continue };
             match running.controller.reconcile(turn.key()).await {
                 Ok(settled) => turn.finish(settled),
-                Err(status) => {
-                    tracing::warn!(key = turn.key(), ?status, "reconciliation failed; it will be retried");
+                Err(error) => {
+                    tracing::warn!(key = turn.key(), %error, "reconciliation failed; it will be retried");
                     return false;
                 }
             }

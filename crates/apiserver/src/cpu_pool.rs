@@ -1,4 +1,4 @@
-//! Threads for requests that compute for long, so that they do not hold up the others.
+//! Threads for requests with much computation, so that they do not delay others.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -9,24 +9,32 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, TryAcquireError};
 use tokio::task::spawn_blocking;
 
-use crate::status::Status;
-use crate::work::Work;
+use crate::work::{Abandoned, Work};
 
 /// Requests that may wait or run at once, as many as kube-apiserver has mutating requests in flight.
 const MAX_REQUESTS: usize = 200;
-/// Seconds until another try makes sense.
-const RETRY_AFTER: u32 = 1;
 
-/// A bounded pool for requests with much to compute.
+/// A bounded pool for requests with much computation.
 ///
 /// 1. They run on threads of their own, on half of the processors: the tasks of all other requests keep the rest.
 /// 2. One connection computes one request at a time, and connections take turns.
-/// 3. A request that nobody waits for any more is abandoned at its next [step](Work::step). It keeps its place until then.
+/// 3. A request whose client no longer waits is abandoned at its next [step](Work::step). It keeps its place until then.
 /// 4. Beyond 200 requests the next is refused with 429.
 #[derive(Debug)]
 pub(crate) struct CpuPool {
     places: Semaphore,
     threads: Arc<Semaphore>,
+}
+
+/// The pool did not run a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PoolError {
+    #[error("too many large requests, please try again later")]
+    Full,
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
 }
 
 /// The turn of a connection: it has one request in the pool at a time. Travels with each of its requests.
@@ -50,32 +58,26 @@ impl CpuPool {
     }
 
     /// Runs `request` in the pool. `work` is the request's own, and is abandoned if the caller stops waiting.
-    pub(crate) async fn run<T, F>(
-        &self,
-        extensions: &Extensions,
-        work: &Work,
-        request: F,
-    ) -> Result<T, Status>
+    pub(crate) async fn run<T, E, F>(&self, extensions: &Extensions, work: &Work, request: F) -> Result<T, E>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Status>> + Send + 'static,
+        E: From<PoolError> + Send + 'static,
+        F: Future<Output = Result<T, E>> + Send + 'static,
     {
         let _awaited = work.awaited();
         let _place = self.places.try_acquire().map_err(|error| match error {
-            TryAcquireError::NoPermits => {
-                Status::too_many_requests("too many large requests, please try again later", RETRY_AFTER)
-            }
-            TryAcquireError::Closed => Status::unavailable("the server is shutting down"),
+            TryAcquireError::NoPermits => PoolError::Full,
+            TryAcquireError::Closed => PoolError::ShuttingDown,
         })?;
         let turn = match extensions.get::<ConnectionTurn>() {
             Some(turn) => Arc::clone(&turn.0).acquire_owned().await.ok(),
             None => None,
         };
         let thread = Arc::clone(&self.threads).acquire_owned().await.ok();
-        work.check()?;
+        work.check().map_err(PoolError::from)?;
         let runtime = Handle::current();
         let done = spawn_blocking(move || {
-            // Released when the request has ended, even if nobody waits for it.
+            // Released when the request has ended, even if its client no longer waits.
             let _permits = (turn, thread);
             runtime.block_on(request)
         });
@@ -83,7 +85,7 @@ impl CpuPool {
             Ok(result) => result,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Status::unavailable("the server is shutting down")),
+                Err(_) => Err(PoolError::ShuttingDown.into()),
             },
         }
     }
@@ -104,13 +106,13 @@ mod tests {
         extensions
     }
 
-    /// A request that occupies its thread until it is told to end, or is abandoned.
+    /// A request that occupies its thread until the test ends it, or it is abandoned.
     fn busy(
         work: &Work,
     ) -> (
         oneshot::Receiver<()>,
         std::sync::mpsc::Sender<()>,
-        impl Future<Output = Result<u64, Status>> + Send + use<>,
+        impl Future<Output = Result<u64, PoolError>> + Send + use<>,
     ) {
         let (started, has_started) = oneshot::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_nobody_waits_for_ends_and_frees_its_thread() {
+    async fn an_abandoned_request_ends_and_frees_its_thread() {
         let pool = CpuPool::with_threads(1);
         let (work, extensions) = (Work::default(), connection());
         let (started, _end, request) = busy(&work);
@@ -158,7 +160,7 @@ mod tests {
         }
         assert!(work.check().is_err());
         let next = Work::default();
-        assert_eq!(pool.run(&extensions, &next, async { Ok(1) }).await.ok(), Some(1));
+        assert_eq!(pool.run(&extensions, &next, async { Ok::<_, PoolError>(1) }).await.ok(), Some(1));
     }
 
     #[tokio::test]
@@ -169,11 +171,15 @@ mod tests {
         let (started, end, request) = busy(&work);
         let first = pool.run(&one, &work, request);
         let queued = Work::default();
-        let second = pool.run(&one, &queued, async { Ok(2) });
+        let second = pool.run(&one, &queued, async { Ok::<_, PoolError>(2) });
         let beside = async {
             started.await.expect("the first request runs");
             let third = Work::default();
-            assert_eq!(pool.run(&other, &third, async { Ok(3) }).await.ok(), Some(3), "another connection");
+            assert_eq!(
+                pool.run(&other, &third, async { Ok::<_, PoolError>(3) }).await.ok(),
+                Some(3),
+                "another connection"
+            );
             assert_eq!(pool.threads.available_permits(), 1, "the second request waits for the first");
             end.send(()).expect("it still runs");
         };
@@ -185,7 +191,7 @@ mod tests {
     async fn too_many_requests_are_refused() {
         let pool = CpuPool { places: Semaphore::new(0), threads: Arc::new(Semaphore::new(1)) };
         let (extensions, work) = (Extensions::new(), Work::default());
-        let refused = pool.run(&extensions, &work, async { Ok(()) });
-        assert_eq!(refused.now_or_never().and_then(Result::err).map(|s| s.code().as_u16()), Some(429));
+        let refused = pool.run(&extensions, &work, async { Ok::<_, PoolError>(()) });
+        assert_eq!(refused.now_or_never(), Some(Err(PoolError::Full)));
     }
 }

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use crate::api::Api;
 use crate::caches::Caches;
-use crate::registry::Resource;
-use crate::status::Status;
 use crate::storage::{Storage, StorageError};
 use crate::verb::Verb;
 
@@ -106,36 +104,10 @@ impl FaultRules {
     }
 }
 
-/// The request that a fault applies to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FaultTarget<'a> {
-    pub(crate) verb: Verb,
-    pub(crate) resource: &'a Resource,
-    pub(crate) namespace: &'a str,
-    pub(crate) name: &'a str,
-}
-
 impl Fault {
-    /// Returns the status of the response; `None` if the request is executed.
-    pub(crate) fn status(self, target: FaultTarget<'_>) -> Option<Status> {
-        match self {
-            Self::TooManyRequests { retry_after } => {
-                Some(Status::too_many_requests("Too many requests, please try again later.", retry_after))
-            }
-            Self::InternalError => Some(Status::internal("fault injected")),
-            Self::Unavailable => Some(Status::unavailable(
-                "fault injected: the server is currently unable to handle the request",
-            )),
-            Self::Timeout => Some(Status::deadline_exceeded()),
-            Self::Forbidden => Some(Status::not_permitted(
-                target.resource,
-                target.verb.as_str(),
-                target.namespace,
-                target.name,
-            )),
-            Self::Conflict => Some(Status::modified(target.resource, target.name)),
-            Self::Delay(_) | Self::ResponseLost => None,
-        }
+    /// Whether the request fails instead of being executed.
+    pub(crate) fn is_failure(self) -> bool {
+        !matches!(self, Self::Delay(_) | Self::ResponseLost)
     }
 }
 

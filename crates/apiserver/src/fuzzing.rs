@@ -6,6 +6,7 @@ use crate::continue_token::{ContinueToken, TokenFormat};
 use crate::patch::{Patch, PatchKind};
 use crate::protobuf;
 use crate::schema::{conform, parse_json, types};
+use crate::status::Status;
 use crate::verbs::options::{ListOptions, Query, WriteOptions};
 use crate::work::Work;
 
@@ -58,7 +59,9 @@ pub fn conform_pod(object: &mut Map<String, Value>) -> Result<Vec<String>, Strin
 
 /// Parses the options of a list; returns its limit, or the body of the error response.
 pub fn list_options(query: &str) -> Result<i64, Vec<u8>> {
-    ListOptions::parse(&Query::parse(Some(query))).map(|options| options.limit).map_err(|s| s.to_json())
+    ListOptions::parse(&Query::parse(Some(query)))
+        .map(|options| options.limit)
+        .map_err(|e| Status::from(&e).to_json())
 }
 
 /// Parses the options of a patch; returns whether it is a dry run, or the body of the error response.
@@ -66,5 +69,5 @@ pub fn write_options(query: &str, apply: bool) -> Result<bool, Vec<u8>> {
     let query = Query::parse(Some(query));
     let options =
         if apply { WriteOptions::parse_apply(&query) } else { WriteOptions::parse(&query, "PatchOptions") };
-    options.map(|options| options.dry_run).map_err(|s| s.to_json())
+    options.map(|options| options.dry_run).map_err(|e| Status::from(&e).to_json())
 }

@@ -1,8 +1,8 @@
-//! HTTP: from bytes to a resolved request, and from an answer to bytes.
+//! HTTP: from bytes to a resolved request, and from a response to bytes.
 
-mod answer;
 mod body;
 mod discovery;
+mod error;
 mod frames;
 pub(crate) mod fuzzing;
 mod gzip;
@@ -11,16 +11,20 @@ mod metrics;
 mod negotiate;
 mod openapi;
 mod probes;
+mod respond;
 mod route;
 mod switches;
 mod table;
 mod verb;
+mod warnings;
 mod watch_permits;
 
-pub(crate) use body::AnswerBody;
-pub(crate) use handler::AnswerLost;
+pub(crate) use body::ResponseBody;
+pub(crate) use error::HttpError;
+pub(crate) use handler::ResponseLost;
 pub(crate) use handler::handle;
 pub(crate) use handler::refuse;
+pub(crate) use negotiate::NotAcceptable;
 pub(crate) use route::ResourcePath;
 pub(crate) use watch_permits::ConnectionWatches;
 pub(crate) use watch_permits::WatchPermits;

@@ -21,7 +21,7 @@ impl Ids {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    /// A name that starts with `prefix`, as `generateName` asks for.
+    /// A name that starts with `prefix`, for `generateName`.
     pub(crate) fn name(&self, prefix: &str) -> String {
         generate_name(prefix, &mut self.lock())
     }

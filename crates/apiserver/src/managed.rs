@@ -1,6 +1,6 @@
 //! Who owns which field: `metadata.managedFields` and server-side apply.
 //!
-//! A manager owns the fields it last set. An ordinary write takes over whatever it changes; an apply may only change what nobody else
+//! A manager owns the fields it last set. An update takes over the fields it changes; an apply may only change fields that no other
 //! owns, unless forced, and gives up what it no longer mentions. Which lists and objects are owned piece by piece, and which as a
 //! whole, the schema says; without one, objects are taken apart and lists are not.
 
@@ -38,7 +38,7 @@ enum Model<'s> {
 enum Kind<'s> {
     /// An object taken apart by its fields.
     Fields(Model<'s>),
-    /// A list whose elements are told apart by these fields.
+    /// A list whose elements are identified by these fields.
     Keyed(&'s [String], Model<'s>),
     /// A list of distinct plain values.
     Set,

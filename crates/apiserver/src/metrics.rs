@@ -55,10 +55,14 @@ impl Default for Metrics {
     fn default() -> Self {
         let registry = Registry::new();
         let requests = Opts::new("apiserver_request_total", "Requests by verb, resource, scope and code.");
-        let durations =
-            HistogramOpts::new("apiserver_request_duration_seconds", "Time to answer, watches left out.");
-        let in_flight =
-            Opts::new("apiserver_current_inflight_requests", "Requests being answered, watches left out.");
+        let durations = HistogramOpts::new(
+            "apiserver_request_duration_seconds",
+            "Response latency in seconds, without watches.",
+        );
+        let in_flight = Opts::new(
+            "apiserver_current_inflight_requests",
+            "Requests that are being executed, without watches.",
+        );
         let sent = Opts::new("apiserver_watch_events_total", "Frames sent to watches.");
         let requests = IntCounterVec::new(requests, &Labels::NAMES_WITH_CODE);
         let durations = HistogramVec::new(durations.buckets(BUCKETS.to_vec()), &Labels::NAMES);
@@ -87,7 +91,11 @@ pub(crate) fn register<M: Collector + Clone + 'static>(
 impl Metrics {
     /// The counter of frames sent to watches of a kind.
     pub(crate) fn watch_events(&self, resource: &Resource) -> IntCounter {
-        self.watch_events.with_label_values(&[&resource.group, &resource.kind, &resource.version])
+        self.watch_events.with_label_values(&[
+            resource.group.as_str(),
+            &resource.kind,
+            resource.version.as_str(),
+        ])
     }
 
     /// Everything counted here.
@@ -168,8 +176,8 @@ impl<'m> Record<'m> {
 impl Target {
     fn labels(&self) -> Labels<'_> {
         Labels {
-            group: &self.resource.group,
-            version: &self.resource.version,
+            group: self.resource.group.as_str(),
+            version: self.resource.version.as_str(),
             resource: &self.resource.plural,
             subresource: self.subresource.map_or("", Subresource::name),
             verb: label(self.verb),

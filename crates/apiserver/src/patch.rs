@@ -11,10 +11,10 @@ use crate::schema::Type;
 use crate::work::{Abandoned, Work};
 use growth::Growth;
 
-/// More operations than this in one JSON patch are refused.
-pub(crate) const MAX_OPERATIONS: usize = 10_000;
+/// The most operations of one JSON patch.
+const MAX_OPERATIONS: usize = 10_000;
 
-/// How a patch body is meant.
+/// The format of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatchKind {
     Json,
@@ -22,7 +22,7 @@ pub(crate) enum PatchKind {
     Strategic,
 }
 
-/// A patch, read.
+/// A decoded patch.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Json(Vec<PatchOperation>),
@@ -30,18 +30,20 @@ pub(crate) enum Patch {
     Strategic(Value),
 }
 
-/// Why a patch cannot be.
+/// The error of a patch.
 #[derive(Debug, Error)]
 pub(crate) enum PatchError {
-    /// The body is no patch of its kind.
+    /// The body is not a patch of this format.
     #[error("error decoding patch: {0}")]
     Malformed(String),
-    #[error("{0} operations in one patch")]
+    #[error(
+        "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}"
+    )]
     TooManyOperations(usize),
     /// A strategic merge that contradicts itself.
     #[error("{0}")]
     Contradictory(String),
-    /// The object is not as the patch supposes, or an operation is none.
+    /// The object is not in the state that the patch expects, or an operation is malformed.
     #[error("the patch does not fit the object: {0}")]
     DoesNotApply(String),
     #[error(transparent)]
@@ -61,7 +63,7 @@ impl PatchKind {
 }
 
 impl Patch {
-    /// Reads a decoded body.
+    /// Decodes a patch from its JSON.
     pub(crate) fn read(kind: PatchKind, body: Value) -> Result<Self, PatchError> {
         match kind {
             PatchKind::Json => {
@@ -111,8 +113,8 @@ impl Patch {
     }
 }
 
-/// A test for null holds where nothing is, as long as there could be something: clients make sure in this way that
-/// a field they are about to add is not there.
+/// Whether an operation tests for null at an absent field of an existing object. Such a test succeeds: clients use it before they add a
+/// field.
 fn tests_absence(object: &Value, operation: &PatchOperation) -> bool {
     let PatchOperation::Test(test) = operation else { return false };
     let path = test.path.as_str();

@@ -32,7 +32,9 @@ pub(crate) use columns::age;
 pub(crate) use conversion::Conversion;
 pub(crate) use field_labels::UnknownLabel;
 pub(crate) use generated_name::generate_name;
+pub(crate) use group_version::Group;
 pub(crate) use group_version::GroupVersion;
+pub(crate) use group_version::Version;
 pub(crate) use lifecycle::Lifecycle;
 pub(crate) use lifecycle::Review;
 pub(crate) use names::label_1035;
@@ -53,12 +55,12 @@ pub(crate) use subresource::Subresource;
 pub(crate) use versions::precedence;
 
 /// The versions of a group, and in each its resources by plural name.
-pub(crate) type Versions = BTreeMap<String, BTreeMap<String, Arc<Resource>>>;
+pub(crate) type Versions = BTreeMap<Version, BTreeMap<String, Arc<Resource>>>;
 
 /// All resources that are served, by group, version and plural. Immutable: a change of resources makes another registry.
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
-    groups: BTreeMap<String, Versions>,
+    groups: BTreeMap<Group, Versions>,
 }
 
 /// Why a path names no resource.

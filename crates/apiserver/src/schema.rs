@@ -14,6 +14,7 @@ mod zeros;
 pub(crate) use conform::conform;
 pub(crate) use parse::Parsed;
 pub(crate) use parse::parse_json;
+pub(crate) use parse::parse_yaml;
 pub(crate) use quantity::Quantity;
 pub(crate) use reported::Reported;
 pub(crate) use table::ListKind;

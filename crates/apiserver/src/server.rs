@@ -1,9 +1,9 @@
-//! The server as a user holds it: started, asked for a client, dropped.
+//! The server: start, client, shutdown.
 
+mod access;
 mod activity;
 mod builder;
 mod connections;
-mod door;
 mod limits;
 mod slots;
 mod tls;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub(crate) use access::AccessError;
 pub use builder::ApiServerBuilder;
 pub use builder::StartError;
 pub(crate) use limits::OBJECT_BYTES;
@@ -32,11 +33,11 @@ use crate::storage::Storage;
 
 /// A Kubernetes API server on a free port of this machine.
 ///
-/// 1. [`ApiServer::start`] returns when the server answers; that takes milliseconds.
+/// 1. [`ApiServer::start`] returns when the server accepts requests; that takes milliseconds.
 /// 2. Dropping it closes the port, every connection and every watch, and frees all it stored.
-/// 3. [`shutdown`](Self::shutdown) does the same in good order: requests under way are answered and watches end cleanly first.
-/// 4. It listens on the loopback interface unless told otherwise, and there asks nobody who they are but refuses web pages and foreign
-///    `Host` headers. On any other address it starts only with TLS and tokens.
+/// 3. [`shutdown`](Self::shutdown) does the same gracefully: running requests get their responses and watches end cleanly first.
+/// 4. By default it listens on the loopback interface. There it requires no credential, but refuses web pages and foreign `Host`
+///    headers. On any other address it starts only with TLS and tokens.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -58,15 +59,15 @@ pub struct ApiServer {
     local: LocalServer,
     address: SocketAddr,
     access: Access,
-    /// Accepts connections and owns them; ends when `stop` says so.
+    /// Accepts connections and owns them; ends when `stop` is set.
     listener: Option<JoinHandle<()>>,
-    /// Tells the listener to end in good order.
+    /// Starts the graceful shutdown of the listener.
     stop: watch::Sender<bool>,
 }
 
-/// The same server without sockets and without a task: requests are answered in the task that makes them.
+/// The same server without sockets and without a task: requests are executed in the task that sends them.
 ///
-/// Under a paused clock and with a seed, the same requests get the same answers, uids, names and timestamps included.
+/// Under a paused clock and with a seed, the same requests get the same responses, including uids, names and timestamps.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -134,7 +135,7 @@ impl ApiServer {
         self.local.api.shutdown.begin();
         self.stop.send_replace(true);
         if let Some(listener) = self.listener.take() {
-            // A panic of the listener has nobody left to concern.
+            // A panic of the listener no longer matters.
             let _ = listener.await;
         }
     }

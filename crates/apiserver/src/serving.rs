@@ -1,4 +1,4 @@
-//! What the server serves at this moment: kinds and their caches, as a snapshot that definitions replace.
+//! The resources that are served now, with their caches. Custom resource definitions replace the snapshot.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -10,13 +10,13 @@ use crate::registry::{Lifecycle, Object, Registry, Resource};
 use crate::storage::{Change, Follower, Storage, StorageError, Stored};
 use crate::watch_cache::{self, CacheOptions, WatchCache};
 
-/// The kinds served, now and as definitions come and go.
+/// The served resources, kept current with the stored definitions.
 ///
 /// 1. [`snapshot`](Self::snapshot) is one consistent state: a kind that is in its registry has its cache in it.
-/// 2. It follows the store of definitions, so a definition that another server wrote is served here too, and a write is answered
-///    only after everybody sees the kinds it makes.
-/// 3. A definition that is written again without a change of what it makes leaves caches and watches alone; any other change ends
-///    the watches of its kinds.
+/// 2. It follows the store of definitions, so a definition that another server wrote is served here too, and the response to a write
+///    is sent only after every request sees the resources it creates.
+/// 3. A write of a definition that does not change its resources keeps caches and watches; any other change ends the watches of its
+///    resources.
 pub(crate) struct ServedResources {
     state: RwLock<State>,
     /// The resources no definition can change.
@@ -26,7 +26,7 @@ pub(crate) struct ServedResources {
 
 struct State {
     current: Arc<Snapshot>,
-    /// By name of the definition. Ordered, so that who comes first is the same in every run.
+    /// By name of the definition. Ordered, so that conflicts are resolved in the same way in every run.
     installed: BTreeMap<String, Definition>,
 }
 
@@ -35,16 +35,16 @@ struct Definition {
     cache: Arc<Cache>,
 }
 
-/// Kinds and caches at one moment.
+/// Resources and caches at one moment.
 pub(crate) struct Snapshot {
     pub(crate) registry: Registry,
-    /// By storage prefix: two faces or versions of one kind share theirs.
+    /// By storage prefix: all versions of a resource share one.
     caches: HashMap<String, Arc<Cache>>,
 }
 
 /// The cache of one resource, started when it is first used.
 ///
-/// A watch may begin at any version since then, so whoever wants all of history asks early.
+/// A watch may begin at any version since then, so a caller that needs all events starts it early.
 #[derive(Debug)]
 pub(crate) struct Cache {
     resource: watch_cache::Resource,
@@ -72,12 +72,12 @@ impl Cache {
         self.cell.get_or_try_init(start).await.cloned()
     }
 
-    /// Whether reads can be answered; a kind without a cache is always read from the store.
+    /// Whether the cache can serve reads. A resource without a cache is always read from the store.
     pub(crate) fn is_ready(&self) -> bool {
         !self.resource.cached || self.if_started().is_some_and(|cache| cache.is_ready())
     }
 
-    /// The cache, if anybody has used it.
+    /// The cache, if it was started.
     pub(crate) fn if_started(&self) -> Option<&Arc<WatchCache>> {
         self.cell.get()
     }
@@ -109,7 +109,7 @@ impl Snapshot {
 }
 
 impl ServedResources {
-    /// The built-in kinds.
+    /// Serves the built-in resources.
     pub(crate) fn new() -> Arc<Self> {
         let built_in = Registry::built_in();
         let stored = built_in.all().filter(|r| r.is_stored());
@@ -121,12 +121,12 @@ impl ServedResources {
         Arc::new(Self { state, built_in, definitions })
     }
 
-    /// The present state.
+    /// The current state.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.read().current)
     }
 
-    /// Whether a resource is served as it is: its definition has neither gone, nor is it going, nor another one.
+    /// Whether a resource is served as it is: its definition still exists with the same uid and is not being deleted.
     pub(crate) fn is_current(&self, resource: &Resource) -> bool {
         let Some(custom) = &resource.custom else { return true };
         let state = self.read();
@@ -147,7 +147,7 @@ impl ServedResources {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves what a definition makes, or stops serving it.
+    /// Serves the resources of a definition, or stops serving them.
     fn install(&self, name: &str, made: Option<Installed>) {
         let ended = {
             let mut state = self.write();
@@ -155,7 +155,7 @@ impl ServedResources {
             state.current = Arc::new(state.snapshot(&self.built_in));
             ended
         };
-        // Whoever still holds the cache ends its watches when they let it go; all others end here.
+        // A watch that is being opened ends when it finds its cache drained; all others end here.
         if let Some(watches) = ended.as_ref().and_then(|cache| cache.if_started()) {
             watches.drain_watches();
         }
@@ -163,7 +163,7 @@ impl ServedResources {
 }
 
 impl State {
-    /// Puts a definition in its place; gives the cache whose watches must end.
+    /// Replaces a definition. Returns the cache whose watches must end.
     fn replace(&mut self, name: &str, made: Option<Installed>) -> Option<Arc<Cache>> {
         let old = self.installed.remove(name);
         let Some(made) = made else { return old.map(|old| old.cache) };
@@ -196,7 +196,7 @@ impl State {
     }
 }
 
-/// What a stored definition makes. One that cannot be read makes nothing, and is reported.
+/// The resources of a stored definition. A malformed one has none, and is reported.
 fn read(definitions: &Resource, stored: &Stored) -> Option<Installed> {
     let object = stored.to_value(&definitions.head).ok().and_then(Object::new)?;
     match Installed::read(&object) {
@@ -234,6 +234,6 @@ impl Follower for ServedResources {
 
     fn compacted(&self, _revision: u64) {}
 
-    /// What is served stays served until the store is back and says otherwise.
+    /// Resources stay served until the store is back and reports its state.
     fn lost(&self, _cause: &str) {}
 }

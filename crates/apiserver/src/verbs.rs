@@ -1,7 +1,7 @@
-//! One file per verb: each takes a resolved request and returns a response or a `Status`.
+//! One file per verb: each takes a resolved request and returns a response or a [`VerbError`](error::VerbError).
 //!
-//! A write goes decode → prepare → validate → storage; a read goes options → watch cache. Nothing here knows of HTTP beyond
-//! what a request carries, and nothing tests for a resource by name: its rules and its lifecycle say how it differs.
+//! A write goes decode → prepare → validate → storage; a read goes options → watch cache. Nothing here depends on HTTP, and nothing
+//! tests for a resource by name: resources differ by their rules and their lifecycle.
 
 pub(crate) mod apply;
 mod context;
@@ -9,6 +9,7 @@ pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
+pub(crate) mod error;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod namespaces;
@@ -25,12 +26,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use self::context::WriteContext;
+use self::error::{RequestError, Target};
 use self::options::Query;
 use crate::clock::Clock;
 use crate::managed::Writer;
 use crate::registry::{Object, Resource, Subresource};
-use crate::status::Status;
-use crate::storage::{StorageError, Stored};
+use crate::storage::Stored;
 use crate::watch_cache::{ListResponse, WatchStream};
 use crate::work::Work;
 
@@ -73,7 +74,13 @@ pub(crate) enum Content {
     },
     List(ListResponse),
     Watch(WatchStream),
-    Status(Status),
+    /// The object was removed, and is not part of the response.
+    Deleted {
+        target: Box<Target>,
+        uid: Option<String>,
+    },
+    /// A binding or an eviction.
+    Created,
 }
 
 /// An object to show: as stored, or as it would be.
@@ -108,8 +115,12 @@ impl Response {
         Self::new(Content::Watch(stream))
     }
 
-    pub(crate) fn status(status: Status) -> Self {
-        Self::new(Content::Status(status))
+    pub(crate) fn deleted(target: Target, uid: Option<String>) -> Self {
+        Self::new(Content::Deleted { target: Box::new(target), uid })
+    }
+
+    pub(crate) fn created() -> Self {
+        Self::new(Content::Created)
     }
 
     pub(crate) fn with_warnings(mut self, more: Vec<String>) -> Self {
@@ -125,7 +136,7 @@ impl Request {
         let manager = [self.query.text("fieldManager"), agent, "unknown"].into_iter().find(|m| !m.is_empty());
         Writer {
             manager: manager.unwrap_or_default().to_owned(),
-            subresource: self.subresource.map_or("", Subresource::name).to_owned(),
+            subresource: self.subresource,
             now: clock.timestamp(),
         }
     }
@@ -135,21 +146,11 @@ impl Request {
     }
 
     /// The name of the object, for verbs on one object. A path without a name leads to other verbs, so the error is not expected.
-    pub(crate) fn name(&self) -> Result<&str, Status> {
-        self.name.as_deref().ok_or_else(Status::no_such_resource)
+    pub(crate) fn name(&self) -> Result<&str, RequestError> {
+        self.name.as_deref().ok_or(RequestError::NoSuchResource)
     }
 
-    pub(crate) fn key(&self) -> Result<String, Status> {
+    pub(crate) fn key(&self) -> Result<String, RequestError> {
         Ok(self.resource.storage_key(self.namespace(), self.name()?))
-    }
-}
-
-/// The response to a write that the store rejected.
-pub(crate) fn storage_status(resource: &Resource, name: &str, error: StorageError) -> Status {
-    match error {
-        StorageError::NotFound => Status::not_found(resource, name),
-        StorageError::Exists(_) => Status::already_exists(resource, name, false),
-        StorageError::Conflict(_) => Status::modified(resource, name),
-        other => Status::internal(other),
     }
 }

@@ -1,9 +1,9 @@
-//! The work on one request: how much was done, and whether anybody still waits for the result.
+//! The work on one request: steps done, and whether its client still waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Nobody waits for the result any more: the client left, or the deadline passed.
+/// The client no longer waits: it disconnected, or the deadline passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the request was abandoned")]
 pub(crate) struct Abandoned;
@@ -54,7 +54,7 @@ impl Work {
     }
 }
 
-/// Somebody waits for the result. Dropping it abandons the work, which means nothing once the work has ended.
+/// A caller that waits for the result. Dropping it abandons the work, without effect if the work has ended.
 #[derive(Debug)]
 pub(crate) struct Awaited(Work);
 

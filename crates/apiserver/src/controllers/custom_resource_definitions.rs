@@ -13,11 +13,11 @@ use super::{Controller, Settled};
 use crate::caches::Caches;
 use crate::custom::{self, Condition, Names};
 use crate::managed::{Managers, Writer};
-use crate::registry::{Object, Resource};
-use crate::status::Status;
+use crate::registry::{Object, Resource, Subresource};
 use crate::storage::{Range, Stored, Update, guaranteed_update};
+use crate::verbs::WriteContext;
 use crate::verbs::delete::{DeleteOptions, Outcome, remove};
-use crate::verbs::{WriteContext, storage_status};
+use crate::verbs::error::VerbError;
 use crate::work::Work;
 
 pub(super) struct CustomResourceDefinitions {
@@ -39,11 +39,9 @@ impl CustomResourceDefinitions {
         self.terminating.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn advance(&self, key: &str) -> Result<Settled, Status> {
+    async fn advance(&self, key: &str) -> Result<Settled, VerbError> {
         let name = key.strip_prefix(&self.prefix).unwrap_or_default();
-        let stored = self.context.storage.get(key).await;
-        let stored = stored.map_err(|error| storage_status(&self.definitions, name, error))?;
-        let Some(stored) = stored else {
+        let Some(stored) = self.context.storage.get(key).await? else {
             self.offer_names(name).await;
             return Ok(None);
         };
@@ -103,7 +101,7 @@ impl CustomResourceDefinitions {
         let definitions = &self.definitions;
         let writer = Writer {
             manager: "kube-apiserver".to_owned(),
-            subresource: "status".to_owned(),
+            subresource: Some(Subresource::Status),
             now: self.context.clock.timestamp(),
         };
         let key = definitions.storage_key(None, name);
@@ -113,7 +111,7 @@ impl CustomResourceDefinitions {
             change(&mut new);
             let managers = Managers::read(&old);
             managers.updated(definitions, &writer, Some(&old), &new, &Work::default())?.write(&mut new);
-            Ok::<_, Status>(Update::Write(definitions.encode(&new)?))
+            Ok::<_, VerbError>(Update::Write(definitions.encode(&new)?))
         })
         .await;
         match written {
@@ -136,12 +134,12 @@ impl CustomResourceDefinitions {
     async fn offer_names(&self, name: &str) {
         let others = self.definitions_of(group_of(name)).await;
         for other in others.iter().filter(|o| !custom::holds(o, "NamesAccepted")) {
-            self.accept(other.name()).await;
+            self.accept(other.name().unwrap_or_default()).await;
         }
     }
 
     /// Deletes the objects of a definition, and the definition once they are gone. Objects with finalizers hold it.
-    async fn terminate(&self, key: &str, definition: &Object) -> Result<(), Status> {
+    async fn terminate(&self, key: &str, definition: &Object) -> Result<(), VerbError> {
         if !self.remove_objects(definition).await {
             return Ok(());
         }
@@ -163,7 +161,7 @@ impl CustomResourceDefinitions {
         let prefix =
             format!("/{}/{}/", definition.str_at("/spec/group"), definition.str_at("/spec/names/plural"));
         let snapshot = self.context.resources.snapshot();
-        let resource = snapshot.registry.all().find(|r| makes(r, definition.name()));
+        let resource = snapshot.registry.all().find(|r| definition.name().is_some_and(|name| makes(r, name)));
         let mut left = 0;
         for stored in self.stored_under(&prefix).await {
             let removed = match resource {
@@ -173,7 +171,7 @@ impl CustomResourceDefinitions {
                     let removed = remove(&self.context, resource, namespace, stored.name(), &options).await;
                     matches!(removed, Ok(Outcome::Removed(_)))
                 }
-                // No version is served, so nothing can be asked of the objects and no client can see them.
+                // No version is served: no client can see the objects, and no rules apply to them.
                 None => self.context.storage.delete(&stored.key, stored.revision).await.is_ok(),
             };
             left += usize::from(!removed);
@@ -221,7 +219,7 @@ impl Controller for CustomResourceDefinitions {
         if change.is_removal() { Vec::from_iter(self.terminating_definition(key)) } else { Vec::new() }
     }
 
-    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, Status>> {
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, VerbError>> {
         Box::pin(self.advance(key))
     }
 }

@@ -1,17 +1,21 @@
 //! Writes that several controllers make.
 
 use crate::registry::Object;
-use crate::status::Status;
 use crate::storage::{StorageError, Update, UpdateError, guaranteed_update};
+use crate::verbs::WriteContext;
 use crate::verbs::delete::{DeleteOptions, remove};
+use crate::verbs::error::VerbError;
 use crate::verbs::update::is_finished;
-use crate::verbs::{WriteContext, storage_status};
 
 /// Deletes the object of a key. An object that is gone or has changed meanwhile is left alone: its change queues the key again.
-pub(super) async fn delete(context: &WriteContext, key: &str, options: &DeleteOptions) -> Result<(), Status> {
+pub(super) async fn delete(
+    context: &WriteContext,
+    key: &str,
+    options: &DeleteOptions,
+) -> Result<(), VerbError> {
     let Some((resource, namespace, name)) = context.resources.snapshot().locate(key) else { return Ok(()) };
     match remove(context, &resource, namespace, name, options).await {
-        Err(status) if !matches!(status.code().as_u16(), 404 | 409) => Err(status),
+        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
         _ => Ok(()),
     }
 }
@@ -22,11 +26,11 @@ pub(super) async fn edit(
     key: &str,
     uid: Option<&str>,
     change: impl Fn(&mut Object),
-) -> Result<(), Status> {
+) -> Result<(), VerbError> {
     let Some((resource, _, name)) = context.resources.snapshot().locate(key) else { return Ok(()) };
     let edited = guaranteed_update(&*context.storage, key, None, |stored| {
         let mut object = resource.decode(stored)?;
-        if uid.is_some_and(|uid| uid != object.uid()) {
+        if uid.is_some() && uid != object.uid() {
             return Ok(Update::Unchanged);
         }
         change(&mut object);
@@ -36,8 +40,7 @@ pub(super) async fn edit(
     .await;
     match edited {
         Ok(_) | Err(UpdateError::Storage(StorageError::NotFound)) => Ok(()),
-        Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(error)) => Err(storage_status(&resource, name, error)),
+        Err(error) => Err(VerbError::update(&resource, name, error)),
     }
 }
 

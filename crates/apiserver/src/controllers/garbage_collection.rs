@@ -13,10 +13,10 @@ use super::edit::{delete, drop_finalizer, edit};
 use super::metadata::{FOREGROUND, ORPHAN, Observation};
 use super::{Controller, Settled};
 use crate::registry::{GroupVersion, Object};
-use crate::status::Status;
 use crate::storage::Stored;
 use crate::verbs::WriteContext;
 use crate::verbs::delete::DeleteOptions;
+use crate::verbs::error::VerbError;
 
 pub(super) struct GarbageCollection {
     context: Arc<WriteContext>,
@@ -33,7 +33,7 @@ impl GarbageCollection {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn collect(&self, key: &str) -> Result<(), Status> {
+    async fn collect(&self, key: &str) -> Result<(), VerbError> {
         let snapshot = self.context.resources.snapshot();
         let served = |api_version: &str, kind: &str| {
             snapshot.registry.knows_kind(GroupVersion::parse(api_version), kind)
@@ -77,7 +77,7 @@ impl Controller for GarbageCollection {
         self.graph().apply(change)
     }
 
-    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, Status>> {
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, VerbError>> {
         Box::pin(async move { self.collect(key).await.map(|()| None) })
     }
 }

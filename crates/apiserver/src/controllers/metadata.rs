@@ -88,7 +88,7 @@ impl Metadata {
             && self.deletion_grace_period_seconds.is_some_and(|seconds| seconds > 0)
     }
 
-    /// The propagation policy that its finalizers ask for.
+    /// The propagation policy that its finalizers request.
     pub(super) fn policy(&self) -> PropagationPolicy {
         match (self.has(ORPHAN), self.has(FOREGROUND)) {
             (true, _) => PropagationPolicy::Orphan,
@@ -98,7 +98,7 @@ impl Metadata {
     }
 }
 
-/// A change of the store, with metadata that is read when a controller first asks for it.
+/// A change of the store, with metadata that is decoded on first use.
 pub(super) struct Observation<'c> {
     change: &'c Change,
     metadata: OnceCell<Option<Metadata>>,

@@ -9,10 +9,10 @@ use super::edit::edit;
 use super::metadata::{Metadata, Observation};
 use super::{Controller, Settled};
 use crate::registry::Resource;
-use crate::status::Status;
 use crate::storage::{Range, Stored};
 use crate::verbs::WriteContext;
 use crate::verbs::delete::{DeleteOptions, remove};
+use crate::verbs::error::VerbError;
 
 pub(super) struct Namespaces {
     context: Arc<WriteContext>,
@@ -38,7 +38,7 @@ impl Namespaces {
         self.terminating.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn terminate(&self, key: &str) -> Result<(), Status> {
+    async fn terminate(&self, key: &str) -> Result<(), VerbError> {
         let name = key.strip_prefix(&self.prefix).unwrap_or_default();
         let Some(progress) = self.terminating().get(name).copied() else { return Ok(()) };
         if progress == Progress::Marked {
@@ -61,10 +61,9 @@ impl Namespaces {
         let options = DeleteOptions::at_once();
         for resource in self.resources() {
             for name in self.names(&resource, namespace).await {
-                if let Err(status) = remove(&self.context, &resource, Some(namespace), &name, &options).await
-                {
+                if let Err(error) = remove(&self.context, &resource, Some(namespace), &name, &options).await {
                     let resource = &resource.plural;
-                    tracing::debug!(namespace, name, resource, ?status, "cannot delete an object");
+                    tracing::debug!(namespace, name, resource, %error, "cannot delete an object");
                 }
             }
         }
@@ -123,7 +122,7 @@ impl Controller for Namespaces {
         if emptied { vec![format!("{}{namespace}", self.prefix).into()] } else { Vec::new() }
     }
 
-    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, Status>> {
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, VerbError>> {
         Box::pin(async move { self.terminate(key).await.map(|()| None) })
     }
 }

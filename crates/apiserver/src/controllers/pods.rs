@@ -8,26 +8,24 @@ use super::edit::delete;
 use super::metadata::{Metadata, Observation};
 use super::{Controller, Settled};
 use crate::registry::Resource;
-use crate::status::Status;
 use crate::storage::Stored;
+use crate::verbs::WriteContext;
 use crate::verbs::delete::DeleteOptions;
-use crate::verbs::{WriteContext, storage_status};
+use crate::verbs::error::VerbError;
 
 pub(super) struct Pods {
     context: Arc<WriteContext>,
-    pods: Arc<Resource>,
     prefix: String,
 }
 
 impl Pods {
-    pub(super) fn new(context: Arc<WriteContext>, pods: Arc<Resource>) -> Self {
-        Self { context, prefix: pods.storage_prefix(), pods }
+    pub(super) fn new(context: Arc<WriteContext>, pods: &Resource) -> Self {
+        Self { context, prefix: pods.storage_prefix() }
     }
 
     /// Removes a pod that only its grace period holds.
-    async fn finalize(&self, key: &str) -> Result<(), Status> {
-        let stored = self.context.storage.get(key).await;
-        let stored = stored.map_err(|error| storage_status(&self.pods, key, error))?;
+    async fn finalize(&self, key: &str) -> Result<(), VerbError> {
+        let stored = self.context.storage.get(key).await?;
         match stored.as_deref().and_then(Metadata::read) {
             Some(pod) if pod.is_stopping() => {
                 delete(&self.context, key, &DeleteOptions::at_once().only(&pod.uid)).await
@@ -52,7 +50,7 @@ impl Controller for Pods {
         Vec::new()
     }
 
-    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, Status>> {
+    fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, VerbError>> {
         Box::pin(async move { self.finalize(key).await.map(|()| None) })
     }
 }

@@ -25,9 +25,10 @@ pub(crate) fn validate(object: &Object) -> FieldErrors {
         Err(error) => return [FieldError::invalid("spec", "", error.to_string())].into(),
     };
     let mut errors = FieldErrors::new();
-    if object.name() != format!("{}.{}", spec.names.plural, spec.group) {
+    let name = object.name().unwrap_or_default();
+    if name != format!("{}.{}", spec.names.plural, spec.group) {
         let why = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", object.name(), why));
+        errors.push(FieldError::invalid("metadata.name", name, why));
     }
     errors.extend(check_group(&spec.group));
     match spec.scope.as_str() {

@@ -10,7 +10,6 @@ use super::{Installed, Structural, apply_defaults, default_definition, prepare_d
 use super::{validate_definition, validate_definition_update};
 use crate::budget::Budget;
 use crate::registry::Object;
-use crate::server::OBJECT_BYTES;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -28,9 +27,9 @@ impl Schema {
         prune(&self.0, object)
     }
 
-    /// Applies defaults, as far as they fit into an object that can be stored.
+    /// Applies defaults, however large the object becomes.
     pub fn apply_defaults(&self, object: &mut Map<String, Value>) {
-        let _ = apply_defaults(&self.0, object, &mut Budget::new(OBJECT_BYTES));
+        let _ = apply_defaults(&self.0, object, &mut Budget::new(usize::MAX));
     }
 
     /// Returns the number of validation errors of an object.

@@ -12,8 +12,8 @@ use super::json_path::pointer;
 use super::pattern::Patterns;
 use super::schema::Structural;
 use crate::registry::{
-    CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, GroupVersion, Lifecycle, Object, Published,
-    Resource, ScalePaths, ScaleSelector, Schema, Subresource,
+    CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, Group, GroupVersion, Lifecycle, Object,
+    Published, Resource, ScalePaths, ScaleSelector, Schema, Subresource,
 };
 use crate::storage::TypeHead;
 use crate::verb::Verb;
@@ -51,7 +51,7 @@ impl Installed {
         let names = object.at("/status/acceptedNames").cloned().unwrap_or_default();
         let names: Names = serde_json::from_value(names).map_err(|e| e.to_string())?;
         let mut installed = Self {
-            uid: object.uid().to_owned(),
+            uid: object.uid().unwrap_or_default().to_owned(),
             terminating: object.is_deleting(),
             generation: object.generation(),
             names,
@@ -104,8 +104,8 @@ impl<'d> ResourceBuilder<'d> {
         let subresources =
             [(Subresource::Status, version.has_status()), (Subresource::Scale, scale.is_some())];
         Resource {
-            group: self.spec.group.clone(),
-            version: version.name.clone(),
+            group: Group::new(self.spec.group.clone()),
+            version: crate::registry::Version::new(version.name.clone()),
             head: TypeHead::new(&self.group_version(version).to_string(), &kind),
             kind,
             list_kind,
@@ -137,7 +137,7 @@ impl<'d> ResourceBuilder<'d> {
     fn custom(&self, version: &Version) -> Custom {
         let fields = version.selectable_fields.iter().map(|f| f.json_path.trim_start_matches('.').to_owned());
         Custom {
-            definition: self.object.name().to_owned(),
+            definition: self.object.name().unwrap_or_default().to_owned(),
             uid: self.installed.uid.clone(),
             terminating: self.installed.terminating,
             indexed: Arc::clone(&self.indexed),

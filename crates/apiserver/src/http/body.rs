@@ -1,4 +1,4 @@
-//! Bodies of answers: whole, a list written piece by piece, or a watch that goes on.
+//! Bodies of responses: whole, a list in pieces, or a watch.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -23,8 +23,8 @@ use crate::watch_cache::{WatchItem, WatchStream};
 /// List items are written in pieces of about this size, so that a large list never exists as one body.
 const PIECE: usize = 64 * 1024;
 
-/// The body of an answer.
-pub(crate) enum AnswerBody {
+/// The body of a response.
+pub(crate) enum ResponseBody {
     Whole(Option<Bytes>),
     List(ListBody),
     Zipped(Box<Gzip>),
@@ -40,7 +40,7 @@ pub(crate) struct ListBody {
     done: bool,
 }
 
-/// What is written of each item of a list.
+/// The part of each item that a list contains.
 #[derive(Debug, Clone)]
 pub(crate) enum ItemView {
     /// All of it, with this type or without one, as it is stored or converted.
@@ -160,13 +160,13 @@ impl WatchBody {
     }
 }
 
-impl AnswerBody {
+impl ResponseBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self::Whole(Some(bytes.into()).filter(|b| !b.is_empty()))
     }
 }
 
-impl Body for AnswerBody {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -1,4 +1,4 @@
-//! What the server serves, told in the old way (one document per group and version) and the new (one for all).
+//! Discovery: one document for each group and version, or the aggregated document.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use http::header::{ETAG, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::answer::respond_text;
-use super::body::AnswerBody;
+use super::body::ResponseBody;
+use super::respond::respond_text;
 use crate::registry::{GroupVersion, Registry, Resource, Subresource, Versions, precedence};
 use crate::verb::Verb;
 
-/// The media type by which a client asks for, and recognises, the aggregated form.
+/// The media type of the aggregated form.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const JSON: &str = "application/json";
 
@@ -21,16 +21,18 @@ pub(crate) fn core_versions(
     registry: &Registry,
     accept: Option<&str>,
     known: Option<&str>,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     if wants_aggregated(accept) {
         return aggregated(registry, |group| group.is_empty(), known);
     }
     let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]);
-    json_answer(&json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}))
+    json_response(
+        &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}),
+    )
 }
 
-/// `/`: every path that has something to say about itself.
-pub(crate) fn paths(registry: &Registry) -> Response<AnswerBody> {
+/// `/`: the list of paths.
+pub(crate) fn paths(registry: &Registry) -> Response<ResponseBody> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for (group, versions) in registry.groups() {
         let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
@@ -41,30 +43,34 @@ pub(crate) fn paths(registry: &Registry) -> Response<AnswerBody> {
     paths.extend(others.map(str::to_owned));
     paths.sort();
     paths.dedup();
-    json_answer(&json!({"paths": paths}))
+    json_response(&json!({"paths": paths}))
 }
 
 /// `/apis`
-pub(crate) fn groups(registry: &Registry, accept: Option<&str>, known: Option<&str>) -> Response<AnswerBody> {
+pub(crate) fn groups(
+    registry: &Registry,
+    accept: Option<&str>,
+    known: Option<&str>,
+) -> Response<ResponseBody> {
     if wants_aggregated(accept) {
         return aggregated(registry, |group| !group.is_empty(), known);
     }
     let named = registry.groups().filter(|(group, _)| !group.is_empty());
     let groups: Vec<Value> = named.map(|(group, versions)| group_document(group, versions)).collect();
-    json_answer(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+    json_response(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
 }
 
 /// `/apis/GROUP`
-pub(crate) fn group(registry: &Registry, name: &str) -> Option<Response<AnswerBody>> {
+pub(crate) fn group(registry: &Registry, name: &str) -> Option<Response<ResponseBody>> {
     let (_, versions) = registry.groups().find(|(group, _)| *group == name && !name.is_empty())?;
     let mut document = group_document(name, versions);
     document["kind"] = "APIGroup".into();
     document["apiVersion"] = "v1".into();
-    Some(json_answer(&document))
+    Some(json_response(&document))
 }
 
 /// `/api/v1` and `/apis/GROUP/VERSION`
-pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Response<AnswerBody>> {
+pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Response<ResponseBody>> {
     let (_, versions) = registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -73,7 +79,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
     if !group.is_empty() {
         document["apiVersion"] = "v1".into();
     }
-    Some(json_answer(&document))
+    Some(json_response(&document))
 }
 
 fn group_document(group: &str, versions: &Versions) -> Value {
@@ -82,7 +88,7 @@ fn group_document(group: &str, versions: &Versions) -> Value {
     json!({"name": group, "versions": all, "preferredVersion": all.first()})
 }
 
-/// The versions of a group as clients should try them.
+/// The versions of a group, the preferred one first.
 fn preferred_first(versions: &Versions) -> impl Iterator<Item = (&str, &BTreeMap<String, Arc<Resource>>)> {
     let mut sorted: Vec<_> =
         versions.iter().map(|(version, resources)| (version.as_str(), resources)).collect();
@@ -109,7 +115,7 @@ fn legacy_entries(resource: &Resource) -> Vec<Value> {
             "kind": kind.kind,
             "verbs": names(subresource.verbs()),
         });
-        if kind.group_version.group != resource.group {
+        if kind.group_version.group != resource.group.as_str() {
             entry["group"] = kind.group_version.group.into();
             entry["version"] = kind.group_version.version.into();
         }
@@ -159,7 +165,7 @@ fn aggregated(
     registry: &Registry,
     wanted: impl Fn(&str) -> bool,
     known: Option<&str>,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let groups: Vec<Value> =
         registry.groups().filter(|(group, _)| wanted(group)).map(|(g, v)| aggregated_group(g, v)).collect();
     let document = json!({
@@ -211,7 +217,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         .iter()
         .map(|&subresource| {
             let kind = ResponseKind::of(resource, subresource);
-            let own = kind.group_version.group == resource.group;
+            let own = kind.group_version.group == resource.group.as_str();
             let GroupVersion { group, version } =
                 if own { GroupVersion { group: "", version: "" } } else { kind.group_version };
             json!({
@@ -227,7 +233,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
     entry
 }
 
-/// Whether the first clause both sides know is the aggregated one.
+/// Whether the aggregated form is the first supported clause.
 fn wants_aggregated(accept: Option<&str>) -> bool {
     for clause in accept.unwrap_or_default().split(',') {
         let parts: Vec<&str> = clause.split(';').map(str::trim).collect();
@@ -246,18 +252,18 @@ fn wants_aggregated(accept: Option<&str>) -> bool {
     false
 }
 
-fn json_answer(document: &Value) -> Response<AnswerBody> {
+fn json_response(document: &Value) -> Response<ResponseBody> {
     respond_text(StatusCode::OK, JSON, document.to_string())
 }
 
-/// Tells clients when the stored form of a kind changes; here it never does.
+/// Changes with the stored form of a kind, which never happens here.
 fn storage_hash(resource: &Resource) -> String {
     use base64::Engine as _;
     let name = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
     base64::engine::general_purpose::STANDARD.encode(digest(name.as_bytes()).to_be_bytes())
 }
 
-/// FNV-1a: a name for a text, not a seal.
+/// FNV-1a, not a cryptographic hash.
 pub(super) fn digest(text: &[u8]) -> u64 {
     text.iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,10 +1,11 @@
-//! Watch events as JSON lines or protobuf frames, in the view the client asked for.
+//! Watch events as JSON lines or protobuf frames, in the requested view.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::error::HttpError;
 use super::negotiate::{Format, View};
 use super::table::TableMaker;
 use crate::clock::Clock;
@@ -12,7 +13,6 @@ use crate::protobuf;
 use crate::registry::{Conversion, Object, Resource};
 use crate::status::Status;
 use crate::storage::Document;
-use crate::verbs::watch::read_status;
 use crate::watch_cache::{self, Bookmark, WatchEvent, WatchItem};
 
 /// The type of an object that shows its metadata alone.
@@ -58,7 +58,7 @@ impl Frames {
         self.json_frame(item)
     }
 
-    /// The JSON line made into protobuf, once for all who watch the same.
+    /// The JSON line converted to protobuf, once for all equal watches.
     fn protobuf_frame(&mut self, item: &WatchItem) -> Bytes {
         match item {
             WatchItem::Event(event) => {
@@ -67,7 +67,7 @@ impl Frames {
                     Shown::Metadata(_) => "protobuf PartialObjectMetadata",
                     Shown::Table { .. } => return to_protobuf(&self.event(event)),
                 };
-                // Asked for first: one encoding must not be asked for inside another.
+                // Encoded first: one encoding must not be requested inside another.
                 let line = self.event(event);
                 event.encoded(&watch_cache::Format::new(shared), || to_protobuf(&line))
             }
@@ -79,7 +79,7 @@ impl Frames {
         match item {
             WatchItem::Event(event) => self.event(event),
             WatchItem::Bookmark(bookmark) => self.bookmark(bookmark),
-            WatchItem::Error(error) => line("ERROR", &read_status(error).to_json()),
+            WatchItem::Error(error) => line("ERROR", &Status::from(error).to_json()),
         }
     }
 
@@ -143,11 +143,11 @@ fn bookmark_metadata(bookmark: &Bookmark) -> Value {
     metadata
 }
 
-/// A JSON line as a protobuf frame. What has no protobuf form ends as an error the client can read.
+/// A JSON line as a protobuf frame. An event without a protobuf form becomes an error event.
 fn to_protobuf(line: &[u8]) -> Bytes {
     let (event_type, object) = cut(line).unwrap_or(("ERROR", b"null"));
-    protobuf::encode_event(event_type, object).unwrap_or_else(|why| {
-        let status = Status::internal(format!("the event has no protobuf form: {why}"));
+    protobuf::encode_event(event_type, object).unwrap_or_else(|error| {
+        let status = Status::from(&HttpError::NoProtobufForm { content: "event", error });
         protobuf::encode_event("ERROR", &status.to_json()).unwrap_or_default()
     })
 }
@@ -179,7 +179,7 @@ pub(crate) fn write_metadata(document: &Document, revision: u64, out: &mut Vec<u
     out.push(b'}');
 }
 
-/// Where the metadata of `{"metadata":{…},…` ends. Stored documents always begin so.
+/// The end of the metadata in `{"metadata":{…},…`, the beginning of every stored document.
 fn end_of_metadata(object: &[u8]) -> usize {
     let (mut depth, mut quoted, mut escaped) = (0, false, false);
     for (i, byte) in object.iter().enumerate() {

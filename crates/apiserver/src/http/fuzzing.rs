@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::handler::parse_duration;
 use super::negotiate::{Format, Subject, View, negotiate};
 use crate::protobuf;
+use crate::status::Status;
 use crate::verbs::options::Query;
 
-/// What an `Accept` header led to.
+/// The result of a negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
     /// The media type.
@@ -18,11 +19,11 @@ pub struct Accepted {
     pub whole: bool,
 }
 
-/// The representation for a header, or the code of the refusal. `typed` says whether the kind has a protobuf form.
+/// The representation for a header, or the code of the refusal. `typed` is whether the kind has a protobuf form.
 pub fn accept(header: &str, query: &str, watch: bool, typed: bool) -> Result<Accepted, u16> {
     let subject = if watch { Subject::Watch } else { Subject::List };
     let chosen = negotiate(Some(header), subject, &Query::parse(Some(query)), typed);
-    let chosen = chosen.map_err(|refused| refused.status.code().as_u16())?;
+    let chosen = chosen.map_err(|refused| Status::from(&refused.error).code().as_u16())?;
     let media_type = match chosen.format {
         Format::Json => "application/json",
         Format::Yaml => "application/yaml",

@@ -1,4 +1,4 @@
-//! Compression of large answers, the fastest level, as the original does.
+//! Compression of large responses, at the fastest level as in kube-apiserver.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 
 use super::body::ListBody;
 
-/// Answers up to this size travel as they are.
+/// Responses up to this size are not compressed.
 pub(crate) const THRESHOLD: usize = 128 * 1024;
 
 /// A body that is compressed while it is written.

@@ -1,4 +1,4 @@
-//! One request, from its first line to its answer.
+//! One request, from its head to its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +9,28 @@ use http::{Extensions, HeaderMap, Method, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::SignedDuration;
 
-use super::answer::{Wish, respond, respond_status, respond_text, warn};
-use super::body::AnswerBody;
+use super::body::ResponseBody;
 use super::discovery;
+use super::error::HttpError;
 use super::gzip::accepts_gzip;
 use super::metrics;
 use super::negotiate::{Format, Subject, negotiate};
 use super::openapi;
 use super::probes;
+use super::respond::{ResponseOptions, respond, respond_error, respond_status, respond_text};
 use super::route::{ResourcePath, Route};
 use super::switches;
+use super::warnings::warn;
 use crate::api::Api;
 use crate::caches::Caches;
-use crate::faults::{Fault, FaultTarget, Faults};
+use crate::faults::{Fault, Faults};
 use crate::metrics::Record;
 use crate::protobuf::{self, ProtobufError};
 use crate::registry::{Lifecycle, Missing, Resource, Subresource, is_built_in};
+use crate::server::AccessError;
 use crate::status::Status;
 use crate::verb::Verb;
+use crate::verbs::error::{RequestError, Target, VerbError};
 use crate::verbs::list::scope;
 use crate::verbs::options::{ListOptions, Query};
 use crate::verbs::patch::PatchType;
@@ -34,29 +38,34 @@ use crate::verbs::{self, Request};
 use crate::watch_cache::RevisionOption;
 use crate::work::Work;
 
-/// How long a request may take unless it is a watch.
+/// The longest duration of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// A body or a stored object beyond this is processed in the CPU pool. Below it, changing threads would take longer than the work.
 const LARGE: usize = 32 * 1024;
 
-/// The request was done and its answer got lost on the way.
+/// The request was executed, and its response is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the answer was lost (fault injected): whether the request was done can only be found out by looking"
+    "the response was lost (fault injected): read the object to find out whether the request was executed"
 )]
-pub(crate) struct AnswerLost;
+pub(crate) struct ResponseLost;
 
-/// The answer to a request that is not let in.
-pub(crate) fn refuse<B>(api: &Api, request: &http::Request<B>, status: &Status) -> Response<AnswerBody> {
+/// The response to a request without access.
+pub(crate) fn refuse<B>(
+    api: &Api,
+    request: &http::Request<B>,
+    error: &AccessError,
+) -> Response<ResponseBody> {
+    let status = Status::from(error);
     Record::new(&api.metrics, request.method()).finish(status.code());
-    respond_status(status, Format::Json)
+    respond_status(&status, Format::Json)
 }
 
-/// Answers one request. Everything happens in the caller's task; a watch goes on in its body.
+/// Serves one request in the caller's task. A watch continues in the body of the response.
 pub(crate) async fn handle<B>(
     api: Arc<Api>,
     request: http::Request<B>,
-) -> Result<Response<AnswerBody>, AnswerLost>
+) -> Result<Response<ResponseBody>, ResponseLost>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -72,7 +81,7 @@ where
         Route::CoreVersions | Route::Groups | Route::Group(_) | Route::GroupVersion(..) | Route::Version
             if !matches!(parts.method, Method::GET | Method::HEAD) =>
         {
-            respond_status(&Status::method_not_allowed(), Format::Json)
+            respond_error(&RequestError::MethodNotAllowed.into(), Format::Json)
         }
         Route::Root => discovery::paths(&api.resources.snapshot().registry),
         Route::Resource(path) => serve_resource(&api, &parts, path, query, body, &mut record).await?,
@@ -100,17 +109,17 @@ where
     };
     record.finish(response.status());
     if head {
-        *response.body_mut() = AnswerBody::whole(Bytes::new());
+        *response.body_mut() = ResponseBody::whole(Bytes::new());
     }
     Ok(response)
 }
 
-fn page_not_found() -> Response<AnswerBody> {
+fn page_not_found() -> Response<ResponseBody> {
     respond_text(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
 }
 
-fn no_such_resource() -> Response<AnswerBody> {
-    respond_status(&Status::no_such_resource(), Format::Json)
+fn no_such_resource() -> Response<ResponseBody> {
+    respond_error(&RequestError::NoSuchResource.into(), Format::Json)
 }
 
 async fn serve_resource<B>(
@@ -120,7 +129,7 @@ async fn serve_resource<B>(
     query: Query,
     body: B,
     record: &mut Record<'_>,
-) -> Result<Response<AnswerBody>, AnswerLost>
+) -> Result<Response<ResponseBody>, ResponseLost>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -132,44 +141,45 @@ where
     };
     let (verb, subresource) = match operation(parts, &path, &resource, &query) {
         Ok(operation) => operation,
-        Err(status) => return Ok(respond_status(&status, Format::Json)),
+        Err(error) => return Ok(respond_error(&error.into(), Format::Json)),
     };
     record.target(verb, &resource, &path, subresource);
     let accept = parts.headers.get(ACCEPT).and_then(|v| v.to_str().ok());
     let typed = protobuf::knows(&resource.api_version(), &resource.kind);
     let mut representation = match negotiate(accept, subject(verb, &path), &query, typed) {
         Ok(representation) => representation,
-        Err(refused) => return Ok(respond_status(&refused.status, refused.format)),
+        Err(refused) => return Ok(respond_error(&refused.error.into(), refused.format)),
     };
     representation.pretty = verb != Verb::Watch && wants_pretty(&parts.headers, &query);
     let gzip = accepts_gzip(parts.headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok()));
-    let wish = Wish { representation, gzip };
+    let options = ResponseOptions { representation, gzip };
     let permit = (verb == Verb::Watch).then(|| api.watch_permits.acquire(&parts.extensions));
     let permit = match permit.transpose() {
         Ok(permit) => permit,
-        Err(status) => return Ok(respond_status(&status, wish.representation.format)),
+        Err(error) => return Ok(respond_error(&error.into(), options.representation.format)),
     };
     let fault = api.faults.draw(verb, &resource.plural);
-    let answered =
-        answer(api, (verb, subresource), parts, path, Arc::clone(&resource), query, body, fault).await;
+    let executed =
+        run(api, (verb, subresource), parts, path, Arc::clone(&resource), query, body, fault).await;
     if fault == Some(Fault::ResponseLost) {
-        return Err(AnswerLost);
+        return Err(ResponseLost);
     }
-    let mut response = match answered {
-        Ok(answer) => respond(api, &resource, answer, wish),
-        Err(status) => respond_status(&status, wish.representation.format),
+    let mut response = match executed {
+        Ok(response) => respond(api, &resource, response, options),
+        Err(error) => {
+            let mut response = respond_error(&error, options.representation.format);
+            warn(&mut response, resource.deprecation());
+            response
+        }
     };
-    if let (AnswerBody::Watch(watch), Some(permit)) = (response.body_mut(), permit) {
+    if let (ResponseBody::Watch(watch), Some(permit)) = (response.body_mut(), permit) {
         watch.hold(permit);
-    }
-    if let Some(warning) = resource.deprecation() {
-        warn(&mut response, warning);
     }
     Ok(response)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one request, each used once")]
-async fn answer<B>(
+async fn run<B>(
     api: &Arc<Api>,
     (verb, subresource): (Verb, Option<Subresource>),
     parts: &http::request::Parts,
@@ -178,16 +188,16 @@ async fn answer<B>(
     query: Query,
     body: B,
     fault: Option<Fault>,
-) -> Result<verbs::Response, Status>
+) -> Result<verbs::Response, HttpError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     if api.shutdown.has_begun() {
-        return Err(Status::too_many_requests("The apiserver is shutting down, please try again later.", 5));
+        return Err(HttpError::ShuttingDown);
     }
     if let Some(fault) = fault {
-        meet(fault, verb, &resource, &path).await?;
+        inject(fault, verb, &resource, &path).await?;
     }
     let deadline = deadline(&query)?;
     let work = async {
@@ -203,12 +213,12 @@ where
             body,
             work: Work::default(),
         };
-        execute(api, verb, request, &parts.extensions).await
+        Ok(execute(api, verb, request, &parts.extensions).await?)
     };
     if verb == Verb::Watch {
         return work.await;
     }
-    tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| Err(Status::deadline_exceeded()))
+    tokio::time::timeout(deadline, work).await.unwrap_or(Err(HttpError::DeadlineExceeded))
 }
 
 /// Executes a request, in the CPU pool if there is one and the request is large.
@@ -217,7 +227,7 @@ async fn execute(
     verb: Verb,
     mut request: Request,
     extensions: &Extensions,
-) -> Result<verbs::Response, Status> {
+) -> Result<verbs::Response, VerbError> {
     match &api.cpu_pool {
         Some(pool) if is_large(&api.caches, verb, &request).await => {
             let work = extensions.get::<Work>().cloned().unwrap_or_default();
@@ -241,18 +251,18 @@ async fn is_large(caches: &Caches, verb: Verb, request: &Request) -> bool {
     stored.ok().flatten().is_some_and(|stored| stored.document.encoded_len() > LARGE)
 }
 
-async fn process(api: Arc<Api>, verb: Verb, request: Request) -> Result<verbs::Response, Status> {
+async fn process(api: Arc<Api>, verb: Verb, request: Request) -> Result<verbs::Response, VerbError> {
     let request = with_json(request)?;
     let mark = api.controllers.mark();
-    let answer = dispatch(&api, verb, &request).await;
+    let response = dispatch(&api, verb, &request).await;
     if verb.has_body() {
         // A failed reconciliation stays queued; the write itself has happened.
         api.controllers.reconcile(mark).await;
     }
-    answer
+    response
 }
 
-async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Response, Status> {
+async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Response, VerbError> {
     let (caches, writes) = (&*api.caches, &*api.writes);
     match (request.subresource, verb) {
         (Some(Subresource::Scale), Verb::Get) => return verbs::scale::get(caches, request).await,
@@ -293,19 +303,19 @@ fn operation(
     path: &ResourcePath,
     resource: &Resource,
     query: &Query,
-) -> Result<(Verb, Option<Subresource>), Status> {
+) -> Result<(Verb, Option<Subresource>), RequestError> {
     let named_without_namespace = resource.namespaced && path.name.is_some() && path.namespace.is_none();
     if named_without_namespace || (!resource.namespaced && path.namespace.is_some()) {
-        return Err(Status::no_such_resource());
+        return Err(RequestError::NoSuchResource);
     }
     let subresource = match path.subresource.as_deref().map(Subresource::parse) {
         None => None,
         Some(Some(subresource)) if resource.has_subresource(subresource) => Some(subresource),
-        Some(_) => return Err(Status::no_such_resource()),
+        Some(_) => return Err(RequestError::NoSuchResource),
     };
-    let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or_else(Status::method_not_allowed)?;
+    let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or(RequestError::MethodNotAllowed)?;
     if verb == Verb::Create && resource.is_terminating() {
-        return Err(Status::kind_terminating(verb.as_str()));
+        return Err(RequestError::KindTerminating(verb));
     }
     let everywhere = resource.namespaced && path.namespace.is_none();
     let allowed = match subresource {
@@ -314,10 +324,10 @@ fn operation(
         }
         Some(subresource) => subresource.verbs().contains(&verb),
     };
-    if allowed { Ok((verb, subresource)) } else { Err(Status::method_not_allowed()) }
+    if allowed { Ok((verb, subresource)) } else { Err(RequestError::MethodNotAllowed) }
 }
 
-/// What the answer will be, as far as its representation goes.
+/// The content of the response, for negotiation.
 fn subject(verb: Verb, path: &ResourcePath) -> Subject {
     match verb {
         Verb::Watch => Subject::Watch,
@@ -326,29 +336,31 @@ fn subject(verb: Verb, path: &ResourcePath) -> Subject {
     }
 }
 
-async fn meet(fault: Fault, verb: Verb, resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
+async fn inject(fault: Fault, verb: Verb, resource: &Resource, path: &ResourcePath) -> Result<(), HttpError> {
     if let Fault::Delay(time) = fault {
         tokio::time::sleep(time).await;
     }
-    let (namespace, name) =
-        (path.namespace.as_deref().unwrap_or_default(), path.name.as_deref().unwrap_or_default());
-    fault.status(FaultTarget { verb, resource, namespace, name }).map_or(Ok(()), Err)
+    if !fault.is_failure() {
+        return Ok(());
+    }
+    let target = Box::new(Target::new(resource, path.name.as_deref()));
+    Err(HttpError::Injected { fault, verb, target, namespace: path.namespace.clone() })
 }
 
-async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Status>
+async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, RequestError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(limit)),
-        Err(error) => Err(Status::bad_request(format!("the request body could not be read: {error}"))),
+        Err(error) if error.is::<LengthLimitError>() => Err(RequestError::BodyTooLarge { limit }),
+        Err(error) => Err(RequestError::BodyNotReceived(error)),
     }
 }
 
-/// A protobuf body as JSON, which is what everybody behind this speaks.
-fn with_json(request: Request) -> Result<Request, Status> {
+/// Converts a protobuf body to JSON.
+fn with_json(request: Request) -> Result<Request, RequestError> {
     if request.content_type != protobuf::MEDIA_TYPE || request.body.is_empty() {
         return Ok(request);
     }
@@ -358,7 +370,7 @@ fn with_json(request: Request) -> Result<Request, Status> {
             Ok(Request { content_type: "application/json".to_owned(), body, ..request })
         }
         Err(ProtobufError::UnknownKind { .. }) => Err(verbs::decode::unknown_format(&request.resource)),
-        Err(error) => Err(Status::bad_request(format!("the request body cannot be decoded: {error}"))),
+        Err(error) => Err(RequestError::BodyNotDecoded(error)),
     }
 }
 
@@ -373,14 +385,12 @@ fn content_type(headers: &HeaderMap) -> String {
 }
 
 /// `timeout=` may shorten the deadline, not lengthen it.
-fn deadline(query: &Query) -> Result<Duration, Status> {
+fn deadline(query: &Query) -> Result<Duration, RequestError> {
     let text = query.text("timeout");
     if text.is_empty() {
         return Ok(DEADLINE);
     }
-    let asked = parse_duration(text).ok_or_else(|| {
-        Status::bad_request(format!("invalid timeout specified in the request URL: {text:?}"))
-    })?;
+    let asked = parse_duration(text).ok_or_else(|| RequestError::InvalidTimeout(text.to_owned()))?;
     Ok(if asked.is_zero() || asked > DEADLINE { DEADLINE } else { asked })
 }
 
@@ -395,7 +405,7 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// Browsers and `curl` are read by people.
+/// Whether the response is indented: on request, and by default for browsers and `curl`.
 fn wants_pretty(headers: &HeaderMap, query: &Query) -> bool {
     if query.get("pretty").is_some() {
         return query.flag("pretty");

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
-use super::answer::{respond_status, respond_text};
-use super::body::AnswerBody;
+use super::body::ResponseBody;
+use super::error::HttpError;
 use super::negotiate::Format;
+use super::respond::{respond_error, respond_text};
 use crate::caches::Caches;
 use crate::metrics::{Metrics, register};
 use crate::registry::Resource;
-use crate::status::Status;
 use crate::storage::Storage;
 use crate::watch_cache::CacheStats;
 
@@ -42,7 +42,7 @@ pub(crate) async fn scrape(
     metrics: &Metrics,
     caches: &Caches,
     storage: &dyn Storage,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let snapshot = Registry::new();
     record_caches(&snapshot, &caches.stats());
     if let Ok(bytes) = storage.size().await {
@@ -54,7 +54,7 @@ pub(crate) async fn scrape(
     families.extend(snapshot.gather());
     match TextEncoder::new().encode_to_string(&families) {
         Ok(text) => respond_text(StatusCode::OK, CONTENT_TYPE, text),
-        Err(error) => respond_status(&Status::internal(error), Format::Json),
+        Err(error) => respond_error(&HttpError::Metrics(error), Format::Json),
     }
 }
 
@@ -69,7 +69,14 @@ fn record_caches(registry: &Registry, caches: &[(Arc<Resource>, CacheStats)]) {
     let objects = gauges(registry, "apiserver_storage_objects", help, &["resource"]);
     for (resource, stats) in caches {
         if stats.watches > 0 {
-            let labels = ["apiserver", &*resource.group, &*resource.plural, "", "WATCH", &*resource.version];
+            let labels = [
+                "apiserver",
+                resource.group.as_str(),
+                &*resource.plural,
+                "",
+                "WATCH",
+                resource.version.as_str(),
+            ];
             watches.with_label_values(&labels).set(signed(stats.watches as u64));
         }
         if resource.watch_cached {
@@ -80,13 +87,13 @@ fn record_caches(registry: &Registry, caches: &[(Arc<Resource>, CacheStats)]) {
         let family = IntCounterVec::new(Opts::new(name, help), &["group", "resource"]);
         let family = register(registry, family);
         for (resource, stats) in caches {
-            family.with_label_values(&[&resource.group, &resource.plural]).inc_by(value(stats));
+            family.with_label_values(&[resource.group.as_str(), &*resource.plural]).inc_by(value(stats));
         }
     }
     for (name, help, value) in CACHE_GAUGES {
         let family = gauges(registry, name, help, &["group", "resource"]);
         for (resource, stats) in caches {
-            family.with_label_values(&[&resource.group, &resource.plural]).set(signed(value(stats)));
+            family.with_label_values(&[resource.group.as_str(), &*resource.plural]).set(signed(value(stats)));
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Which representation the client wants.
+//! Content negotiation.
 
 use crate::protobuf;
-use crate::status::Status;
 use crate::verbs::options::Query;
 
-/// How answers are written.
+/// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -12,7 +11,7 @@ pub(crate) enum Format {
     Protobuf,
 }
 
-/// What is shown of an object.
+/// The part of an object that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     /// All of it.
@@ -23,7 +22,7 @@ pub(crate) enum View {
     Table(IncludeObject),
 }
 
-/// What rides along in a row of a table.
+/// The part of an object that a table row includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -31,7 +30,7 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
-/// What an answer looks like on the wire.
+/// The representation of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Representation {
     pub(crate) format: Format,
@@ -43,13 +42,13 @@ pub(crate) struct Representation {
 impl Representation {
     pub(crate) const JSON: Self = Self { format: Format::Json, view: View::Whole, pretty: false };
 
-    /// As it is stored: nothing has to be decoded.
+    /// Whether it is the stored form, which needs no decoding.
     pub(crate) fn is_stored_form(self) -> bool {
         self == Self::JSON
     }
 }
 
-/// What is asked for.
+/// The requested content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Object,
@@ -57,31 +56,53 @@ pub(crate) enum Subject {
     Watch,
 }
 
-/// Nothing fits. The refusal itself is written in the format that was refused, where it can be.
+/// No representation fits.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotAcceptable {
+    /// No clause names a media type of the server.
+    #[error("406: Not Acceptable\n\nAvailable representations: {}", .0.join(", "))]
+    NoRepresentation(Vec<&'static str>),
+    #[error("only the following media types are accepted: {}", .0.join(", "))]
+    MediaType(&'static [&'static str]),
+    #[error("you requested PartialObjectMetadata, but the requested object is a list")]
+    List,
+    #[error("you requested PartialObjectMetadataList, but the requested object is not a list")]
+    NotAList,
+    #[error(
+        "Unable to convert to Table as requested: includeObject: Invalid value: {0:?}: must be 'Metadata', 'Object', 'None', \
+         or empty"
+    )]
+    InvalidIncludeObject(String),
+}
+
+/// A failed negotiation. The response is written in the format that was refused, where possible.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) format: Format,
-    pub(crate) status: Status,
+    pub(crate) error: NotAcceptable,
 }
 
-impl Refused {
-    fn json(status: Status) -> Self {
-        Self { format: Format::Json, status }
+impl From<NotAcceptable> for Refused {
+    fn from(error: NotAcceptable) -> Self {
+        Self { format: Format::Json, error }
     }
 }
+
+const MEDIA_TYPES: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+const STREAM_TYPES: &[&str] = &["application/json;stream=watch", protobuf::WATCH_MEDIA_TYPE];
 
 /// One clause of an `Accept` header.
 struct Clause<'a> {
     media: &'a str,
-    /// The kind to show the object as, if not its own.
+    /// The kind to convert the object to, if any.
     transform: Option<&'a str>,
     group: &'a str,
     version: &'a str,
     quality: f32,
 }
 
-/// The best representation both sides know. A watch cannot be YAML; `typed` says whether whole objects can be
-/// protobuf, as metadata always can, and tables never.
+/// The best representation that client and server support. Watches have no YAML. `typed` is whether whole objects have a protobuf
+/// form; metadata always has one, tables never.
 pub(crate) fn negotiate(
     accept: Option<&str>,
     subject: Subject,
@@ -112,55 +133,42 @@ pub(crate) fn negotiate(
         }
         wanted = wanted.or(Some(format));
     }
-    let whole = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
-    let streams = ["application/json;stream=watch", protobuf::WATCH_MEDIA_TYPE];
-    let (whole, streams) = if typed { (&whole[..], &streams[..]) } else { (&whole[..2], &streams[..1]) };
-    let status = match (wanted, subject) {
-        // Nothing that was asked for is ever written: the whole choice is shown.
+    let (whole, streams) =
+        if typed { (MEDIA_TYPES, STREAM_TYPES) } else { (&MEDIA_TYPES[..2], &STREAM_TYPES[..1]) };
+    let error = match (wanted, subject) {
+        // No clause names a representation of this server, so the response lists all of them.
         (None, _) if clauses.iter().all(|clause| clause.transform.is_none()) => {
             let mut all = whole.to_vec();
             all.extend_from_slice(if subject == Subject::Object { &[] } else { streams });
-            Status::no_representation(&all)
+            NotAcceptable::NoRepresentation(all)
         }
-        (_, Subject::Watch) => Status::not_acceptable(accepted(streams)),
-        _ => Status::not_acceptable(accepted(whole)),
+        (_, Subject::Watch) => NotAcceptable::MediaType(streams),
+        _ => NotAcceptable::MediaType(whole),
     };
-    Err(Refused { format: wanted.unwrap_or(Format::Json), status })
+    Err(Refused { format: wanted.unwrap_or(Format::Json), error })
 }
 
-fn accepted(types: &[&str]) -> String {
-    format!("only the following media types are accepted: {}", types.join(", "))
-}
-
-/// `None` if the clause asks for a kind that nobody knows.
-fn view(clause: &Clause<'_>, subject: Subject, query: &Query) -> Result<Option<View>, Refused> {
+/// `None` if the clause requests an unknown kind.
+fn view(clause: &Clause<'_>, subject: Subject, query: &Query) -> Result<Option<View>, NotAcceptable> {
     let Some(kind) = clause.transform else { return Ok(Some(View::Whole)) };
     if clause.group != "meta.k8s.io" || clause.version != "v1" {
         return Ok(None);
     }
     match (kind, subject) {
         ("Table", _) => include_object(query).map(|include| Some(View::Table(include))),
-        ("PartialObjectMetadata", Subject::List) => Err(Refused::json(Status::not_acceptable(
-            "you requested PartialObjectMetadata, but the requested object is a list",
-        ))),
-        ("PartialObjectMetadataList", Subject::Object | Subject::Watch) => {
-            let why = "you requested PartialObjectMetadataList, but the requested object is not a list";
-            Err(Refused::json(Status::not_acceptable(why)))
-        }
+        ("PartialObjectMetadata", Subject::List) => Err(NotAcceptable::List),
+        ("PartialObjectMetadataList", Subject::Object | Subject::Watch) => Err(NotAcceptable::NotAList),
         ("PartialObjectMetadata" | "PartialObjectMetadataList", _) => Ok(Some(View::Metadata)),
         _ => Ok(None),
     }
 }
 
-fn include_object(query: &Query) -> Result<IncludeObject, Refused> {
+fn include_object(query: &Query) -> Result<IncludeObject, NotAcceptable> {
     match query.text("includeObject") {
         "" | "Metadata" => Ok(IncludeObject::Metadata),
         "Object" => Ok(IncludeObject::Object),
         "None" => Ok(IncludeObject::None),
-        other => Err(Refused::json(Status::bad_request(format!(
-            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', \
-             or empty"
-        )))),
+        other => Err(NotAcceptable::InvalidIncludeObject(other.to_owned())),
     }
 }
 

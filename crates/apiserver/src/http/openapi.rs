@@ -7,19 +7,20 @@ use http::header::{CACHE_CONTROL, ETAG, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::answer::respond_text;
-use super::body::AnswerBody;
+use super::body::ResponseBody;
 use super::discovery::digest;
+use super::respond::respond_text;
 use crate::registry::{Custom, Registry, Resource, Schema, Subresource};
 use crate::schema::{ListKind, Merge, Shape, Type, types};
 
 const JSON: &str = "application/json";
 
 /// `/openapi/v3`: where the document of each group version is.
-pub(crate) fn index(registry: &Registry) -> Response<AnswerBody> {
+pub(crate) fn index(registry: &Registry) -> Response<ResponseBody> {
     let mut paths = Map::new();
     for (group, versions) in registry.groups() {
         for (version, resources) in versions {
+            let version = version.as_str();
             let place = place(group, version);
             let url = format!("/openapi/v3/{place}?hash={}", hash(group, version, resources));
             paths.insert(place, json!({"serverRelativeURL": url}));
@@ -35,7 +36,7 @@ pub(crate) fn document(
     group: &str,
     version: &str,
     asked: &str,
-) -> Option<Response<AnswerBody>> {
+) -> Option<Response<ResponseBody>> {
     let (_, versions) = registry.groups().find(|(name, _)| *name == group)?;
     let resources = versions.get(version)?;
     let hash = hash(group, version, resources);
@@ -86,7 +87,8 @@ fn hash(group: &str, version: &str, resources: &BTreeMap<String, Arc<Resource>>)
 
 fn add_paths(paths: &mut Map<String, Value>, resource: &Resource) {
     let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
-    let collection = format!("/{}{scope}/{}", place(&resource.group, &resource.version), resource.plural);
+    let collection =
+        format!("/{}{scope}/{}", place(resource.group.as_str(), resource.version.as_str()), resource.plural);
     let object = format!("{collection}/{{name}}");
     let operation = |action: &str, body: Option<&[&str]>| operation(resource, action, body);
     let write: &[&str] = &["application/json", "application/yaml"];
@@ -237,7 +239,7 @@ fn reference(name: &str) -> Value {
 
 /// The published name of a custom kind: its group backwards, its version, its name.
 fn custom_name(resource: &Resource) -> String {
-    let group: Vec<&str> = resource.group.rsplit('.').collect();
+    let group: Vec<&str> = resource.group.as_str().rsplit('.').collect();
     format!("{}.{}.{}", group.join("."), resource.version, resource.kind)
 }
 

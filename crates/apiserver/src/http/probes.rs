@@ -1,22 +1,22 @@
-//! What is not a resource: the version and the health of the server.
+//! The version and the health of the server.
 
 use std::time::Duration;
 
 use http::{Response, StatusCode};
 use serde_json::json;
 
-use super::answer::respond_text;
-use super::body::AnswerBody;
+use super::body::ResponseBody;
+use super::respond::respond_text;
 use crate::api::Api;
 use crate::verbs::options::Query;
 
 const TEXT: &str = "text/plain; charset=utf-8";
-/// How long the store may take to show that it is there.
-const STORE_ANSWERS: Duration = Duration::from_secs(2);
-/// The behaviour modelled.
+/// The time in which the store must respond.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The minor version of the Kubernetes release that this server follows.
 const MINOR: &str = "36";
 
-pub(crate) fn version() -> Response<AnswerBody> {
+pub(crate) fn version() -> Response<ResponseBody> {
     let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
     let version = json!({
         "major": "1",
@@ -42,7 +42,7 @@ pub(crate) async fn health(
     endpoint: &str,
     check: Option<&str>,
     query: &Query,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let excluded = query.all("exclude");
     let checks: Vec<(&str, bool)> = checks(api, endpoint)
         .await
@@ -78,8 +78,8 @@ pub(crate) async fn health(
 }
 
 async fn checks(api: &Api, endpoint: &str) -> Vec<(&'static str, bool)> {
-    let answer = tokio::time::timeout(STORE_ANSWERS, api.storage.current_revision()).await;
-    let mut checks = vec![("ping", true), ("etcd", matches!(answer, Ok(Ok(_))))];
+    let revision = tokio::time::timeout(STORE_TIMEOUT, api.storage.current_revision()).await;
+    let mut checks = vec![("ping", true), ("etcd", matches!(revision, Ok(Ok(_))))];
     if endpoint == "readyz" {
         checks.push(("informer-sync", api.caches.are_ready()));
         checks.push(("shutdown", !api.shutdown.has_begun()));

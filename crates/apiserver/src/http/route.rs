@@ -1,13 +1,13 @@
-//! What a path means.
+//! Parsing of paths.
 
 use percent_encoding::percent_decode_str;
 
-/// A path, understood. Whether the resource exists is the registry's business.
+/// A parsed path. The registry knows whether the resource exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
     /// `/api/v1/…` or `/apis/GROUP/VERSION/…` down to a collection, an object or a subresource.
     Resource(ResourcePath),
-    /// `/`: what there is.
+    /// `/`
     Root,
     /// `/api`
     CoreVersions,
@@ -29,7 +29,7 @@ pub(crate) enum Route {
     Metrics,
     /// `/faults` and one switch of them.
     Faults(Option<String>),
-    /// Nothing is here.
+    /// Any other path.
     Unknown,
 }
 
@@ -81,7 +81,7 @@ fn health(check: &str, rest: &[&str]) -> Route {
     Route::Health(name, (!rest.is_empty()).then(|| rest.join("/")))
 }
 
-/// Decoded segments. A path that does not decode, or hides a slash or a dot-segment in one, is nobody's.
+/// The decoded segments. `None` if one cannot be decoded, or contains a slash or is a dot segment.
 fn segments(path: &str) -> Option<Vec<String>> {
     let parts = path.trim_matches('/').split('/');
     let decoded: Option<Vec<String>> =

@@ -5,40 +5,41 @@
 //! | `GET /faults` | the rules in force |
 //! | `DELETE /faults` | drops them |
 //! | `POST /faults/fail?code=429&times=3` | the next requests get this code: 403, 409, 429 (with `retryAfter`), 500, 503, 504 |
-//! | `POST /faults/delay?ms=500&times=3` | the next requests are answered so much later |
-//! | `POST /faults/lose-answers?times=1` | the next requests are done, and the connection breaks instead of an answer |
-//! | `POST /faults/compact` | older versions are gone: 410 |
-//! | `POST /faults/forget-window` | caches are filled anew, their watches end |
+//! | `POST /faults/delay?ms=500&times=3` | the next requests are delayed |
+//! | `POST /faults/lose-answers?times=1` | the next requests are executed, and the connection is closed instead of a response |
+//! | `POST /faults/compact` | older versions are compacted: 410 |
+//! | `POST /faults/forget-window` | caches are reinitialized, their watches end |
 //! | `POST /faults/cut-watches` | open watches end, cleanly |
-//! | `POST /faults/stall-watches?on=true` | watch streams are held still; `on=false` lets them go on |
+//! | `POST /faults/stall-watches?on=true` | watch streams are paused; `on=false` resumes them |
 //! | `POST /faults/lag?on=true` | caches fall behind the store; `on=false` lets them catch up |
 //! | `POST /faults/unready?cause=TEXT` | caches are unready until `forget-window` |
 //!
-//! Rules take `verb=list` and `resource=pods`, switches take `resource=pods`; without them they mean all.
+//! Rules take `verb=list` and `resource=pods`, switches take `resource=pods`; without them they apply to all.
 
 use std::time::Duration;
 
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::answer::{respond_status, respond_text};
-use super::body::AnswerBody;
+use super::body::ResponseBody;
+use super::error::{HttpError, SwitchError};
 use super::negotiate::Format;
+use super::respond::{respond_error, respond_text};
 use crate::faults::{Fault, FaultRule, Faults};
-use crate::status::Status;
 use crate::verb::Verb;
+use crate::verbs::error::{RequestError, VerbError};
 use crate::verbs::options::Query;
 
-/// The most requests one rule meets, so that a slip of the finger can be waited out.
+/// The most requests of one rule, so that a typing mistake does not last for ever.
 const MOST: i64 = 1_000_000;
 
-/// Answers a request to `/faults`.
+/// Serves `/faults`.
 pub(crate) async fn flip(
     faults: &Faults,
     method: &Method,
     switch: Option<&str>,
     query: &Query,
-) -> Response<AnswerBody> {
+) -> Response<ResponseBody> {
     let done = match (method, switch) {
         (&Method::GET, None) => Ok(()),
         (&Method::DELETE, None) => {
@@ -46,15 +47,15 @@ pub(crate) async fn flip(
             Ok(())
         }
         (&Method::POST, Some(switch)) => set(faults, switch, query).await,
-        _ => Err(Status::method_not_allowed()),
+        _ => Err(RequestError::MethodNotAllowed.into()),
     };
     match done {
         Ok(()) => respond_text(StatusCode::OK, "application/json", format!("{}\n", state(faults))),
-        Err(status) => respond_status(&status, Format::Json),
+        Err(error) => respond_error(&error, Format::Json),
     }
 }
 
-async fn set(faults: &Faults, switch: &str, query: &Query) -> Result<(), Status> {
+async fn set(faults: &Faults, switch: &str, query: &Query) -> Result<(), HttpError> {
     let resource = query.get("resource").filter(|resource| !resource.is_empty());
     match switch {
         "fail" => faults.add(rule(failure(query)?, query)?),
@@ -63,17 +64,14 @@ async fn set(faults: &Faults, switch: &str, query: &Query) -> Result<(), Status>
             faults.add(rule(Fault::Delay(time), query)?);
         }
         "lose-answers" => faults.add(rule(Fault::ResponseLost, query)?),
-        "compact" => faults.compact().await.map_err(Status::internal)?,
-        "forget-window" => faults.forget_window(resource).await.map_err(Status::internal)?,
+        "compact" => faults.compact().await.map_err(VerbError::from)?,
+        "forget-window" => faults.forget_window(resource).await.map_err(VerbError::from)?,
         "cut-watches" => faults.cut_watches(resource),
         "stall-watches" => faults.stall_watches(resource, is_on(query)),
-        "lag" => faults.lag(resource, is_on(query)).await.map_err(Status::internal)?,
+        "lag" => faults.lag(resource, is_on(query)).await.map_err(VerbError::from)?,
         "unready" => faults.make_unready(resource, query.text("cause")),
         other => {
-            return Err(Status::bad_request(format!(
-                "there is no switch {other:?}: use fail, delay, lose-answers, compact, forget-window, cut-watches, stall-watches, lag \
-                 or unready"
-            )));
+            return Err(SwitchError::UnknownSwitch(other.to_owned()).into());
         }
     }
     Ok(())
@@ -83,7 +81,7 @@ fn is_on(query: &Query) -> bool {
     query.get("on").is_none() || query.flag("on")
 }
 
-fn failure(query: &Query) -> Result<Fault, Status> {
+fn failure(query: &Query) -> Result<Fault, HttpError> {
     Ok(match query.text("code") {
         "403" => Fault::Forbidden,
         "409" => Fault::Conflict,
@@ -92,13 +90,12 @@ fn failure(query: &Query) -> Result<Fault, Status> {
         "503" => Fault::Unavailable,
         "504" => Fault::Timeout,
         other => {
-            let why = format!("code={other} is not among 403, 409, 429, 500, 503 and 504");
-            return Err(Status::bad_request(why));
+            return Err(SwitchError::UnknownCode(other.to_owned()).into());
         }
     })
 }
 
-fn rule(fault: Fault, query: &Query) -> Result<FaultRule, Status> {
+fn rule(fault: Fault, query: &Query) -> Result<FaultRule, HttpError> {
     let mut rule = FaultRule::new(fault).times(whole(query, "times", Some(1))?.unsigned_abs());
     if let Some(resource) = query.get("resource").filter(|resource| !resource.is_empty()) {
         rule = rule.resource(resource);
@@ -107,18 +104,15 @@ fn rule(fault: Fault, query: &Query) -> Result<FaultRule, Status> {
         "" => Ok(rule),
         text => {
             let verb = Verb::ALL.into_iter().find(|verb| verb.as_str() == text);
-            let verb = verb.ok_or_else(|| {
-                Status::bad_request(format!("there is no verb {text:?}: use get, list, watch, …"))
-            })?;
-            Ok(rule.verb(verb))
+            Ok(rule.verb(verb.ok_or_else(|| SwitchError::UnknownVerb(text.to_owned()))?))
         }
     }
 }
 
 /// A number in the query, within reason.
-fn whole(query: &Query, field: &str, default: Option<i64>) -> Result<i64, Status> {
+fn whole(query: &Query, field: &'static str, default: Option<i64>) -> Result<i64, HttpError> {
     let number = query.number(field)?.or(default).filter(|number| (0..=MOST).contains(number));
-    number.ok_or_else(|| Status::bad_request(format!("{field} must be a number from 0 to {MOST}")))
+    Ok(number.ok_or(SwitchError::NotANumber { field, max: MOST })?)
 }
 
 fn state(faults: &Faults) -> Value {

@@ -1,4 +1,4 @@
-//! Tables: objects as rows, for people.
+//! Tables: objects as rows, as kubectl prints them.
 
 use std::sync::Arc;
 
@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::negotiate::IncludeObject;
 use crate::clock::Clock;
-use crate::registry::{Object, Resource};
-use crate::status::Status;
+use crate::registry::{CodecError, Object, Resource};
 use crate::storage::Stored;
 
 /// Turns objects of one resource into rows.
@@ -22,8 +21,8 @@ impl TableMaker {
         Self { clock, resource, include }
     }
 
-    pub(crate) fn of_list(&self, items: &[Arc<Stored>], metadata: Value) -> Result<Value, Status> {
-        let rows: Result<Vec<Value>, Status> =
+    pub(crate) fn of_list(&self, items: &[Arc<Stored>], metadata: Value) -> Result<Value, CodecError> {
+        let rows: Result<Vec<Value>, CodecError> =
             items.iter().map(|item| Ok(self.row(&self.resource.decode(item)?))).collect();
         Ok(self.table(metadata, rows?, true))
     }
@@ -33,7 +32,7 @@ impl TableMaker {
         self.table(metadata, vec![self.row(object)], with_columns)
     }
 
-    /// A bookmark has no cells to speak of, but its row says where the watch is.
+    /// A bookmark has empty cells; its row has the resource version.
     pub(crate) fn of_bookmark(&self, bookmark: &Object, with_columns: bool) -> Value {
         let columns = self.resource.columns.definitions();
         let cells = columns.iter().map(|column| match column["type"].as_str() {
@@ -60,7 +59,7 @@ impl TableMaker {
     }
 }
 
-/// The object without everything but its metadata.
+/// The metadata of the object alone.
 pub(crate) fn partial(object: &Object) -> Value {
     let mut shown = Map::new();
     shown.insert("kind".to_owned(), "PartialObjectMetadata".into());

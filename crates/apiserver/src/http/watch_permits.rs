@@ -5,10 +5,10 @@ use std::sync::Arc;
 use http::Extensions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::status::Status;
-
-/// Seconds until a retry may succeed.
-const RETRY_AFTER: u32 = 1;
+/// The server or the connection has no permit left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many watches on this {0}: close some, or raise the limit of the server")]
+pub(crate) struct TooManyWatches(&'static str);
 
 /// The watches that a server may still open.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl WatchPermits {
     }
 
     /// A permit for the watch of a request with these extensions.
-    pub(crate) fn acquire(&self, extensions: &Extensions) -> Result<WatchPermit, Status> {
+    pub(crate) fn acquire(&self, extensions: &Extensions) -> Result<WatchPermit, TooManyWatches> {
         let connection = extensions.get::<ConnectionWatches>();
         let connection = connection.map(|watches| acquire(&watches.0, "connection")).transpose()?;
         Ok(WatchPermit { _server: acquire(&self.0, "server")?, _connection: connection })
@@ -48,10 +48,6 @@ fn semaphore(limit: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)))
 }
 
-fn acquire(permits: &Arc<Semaphore>, owner: &str) -> Result<OwnedSemaphorePermit, Status> {
-    Arc::clone(permits).try_acquire_owned().map_err(|_| {
-        let message =
-            format!("too many watches on this {owner}: close some, or raise the limit of the server");
-        Status::too_many_requests(message, RETRY_AFTER)
-    })
+fn acquire(permits: &Arc<Semaphore>, owner: &'static str) -> Result<OwnedSemaphorePermit, TooManyWatches> {
+    Arc::clone(permits).try_acquire_owned().map_err(|_| TooManyWatches(owner))
 }

@@ -80,7 +80,7 @@ impl Step {
     }
 }
 
-/// A set of paths, as a tree. `here` says whether the path to this node is itself in the set.
+/// A set of paths, as a tree. `here` is whether the path to this node is itself in the set.
 ///
 /// Most nodes have few children and every write makes a tree, so children are a sorted list and not a map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

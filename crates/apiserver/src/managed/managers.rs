@@ -1,4 +1,4 @@
-//! The list of managers on an object, and what writes do to it.
+//! The list of managers of an object, and the changes that writes make to it.
 
 use std::collections::HashSet;
 
@@ -8,37 +8,37 @@ use super::Model;
 use super::compare::{claimed, compare};
 use super::fields::{Fields, Step};
 use super::merge::{merge, remove};
-use crate::registry::{Object, Resource, StatusMetadata};
+use crate::registry::{Object, Resource, StatusMetadata, Subresource};
 use crate::work::{Abandoned, Work};
 
-/// More writers than this without apply are folded into one.
+/// Updaters beyond this are merged into one.
 const MAX_UPDATERS: usize = 10;
-/// The name of the fold.
+/// The name of the merged entry.
 const ANCIENT: &str = "ancient-changes";
-/// Who wrote everything before the first apply, where nobody noted who it was.
+/// The manager of all fields before the first apply, if the object has none.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Who writes.
+/// The field manager of a write.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     pub(crate) manager: String,
-    pub(crate) subresource: String,
-    /// The time to note, as objects show it.
+    pub(crate) subresource: Option<Subresource>,
+    /// The time of the write, as objects show it.
     pub(crate) now: String,
 }
 
 /// Bytes of the fields that a conflict names; the rest is counted.
 const MAX_CONFLICT_BYTES: usize = 256 * 1024;
 
-/// Why a configuration was not applied.
+/// The error of an apply.
 #[derive(Debug)]
 pub(crate) enum ApplyError {
-    /// It would take fields from others.
+    /// It would take fields from other managers.
     Conflicts(Conflicts),
     Abandoned,
 }
 
-/// Fields that an apply would take from others.
+/// Fields that an apply would take from other managers.
 #[derive(Debug, Default)]
 pub(crate) struct Conflicts {
     /// The other manager, as messages name it, and the field. Not all, if there are very many.
@@ -53,13 +53,35 @@ impl From<Abandoned> for ApplyError {
     }
 }
 
+/// The kind of a write. Managers that apply are listed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Operation {
+    Apply,
+    Update,
+}
+
+impl Operation {
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Apply, Self::Update].into_iter().find(|operation| operation.as_str() == text)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// One entry of `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
 struct Entry {
     manager: String,
-    operation: &'static str,
+    operation: Operation,
     api_version: String,
     time: String,
-    subresource: String,
+    /// As it was sent: a client may name a subresource that this server does not have.
+    subresource: Option<String>,
     fields: Fields,
 }
 
@@ -68,13 +90,13 @@ struct Entry {
 pub(crate) struct Managers(Vec<Entry>);
 
 impl Managers {
-    /// As the object tells them. Entries that cannot be read are left out.
+    /// Reads the managers of an object. Malformed entries are left out.
     pub(crate) fn read(object: &Object) -> Self {
         let list = object.metadata().get("managedFields").and_then(Value::as_array);
         Self(list.into_iter().flatten().filter_map(Entry::read).collect())
     }
 
-    /// Whether the client asks to forget all managers: a list that is there but says nothing.
+    /// Whether the client resets all managers: the list is present, and all its entries are empty.
     pub(crate) fn is_reset(object: &Object) -> bool {
         let list = object.metadata().get("managedFields").and_then(Value::as_array);
         list.is_some_and(|l| l.iter().all(|e| e.as_object().is_some_and(Map::is_empty)))
@@ -84,7 +106,7 @@ impl Managers {
         self.0.is_empty()
     }
 
-    /// Notes an ordinary write: what it changed is the writer's now.
+    /// Records an update: the writer owns what it changed.
     pub(crate) fn updated(
         mut self,
         resource: &Resource,
@@ -94,28 +116,28 @@ impl Managers {
         work: &Work,
     ) -> Result<Self, Abandoned> {
         let model = Model::of(resource);
-        // What every object of the kind has nobody wrote.
+        // Fields that every object of the kind has belong to no manager.
         let blank = resource.blank();
         let old = old.map(Object::value).or(blank.as_ref());
         let change = compare(old, Some(new.value()), model, work)?;
-        let set = tracked(change.set, resource, &writer.subresource);
+        let set = tracked(change.set, resource, writer.subresource);
         for entry in &mut self.0 {
             work.step()?;
-            let own = entry.is(writer, "Update", resource);
+            let own = entry.is(writer, Operation::Update, resource);
             entry.fields = entry.fields.difference(&change.removed);
             if !own {
                 entry.fields = entry.fields.difference(&set);
             }
         }
         if !set.is_empty() {
-            self.take(resource, writer, "Update", |fields| fields.add(set));
+            self.take(resource, writer, Operation::Update, |fields| fields.add(set));
         }
         self.0.retain(|entry| !entry.fields.is_empty());
         self.fold();
         Ok(self)
     }
 
-    /// Applies `config` to `live`: the new object and its managers, or who is in the way.
+    /// Applies `config` to `live`. Returns the new object and its managers.
     pub(crate) fn applied(
         mut self,
         resource: &Resource,
@@ -126,38 +148,39 @@ impl Managers {
         work: &Work,
     ) -> Result<(Value, Self), ApplyError> {
         let model = Model::of(resource);
-        if self.is_empty() && !live.uid().is_empty() {
+        if self.is_empty() && live.uid().is_some() {
             let all = compare(None, Some(live.value()), model, work)?.set;
             self.0.push(Entry {
                 manager: BEFORE_FIRST_APPLY.to_owned(),
-                operation: "Update",
+                operation: Operation::Update,
                 api_version: resource.api_version(),
                 time: writer.now.clone(),
-                subresource: String::new(),
-                fields: tracked(all, resource, ""),
+                subresource: None,
+                fields: tracked(all, resource, None),
             });
         }
-        let set = tracked(claimed(config.value(), model, work)?, resource, &writer.subresource);
+        let set = tracked(claimed(config.value(), model, work)?, resource, writer.subresource);
         let before = self
             .0
             .iter()
-            .find(|e| e.is(writer, "Apply", resource))
+            .find(|e| e.is(writer, Operation::Apply, resource))
             .map(|e| e.fields.clone())
             .unwrap_or_default();
         let mut merged = live.value().clone();
         merge(&mut merged, config.value(), model, work)?;
-        let others = self.0.iter().filter(|e| !e.is(writer, "Apply", resource)).map(|entry| &entry.fields);
+        let others =
+            self.0.iter().filter(|e| !e.is(writer, Operation::Apply, resource)).map(|entry| &entry.fields);
         let kept = Fields::union(others.chain([&set]));
         work.check()?;
         remove(&mut merged, &before.difference(&kept), model);
         let change = compare(Some(live.value()), Some(&merged), model, work)?;
         self.settle(resource, writer, &change.set, &change.removed, force)?;
-        self.take(resource, writer, "Apply", |fields| *fields = set);
+        self.take(resource, writer, Operation::Apply, |fields| *fields = set);
         self.0.retain(|entry| !entry.fields.is_empty());
         Ok((merged, self))
     }
 
-    /// Others lose what was removed; what was changed they lose by force or defend.
+    /// Takes removed fields from other managers, and changed ones if `force` is set; otherwise those are conflicts.
     fn settle(
         &mut self,
         resource: &Resource,
@@ -167,7 +190,7 @@ impl Managers {
         force: bool,
     ) -> Result<(), ApplyError> {
         let (mut conflicts, mut left) = (Conflicts::default(), MAX_CONFLICT_BYTES);
-        for entry in self.0.iter_mut().filter(|e| !e.is(writer, "Apply", resource)) {
+        for entry in self.0.iter_mut().filter(|e| !e.is(writer, Operation::Apply, resource)) {
             let taken = entry.fields.intersection(set);
             if !taken.is_empty() && !force {
                 conflicts.total += taken.count();
@@ -182,12 +205,12 @@ impl Managers {
         if conflicts.total == 0 { Ok(()) } else { Err(ApplyError::Conflicts(conflicts)) }
     }
 
-    /// Gives the writer's entry new fields, and the time if they differ.
+    /// Changes the fields of the writer's entry, and its time if they differ.
     fn take(
         &mut self,
         resource: &Resource,
         writer: &Writer,
-        operation: &'static str,
+        operation: Operation,
         change: impl FnOnce(&mut Fields),
     ) {
         let at = self.0.iter().position(|e| e.is(writer, operation, resource));
@@ -197,7 +220,7 @@ impl Managers {
                 operation,
                 api_version: resource.api_version(),
                 time: writer.now.clone(),
-                subresource: writer.subresource.clone(),
+                subresource: writer.subresource.map(|s| s.name().to_owned()),
                 fields: Fields::default(),
             });
             self.0.len() - 1
@@ -210,9 +233,9 @@ impl Managers {
         }
     }
 
-    /// Keeps the list of ordinary writers short: the oldest become one, in the place of the newest of them.
+    /// Merges the oldest updaters into one entry if there are too many.
     fn fold(&mut self) {
-        let updaters = self.0.iter().enumerate().filter(|(_, e)| e.operation == "Update");
+        let updaters = self.0.iter().enumerate().filter(|(_, e)| e.operation == Operation::Update);
         let mut oldest: Vec<usize> = updaters.map(|(place, _)| place).collect();
         if oldest.len() <= MAX_UPDATERS {
             return;
@@ -233,7 +256,7 @@ impl Managers {
 
     /// Writes the list onto the object.
     pub(crate) fn write(mut self, object: &mut Object) {
-        // Appliers first, then by age, then by name: the order everybody shows.
+        // The order of kube-apiserver: appliers first, then by time, then by name.
         self.0.sort_by(|a, b| {
             (a.operation, &a.time, &a.manager, &a.subresource).cmp(&(
                 b.operation,
@@ -252,26 +275,21 @@ impl Managers {
 }
 
 impl Entry {
-    fn is(&self, writer: &Writer, operation: &str, resource: &Resource) -> bool {
+    fn is(&self, writer: &Writer, operation: Operation, resource: &Resource) -> bool {
         self.manager == writer.manager
             && self.operation == operation
-            && self.subresource == writer.subresource
+            && self.subresource.as_deref() == writer.subresource.map(Subresource::name)
             && self.api_version == resource.api_version()
     }
 
     fn read(json: &Value) -> Option<Self> {
         let text = |field: &str| json.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let operation = match json.get("operation")?.as_str()? {
-            "Apply" => "Apply",
-            "Update" => "Update",
-            _ => return None,
-        };
         Some(Self {
             manager: text("manager"),
-            operation,
+            operation: Operation::parse(json.get("operation")?.as_str()?)?,
             api_version: text("apiVersion"),
             time: text("time"),
-            subresource: text("subresource"),
+            subresource: Some(text("subresource")).filter(|name| !name.is_empty()),
             fields: Fields::from_json(json.get("fieldsV1")?),
         })
     }
@@ -279,33 +297,34 @@ impl Entry {
     fn into_json(self) -> Value {
         let mut entry = json!({
             "manager": self.manager,
-            "operation": self.operation,
+            "operation": self.operation.as_str(),
             "apiVersion": self.api_version,
             "time": self.time,
             "fieldsType": "FieldsV1",
         });
         entry["fieldsV1"] = self.fields.into_json(); // the macro would copy it
-        if !self.subresource.is_empty() {
-            entry["subresource"] = self.subresource.as_str().into();
+        if let Some(subresource) = self.subresource {
+            entry["subresource"] = subresource.into();
         }
         entry
     }
 
-    /// As a conflict names it: the version of an ordinary writer helps to find it, an applier's name is enough.
+    /// The manager as a conflict names it, with its version if it is an updater.
     fn described(&self) -> String {
         let mut text = format!("{:?}", self.manager);
-        if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {:?}", self.subresource));
+        if let Some(subresource) = &self.subresource {
+            text.push_str(&format!(" with subresource {subresource:?}"));
         }
-        if self.operation == "Update" {
+        if self.operation == Operation::Update {
             text.push_str(&format!(" using {}", self.api_version));
         }
         text
     }
 }
 
-/// Leaves out what nobody owns, and the half of the object that this write is not about.
-fn tracked(mut set: Fields, resource: &Resource, subresource: &str) -> Fields {
+/// Removes fields that are never owned, and those that this write does not change.
+fn tracked(mut set: Fields, resource: &Resource, subresource: Option<Subresource>) -> Fields {
+    let writes_status = subresource == Some(Subresource::Status);
     let mut never = Fields::default();
     for field in ["apiVersion", "kind"] {
         never.put(Step::field(field), Fields::only_here());
@@ -325,11 +344,11 @@ fn tracked(mut set: Fields, resource: &Resource, subresource: &str) -> Fields {
     }
     never.put(Step::field("metadata"), metadata);
     for field in resource.rules.status_fields {
-        if subresource != "status" {
+        if !writes_status {
             never.put(Step::field(field), Fields::only_here());
         }
     }
-    if subresource == "status" {
+    if writes_status {
         never.put(Step::field("spec"), Fields::only_here());
         if resource.rules.status_metadata == StatusMetadata::Kept {
             never.put(Step::field("metadata"), Fields::only_here());

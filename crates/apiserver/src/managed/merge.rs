@@ -10,7 +10,7 @@ use super::fields::{Fields, Step};
 use super::{Kind, Model};
 use crate::work::{Abandoned, Work};
 
-/// `live` with everything `config` says. What the configuration does not mention stays.
+/// Merges `config` into `live`. Fields that the configuration does not have stay.
 pub(super) fn merge(
     live: &mut Value,
     config: &Value,

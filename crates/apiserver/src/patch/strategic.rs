@@ -125,7 +125,7 @@ fn fresh_element(element: &Value, shape: Option<&Type>, work: &Work) -> Result<V
     Ok(Value::Object(fresh))
 }
 
-/// A value as messages of the original show it: `map[name:a ports:[map[port:1]]]`.
+/// A value as Go prints it: `map[name:a ports:[map[port:1]]]`.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Object(fields) => {

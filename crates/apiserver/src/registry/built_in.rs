@@ -1,6 +1,6 @@
 //! The table of built-in resources, in the order of discovery.
 //!
-//! A row is everything the server knows about one built-in resource. Code elsewhere asks the [`Resource`] made from the row and never
+//! A row is everything the server knows about one built-in resource. Other code uses the [`Resource`] made from the row and never
 //! looks a resource up by name.
 
 mod row;

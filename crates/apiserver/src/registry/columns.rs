@@ -39,7 +39,7 @@ pub(crate) struct Fixed {
 #[derive(Debug)]
 pub(crate) enum Columns {
     Fixed(Fixed),
-    /// What a definition asks for.
+    /// The columns of a custom resource definition.
     Printer(PrinterColumns),
 }
 
@@ -99,7 +99,7 @@ fn count(object: &Object, pointer: &str) -> i64 {
     object.at(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// Text, or what stands for none.
+/// The text, or the word for none.
 fn or_none(text: &str) -> Value {
     if text.is_empty() { "<none>".into() } else { text.into() }
 }
@@ -118,11 +118,11 @@ fn born(object: &Object, now: i64) -> Value {
     age(object.meta_str("creationTimestamp"), now)
 }
 
-/// The name, and whether an annotation makes this the class of those who ask for none.
+/// The name, marked if an annotation makes the class the default.
 fn marked_default(object: &Object, annotations: &[&str]) -> Value {
     let set = |name: &&str| object.metadata().get("annotations").is_some_and(|all| all[*name] == "true");
     match annotations.iter().any(set) {
-        true => format!("{} (default)", object.name()).into(),
+        true => format!("{} (default)", object.name().unwrap_or_default()).into(),
         false => object.name().into(),
     }
 }

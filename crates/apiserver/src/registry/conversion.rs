@@ -1,4 +1,4 @@
-//! Objects that are not shown as they are stored.
+//! Conversion between the stored and the shown form of objects.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::budget::Budget;
 use crate::custom::{self, Structural};
 use crate::server::OBJECT_BYTES;
 
-/// What lies between the stored form of an object and the one that is shown.
+/// The conversion of stored objects.
 #[derive(Debug, Clone)]
 pub(crate) enum Conversion {
-    /// It is stored in the form of another kind: one object, two faces.
+    /// Objects are stored as those of another kind.
     Renamed(&'static Renaming),
-    /// It may have been stored under another schema than today's.
+    /// Objects may have been stored under an older schema.
     Coerced(Arc<Structural>),
 }
 
-/// How a kind differs from the one it is stored as.
+/// The difference between a kind and the kind that stores it.
 #[derive(Debug)]
 pub(crate) struct Renaming {
     /// Group and plural of the resource whose store is shared.

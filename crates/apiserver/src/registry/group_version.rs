@@ -1,6 +1,19 @@
-//! A group and version, as `apiVersion` writes them.
+//! API groups and versions, as `apiVersion` writes them.
 
+use std::borrow::Borrow;
 use std::fmt;
+
+use serde::Serialize;
+
+/// The name of an API group. That of the core group is empty.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Group(String);
+
+/// The name of a version of an API group: `v1`, `v2beta1`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Version(String);
 
 /// `apps/v1`, or `v1` in the core group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +23,61 @@ pub(crate) struct GroupVersion<'a> {
     pub(crate) version: &'a str,
 }
 
+impl Group {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn is_core(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `deployments.apps`, or `pods` in the core group.
+    pub(crate) fn qualify(&self, name: &str) -> String {
+        if self.is_core() { name.to_owned() } else { format!("{name}.{}", self.0) }
+    }
+}
+
+impl Version {
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Group {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Version {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl<'a> GroupVersion<'a> {
-    /// Reads an `apiVersion`. Text without a slash is a version of the core group.
+    /// Parses an `apiVersion`. Text without a slash is a version of the core group.
     pub(crate) fn parse(api_version: &'a str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self { group, version }
@@ -37,5 +103,11 @@ mod tests {
             assert_eq!(GroupVersion::parse(text), GroupVersion { group, version });
             assert_eq!(GroupVersion { group, version }.to_string(), text);
         }
+    }
+
+    #[test]
+    fn names_are_qualified_outside_the_core_group() {
+        assert_eq!(Group::new("").qualify("pods"), "pods");
+        assert_eq!(Group::new("apps").qualify("deployments"), "deployments.apps");
     }
 }

@@ -11,20 +11,20 @@ use crate::status::{FieldError, FieldErrors};
 /// All annotations of an object together, keys and values.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// What is wrong with an object's metadata.
+/// The errors in the metadata of an object.
 pub(crate) fn validate_metadata(resource: &Resource, object: &Object) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let rule = resource.rules.names;
-    let prefix = object.meta_str("generateName");
-    if !prefix.is_empty() {
+    if let Some(prefix) = object.generate_name() {
         let faults = rule.check(prefix, true);
         errors.extend(faults.into_iter().map(|e| FieldError::invalid("metadata.generateName", prefix, e)));
     }
-    if object.name().is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
-    } else {
-        let faults = rule.check(object.name(), false);
-        errors.extend(faults.into_iter().map(|e| FieldError::invalid("metadata.name", object.name(), e)));
+    match object.name() {
+        None => errors.push(FieldError::required("metadata.name", "name or generateName is required")),
+        Some(name) => {
+            let faults = rule.check(name, false);
+            errors.extend(faults.into_iter().map(|e| FieldError::invalid("metadata.name", name, e)));
+        }
     }
     errors.extend(labels(object));
     errors.extend(annotations(object));
@@ -33,7 +33,7 @@ pub(crate) fn validate_metadata(resource: &Resource, object: &Object) -> FieldEr
     errors
 }
 
-/// What is wrong with the step from `old` to `new`.
+/// The errors of the change from `old` to `new`.
 pub(crate) fn validate_metadata_update(new: &Object, old: &Object) -> FieldErrors {
     let mut errors = FieldErrors::new();
     if old.is_deleting() {
@@ -54,12 +54,12 @@ pub(crate) fn validate_metadata_update(new: &Object, old: &Object) -> FieldError
             errors.push(FieldError::invalid(format!("metadata.{field}"), is, "field is immutable"));
         }
     }
-    // Told for every object, and once more for its kind: clients count causes.
+    // kube-apiserver reports these errors twice, and clients count causes.
     errors.extend(errors.clone());
     errors
 }
 
-/// What is wrong with a map of labels anywhere in an object.
+/// The errors of a map of labels anywhere in an object.
 pub(super) fn validate_labels(labels: Option<&Value>, field: &str) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
@@ -123,7 +123,7 @@ fn finalizers(resource: &Resource, object: &Object) -> FieldErrors {
         let faults = qualified_name(finalizer);
         errors.extend(faults.into_iter().map(|e| FieldError::invalid("metadata.finalizers", finalizer, e)));
         let standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer);
-        if resource.group.is_empty() && !finalizer.contains('/') && !standard {
+        if resource.group.is_core() && !finalizer.contains('/') && !standard {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(format!("metadata.finalizers[{i}]"), finalizer, why));
         }

@@ -1,4 +1,4 @@
-//! What a name may be, with the original's explanations.
+//! Rules for names, with the messages of kube-apiserver.
 
 /// The shape of a kind's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) enum NameRule {
     Subdomain,
     /// DNS-1123 label: namespaces, pods' hostnames and services.
     Label,
-    /// Anything that can stand in a URL path: RBAC.
+    /// Any segment of a URL path: RBAC.
     PathSegment,
 }
 

@@ -1,15 +1,15 @@
-//! An object on its way through a write: JSON with its metadata within reach.
+//! A decoded object: JSON with access to its metadata.
 
 use serde_json::{Map, Value};
 
 /// A JSON object that has a `metadata` object.
 ///
-/// Both are true by construction, so that no verb has to ask again.
+/// Both hold by construction, so no verb checks again.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object(Value);
 
 impl Object {
-    /// Takes a decoded body. A missing or null `metadata` becomes an empty one; anything else that is no object is refused.
+    /// Takes a decoded body. A missing or null `metadata` becomes an empty one; a metadata that is no object is rejected.
     pub(crate) fn new(mut value: Value) -> Option<Self> {
         let map = value.as_object_mut()?;
         match map.get("metadata") {
@@ -46,18 +46,22 @@ impl Object {
         self.0["metadata"].as_object_mut().expect("an object by construction")
     }
 
+    /// A string in metadata; an empty one is none.
+    fn meta(&self, field: &str) -> Option<&str> {
+        Some(self.meta_str(field)).filter(|text| !text.is_empty())
+    }
+
     /// A string in metadata; absent is empty.
     pub(crate) fn meta_str(&self, field: &str) -> &str {
         self.metadata().get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Sets a string in metadata; empty removes it.
-    pub(crate) fn set_meta(&mut self, field: &str, value: &str) {
-        if value.is_empty() {
-            self.metadata_mut().remove(field);
-        } else {
-            self.metadata_mut().insert(field.to_owned(), Value::String(value.to_owned()));
-        }
+    /// Sets or removes a string in metadata.
+    pub(crate) fn set_meta(&mut self, field: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.metadata_mut().insert(field.to_owned(), value.into()),
+            None => self.metadata_mut().remove(field),
+        };
     }
 
     /// Makes a metadata field what it is in `other`, absent included.
@@ -76,16 +80,21 @@ impl Object {
         };
     }
 
-    pub(crate) fn name(&self) -> &str {
-        self.meta_str("name")
+    /// The name; an empty one is none.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.meta("name")
+    }
+
+    pub(crate) fn generate_name(&self) -> Option<&str> {
+        self.meta("generateName")
     }
 
     pub(crate) fn namespace(&self) -> Option<&str> {
-        Some(self.meta_str("namespace")).filter(|namespace| !namespace.is_empty())
+        self.meta("namespace")
     }
 
-    pub(crate) fn uid(&self) -> &str {
-        self.meta_str("uid")
+    pub(crate) fn uid(&self) -> Option<&str> {
+        self.meta("uid")
     }
 
     pub(crate) fn resource_version(&self) -> &str {
@@ -147,12 +156,12 @@ mod tests {
         assert!(Object::new(json!([])).is_none());
         assert!(Object::new(json!({"metadata": 1})).is_none());
         let mut o = Object::new(json!({"metadata": null, "spec": {"a": {"b": "c"}}})).unwrap();
-        o.set_meta("name", "x");
+        o.set_meta("name", Some("x"));
         assert_eq!(
             (o.name(), o.namespace(), o.str_at("/spec/a/b"), o.str_at("/spec/z")),
-            ("x", None, "c", "")
+            (Some("x"), None, "c", "")
         );
-        o.set_meta("name", "");
+        o.set_meta("name", None);
         assert_eq!(o.metadata().len(), 0);
     }
 }

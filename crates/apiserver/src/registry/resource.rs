@@ -1,4 +1,4 @@
-//! One resource in one version: where it lives, and how its objects are read, filled in, checked and shown.
+//! One resource in one version: its paths, and how its objects are decoded, defaulted, validated and shown.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::conversion::Conversion;
 use super::defaults;
 use super::field_labels::{UnknownLabel, values};
-use super::group_version::GroupVersion;
+use super::group_version::{Group, GroupVersion, Version};
 use super::lifecycle::Lifecycle;
 use super::metadata::{validate_metadata, validate_metadata_update};
 use super::rules::Rules;
@@ -27,9 +27,8 @@ use crate::verb::Verb;
 /// One resource in one version: a row of discovery and everything a request to its URLs needs.
 #[derive(Debug)]
 pub(crate) struct Resource {
-    /// Empty for the core group.
-    pub(crate) group: String,
-    pub(crate) version: String,
+    pub(crate) group: Group,
+    pub(crate) version: Version,
     pub(crate) kind: String,
     /// The kind of lists.
     pub(crate) list_kind: String,
@@ -50,39 +49,39 @@ pub(crate) struct Resource {
     pub(crate) rules: &'static Rules,
     /// Present if objects are not shown as they are stored.
     pub(crate) conversion: Option<Conversion>,
-    /// How objects show themselves as rows.
+    /// The columns of tables.
     pub(crate) columns: Columns,
-    /// Where `/scale` finds its numbers.
+    /// The fields of `/scale`.
     pub(crate) scale: Option<ScalePaths>,
-    /// Present for kinds that a definition made.
+    /// Present for custom resources.
     pub(crate) custom: Option<Custom>,
 }
 
-/// What is known about the fields of a kind.
+/// The fields of a kind.
 #[derive(Debug, Clone)]
 pub(crate) enum Schema {
-    /// Nothing: objects keep every field.
+    /// Unknown: objects keep every field.
     Free,
-    /// A type of the table of built-in ones.
+    /// A type of the table of built-in types.
     Table(&'static Type),
-    /// What a definition says.
+    /// The schema of a custom resource definition.
     Custom(Arc<Structural>),
 }
 
-/// What only custom kinds have.
+/// The part that only custom resources have.
 #[derive(Debug)]
 pub(crate) struct Custom {
     /// The name of the definition.
     pub(crate) definition: String,
-    /// Which definition of that name: one that was made anew is another.
+    /// The uid of the definition: a recreated one is another.
     pub(crate) uid: String,
-    /// The definition is being deleted: nothing new may come.
+    /// The definition is being deleted: no objects can be created.
     pub(crate) terminating: bool,
     /// Labels of field selectors, and where their values are; those of all versions, because they share one store.
     pub(crate) indexed: Arc<[(String, String)]>,
     /// The labels of this version.
     pub(crate) selectable: Vec<String>,
-    /// What to tell those who use a version that will go.
+    /// The warning about a deprecated version.
     pub(crate) deprecation: Option<String>,
     pub(crate) published: Published,
 }
@@ -121,20 +120,15 @@ impl Resource {
     }
 
     pub(crate) fn group_version(&self) -> GroupVersion<'_> {
-        GroupVersion { group: &self.group, version: &self.version }
+        GroupVersion { group: self.group.as_str(), version: self.version.as_str() }
     }
 
     /// `deployments.apps`, or `pods` in the core group.
     pub(crate) fn qualified(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+        self.group.qualify(&self.plural)
     }
 
-    /// `Deployment.apps`, or `Pod` in the core group.
-    pub(crate) fn kind_with_group(&self) -> String {
-        if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
-    }
-
-    /// The folder of storage keys under which all objects of this resource lie, with its closing slash.
+    /// The prefix of the storage keys of all objects of this resource, with its closing slash.
     pub(crate) fn storage_prefix(&self) -> String {
         let own = (self.group.as_str(), self.plural.as_str());
         match self.conversion.as_ref().and_then(Conversion::stored_as).unwrap_or(own) {
@@ -187,7 +181,7 @@ impl Resource {
         }
     }
 
-    /// Fills what the client left out, as long as the object can still be stored in `limit` bytes.
+    /// Sets defaults, as long as the object can still be stored in `limit` bytes.
     pub(crate) fn default(&self, object: &mut Object, limit: usize) -> Result<(), TooLarge> {
         // The limit of a built-in resource is on its protobuf form, of which JSON is a multiple.
         let factor = if self.custom.is_some() { 1 } else { JSON_TO_PROTOBUF };
@@ -200,14 +194,14 @@ impl Resource {
         }
     }
 
-    /// An object of which nobody has said anything; of kinds whose fields are not known there is none.
+    /// An object with only zero values, or `None` if the fields are not known.
     pub(crate) fn blank(&self) -> Option<Value> {
         let mut fields = Map::new();
         write_zeros(self.table()?, &mut fields, &mut Budget::new(usize::MAX)).ok()?;
         Some(Value::Object(fields))
     }
 
-    /// What to tell those who use a kind or version that will go.
+    /// The warning about a deprecated kind or version.
     pub(crate) fn deprecation(&self) -> Option<&str> {
         match &self.custom {
             Some(custom) => custom.deprecation.as_deref(),
@@ -215,7 +209,7 @@ impl Resource {
         }
     }
 
-    /// What is wrong with an object of this kind.
+    /// The errors of a new object.
     pub(crate) fn validate(&self, object: &Object) -> FieldErrors {
         let mut errors = validate_metadata(self, object);
         errors.extend((self.rules.validate)(object));
@@ -223,7 +217,7 @@ impl Resource {
         errors
     }
 
-    /// What is wrong with an object that was `old`. What a schema did not mind when it was written it does not mind now.
+    /// The errors of an object that was `old`. Schema errors that `old` already had are ignored.
     pub(crate) fn validate_update(&self, object: &Object, old: &Object) -> FieldErrors {
         let mut errors = validate_metadata(self, object);
         errors.extend(validate_metadata_update(object, old));
@@ -232,7 +226,7 @@ impl Resource {
         errors
     }
 
-    /// What the schema does not allow in `object` and did not find in `old` already.
+    /// The schema errors of `object` that `old` does not have.
     fn new_schema_faults(&self, object: &Object, old: &Object) -> FieldErrors {
         let mut faults = self.schema_faults(object);
         if faults.is_empty() {
@@ -257,7 +251,7 @@ impl Resource {
         }
     }
 
-    /// The name under which the values of a field label are kept, or why it cannot be selected by.
+    /// The name under which the values of a field label are stored.
     pub(crate) fn field_label<'l>(&self, label: &'l str) -> Result<&'l str, UnknownLabel> {
         if self.custom.as_ref().is_some_and(|custom| custom.selectable.iter().any(|s| s == label)) {
             return Ok(label);
@@ -265,7 +259,7 @@ impl Resource {
         self.rules.fields.resolve(label, self.namespaced)
     }
 
-    /// What field selectors look at in an object.
+    /// The values for field selectors.
     pub(crate) fn field_values<'r>(&'r self, object: &Object) -> Vec<(&'r str, String)> {
         match &self.custom {
             Some(custom) => values(&custom.indexed, object),

@@ -1,4 +1,4 @@
-//! How each kind differs from the generic object.
+//! The rules in which each resource differs from the generic object.
 
 use super::Object;
 use super::defaults;
@@ -8,10 +8,10 @@ use super::validation;
 use crate::custom;
 use crate::status::FieldErrors;
 
-/// What an update of the main resource does to `metadata.generation`.
+/// The changes of the main resource that increase `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// The kind has none.
+    /// No generation.
     None,
     /// Follows `spec`.
     Spec,
@@ -21,12 +21,12 @@ pub(crate) enum Generation {
     Content,
 }
 
-/// What a write of `/status` may do to metadata.
+/// The metadata that a write of `/status` may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatusMetadata {
-    /// Change everything but these.
+    /// All but these.
     ChangedExcept(&'static [&'static str]),
-    /// Nothing.
+    /// None.
     Kept,
 }
 
@@ -36,31 +36,31 @@ pub(crate) struct Rules {
     pub(crate) names: NameRule,
     pub(crate) fields: FieldLabels,
     pub(crate) generation: Generation,
-    /// A finished delete answers with the object; otherwise with a `Status`.
+    /// The response to a completed delete is the object; otherwise a `Status`.
     pub(crate) delete_returns_object: bool,
-    /// A PUT to a name that is not there creates it.
+    /// A PUT creates an object that does not exist.
     pub(crate) put_creates: bool,
-    /// A PUT may leave the version out.
+    /// A PUT may omit the resource version.
     pub(crate) unconditional_update: bool,
-    /// Dependents stay unless the delete asks otherwise, for compatibility with old clients.
+    /// Dependents are orphaned unless the delete has a policy, for compatibility with old clients.
     pub(crate) orphans_dependents: bool,
-    /// Fields only `/status` writes; `metadata` excepted.
+    /// Fields that only `/status` writes.
     pub(crate) status_fields: &'static [&'static str],
-    /// What a write of `/status` may do to metadata.
+    /// The metadata that a write of `/status` may change.
     pub(crate) status_metadata: StatusMetadata,
-    /// A create may bring its status along (nodes register themselves so).
+    /// A create may contain the status (kubelets register nodes in this way).
     pub(crate) create_with_status: bool,
-    /// Fills what the client left out, on every write.
+    /// Sets defaults, on every write.
     pub(crate) default: fn(&mut Object),
-    /// Sets what only the server decides, on create.
+    /// Sets fields that only the server sets, on create.
     pub(crate) prepare: fn(&mut Object),
-    /// Carries over what an update may not change silently.
+    /// Copies fields that an update must not change.
     pub(crate) prepare_update: fn(&mut Object, &Object),
     pub(crate) validate: fn(&Object) -> FieldErrors,
     pub(crate) validate_update: fn(&Object, &Object) -> FieldErrors,
-    /// What everyone who uses the kind should hear.
+    /// The warning of every response.
     pub(crate) deprecation: Option<&'static str>,
-    /// What the writer should hear though nothing is wrong.
+    /// The warnings about a valid object.
     pub(crate) warn: fn(&Object) -> Vec<String>,
 }
 
@@ -84,9 +84,9 @@ const GENERIC: Rules = Rules {
     warn: |_| Vec::new(),
 };
 
-/// Kinds with a `status` that only `/status` writes.
+/// Resources with a `status` that only `/status` writes.
 const STATUS: Rules = Rules { status_fields: &["status"], ..GENERIC };
-/// Kinds with a desired and an observed state, and a generation to tell them apart.
+/// Resources with a spec, a status and a generation.
 const WORKLOAD: Rules = Rules {
     generation: Generation::Spec,
     status_metadata: StatusMetadata::ChangedExcept(&["labels"]),
@@ -176,7 +176,7 @@ const EVENT_FIELDS: FieldLabels = table(&[
 
 pub(super) static EVENT: Rules =
     Rules { fields: EVENT_FIELDS, put_creates: true, validate: validation::event, ..GENERIC };
-/// The same objects under the names of `events.k8s.io`.
+/// The same objects with the field names of `events.k8s.io`.
 pub(super) static EVENT_V1: Rules = Rules {
     fields: FieldLabels {
         aliases: &[
@@ -370,7 +370,7 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION: Rules = Rules {
     warn: custom::warn_of_definition,
     ..STATUS
 };
-/// Kinds that a definition made.
+/// Custom resources.
 pub(crate) static CUSTOM: Rules = CUSTOM_BASE;
 /// The same with `/status`.
 pub(crate) static CUSTOM_WITH_STATUS: Rules = Rules { status_fields: &["status"], ..CUSTOM_BASE };

@@ -12,7 +12,7 @@ pub(crate) struct ScalePaths {
     pub(crate) demands_count: bool,
 }
 
-/// The selector of what is counted.
+/// The selector of the counted pods.
 #[derive(Debug, Clone)]
 pub(crate) enum ScaleSelector {
     /// A map of labels in `spec.selector`.

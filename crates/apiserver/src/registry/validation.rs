@@ -1,4 +1,4 @@
-//! What makes an object of a kind invalid. Not all the original refuses: the checks that clients meet in practice.
+//! Validation of built-in resources: the checks of kube-apiserver that clients meet in practice, not all of them.
 
 mod access;
 mod batch;

@@ -1,7 +1,7 @@
-//! Which of two versions of a group is preferred.
+//! The order of preference of versions.
 
-/// Sorts the preferred version first: stable ones, then beta, then alpha, higher numbers before lower; whatever is not named like
-/// that comes last, by name.
+/// Sorts the preferred version first: stable ones, then beta, then alpha, higher numbers before lower; versions with other
+/// names come last, by name.
 pub(crate) fn precedence(version: &str) -> impl Ord + use<> {
     use std::cmp::Reverse;
     match parse(version) {

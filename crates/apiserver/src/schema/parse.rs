@@ -1,9 +1,10 @@
-//! A JSON parser that reports duplicate fields.
+//! JSON and YAML parsers that report duplicate fields.
 
 use std::fmt::{self, Write};
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 /// A parsed body.
 #[derive(Debug)]
@@ -15,11 +16,25 @@ pub(crate) struct Parsed {
 
 /// Parses one JSON value; fails if anything follows it.
 pub(crate) fn parse_json(text: &[u8]) -> Result<Parsed, serde_json::Error> {
-    let mut state = State::default();
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = Node(&mut state).deserialize(&mut deserializer)?;
+    let parsed = Parsed::deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(Parsed { value, duplicates: state.duplicates })
+    Ok(parsed)
+}
+
+/// Parses one YAML document.
+pub(crate) fn parse_yaml(text: &[u8]) -> Result<Parsed, String> {
+    let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    serde_saphyr::from_str_with_options(text, options).map_err(|e| e.to_string())
+}
+
+impl<'de> Deserialize<'de> for Parsed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut state = State::default();
+        let value = Node(&mut state).deserialize(deserializer)?;
+        Ok(Self { value, duplicates: state.duplicates })
+    }
 }
 
 #[derive(Default)]
@@ -120,6 +135,9 @@ mod tests {
     #[test]
     fn duplicate_fields_are_reported_and_the_last_wins() {
         let parsed = parse_json(br#"{"a":{"k":1,"k":2},"l":[{"x":1},{"x":1,"x":3}]}"#).unwrap();
+        assert_eq!(parsed.value["a"]["k"], 2);
+        assert_eq!(parsed.duplicates, ["a.k", "l[1].x"]);
+        let parsed = parse_yaml(b"a:\n  k: 1\n  k: 2\nl:\n- x: 1\n- {x: 1, x: 3}\n").unwrap();
         assert_eq!(parsed.value["a"]["k"], 2);
         assert_eq!(parsed.duplicates, ["a.k", "l[1].x"]);
     }

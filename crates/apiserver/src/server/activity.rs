@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::limits::ServerLimits;
 use super::slots::Slot;
-use crate::http::AnswerBody;
+use crate::http::ResponseBody;
 
 /// Responses of HTTP/2 are handed over in pieces of this size, so that a slow reader shows progress inside a large one.
 const PIECE: usize = 16 * 1024;
@@ -22,7 +22,7 @@ const PIECE: usize = 16 * 1024;
 ///
 /// 1. It is busy while the server works on a request, or while a response waits for the server. An open watch is always busy.
 /// 2. It is not busy while all open responses are unread, that is, wait for the client to take what was written. It then has the write
-///    timeout, which starts anew with each piece that the client takes. On HTTP/1 the socket has this timeout, and responses are busy.
+///    timeout, which restarts with each piece that the client reads. On HTTP/1 the socket has this timeout, and responses are busy.
 /// 3. Without open responses it has the idle timeout.
 /// 4. PING, SETTINGS and WINDOW_UPDATE frames are not use.
 #[derive(Debug)]
@@ -149,20 +149,20 @@ impl Drop for Busy {
 
 /// A response body whose reading is noted as activity of the connection.
 pub(super) struct TrackedBody {
-    body: AnswerBody,
+    body: ResponseBody,
     /// What is left of the last frame of `body`.
     rest: Bytes,
     busy: Busy,
     /// Whether it is noticed here that the client does not read.
-    watched_over: bool,
+    detects_unread: bool,
 }
 
 impl TrackedBody {
-    pub(super) fn new(body: AnswerBody, busy: Busy, multiplexed: bool) -> Self {
-        // On HTTP/1 the socket shows it. The client of a watch may be slow: with HTTP/2 it asks for more only when it has read half of its
+    pub(super) fn new(body: ResponseBody, busy: Busy, multiplexed: bool) -> Self {
+        // On HTTP/1 the socket shows it. The client of a watch may be slow: with HTTP/2 it requests more only when it has read half of its
         // window, often a megabyte, and that can take any time. Watches have limits of their own.
-        let watched_over = multiplexed && !matches!(body, AnswerBody::Watch(_));
-        Self { body, rest: Bytes::new(), busy, watched_over }
+        let detects_unread = multiplexed && !matches!(body, ResponseBody::Watch(_));
+        Self { body, rest: Bytes::new(), busy, detects_unread }
     }
 }
 
@@ -175,10 +175,10 @@ impl Body for TrackedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
-        if !this.watched_over {
+        if !this.detects_unread {
             return Pin::new(&mut this.body).poll_frame(cx);
         }
-        // Being asked for more means that the client took what there was.
+        // A poll for more means that the client read what was sent.
         this.busy.set(State::Busy);
         if this.rest.is_empty() {
             match ready!(Pin::new(&mut this.body).poll_frame(cx)) {

@@ -8,8 +8,8 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::connections::{Reception, serve};
-use super::door::Door;
+use super::access::AccessControl;
+use super::connections::{ConnectionContext, serve};
 use super::limits::ServerLimits;
 use super::tls::{Secured, Tls, TlsError};
 use super::tokens::Tokens;
@@ -56,7 +56,7 @@ pub enum StartError {
         "will not listen on {address}, where other machines can reach it, without {missing}: add what is missing, or listen on 127.0.0.1"
     )]
     Exposed {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// What is missing.
         missing: &'static str,
@@ -66,7 +66,7 @@ pub enum StartError {
         "will not serve /faults on {address}, where other machines can reach it: listen on 127.0.0.1, or leave the fault endpoints out"
     )]
     FaultsExposed {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// The certificate cannot be used.
@@ -108,7 +108,7 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Which lists the watch caches answer.
+    /// Selects which lists the watch caches serve.
     pub fn gates(mut self, gates: FeatureGates) -> Self {
         self.cache_options.gates = gates;
         self
@@ -140,7 +140,7 @@ impl ApiServerBuilder {
     }
 
     /// Whether pods that are deleted with time to stop are removed at once, which elsewhere a kubelet does when they have stopped.
-    /// Off by default: they stay until somebody deletes them with a grace period of zero.
+    /// Off by default: they stay until a client deletes them with a grace period of zero.
     pub fn finalize_pods(mut self, yes: bool) -> Self {
         self.controllers.finalize_pods = yes;
         self
@@ -222,13 +222,17 @@ impl ApiServerBuilder {
         let address = listener.local_addr().map_err(listen)?;
         let access = self.access(address, secured.as_ref());
         let host_names = self.host_name.clone().into_iter().collect();
-        let door = Door::new(address.ip().is_loopback(), host_names, self.tokens.take());
+        let access_control = AccessControl::new(address.ip().is_loopback(), host_names, self.tokens.take());
         let limits = self.limits.clone();
         let api = self.api(Some(CpuPool::new())).await?;
         let (stop, stopped) = watch::channel(false);
-        let reception =
-            Reception { api: Arc::clone(&api), door, limits, acceptor: secured.map(|s| s.acceptor) };
-        let task = tokio::spawn(serve(listener, reception, stopped));
+        let context = ConnectionContext {
+            api: Arc::clone(&api),
+            access_control,
+            limits,
+            acceptor: secured.map(|s| s.acceptor),
+        };
+        let task = tokio::spawn(serve(listener, context, stopped));
         Ok(ApiServer { local: LocalServer { api }, address, access, listener: Some(task), stop })
     }
 

@@ -1,4 +1,4 @@
-//! Sockets: accepting, limiting, and letting go of them.
+//! Connections: accept, limit, serve and close them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::access::{AccessControl, Caller};
 use super::activity::{Activity, TrackedBody};
-use super::door::{Caller, Door};
 use super::limits::ServerLimits;
 use super::slots::{Slot, Slots};
 use super::write_timeout::WriteTimeout;
 use crate::api::Api;
 use crate::cpu_pool::ConnectionTurn;
-use crate::http::{AnswerBody, AnswerLost, ConnectionWatches, handle, refuse};
+use crate::http::{ConnectionWatches, ResponseBody, ResponseLost, handle, refuse};
 use crate::work::Work;
 
-/// Everything a connection meets before its requests are answered.
-pub(super) struct Reception {
+/// The parts of a server that connections need.
+pub(super) struct ConnectionContext {
     pub(super) api: Arc<Api>,
-    pub(super) door: Door,
+    pub(super) access_control: AccessControl,
     pub(super) limits: ServerLimits,
     pub(super) acceptor: Option<TlsAcceptor>,
 }
 
-/// Requests under way get this long at a shutdown.
-const LAST_ORDERS: Duration = Duration::from_secs(10);
-/// Requests under way get this long when their connection expires.
+/// The time that running requests get at a shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+/// The time that running requests get when their connection expires.
 const EXPIRY_GRACE: Duration = Duration::from_secs(5);
 /// The longest timeout that can be added to any point in time.
 const LONGEST_TIMER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -42,12 +42,16 @@ const LONGEST_TIMER: Duration = Duration::from_secs(365 * 24 * 3600);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts until stopped, then waits for the connections to finish. Dropped, it closes them all.
-pub(super) async fn serve(listener: TcpListener, reception: Reception, mut stopped: watch::Receiver<bool>) {
-    let reception = Arc::new(reception);
-    let slots = Slots::new(&reception.limits);
+pub(super) async fn serve(
+    listener: TcpListener,
+    context: ConnectionContext,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let context = Arc::new(context);
+    let slots = Slots::new(&context.limits);
     let (mut connections, mut controllers) = (JoinSet::new(), JoinSet::new());
-    let builder = http_builder(&reception.limits);
-    let running = Arc::clone(&reception.api.controllers);
+    let builder = http_builder(&context.limits);
+    let running = Arc::clone(&context.api.controllers);
     controllers.spawn(async move { running.run().await });
     loop {
         let accepted = tokio::select! {
@@ -57,14 +61,14 @@ pub(super) async fn serve(listener: TcpListener, reception: Reception, mut stopp
             accepted = accept(&listener, &slots) => accepted,
         };
         let Some(stream) = accepted else { continue };
-        let slot = slots.take(!reception.door.requires_credentials());
-        let (reception, builder, stopped) = (Arc::clone(&reception), builder.clone(), stopped.clone());
-        connections.spawn(async move { reception.receive(&builder, stream, slot, stopped).await });
+        let slot = slots.take(!context.access_control.requires_credentials());
+        let (context, builder, stopped) = (Arc::clone(&context), builder.clone(), stopped.clone());
+        connections.spawn(async move { context.receive(&builder, stream, slot, stopped).await });
     }
     drop(listener);
-    // Watches have ended already; what remains are answers being written.
+    // Watches have ended already; only responses that are being written remain.
     let finished = async { while connections.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(LAST_ORDERS, finished).await;
+    let _ = tokio::time::timeout(SHUTDOWN_GRACE, finished).await;
     connections.shutdown().await;
 }
 
@@ -103,7 +107,7 @@ fn http_builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-impl Reception {
+impl ConnectionContext {
     /// Serves one connection to its end.
     async fn receive(
         self: &Arc<Self>,
@@ -137,14 +141,14 @@ impl Reception {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let activity = Activity::new(slot);
-        let (reception, used) = (Arc::clone(self), Arc::clone(&activity));
+        let (context, used) = (Arc::clone(self), Arc::clone(&activity));
         let watches = ConnectionWatches::new(self.limits.watches_per_connection);
         let turn = ConnectionTurn::new();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
-            let (reception, used) = (Arc::clone(&reception), Arc::clone(&used));
+            let (context, used) = (Arc::clone(&context), Arc::clone(&used));
             request.extensions_mut().insert(watches.clone());
             request.extensions_mut().insert(turn.clone());
-            async move { reception.track(&used, request).await }
+            async move { context.track(&used, request).await }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let mut connection = std::pin::pin!(connection);
@@ -152,7 +156,7 @@ impl Reception {
             biased;
             result = &mut connection => return note_end(result),
             () = activity.slot().evicted() => return tracing::debug!("closing a connection to make room"),
-            _ = stopped.wait_for(|stop| *stop) => LAST_ORDERS,
+            _ = stopped.wait_for(|stop| *stop) => SHUTDOWN_GRACE,
             () = activity.expired(&self.limits) => EXPIRY_GRACE,
         };
         connection.as_mut().graceful_shutdown();
@@ -162,52 +166,52 @@ impl Reception {
         }
     }
 
-    /// Answers a request, and notes what it says about its connection.
+    /// Serves a request, and records whether it authenticates its connection.
     async fn track(
         &self,
         activity: &Arc<Activity>,
         request: http::Request<Incoming>,
-    ) -> Result<http::Response<TrackedBody>, AnswerLost> {
+    ) -> Result<http::Response<TrackedBody>, ResponseLost> {
         let busy = activity.request();
         let multiplexed = request.version() == Version::HTTP_2;
-        let response = match self.door.admit(&request) {
+        let response = match self.access_control.admit(&request) {
             Ok(Caller::Authenticated) => {
                 activity.slot().authenticate();
-                self.answer(request).await?
+                self.respond(request).await?
             }
             Ok(Caller::Anonymous) => {
-                activity.slot().answered();
-                self.answer(request).await?
+                activity.slot().responded();
+                self.respond(request).await?
             }
-            Err(status) => {
-                activity.slot().answered();
-                refuse(&self.api, &request, &status)
+            Err(error) => {
+                activity.slot().responded();
+                refuse(&self.api, &request, &error)
             }
         };
         Ok(response.map(|body| TrackedBody::new(body, busy, multiplexed)))
     }
 
-    /// An error closes the connection, or the HTTP/2 stream, without an answer.
-    async fn answer(
+    /// An error closes the connection, or the HTTP/2 stream, without a response.
+    async fn respond(
         &self,
         mut request: http::Request<Incoming>,
-    ) -> Result<http::Response<AnswerBody>, AnswerLost> {
+    ) -> Result<http::Response<ResponseBody>, ResponseLost> {
         let work = Work::default();
         request.extensions_mut().insert(work.clone());
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let answer = handle(Arc::clone(&self.api), request);
+        let response = handle(Arc::clone(&self.api), request);
         if reads {
-            return answer.await;
+            return response.await;
         }
-        // A write may take several steps in the store (a definition and its objects, a namespace and what is in it).
-        // In a task of its own it takes all of them, also when its client hangs up and the connection is dropped. Only work in the CPU
-        // pool that has not come to the first of these steps is abandoned then.
+        // A write may take several steps in the store (a CRD and its objects, a namespace and its content).
+        // In its own task it takes all of them, even if its client disconnects. Only work in the CPU pool that has not reached the first
+        // of these steps is abandoned then.
         let _awaited = work.awaited();
-        match tokio::spawn(answer).await {
-            Ok(answer) => answer,
+        match tokio::spawn(response).await {
+            Ok(response) => response,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(AnswerLost), // the runtime is shutting down
+                Err(_) => Err(ResponseLost), // the runtime is shutting down
             },
         }
     }

@@ -12,8 +12,8 @@ use super::limits::ServerLimits;
 ///
 /// 1. At most `connections` connections are open.
 /// 2. At most `unauthenticated_connections` of them have never presented a valid credential.
-/// 3. A new connection never waits for an unauthenticated one: where only such a connection is in the way, the oldest that was already
-///    answered is closed, otherwise the oldest. Connections that hold a slot without a credential therefore cannot keep others out.
+/// 3. A new connection never waits for an unauthenticated one: where only such a connection is in the way, the oldest that already
+///    received a response is closed, otherwise the oldest. Connections that hold a slot without a credential therefore cannot keep others out.
 /// 4. An authenticated connection is never closed to make room.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -30,9 +30,9 @@ struct State {
     /// Slots in use.
     open: usize,
     /// Unauthenticated connections without a response, oldest first.
-    unanswered: BTreeMap<u64, Arc<Notify>>,
+    without_response: BTreeMap<u64, Arc<Notify>>,
     /// Unauthenticated connections that received a response (a probe or a 401), oldest first.
-    answered: BTreeMap<u64, Arc<Notify>>,
+    with_response: BTreeMap<u64, Arc<Notify>>,
 }
 
 /// The slot of one connection, released when it is dropped.
@@ -73,7 +73,7 @@ impl Slots {
         state.last_id += 1;
         let (id, evicted) = (state.last_id, Arc::new(Notify::new()));
         if !authenticated {
-            state.unanswered.insert(id, Arc::clone(&evicted));
+            state.without_response.insert(id, Arc::clone(&evicted));
         }
         drop(state);
         Slot { slots: Arc::clone(self), id, authenticated: AtomicBool::new(authenticated), evicted }
@@ -86,16 +86,18 @@ impl Slots {
 
 impl State {
     fn unauthenticated(&self) -> usize {
-        self.unanswered.len() + self.answered.len()
+        self.without_response.len() + self.with_response.len()
     }
 
     fn has_room(&self, connections: usize) -> bool {
         self.open < connections || self.unauthenticated() > 0
     }
 
-    /// Ends the unauthenticated connection that has had the most of its chance. Its slot is free from now on.
+    /// Ends the unauthenticated connection that was served longest. Its slot is free from now on.
     fn evict(&mut self) {
-        if let Some((_, evicted)) = self.answered.pop_first().or_else(|| self.unanswered.pop_first()) {
+        if let Some((_, evicted)) =
+            self.with_response.pop_first().or_else(|| self.without_response.pop_first())
+        {
             evicted.notify_one();
             self.open -= 1;
         }
@@ -103,7 +105,7 @@ impl State {
 
     /// Whether the connection was unauthenticated and not evicted.
     fn remove_unauthenticated(&mut self, id: u64) -> bool {
-        self.unanswered.remove(&id).is_some() || self.answered.remove(&id).is_some()
+        self.without_response.remove(&id).is_some() || self.with_response.remove(&id).is_some()
     }
 }
 
@@ -119,14 +121,14 @@ impl Slot {
         }
     }
 
-    /// Notes that the client was answered without a credential: the connection is the next to be evicted.
-    pub(super) fn answered(&self) {
+    /// Notes that the client received a response without a credential: the connection is the next to be evicted.
+    pub(super) fn responded(&self) {
         if self.is_authenticated() {
             return;
         }
         let mut state = self.slots.lock();
-        if let Some(evicted) = state.unanswered.remove(&self.id) {
-            state.answered.insert(self.id, evicted);
+        if let Some(evicted) = state.without_response.remove(&self.id) {
+            state.with_response.insert(self.id, evicted);
         }
     }
 
@@ -170,15 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn unauthenticated_connections_share_their_part_and_the_oldest_answered_makes_room() {
+    fn unauthenticated_connections_share_their_part_and_the_oldest_served_one_makes_room() {
         let slots = slots(10, 3);
-        let [oldest, answered, newest] = [(); 3].map(|()| slots.take(false));
-        answered.answered();
+        let [oldest, served, newest] = [(); 3].map(|()| slots.take(false));
+        served.responded();
         let first = slots.take(false);
-        assert!(is_evicted(&answered) && !is_evicted(&oldest));
+        assert!(is_evicted(&served) && !is_evicted(&oldest));
         let second = slots.take(false);
         assert!(is_evicted(&oldest) && !is_evicted(&newest));
-        drop((oldest, answered));
+        drop((oldest, served));
         let (open, unauthenticated) = {
             let state = slots.lock();
             (state.open, state.unauthenticated())

@@ -18,7 +18,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 #[derive(Clone)]
 pub struct Tls {
     source: Source,
-    /// What clients are told to trust, as PEM; by default what fits the source.
+    /// The certificates that clients are configured to trust, as PEM; by default those of the source.
     authority: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Tls {
 }
 
 impl std::fmt::Debug for Tls {
-    /// The key is nobody's business.
+    /// Does not print the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if matches!(self.source, Source::SelfSigned) { "Tls(self-signed)" } else { "Tls(given)" })
     }

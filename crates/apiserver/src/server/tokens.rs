@@ -1,4 +1,4 @@
-//! Who may talk to the server: whoever knows a token.
+//! Bearer tokens.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,9 @@ use thiserror::Error;
 /// The fewest characters of a token: what is shorter can be guessed.
 const MIN_LENGTH: usize = 16;
 
-/// Bearer tokens that are let in.
+/// The bearer tokens that give access.
 ///
-/// **One token is full access**: the server has no users and no roles, so whoever has a token may read and write everything, secrets
+/// **One token is full access**: the server has no users and no roles, so a client with a token may read and write everything, secrets
 /// included.
 #[derive(Clone)]
 pub struct Tokens(Vec<String>);
@@ -32,7 +32,7 @@ pub enum TokenError {
         "there is no token: write at least one, on a line of its own, such as `head -c 24 /dev/urandom | base64`"
     )]
     Empty,
-    /// A token can be guessed, or cannot be sent in a header. Tells which one, never what it is.
+    /// A token can be guessed, or cannot be sent in a header. Names its place, never its content.
     #[error(
         "token {number} must have {MIN_LENGTH} or more visible ASCII characters: make one with `head -c 24 /dev/urandom | base64`"
     )]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Fails writes with `TimedOut` once the peer has accepted nothing for the whole timeout. Every byte it accepts starts the timeout anew, so
+/// Fails writes with `TimedOut` once the peer has accepted nothing for the whole timeout. Every byte it accepts restarts the timeout, so
 /// that a slow reader stays connected.
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {

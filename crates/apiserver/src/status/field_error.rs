@@ -1,11 +1,11 @@
-//! What is wrong with one field, in the words clients match on.
+//! The error of one field, with the messages that clients match on.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Cause;
 
-/// A field that does not hold what it should; several make one 422.
+/// The error of one field. A 422 response has one or more.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FieldError {
     field: String,
@@ -19,7 +19,7 @@ impl FieldError {
         Self { field: field.into(), reason, message }
     }
 
-    /// `value` is printed as JSON, as the original does for strings and numbers.
+    /// `value` is printed as JSON, as kube-apiserver does for strings and numbers.
     pub(crate) fn invalid(field: impl Into<String>, value: impl Serialize, why: impl AsRef<str>) -> Self {
         let value = serde_json::to_string(&value).unwrap_or_default();
         Self::new(field, "FieldValueInvalid", format!("Invalid value: {value}: {}", why.as_ref()))
@@ -44,7 +44,7 @@ impl FieldError {
         )
     }
 
-    /// A value of the wrong type; `found` is what it is instead.
+    /// A value of the wrong type; `found` is its type.
     pub(crate) fn wrong_type(field: impl Into<String>, found: &str, why: &str) -> Self {
         Self::new(field, "FieldValueTypeInvalid", format!("Invalid value: {found:?}: {why}"))
     }
@@ -62,12 +62,12 @@ impl FieldError {
         Self::new(field, "FieldValueTooMany", format!("Too many: {found}: must have at most {limit} {items}"))
     }
 
-    /// A list element that is there already, by its JSON.
+    /// A duplicate list element, by its JSON.
     pub(crate) fn duplicate_json(field: impl Into<String>, json: &str) -> Self {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {json}"))
     }
 
-    /// The same fault of a value that stands below `prefix`.
+    /// The same error for a value below `prefix`.
     pub(crate) fn below(self, prefix: &str) -> Self {
         let field = match self.field.as_str() {
             "" => prefix.to_owned(),
@@ -86,7 +86,7 @@ impl FieldError {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {value:?}"))
     }
 
-    /// A reference to something that is not there.
+    /// A reference to something that does not exist.
     pub(crate) fn not_found(field: impl Into<String>, value: &str) -> Self {
         Self::new(field, "FieldValueNotFound", format!("Not found: {value:?}"))
     }
@@ -104,7 +104,7 @@ impl FieldError {
         self.field.len() + self.message.len()
     }
 
-    /// The field and what is wrong with it.
+    /// The field and its error.
     pub(crate) fn text(&self) -> String {
         format!("{}: {}", self.field, self.message)
     }

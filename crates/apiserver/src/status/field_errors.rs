@@ -1,4 +1,4 @@
-//! Field errors of one object, not more than a response can hold.
+//! The field errors of one object, as many as a response can hold.
 
 use super::FieldError;
 
@@ -53,7 +53,7 @@ impl FieldErrors {
         &self.list[..self.list.len().min(MAX_ERRORS)]
     }
 
-    /// What to add if some are not shown.
+    /// The note that errors are missing.
     pub(super) fn note(&self) -> Option<String> {
         self.is_full().then(|| format!("too many errors: only the first {} are listed", self.listed().len()))
     }

@@ -1,4 +1,4 @@
-//! What writes need.
+//! The context of writes.
 
 use std::sync::Arc;
 

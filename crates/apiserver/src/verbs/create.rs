@@ -1,50 +1,51 @@
 //! POST on a collection, and the creating half of PUT.
 
 use super::decode::{Decoded, decode_object};
+use super::error::{DecodeError, Rejection, RequestError, VerbError};
 use super::namespaces::admit;
 use super::options::WriteOptions;
-use super::{Request, Response, WriteContext, storage_status};
+use super::{Request, Response, WriteContext};
 use crate::managed::{Managers, Writer};
 use crate::registry::{Generation, Object, Resource};
-use crate::status::Status;
+use crate::status::FieldErrors;
 use crate::storage::{StorageError, Stored};
+use crate::verb::Verb;
 use crate::work::Work;
 
-/// How often a generated name is drawn before the client is asked to try again.
+/// Attempts to generate a free name.
 const NAME_ATTEMPTS: usize = 8;
 
-pub(crate) async fn create(context: &WriteContext, request: &Request) -> Result<Response, Status> {
+pub(crate) async fn create(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
     let options = WriteOptions::parse(&request.query, "CreateOptions")?;
     let Decoded { mut object, warnings } =
         decode_object(&context.resources.snapshot().registry, request, options.field_validation)?;
     match_namespace(&mut object, request.namespace())?;
     let owner = Ownership::Writer(request.writer(&context.clock));
-    let answer = insert(context, &request.resource, object, owner, options.dry_run, &request.work).await?;
-    Ok(answer.with_warnings(warnings))
+    let response = insert(context, &request.resource, object, owner, options.dry_run, &request.work).await?;
+    Ok(response.with_warnings(warnings))
 }
 
-/// The object must agree with the URL on its namespace; cluster-scoped kinds have none.
-pub(crate) fn match_namespace(object: &mut Object, namespace: Option<&str>) -> Result<(), Status> {
+/// Checks that the namespace of the object is that of the URL. Cluster-scoped objects have none.
+pub(crate) fn match_namespace(object: &mut Object, namespace: Option<&str>) -> Result<(), DecodeError> {
     if let (Some(sent), Some(namespace)) = (object.namespace(), namespace)
         && sent != namespace
     {
-        let why = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Status::bad_request(why));
+        return Err(DecodeError::OtherNamespace);
     }
-    object.set_meta("namespace", namespace.unwrap_or_default());
+    object.set_meta("namespace", namespace);
     Ok(())
 }
 
-/// Who owns the fields of a new object.
+/// The owners of the fields of a new object.
 #[derive(Debug)]
 pub(crate) enum Ownership {
-    /// Whoever sent it, all of them.
+    /// The writer owns all of them.
     Writer(Writer),
-    /// As it was worked out by an apply.
+    /// As computed by an apply.
     Settled(Managers),
 }
 
-/// Gives the object its identity, checks it and stores it.
+/// Assigns name and uid, validates the object and stores it.
 pub(crate) async fn insert(
     context: &WriteContext,
     resource: &Resource,
@@ -52,32 +53,33 @@ pub(crate) async fn insert(
     owner: Ownership,
     dry_run: bool,
     work: &Work,
-) -> Result<Response, Status> {
+) -> Result<Response, VerbError> {
     let sent_version = object.resource_version().to_owned();
     identify(context, &mut object);
-    let generated = object.name().is_empty() && !object.meta_str("generateName").is_empty();
+    let prefix = if object.name().is_none() { object.generate_name().map(str::to_owned) } else { None };
     admit(context, resource, &object).await?;
     let sent_version = sent_version.parse::<u64>().is_ok_and(|version| version > 0);
     let attempt =
         async |object| attempt(context, resource, object, &owner, sent_version, dry_run, work).await;
-    if !generated {
-        return attempt(object).await.map_err(|refused| match refused {
-            Refused::Exists(name, deleting) => Status::already_exists(resource, &name, deleting),
-            Refused::Other(status) => status,
+    let Some(prefix) = prefix else {
+        return attempt(object).await.map_err(|failed| match failed {
+            Failed::Exists { name, being_deleted } => {
+                VerbError::rejected(resource, Some(&name), Rejection::AlreadyExists { being_deleted })
+            }
+            Failed::Other(error) => error,
         });
-    }
+    };
     let mut taken = String::new();
     for _ in 0..NAME_ATTEMPTS {
         let mut candidate = object.clone();
-        let name = context.ids.name(candidate.meta_str("generateName"));
-        candidate.set_meta("name", &name);
+        candidate.set_meta("name", Some(&context.ids.name(&prefix)));
         match attempt(candidate).await {
-            Ok(answer) => return Ok(answer),
-            Err(Refused::Exists(name, _)) => taken = name,
-            Err(Refused::Other(status)) => return Err(status),
+            Ok(response) => return Ok(response),
+            Err(Failed::Exists { name, .. }) => taken = name,
+            Err(Failed::Other(error)) => return Err(error),
         }
     }
-    Err(Status::no_unique_name(resource, &taken))
+    Err(VerbError::rejected(resource, Some(&taken), Rejection::NoUniqueName))
 }
 
 /// Completes, checks and stores an object that has its name.
@@ -89,27 +91,27 @@ async fn attempt(
     sent_version: bool,
     dry_run: bool,
     work: &Work,
-) -> Result<Response, Refused> {
+) -> Result<Response, Failed> {
+    let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
     prepare(context, resource, &mut object, owner, work)?;
     let errors = resource.validate(&object);
     if !errors.is_empty() {
-        return Err(Refused::Other(Status::invalid(resource, object.name(), &errors)));
+        return Err(rejected(&object, Rejection::Invalid(errors)).into());
     }
     if sent_version {
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(Refused::Other(Status::unmapped(why)));
+        return Err(rejected(&object, Rejection::VersionOnCreate).into());
     }
     work.check()?;
     store(context, resource, object, dry_run).await
 }
 
-enum Refused {
-    /// The name is taken; whether by an object that is being deleted.
-    Exists(String, bool),
-    Other(Status),
+/// The error of an attempt. A name that is taken is separate, because a generated one is then replaced.
+enum Failed {
+    Exists { name: String, being_deleted: bool },
+    Other(VerbError),
 }
 
-impl<E: Into<Status>> From<E> for Refused {
+impl<E: Into<VerbError>> From<E> for Failed {
     fn from(error: E) -> Self {
         Self::Other(error.into())
     }
@@ -120,19 +122,18 @@ async fn store(
     resource: &Resource,
     object: Object,
     dry_run: bool,
-) -> Result<Response, Refused> {
-    let key = resource.storage_key(object.namespace(), object.name());
+) -> Result<Response, Failed> {
+    let name = object.name().ok_or_else(|| {
+        // Validation rejects objects without a name before this.
+        VerbError::rejected(resource, None, Rejection::Invalid(FieldErrors::new()))
+    })?;
+    let key = resource.storage_key(object.namespace(), name);
     let exists = |stored| {
-        let deleting = resource.decode(stored).is_ok_and(|o| o.is_deleting());
-        Refused::Exists(object.name().to_owned(), deleting)
+        let being_deleted = resource.decode(stored).is_ok_and(|o| o.is_deleting());
+        Failed::Exists { name: name.to_owned(), being_deleted }
     };
     if dry_run {
-        let taken = context
-            .storage
-            .get(&key)
-            .await
-            .map_err(|e| Refused::Other(storage_status(resource, object.name(), e)))?;
-        return match taken {
+        return match context.storage.get(&key).await? {
             Some(stored) => Err(exists(&stored)),
             None => {
                 let warnings = (resource.rules.warn)(&object);
@@ -143,11 +144,11 @@ async fn store(
     let document = resource.encode_within(&object, context.object_bytes)?;
     match context.storage.create(&key, document).await {
         Ok(stored) => {
-            check_still_served(context, resource, &stored).await.map_err(Refused::Other)?;
+            check_still_served(context, resource, &stored).await?;
             Ok(Response::stored(201, stored).with_warnings((resource.rules.warn)(&object)))
         }
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
-        Err(error) => Err(Refused::Other(storage_status(resource, object.name(), error))),
+        Err(error) => Err(VerbError::storage(resource, name, error).into()),
     }
 }
 
@@ -158,12 +159,12 @@ async fn check_still_served(
     context: &WriteContext,
     resource: &Resource,
     stored: &Stored,
-) -> Result<(), Status> {
+) -> Result<(), RequestError> {
     if context.resources.is_current(resource) {
         return Ok(());
     }
     let _ = context.storage.delete(&stored.key, stored.revision).await;
-    Err(Status::kind_terminating("create"))
+    Err(RequestError::KindTerminating(Verb::Create))
 }
 
 /// Sets the fields that only the server sets: creation time and uid.
@@ -184,7 +185,7 @@ fn prepare(
     object: &mut Object,
     owner: &Ownership,
     work: &Work,
-) -> Result<(), Status> {
+) -> Result<(), VerbError> {
     let rules = resource.rules;
     if !rules.create_with_status {
         for field in rules.status_fields {

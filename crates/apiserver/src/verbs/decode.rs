@@ -1,23 +1,25 @@
-//! From a body to an object of the resource's kind.
+//! Decoding of request bodies.
 
 use serde_json::{Map, Value};
 
 use super::Request;
+use super::error::{DecodeError, RequestError, VerbError};
 use super::options::FieldValidation;
 use crate::custom;
 use crate::protobuf;
 use crate::registry::{GroupVersion, Object, Registry, Resource, Schema};
-use crate::schema::{Parsed, conform, parse_json, types};
-use crate::status::{FieldError, Status};
+use crate::schema::{Parsed, Type, conform, parse_json, parse_yaml, types};
 
-/// A body of a media type that objects of the resource do not come in.
-pub(crate) fn unknown_format(resource: &Resource) -> Status {
-    let all = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+const MEDIA_TYPES: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+const MEDIA_TYPES_WITHOUT_PROTOBUF: &[&str] = &["application/json", "application/yaml"];
+
+/// The error for a body in a media type that the resource does not have.
+pub(crate) fn unknown_format(resource: &Resource) -> RequestError {
     let typed = protobuf::knows(&resource.api_version(), &resource.kind);
-    Status::unsupported_media_type(if typed { &all } else { &all[..2] })
+    RequestError::UnsupportedMediaType(if typed { MEDIA_TYPES } else { MEDIA_TYPES_WITHOUT_PROTOBUF })
 }
 
-/// An object and what to warn about.
+/// An object and the warnings about its body.
 pub(crate) struct Decoded {
     pub(crate) object: Object,
     pub(crate) warnings: Vec<String>,
@@ -28,86 +30,100 @@ pub(crate) fn decode_object(
     registry: &Registry,
     request: &Request,
     validation: FieldValidation,
-) -> Result<Decoded, Status> {
+) -> Result<Decoded, VerbError> {
     let resource = &request.resource;
-    let parsed = parse_body(request)?;
-    let Parsed { mut value, duplicates } = parsed;
+    let Parsed { mut value, duplicates } = parse_body(request)?;
     if value.is_null() {
         value = Value::Object(Map::new());
     }
     let (kind, version) = declared_type(&value, resource);
-    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let name = value.pointer("/metadata/name").and_then(Value::as_str);
     check_type(registry, resource, &kind, &version, name)?;
-    let cannot = |why: &str| {
-        let short = GroupVersion::parse(&version).version;
-        Status::bad_request(format!(
-            "{kind} in version {short:?} cannot be handled as a {}: {why}",
-            resource.kind
-        ))
+    let cannot = |why: String| {
+        let version = GroupVersion::parse(&version).version;
+        DecodeError::cannot_be_handled(resource, &kind, version, why)
     };
     if !value.is_object() {
-        return Err(cannot("json: cannot unmarshal a value that is not an object"));
+        return Err(cannot("json: cannot unmarshal a value that is not an object".to_owned()).into());
     }
-    let unknown = conform_to(resource, &mut value).map_err(|e| cannot(&e))?;
-    let faults = strict_faults(unknown, duplicates);
-    if validation == FieldValidation::Strict && !faults.is_empty() {
-        return Err(cannot(&format!("strict decoding error: {}", faults.join(", "))));
-    }
-    let warnings = if validation == FieldValidation::Warn { faults } else { Vec::new() };
-    let mut object = Object::new(value).ok_or_else(|| cannot("json: metadata is not an object"))?;
+    let unknown = conform_to(resource, &mut value).map_err(cannot)?;
+    let warnings = check_fields(unknown, duplicates, validation).map_err(cannot)?;
+    let mut object =
+        Object::new(value).ok_or_else(|| cannot("json: metadata is not an object".to_owned()))?;
     set_type(resource, &mut object);
     Ok(Decoded { object, warnings })
 }
 
-/// Makes a patched value an object of the kind again. Faults are the patch's.
+/// Decodes the result of a patch. Errors are those of the patch.
 pub(crate) fn decode_patched(
     registry: &Registry,
     resource: &Resource,
     mut value: Value,
     duplicates: &[String],
     validation: FieldValidation,
-) -> Result<Decoded, Status> {
-    let invalid = |value: &Value, why: String| {
-        Status::invalid_patch(&FieldError::invalid("patch", value.to_string(), why))
-    };
+) -> Result<Decoded, DecodeError> {
     let original = value.clone();
+    let invalid = |why: String| DecodeError::PatchResult { value: original.clone(), why };
     let (kind, version) = declared_type(&value, resource);
-    if let Err(why) = is_of_type(registry, resource, &kind, &version) {
-        return Err(invalid(&original, why));
-    }
-    let unknown = conform_to(resource, &mut value).map_err(|e| invalid(&original, e))?;
-    let faults = strict_faults(unknown, duplicates.to_vec());
-    if validation == FieldValidation::Strict && !faults.is_empty() {
-        return Err(invalid(&original, format!("strict decoding error: {}", faults.join(", "))));
-    }
-    let warnings = if validation == FieldValidation::Warn { faults } else { Vec::new() };
-    let mut object =
-        Object::new(value).ok_or_else(|| invalid(&original, "metadata is not an object".to_owned()))?;
+    is_of_type(registry, resource, &kind, &version).map_err(invalid)?;
+    let unknown = conform_to(resource, &mut value).map_err(invalid)?;
+    let warnings = check_fields(unknown, duplicates.to_vec(), validation).map_err(invalid)?;
+    let mut object = Object::new(value).ok_or_else(|| invalid("metadata is not an object".to_owned()))?;
     set_type(resource, &mut object);
     Ok(Decoded { object, warnings })
 }
 
-/// The body as a value, by its media type.
-pub(crate) fn parse_body(request: &Request) -> Result<Parsed, Status> {
-    let kind = &request.resource.kind;
-    let unrecognised = |why: &str| {
-        let data = summary(&request.body);
-        Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({data})"
-        ))
-    };
-    match request.content_type.as_str() {
-        "" | "application/json" => parse_json(&request.body).map_err(|e| unrecognised(&e.to_string())),
-        "application/yaml" => parse_yaml(&request.body).map_err(|e| unrecognised(&e)),
-        _ => Err(unknown_format(&request.resource)),
+/// The type of a body that is not an object of the resource.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyType {
+    group: &'static str,
+    kind: &'static str,
+}
+
+impl BodyType {
+    pub(crate) const BINDING: Self = Self { group: "", kind: "Binding" };
+    pub(crate) const EVICTION: Self = Self { group: "policy", kind: "Eviction" };
+    pub(crate) const SCALE: Self = Self { group: "autoscaling", kind: "Scale" };
+
+    pub(crate) fn schema(self) -> Option<&'static Type> {
+        types().kind(self.group, "v1", self.kind)
+    }
+
+    /// Checks a value against the type. Returns it with the warnings about fields that the type does not have or that occur twice.
+    pub(crate) fn decode(
+        self,
+        Parsed { mut value, duplicates }: Parsed,
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), DecodeError> {
+        let cannot = |why: String| DecodeError::CannotBeHandled {
+            kind: self.kind.to_owned(),
+            version: "v1".to_owned(),
+            wanted: self.kind.to_owned(),
+            why,
+        };
+        let unknown = match (self.schema(), value.as_object_mut()) {
+            (Some(schema), Some(fields)) => {
+                conform(schema, self.kind, fields).map_err(|e| cannot(e.to_string()))?
+            }
+            _ => Vec::new(),
+        };
+        let warnings = check_fields(unknown, duplicates, validation).map_err(cannot)?;
+        Ok((value, warnings))
     }
 }
 
-/// YAML is read through JSON, so that everything after is the same.
-pub(crate) fn parse_yaml(text: &[u8]) -> Result<Parsed, String> {
-    let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
-    let value: Value = serde_saphyr::from_str(text).map_err(|e| e.to_string())?;
-    Ok(Parsed { value, duplicates: Vec::new() })
+/// Parses a JSON or YAML body.
+pub(crate) fn parse_body(request: &Request) -> Result<Parsed, VerbError> {
+    let unrecognized = |why: String| DecodeError::Unrecognized {
+        kind: request.resource.kind.clone(),
+        why,
+        data: summary(&request.body),
+    };
+    match request.content_type.as_str() {
+        "" | "application/json" => Ok(parse_json(&request.body).map_err(|e| unrecognized(e.to_string()))?),
+        "application/yaml" => Ok(parse_yaml(&request.body).map_err(unrecognized)?),
+        _ => Err(unknown_format(&request.resource).into()),
+    }
 }
 
 /// The start of a body, for an error message; never the whole.
@@ -121,7 +137,7 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
-/// Kind and apiVersion of the body; what is left out is the resource's.
+/// Kind and apiVersion of the body. Absent ones are those of the resource.
 fn declared_type(value: &Value, resource: &Resource) -> (String, String) {
     let text = |field| value.get(field).and_then(Value::as_str).filter(|s| !s.is_empty());
     let kind = text("kind").unwrap_or(&resource.kind).to_owned();
@@ -134,32 +150,34 @@ fn check_type(
     resource: &Resource,
     kind: &str,
     api_version: &str,
-    name: &str,
-) -> Result<(), Status> {
+    name: Option<&str>,
+) -> Result<(), DecodeError> {
     let declared = GroupVersion::parse(api_version);
-    let version = declared.version;
     if kind == resource.kind && declared == resource.group_version() {
         return Ok(());
     }
     if kind != resource.kind && resource.custom.is_some() && declared == resource.group_version() {
-        let error = FieldError::invalid("kind", kind, format!("must be {}", resource.kind));
-        return Err(Status::invalid_kind(kind, resource, name, &error));
+        return Err(DecodeError::OtherKind {
+            kind: kind.to_owned(),
+            wanted: resource.kind.clone(),
+            group: resource.group.clone(),
+            name: name.map(str::to_owned),
+        });
     }
-    if kind == resource.kind && declared.group == resource.group && registry.knows_kind(declared, kind) {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({})",
-            resource.api_version()
-        )));
+    if kind == resource.kind
+        && declared.group == resource.group.as_str()
+        && registry.knows_kind(declared, kind)
+    {
+        return Err(DecodeError::OtherApiVersion {
+            sent: api_version.to_owned(),
+            wanted: resource.api_version(),
+        });
     }
-    is_of_type(registry, resource, kind, api_version).map_err(|why| {
-        Status::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {}: {why}",
-            resource.kind
-        ))
-    })
+    is_of_type(registry, resource, kind, api_version)
+        .map_err(|why| DecodeError::cannot_be_handled(resource, kind, declared.version, why))
 }
 
-/// Why a value that says it is of this kind and version cannot be one of the resource's.
+/// Checks that a kind and version are those of the resource. The error is the reason as text.
 fn is_of_type(registry: &Registry, resource: &Resource, kind: &str, api_version: &str) -> Result<(), String> {
     let declared = GroupVersion::parse(api_version);
     let version = declared.version;
@@ -167,7 +185,7 @@ fn is_of_type(registry: &Registry, resource: &Resource, kind: &str, api_version:
         return Ok(());
     }
     if registry.knows_kind(declared, kind) {
-        let internal = if resource.group.is_empty() { "core" } else { &resource.group };
+        let internal = if resource.group.is_core() { "core" } else { resource.group.as_str() };
         let internal = internal.split('.').next().unwrap_or_default();
         let wanted = &resource.kind;
         return Err(format!("converting ({version}.{kind}) to ({internal}.{wanted}): unknown conversion"));
@@ -175,7 +193,7 @@ fn is_of_type(registry: &Registry, resource: &Resource, kind: &str, api_version:
     Err(format!("no kind {kind:?} is registered for version {api_version:?} in scheme"))
 }
 
-/// Applies the kind's schema; a kind without one still has typed metadata. Gives the unknown fields.
+/// Applies the schema of the resource; without one only metadata is typed. Returns the unknown fields.
 pub(crate) fn conform_to(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
     let Some(object) = value.as_object_mut() else { return Ok(Vec::new()) };
     match &resource.schema {
@@ -203,10 +221,22 @@ fn conform_metadata(resource: &Resource, object: &mut Map<String, Value>) -> Res
     }
 }
 
-pub(super) fn strict_faults(unknown: Vec<String>, duplicates: Vec<String>) -> Vec<String> {
+/// Reports unknown and duplicate fields: as warnings, or as an error with strict validation.
+pub(super) fn check_fields(
+    unknown: Vec<String>,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+) -> Result<Vec<String>, String> {
     let unknown = unknown.into_iter().map(|path| format!("unknown field {path:?}"));
     let duplicates = duplicates.into_iter().map(|path| format!("duplicate field {path:?}"));
-    unknown.chain(duplicates).collect()
+    let found: Vec<String> = unknown.chain(duplicates).collect();
+    match validation {
+        FieldValidation::Strict if !found.is_empty() => {
+            Err(format!("strict decoding error: {}", found.join(", ")))
+        }
+        FieldValidation::Warn => Ok(found),
+        FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
+    }
 }
 
 fn set_type(resource: &Resource, object: &mut Object) {

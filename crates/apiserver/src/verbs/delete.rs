@@ -1,17 +1,18 @@
-//! DELETE of one object: at once, by mark and finalizers, or (pods) with time to leave.
+//! DELETE of one object: at once, after its finalizers, or (pods) after a grace period.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::error::{DecodeError, Precondition, RequestError, Target, VerbError};
 use super::namespaces::check_deletable;
 use super::options::{Query, dry_run};
 use super::update::is_finished;
-use super::{Request, Response, Shown, WriteContext, storage_status};
+use super::{Request, Response, Shown, WriteContext};
 use crate::custom;
 use crate::registry::{Lifecycle, Object, Resource};
 use crate::schema::parse_json;
-use crate::status::{FieldError, FieldErrors, Status};
+use crate::status::{FieldError, FieldErrors};
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
 /// What happens to the dependents of a deleted object.
@@ -74,31 +75,41 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-pub(crate) async fn delete(context: &WriteContext, request: &Request) -> Result<Response, Status> {
+pub(crate) async fn delete(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
     let options = DeleteOptions::read(request)?;
     let outcome = remove(context, &request.resource, request.namespace(), request.name()?, &options).await?;
     Ok(outcome.response(&request.resource, request.name()?, &options))
 }
 
 impl DeleteOptions {
-    pub(crate) fn read(request: &Request) -> Result<Self, Status> {
+    pub(crate) fn read(request: &Request) -> Result<Self, VerbError> {
         let options = if request.body.is_empty() {
             Self::from_query(&request.query)?
         } else {
             Self::from_body(&request.body)?
         };
-        let faults = options.faults();
-        if faults.is_empty() { Ok(options) } else { Err(Status::invalid_options("DeleteOptions", &faults)) }
+        let errors = options.errors();
+        if errors.is_empty() {
+            Ok(options)
+        } else {
+            Err(RequestError::InvalidOptions { kind: "DeleteOptions", errors }.into())
+        }
     }
 
-    /// Delete without asking anybody: what the namespace controller does.
+    /// Delete without a grace period, like the namespace controller.
     pub(crate) fn at_once() -> Self {
         Self { grace_period_seconds: Some(0), ..Self::default() }
     }
 
-    /// Delete with this policy: what the garbage collector does.
+    /// Delete with this policy, like the garbage collector.
     pub(crate) fn cascading(policy: PropagationPolicy) -> Self {
         Self { propagation_policy: Some(Policy::Known(policy)), ..Self::default() }
+    }
+
+    /// Delete nothing, but check everything.
+    pub(crate) fn dry_run(mut self) -> Self {
+        self.dry_run = vec!["All".to_owned()];
+        self
     }
 
     /// Delete only the object with this uid.
@@ -107,20 +118,17 @@ impl DeleteOptions {
         self
     }
 
-    fn from_body(body: &[u8]) -> Result<Self, Status> {
-        let malformed =
-            |e: &dyn std::fmt::Display| Status::bad_request(format!("error decoding DeleteOptions: {e}"));
-        let value = parse_json(body).map_err(|e| malformed(&e))?.value;
-        let options: Self = serde_json::from_value(value).map_err(|e| malformed(&e))?;
+    fn from_body(body: &[u8]) -> Result<Self, DecodeError> {
+        let malformed = |error| DecodeError::DeleteOptions { options: "DeleteOptions", error };
+        let value = parse_json(body).map_err(malformed)?.value;
+        let options: Self = serde_json::from_value(value).map_err(malformed)?;
         match options.kind.as_deref() {
             None | Some("" | "DeleteOptions") => Ok(options),
-            Some(kind) => Err(Status::bad_request(format!(
-                "decoded object cannot be converted to DeleteOptions: it is a {kind}"
-            ))),
+            Some(kind) => Err(DecodeError::NotDeleteOptions(kind.to_owned())),
         }
     }
 
-    fn from_query(query: &Query) -> Result<Self, Status> {
+    fn from_query(query: &Query) -> Result<Self, RequestError> {
         Ok(Self {
             grace_period_seconds: query.number("gracePeriodSeconds")?,
             orphan_dependents: query.get("orphanDependents").map(|_| query.flag("orphanDependents")),
@@ -130,29 +138,29 @@ impl DeleteOptions {
         })
     }
 
-    fn faults(&self) -> FieldErrors {
-        let mut faults = FieldErrors::new();
+    fn errors(&self) -> FieldErrors {
+        let mut errors = FieldErrors::new();
         let policy = self.propagation_policy.as_ref();
         if self.orphan_dependents.is_some() && policy.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            faults.push(FieldError::invalid("propagationPolicy", policy.map(Policy::as_str), why));
+            errors.push(FieldError::invalid("propagationPolicy", policy.map(Policy::as_str), why));
         }
         if let Some(Policy::Unknown(other)) = policy {
-            faults.push(FieldError::not_supported(
+            errors.push(FieldError::not_supported(
                 "propagationPolicy",
                 other,
                 &["Foreground", "Background", "Orphan", "nil"],
             ));
         }
-        dry_run(&self.dry_run, &mut faults);
-        faults
+        dry_run(&self.dry_run, &mut errors);
+        errors
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run.iter().any(|v| !v.is_empty())
     }
 
-    /// The finalizers of an object with the one that its propagation policy asks for. `orphans` is the default of the resource.
+    /// The finalizers of an object with the one of the propagation policy. `orphans` is the default of the resource.
     fn finalizers(&self, object: &Object, orphans: bool) -> Vec<String> {
         let policy = match &self.propagation_policy {
             Some(Policy::Known(policy)) => Some(*policy),
@@ -171,12 +179,12 @@ impl DeleteOptions {
     }
 }
 
-/// What became of the object.
+/// The result of a delete.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Gone; this was its last state.
+    /// Removed; this was its last state.
     Removed(Shown),
-    /// Marked, or already marked: it goes when its time or its finalizers are over.
+    /// Marked for deletion: it is removed after its grace period and its finalizers.
     Marked(Shown),
 }
 
@@ -190,37 +198,37 @@ impl Outcome {
             Self::Removed(object) if resource.rules.delete_returns_object => Response::object(200, object),
             Self::Removed(object) => {
                 let uid = match &object {
-                    Shown::Made(object) => object.uid().to_owned(),
+                    Shown::Made(object) => object.uid().map(str::to_owned),
                     Shown::Stored(stored) => {
-                        resource.decode(stored).map(|o| o.uid().to_owned()).unwrap_or_default()
+                        resource.decode(stored).ok().and_then(|object| object.uid().map(str::to_owned))
                     }
                 };
-                Response::status(Status::deleted(resource, name, &uid))
+                Response::deleted(Target::new(resource, Some(name)), uid)
             }
         }
     }
 }
 
-/// The next thing to do to an object that shall go.
+/// The next step of a delete.
 enum Step {
-    /// Nothing holds it.
+    /// Nothing holds the object.
     Remove,
     /// Store this mark; the object stays.
     Mark(Object),
     /// Store this mark, then remove: two writes, as watchers of pods expect.
     MarkThenRemove(Object),
-    /// It is on its way already.
+    /// It is already marked.
     Wait,
 }
 
-/// Deletes one object as far as its finalizers and its grace allow.
+/// Deletes one object, as far as its finalizers and grace period allow.
 pub(crate) async fn remove(
     context: &WriteContext,
     resource: &Resource,
     namespace: Option<&str>,
     name: &str,
     options: &DeleteOptions,
-) -> Result<Outcome, Status> {
+) -> Result<Outcome, VerbError> {
     check_deletable(resource, name)?;
     let key = resource.storage_key(namespace, name);
     if options.is_dry_run() {
@@ -247,19 +255,18 @@ pub(crate) async fn remove(
         Ok(Updated::Written(stored)) if again => finish(context, resource, name, &key, &stored).await,
         Ok(Updated::Deleted(stored)) => Ok(Outcome::Removed(Shown::Stored(stored))),
         Ok(updated) => Ok(Outcome::Marked(Shown::Stored(Arc::clone(updated.stored())))),
-        Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(error)) => Err(storage_status(resource, name, error)),
+        Err(error) => Err(VerbError::update(resource, name, error)),
     }
 }
 
-/// The second write of a two-step delete. Whoever touched the object in between is overruled, unless they gave it a finalizer.
+/// The second write of a two-step delete. A write in between has no effect, unless it added a finalizer.
 async fn finish(
     context: &WriteContext,
     resource: &Resource,
     name: &str,
     key: &str,
     marked: &Arc<Stored>,
-) -> Result<Outcome, Status> {
+) -> Result<Outcome, VerbError> {
     let suggestion = Some(Arc::clone(marked));
     let updated = guaranteed_update(&*context.storage, key, suggestion, |stored| {
         let finished = is_finished(resource, &resource.decode(stored)?);
@@ -272,8 +279,7 @@ async fn finish(
         Err(UpdateError::Storage(StorageError::NotFound)) => {
             Ok(Outcome::Removed(Shown::Stored(Arc::clone(marked))))
         }
-        Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(error)) => Err(storage_status(resource, name, error)),
+        Err(error) => Err(VerbError::update(resource, name, error)),
     }
 }
 
@@ -283,9 +289,9 @@ async fn rehearse(
     name: &str,
     key: &str,
     options: &DeleteOptions,
-) -> Result<Outcome, Status> {
-    let stored = context.storage.get(key).await.map_err(|e| storage_status(resource, name, e))?;
-    let stored = stored.ok_or_else(|| Status::not_found(resource, name))?;
+) -> Result<Outcome, VerbError> {
+    let stored = context.storage.get(key).await?;
+    let stored = stored.ok_or_else(|| VerbError::not_found(resource, name))?;
     let object = resource.decode(&stored)?;
     check_preconditions(resource, &object, options)?;
     Ok(match next_step(context, resource, object, options) {
@@ -296,23 +302,22 @@ async fn rehearse(
     })
 }
 
-fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Status> {
+fn check_preconditions(
+    resource: &Resource,
+    object: &Object,
+    options: &DeleteOptions,
+) -> Result<(), VerbError> {
+    let failed = |why: Precondition| Err(VerbError::rejected(resource, object.name(), why.into()));
     let wanted = &options.preconditions;
-    if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != object.uid()) {
-        let why = format!(
-            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and \
-             then recreated",
-            object.uid()
-        );
-        return Err(Status::precondition(resource, object.name(), &why));
+    if let Some(uid) = wanted.uid.as_deref().filter(|uid| Some(*uid) != object.uid()) {
+        return failed(Precondition::Uid {
+            wanted: uid.to_owned(),
+            found: object.uid().unwrap_or_default().to_owned(),
+        });
     }
     if let Some(version) = wanted.resource_version.as_deref().filter(|v| *v != object.resource_version()) {
-        let why = format!(
-            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). The object \
-             might have been modified",
-            object.resource_version()
-        );
-        return Err(Status::precondition(resource, object.name(), &why));
+        let found = object.resource_version().to_owned();
+        return failed(Precondition::Version { wanted: version.to_owned(), found });
     }
     Ok(())
 }
@@ -371,7 +376,7 @@ fn graceful_step(
     if held || grace > 0 { Step::Mark(pod) } else { Step::MarkThenRemove(pod) }
 }
 
-/// The first delete of a namespace begins its end; it is over when its content is gone and `/finalize` said so.
+/// The first delete of a namespace starts its termination. It is removed after its content and its `spec.finalizers`.
 fn namespace_step(context: &WriteContext, resource: &Resource, mut namespace: Object) -> Step {
     if namespace.is_deleting() {
         return if is_finished(resource, &namespace) { Step::Remove } else { Step::Wait };

@@ -1,11 +1,11 @@
 //! DELETE of a collection: list, then delete one by one.
 
 use super::delete::{DeleteOptions, remove};
+use super::error::VerbError;
 use super::list::read;
 use super::options::ListOptions;
 use super::{Request, Response, WriteContext};
 use crate::caches::Caches;
-use crate::status::Status;
 
 /// Not atomic: after a failure the remaining objects stay. The response is the list as it was read.
 pub(crate) async fn delete_collection(
@@ -13,17 +13,16 @@ pub(crate) async fn delete_collection(
     caches: &Caches,
     request: &Request,
     list: &ListOptions,
-) -> Result<Response, Status> {
+) -> Result<Response, VerbError> {
     let options = DeleteOptions::read(request)?;
-    let answer = read(caches, request, list).await?;
+    let list = read(caches, request, list).await?;
     let resource = &request.resource;
-    for item in &answer.items {
+    for item in &list.items {
         let namespace = resource.namespaced.then(|| item.parent());
         match remove(context, resource, namespace, item.name(), &options).await {
-            Err(status) if status.code() == http::StatusCode::NOT_FOUND => {}
-            Err(status) => return Err(status),
-            Ok(_) => {}
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
         }
     }
-    Ok(Response::list(answer))
+    Ok(Response::list(list))
 }

@@ -2,20 +2,19 @@
 
 use kube_informer_wire::{FieldSelector, FieldTerm, LabelSelector};
 
+use super::error::{RequestError, VerbError};
 use super::get::parse_version;
 use super::options::{ListOptions, VersionMatch};
-use super::watch::read_status;
 use super::{Request, Response};
 use crate::caches::Caches;
 use crate::registry::Resource;
-use crate::status::Status;
 use crate::watch_cache::{ListRequest, ListResponse, Scope};
 
 pub(crate) async fn list(
     caches: &Caches,
     request: &Request,
     options: &ListOptions,
-) -> Result<Response, Status> {
+) -> Result<Response, VerbError> {
     read(caches, request, options).await.map(Response::list)
 }
 
@@ -24,13 +23,12 @@ pub(crate) async fn read(
     caches: &Caches,
     request: &Request,
     options: &ListOptions,
-) -> Result<ListResponse, Status> {
+) -> Result<ListResponse, VerbError> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
     let list = ListRequest {
         scope: scope(request),
-        revision: parse_version(&options.resource_version)
-            .map_err(|e| Status::bad_request(format!("invalid resource version: {e}")))?,
+        revision: parse_version(&options.resource_version).map_err(RequestError::ListVersion)?,
         revision_match: match options.version_match {
             Some(VersionMatch::Known(revision_match)) => Some(revision_match),
             Some(VersionMatch::Unknown(_)) | None => None,
@@ -40,7 +38,7 @@ pub(crate) async fn read(
         labels,
         fields,
     };
-    caches.of(&request.resource).await?.list(&list).await.map_err(|e| read_status(&e))
+    Ok(caches.of(&request.resource).await?.list(&list).await?)
 }
 
 /// What part of the resource the URL names.
@@ -52,19 +50,20 @@ pub(crate) fn scope(request: &Request) -> Scope {
     }
 }
 
-pub(crate) fn label_selector(options: &ListOptions) -> Result<LabelSelector, Status> {
-    LabelSelector::parse(&options.label_selector).map_err(|e| Status::bad_request(e.to_string()))
+pub(crate) fn label_selector(options: &ListOptions) -> Result<LabelSelector, RequestError> {
+    Ok(LabelSelector::parse(&options.label_selector)?)
 }
 
 /// Reads the selector and gives every label the name under which the kind's values are kept.
-pub(crate) fn field_selector(resource: &Resource, options: &ListOptions) -> Result<FieldSelector, Status> {
-    let selector =
-        FieldSelector::parse(&options.field_selector).map_err(|e| Status::bad_request(e.to_string()))?;
+pub(crate) fn field_selector(
+    resource: &Resource,
+    options: &ListOptions,
+) -> Result<FieldSelector, RequestError> {
+    let selector = FieldSelector::parse(&options.field_selector)?;
     let resolve = |term: &FieldTerm| {
         let field = resource.field_label(&term.field)?;
         Ok(FieldTerm { field: field.into(), ..term.clone() })
     };
-    let terms: Result<Vec<FieldTerm>, crate::registry::UnknownLabel> =
-        selector.terms().iter().map(resolve).collect();
-    terms.map(FieldSelector::new).map_err(|e| Status::bad_request(e.to_string()))
+    let terms: Result<Vec<FieldTerm>, RequestError> = selector.terms().iter().map(resolve).collect();
+    terms.map(FieldSelector::new)
 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
+use super::WriteContext;
 use super::create::{Ownership, insert};
-use super::{WriteContext, storage_status};
+use super::error::{Rejection, VerbError};
 use crate::managed::Writer;
 use crate::registry::{Lifecycle, Object, Resource};
-use crate::status::Status;
 use crate::work::Work;
 
 /// Namespaces that every cluster has.
@@ -20,7 +20,7 @@ pub(crate) async fn seed_namespaces(context: &WriteContext) {
         if let Some(object) = Object::new(json!({"metadata": {"name": name}})) {
             let writer = Writer {
                 manager: "kube-apiserver".to_owned(),
-                subresource: String::new(),
+                subresource: None,
                 now: context.clock.timestamp(),
             };
             // It exists in a store that outlived its last server.
@@ -31,10 +31,9 @@ pub(crate) async fn seed_namespaces(context: &WriteContext) {
 }
 
 /// The phase of a namespace, or `None` if it does not exist.
-async fn phase(context: &WriteContext, name: &str) -> Result<Option<String>, Status> {
+async fn phase(context: &WriteContext, name: &str) -> Result<Option<String>, VerbError> {
     let namespaces = &context.namespaces;
-    let stored = context.storage.get(&namespaces.storage_key(None, name)).await;
-    let stored = stored.map_err(|e| storage_status(namespaces, name, e))?;
+    let stored = context.storage.get(&namespaces.storage_key(None, name)).await?;
     Ok(stored.map(|s| s.document.attributes().field("status.phase").unwrap_or_default().to_owned()))
 }
 
@@ -43,7 +42,7 @@ pub(crate) async fn admit(
     context: &WriteContext,
     resource: &Resource,
     object: &Object,
-) -> Result<(), Status> {
+) -> Result<(), VerbError> {
     if !resource.namespaced {
         return Ok(());
     }
@@ -54,16 +53,19 @@ pub(crate) async fn admit(
             Box::pin(seed_namespaces(context)).await;
             Ok(())
         }
-        None => Err(Status::not_found(&context.namespaces, namespace)),
-        Some("Terminating") => Err(Status::namespace_terminating(resource, object.name(), namespace)),
+        None => Err(VerbError::not_found(&context.namespaces, namespace)),
+        Some("Terminating") => {
+            let rejection = Rejection::NamespaceTerminating { namespace: namespace.to_owned() };
+            Err(VerbError::rejected(resource, object.name(), rejection))
+        }
         Some(_) => Ok(()),
     }
 }
 
 /// Checks that an object is not one of the namespaces that cannot be deleted.
-pub(crate) fn check_deletable(resource: &Resource, name: &str) -> Result<(), Status> {
+pub(crate) fn check_deletable(resource: &Resource, name: &str) -> Result<(), VerbError> {
     if resource.lifecycle == Lifecycle::Namespace && IMMORTAL.contains(&name) {
-        return Err(Status::forbidden(resource, name, "this namespace may not be deleted", Vec::new()));
+        return Err(VerbError::rejected(resource, Some(name), Rejection::NamespaceNotDeletable));
     }
     Ok(())
 }

@@ -1,8 +1,11 @@
-//! Query parameters: reading them, and refusing combinations that make no sense, in the original's words.
+//! Query parameters: reading them, and rejecting invalid combinations with the messages of kube-apiserver.
 //!
-//! What the options *mean* for a list or watch is decided by the watch cache; here they only become well-formed.
+//! The watch cache decides what the options mean for a list or watch.
 
-use crate::status::{FieldError, FieldErrors, Status};
+use std::num::{IntErrorKind, ParseIntError};
+
+use super::error::RequestError;
+use crate::status::{FieldError, FieldErrors};
 use crate::watch_cache::RevisionMatch;
 
 /// Decoded query parameters in the order given.
@@ -34,17 +37,12 @@ impl Query {
     }
 
     /// A number, if given.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Status> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, RequestError> {
         match self.get(name) {
             None | Some("") => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|e: std::num::ParseIntError| {
-                let why = match e.kind() {
-                    std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
-                        "value out of range"
-                    }
-                    _ => "invalid syntax",
-                };
-                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+            Some(text) => text.parse().map(Some).map_err(|e: ParseIntError| {
+                let out_of_range = matches!(e.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
+                RequestError::InvalidNumber { text: text.to_owned(), out_of_range }
             }),
         }
     }
@@ -71,9 +69,9 @@ pub(crate) struct ListOptions {
 }
 
 impl ListOptions {
-    /// Reads and validates. The deprecated `/watch/` prefix forces a watch without setting the option, and so goes without the
-    /// defaults of one.
-    pub(crate) fn parse(query: &Query) -> Result<Self, Status> {
+    /// Reads and validates. The deprecated `/watch/` prefix forces a watch without setting the option, so the defaults of a
+    /// watch do not apply.
+    pub(crate) fn parse(query: &Query) -> Result<Self, RequestError> {
         let mut options = Self {
             label_selector: query.text("labelSelector").to_owned(),
             field_selector: query.text("fieldSelector").to_owned(),
@@ -87,11 +85,15 @@ impl ListOptions {
             send_initial_events: query.get("sendInitialEvents").map(truthy),
         };
         options.apply_watch_defaults();
-        let faults = options.faults();
-        if faults.is_empty() { Ok(options) } else { Err(Status::invalid_options("ListOptions", &faults)) }
+        let errors = options.faults();
+        if errors.is_empty() {
+            Ok(options)
+        } else {
+            Err(RequestError::InvalidOptions { kind: "ListOptions", errors })
+        }
     }
 
-    /// A watch from nowhere starts with the state, as a streaming list would.
+    /// A watch without a resource version starts with the initial state, like a streaming list.
     fn apply_watch_defaults(&mut self) {
         let from_nowhere = matches!(self.resource_version.as_str(), "" | "0");
         if self.watch && from_nowhere && self.send_initial_events.is_none() && self.version_match.is_none() {
@@ -186,7 +188,7 @@ impl VersionMatch {
     }
 }
 
-/// What to do about fields the kind does not have.
+/// The treatment of unknown and duplicate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -199,7 +201,7 @@ pub(crate) enum FieldValidation {
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) field_validation: FieldValidation,
-    /// Whether an apply takes fields from others.
+    /// Whether an apply takes fields from other managers.
     pub(crate) force: bool,
 }
 
@@ -208,21 +210,21 @@ const MAX_MANAGER: usize = 128;
 
 impl WriteOptions {
     /// Reads and validates; `kind` is the name of the options in error messages. `force` belongs to apply patches alone.
-    pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, Status> {
+    pub(crate) fn parse(query: &Query, kind: &'static str) -> Result<Self, RequestError> {
         let forced = kind == "PatchOptions" && query.get("force").is_some();
         let fault =
             forced.then(|| FieldError::forbidden("force", "may not be specified for non-apply patch"));
         Self::read(query, kind, fault)
     }
 
-    /// The options of an apply patch, which must say who applies.
-    pub(crate) fn parse_apply(query: &Query) -> Result<Self, Status> {
+    /// The options of an apply patch, which must name a field manager.
+    pub(crate) fn parse_apply(query: &Query) -> Result<Self, RequestError> {
         let nameless = query.text("fieldManager").is_empty();
         let fault = nameless.then(|| FieldError::required("fieldManager", "is required for apply patch"));
         Self::read(query, "PatchOptions", fault)
     }
 
-    fn read(query: &Query, kind: &str, fault: Option<FieldError>) -> Result<Self, Status> {
+    fn read(query: &Query, kind: &'static str, fault: Option<FieldError>) -> Result<Self, RequestError> {
         let mut faults = FieldErrors::from_iter(fault);
         let manager = query.text("fieldManager");
         if manager.len() > MAX_MANAGER {
@@ -247,7 +249,7 @@ impl WriteOptions {
             }
         };
         if !faults.is_empty() {
-            return Err(Status::invalid_options(kind, &faults));
+            return Err(RequestError::InvalidOptions { kind, errors: faults });
         }
         Ok(Self { dry_run, field_validation, force: query.flag("force") })
     }
@@ -264,9 +266,14 @@ pub(crate) fn dry_run(values: &[String], faults: &mut FieldErrors) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Status;
+
+    fn json(error: &RequestError) -> String {
+        String::from_utf8(Status::from(error).to_json()).unwrap()
+    }
 
     fn list(query: &str) -> Result<ListOptions, String> {
-        ListOptions::parse(&Query::parse(Some(query))).map_err(|s| String::from_utf8(s.to_json()).unwrap())
+        ListOptions::parse(&Query::parse(Some(query))).map_err(|e| json(&e))
     }
 
     #[test]
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_from_nowhere_asks_for_the_state() {
+    fn a_watch_without_a_version_starts_with_the_state() {
         for (query, initial) in [
             ("watch=1", Some(true)),
             ("watch=1&resourceVersion=0", Some(true)),
@@ -328,10 +335,7 @@ mod tests {
 
     #[test]
     fn write_options_are_checked() {
-        let parse = |q: &str, kind| {
-            WriteOptions::parse(&Query::parse(Some(q)), kind)
-                .map_err(|s| String::from_utf8(s.to_json()).unwrap())
-        };
+        let parse = |q: &str, kind| WriteOptions::parse(&Query::parse(Some(q)), kind).map_err(|e| json(&e));
         assert!(parse("dryRun=All", "CreateOptions").unwrap().dry_run);
         assert!(parse("dryRun=Some", "CreateOptions").unwrap_err().contains("supported values: \\\"All\\\""));
         assert!(

@@ -3,18 +3,18 @@
 use super::apply::MEDIA_TYPE;
 use super::create::match_namespace;
 use super::decode::decode_patched;
+use super::error::{DecodeError, RequestError, VerbError};
 use super::options::WriteOptions;
 use super::update::{Change, Part, match_name, write};
 use super::{Request, Response, WriteContext};
-use crate::patch::{MAX_OPERATIONS, Patch, PatchError, PatchKind};
+use crate::patch::{Patch, PatchKind};
 use crate::schema::parse_json;
-use crate::status::Status;
 
 pub(crate) async fn patch(
     context: &WriteContext,
     request: &Request,
     kind: PatchKind,
-) -> Result<Response, Status> {
+) -> Result<Response, VerbError> {
     let resource = &request.resource;
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, duplicates) = read(kind, request)?;
@@ -22,9 +22,8 @@ pub(crate) async fn patch(
     let name = request.name()?;
     let part = Part::of(request.subresource);
     let registry = &context.resources.snapshot().registry;
-    let answer = write(context, request, part, options.dry_run, |old| {
-        let patched = patch.apply(old.value().clone(), resource.table(), &request.work);
-        let patched = patched.map_err(|e| patch_status(&e))?;
+    let response = write(context, request, part, options.dry_run, |old| {
+        let patched = patch.apply(old.value().clone(), resource.table(), &request.work)?;
         let decoded = decode_patched(registry, resource, patched, &duplicates, options.field_validation)?;
         warnings = decoded.warnings;
         let mut object = decoded.object;
@@ -32,9 +31,8 @@ pub(crate) async fn patch(
         match_name(&object, name)?;
         Ok(Change::Sent(object))
     })
-    .await
-    .map_err(|e| e.status(resource, name))?;
-    Ok(answer.with_warnings(warnings))
+    .await?;
+    Ok(response.with_warnings(warnings))
 }
 
 /// The type of the body of a PATCH.
@@ -47,7 +45,7 @@ pub(crate) enum PatchType {
 
 impl PatchType {
     /// The type that the media type names. Custom resources have no merge keys, so they take no strategic merge patches.
-    pub(crate) fn parse(request: &Request) -> Result<Self, Status> {
+    pub(crate) fn parse(request: &Request) -> Result<Self, RequestError> {
         if request.content_type == MEDIA_TYPE {
             return Ok(Self::Apply);
         }
@@ -58,7 +56,7 @@ impl PatchType {
     }
 
     /// The kind of a patch that is not an apply, for objects that cannot be applied.
-    pub(crate) fn without_apply(self, request: &Request) -> Result<PatchKind, Status> {
+    pub(crate) fn without_apply(self, request: &Request) -> Result<PatchKind, RequestError> {
         match self {
             Self::Apply => Err(unsupported(request)),
             Self::Patch(kind) => Ok(kind),
@@ -66,29 +64,17 @@ impl PatchType {
     }
 }
 
-fn unsupported(request: &Request) -> Status {
+fn unsupported(request: &Request) -> RequestError {
     const CUSTOM: &[&str] =
         &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
     match request.resource.custom {
-        Some(_) => Status::unsupported_media_type(CUSTOM),
-        None => Status::unsupported_patch_type(),
+        Some(_) => RequestError::UnsupportedMediaType(CUSTOM),
+        None => RequestError::UnsupportedPatchType,
     }
 }
 
 /// The patch and the fields that its text held twice.
-pub(crate) fn read(kind: PatchKind, request: &Request) -> Result<(Patch, Vec<String>), Status> {
-    let parsed =
-        parse_json(&request.body).map_err(|e| Status::bad_request(format!("error decoding patch: {e}")))?;
-    let patch = Patch::read(kind, parsed.value).map_err(|e| patch_status(&e))?;
-    Ok((patch, parsed.duplicates))
-}
-
-pub(crate) fn patch_status(error: &PatchError) -> Status {
-    match error {
-        PatchError::Malformed(_) => Status::bad_request(error.to_string()),
-        PatchError::Contradictory(why) => Status::unmapped(why),
-        PatchError::TooManyOperations(found) => Status::too_many_operations(MAX_OPERATIONS, *found),
-        PatchError::DoesNotApply(_) => Status::patch_rejected(),
-        PatchError::Abandoned(abandoned) => (*abandoned).into(),
-    }
+pub(crate) fn read(kind: PatchKind, request: &Request) -> Result<(Patch, Vec<String>), VerbError> {
+    let parsed = parse_json(&request.body).map_err(DecodeError::PatchNotJson)?;
+    Ok((Patch::read(kind, parsed.value)?, parsed.duplicates))
 }

@@ -1,52 +1,57 @@
-//! What only pods can do: be bound to a node, be evicted.
+//! Binding and eviction of pods.
 
 use serde_json::{Value, json};
 
-use super::decode::parse_body;
+use super::decode::{BodyType, parse_body};
 use super::delete::{DeleteOptions, remove};
-use super::{Request, Response, WriteContext, storage_status};
-use crate::registry::Object;
-use crate::status::Status;
-use crate::storage::{StorageError, Update, UpdateError, guaranteed_update};
+use super::error::{Conflict, DecodeError, VerbError};
+use super::options::WriteOptions;
+use super::{Request, Response, WriteContext};
+use crate::registry::{Object, Resource};
+use crate::storage::{Update, guaranteed_update};
 
-/// POST `/binding`: a scheduler's decision.
-pub(crate) async fn bind(context: &WriteContext, request: &Request) -> Result<Response, Status> {
+/// POST `/binding`: assigns a pod to a node.
+pub(crate) async fn bind(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
     let (resource, name) = (&request.resource, request.name()?);
-    let binding = Object::new(parse_body(request)?.value)
-        .ok_or_else(|| Status::bad_request("a binding must be a JSON object"))?;
-    let node = binding.str_at("/target/name").to_owned();
+    let options = WriteOptions::parse(&request.query, "CreateOptions")?;
+    let (binding, warnings) = BodyType::BINDING.decode(parse_body(request)?, options.field_validation)?;
+    let binding = Object::new(binding).ok_or(DecodeError::BindingNotAnObject)?;
+    let node = binding.str_at("/target/name");
     if node.is_empty() {
-        return Err(Status::bad_request("a binding must name its node in target.name"));
+        return Err(DecodeError::BindingWithoutNode.into());
     }
-    let bound = guaranteed_update(&*context.storage, &request.key()?, None, |stored| {
+    let now = context.clock.timestamp();
+    guaranteed_update(&*context.storage, &request.key()?, None, |stored| {
         let mut pod = resource.decode(stored)?;
-        let current = pod.str_at("/spec/nodeName").to_owned();
-        if pod.is_deleting() {
-            let why = format!("pod {} is being deleted, cannot be assigned to a host", pod.name());
-            return Err(Status::conflict(resource, pod.name(), &why));
-        }
-        if !current.is_empty() {
-            let why = format!("pod {} is already assigned to node {current:?}", pod.name());
-            return Err(Status::conflict(resource, pod.name(), &why));
-        }
-        pod.section_mut("spec").insert("nodeName".to_owned(), node.clone().into());
-        if let Some(annotations) = binding.metadata().get("annotations").and_then(Value::as_object) {
-            let own = pod.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
-            own.as_object_mut().into_iter().for_each(|own| own.extend(annotations.clone()));
-        }
-        set_scheduled(&mut pod, &context.clock.timestamp());
-        Ok(Update::Write(resource.encode(&pod)?))
+        check_assignable(resource, &pod)?;
+        assign(&mut pod, node, &binding, &now);
+        let document = resource.encode_within(&pod, context.object_bytes)?;
+        Ok(if options.dry_run { Update::Unchanged } else { Update::Write(document) })
     })
-    .await;
-    match bound {
-        Ok(_) => Ok(Response::status(Status::created())),
-        Err(UpdateError::Refused(status)) => Err(status),
-        Err(UpdateError::Storage(StorageError::NotFound)) => Err(Status::not_found(resource, name)),
-        Err(UpdateError::Storage(error)) => Err(storage_status(resource, name, error)),
-    }
+    .await
+    .map_err(|error| VerbError::update(resource, name, error))?;
+    Ok(Response::created().with_warnings(warnings))
 }
 
-fn set_scheduled(pod: &mut Object, now: &str) {
+fn check_assignable(resource: &Resource, pod: &Object) -> Result<(), VerbError> {
+    let name = pod.name().unwrap_or_default();
+    let current = pod.str_at("/spec/nodeName");
+    let conflict = if pod.is_deleting() {
+        Conflict::PodDeleting(name.to_owned())
+    } else if !current.is_empty() {
+        Conflict::PodAssigned { pod: name.to_owned(), node: current.to_owned() }
+    } else {
+        return Ok(());
+    };
+    Err(VerbError::rejected(resource, pod.name(), conflict.into()))
+}
+
+fn assign(pod: &mut Object, node: &str, binding: &Object, now: &str) {
+    pod.section_mut("spec").insert("nodeName".to_owned(), node.into());
+    if let Some(annotations) = binding.metadata().get("annotations").and_then(Value::as_object) {
+        let own = pod.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
+        own.as_object_mut().into_iter().for_each(|own| own.extend(annotations.clone()));
+    }
     let status = pod.section_mut("status");
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     if let Some(list) = conditions.as_array_mut() {
@@ -55,12 +60,14 @@ fn set_scheduled(pod: &mut Object, now: &str) {
     }
 }
 
-/// POST `/eviction`: a delete that would ask disruption budgets, of which none are modelled.
-pub(crate) async fn evict(context: &WriteContext, request: &Request) -> Result<Response, Status> {
-    let eviction = parse_body(request)?.value;
-    let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-    let options: DeleteOptions = serde_json::from_value(options)
-        .map_err(|e| Status::bad_request(format!("error decoding deleteOptions: {e}")))?;
-    remove(context, &request.resource, request.namespace(), request.name()?, &options).await?;
-    Ok(Response::status(Status::created()))
+/// POST `/eviction`: deletes a pod. Disruption budgets are not enforced.
+pub(crate) async fn evict(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
+    let options = WriteOptions::parse(&request.query, "CreateOptions")?;
+    let (eviction, warnings) = BodyType::EVICTION.decode(parse_body(request)?, options.field_validation)?;
+    let delete = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+    let delete: DeleteOptions = serde_json::from_value(delete)
+        .map_err(|error| DecodeError::DeleteOptions { options: "deleteOptions", error })?;
+    let delete = if options.dry_run { delete.dry_run() } else { delete };
+    remove(context, &request.resource, request.namespace(), request.name()?, &delete).await?;
+    Ok(Response::created().with_warnings(warnings))
 }

@@ -5,20 +5,20 @@
 use serde_json::{Value, json};
 
 use super::decode::decode_object;
+use super::error::VerbError;
 use super::options::WriteOptions;
 use super::{Request, Response};
 use crate::registry::{Registry, Review};
-use crate::status::Status;
 
 /// The user that every caller is taken for.
 const USER: &str = "system:anonymous";
 const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 
-pub(crate) fn review(registry: &Registry, request: &Request, review: Review) -> Result<Response, Status> {
+pub(crate) fn review(registry: &Registry, request: &Request, review: Review) -> Result<Response, VerbError> {
     let options = WriteOptions::parse(&request.query, "CreateOptions")?;
     let decoded = decode_object(registry, request, options.field_validation)?;
     let mut object = decoded.object;
-    object.set_meta("namespace", request.namespace().unwrap_or_default());
+    object.set_meta("namespace", request.namespace());
     let status = status(review);
     object.root_mut().insert("status".to_owned(), status);
     Ok(Response::made(201, object).with_warnings(decoded.warnings))

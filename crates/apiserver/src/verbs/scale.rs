@@ -2,25 +2,25 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decode::{parse_body, strict_faults};
-use super::options::{FieldValidation, WriteOptions};
-use super::patch::{PatchType, patch_status, read};
+use super::decode::{BodyType, parse_body};
+use super::error::{DecodeError, Rejection, RequestError, VerbError};
+use super::options::WriteOptions;
+use super::patch::{PatchType, read};
 use super::update::{Change, Part, write};
 use super::{Content, Request, Response, Shown, WriteContext};
 use crate::caches::Caches;
 use crate::registry::{Object, Resource, ScalePaths, ScaleSelector};
-use crate::schema::{Parsed, Type, conform, types};
-use crate::status::{FieldError, Status};
+use crate::schema::Parsed;
+use crate::status::FieldError;
 
-pub(crate) async fn get(caches: &Caches, request: &Request) -> Result<Response, Status> {
+pub(crate) async fn get(caches: &Caches, request: &Request) -> Result<Response, VerbError> {
     let response = super::get::get(caches, request).await?;
     show(&request.resource, response)
 }
 
-pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<Response, Status> {
+pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
     let options = WriteOptions::parse(&request.query, "UpdateOptions")?;
-    let Parsed { value, duplicates } = parse_body(request)?;
-    let (scale, warnings) = decode(value, duplicates, options.field_validation)?;
+    let (scale, warnings) = BodyType::SCALE.decode(parse_body(request)?, options.field_validation)?;
     let response = set(context, request, options.dry_run, |_| Ok(scale.clone())).await?;
     Ok(response.with_warnings(warnings))
 }
@@ -29,46 +29,20 @@ pub(crate) async fn patch(
     context: &WriteContext,
     request: &Request,
     patch_type: PatchType,
-) -> Result<Response, Status> {
+) -> Result<Response, VerbError> {
     let kind = patch_type.without_apply(request)?;
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, duplicates) = read(kind, request)?;
     let mut warnings = Vec::new();
     let response = set(context, request, options.dry_run, |current| {
-        let patched = patch.apply(current, scale_type(), &request.work).map_err(|e| patch_status(&e))?;
-        let (scale, faults) = decode(patched, duplicates.clone(), options.field_validation)?;
-        warnings = faults;
+        let value = patch.apply(current, BodyType::SCALE.schema(), &request.work)?;
+        let parsed = Parsed { value, duplicates: duplicates.clone() };
+        let (scale, found) = BodyType::SCALE.decode(parsed, options.field_validation)?;
+        warnings = found;
         Ok(scale)
     })
     .await?;
     Ok(response.with_warnings(warnings))
-}
-
-fn scale_type() -> Option<&'static Type> {
-    types().kind("autoscaling", "v1", "Scale")
-}
-
-/// Checks a Scale against its type. Returns it with the warnings about fields that it does not have or that occur twice.
-fn decode(
-    mut scale: Value,
-    duplicates: Vec<String>,
-    validation: FieldValidation,
-) -> Result<(Value, Vec<String>), Status> {
-    let cannot = |why: &str| {
-        Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
-    };
-    let unknown = match (scale_type(), scale.as_object_mut()) {
-        (Some(shape), Some(fields)) => conform(shape, "Scale", fields).map_err(|e| cannot(&e.to_string()))?,
-        _ => Vec::new(),
-    };
-    let faults = strict_faults(unknown, duplicates);
-    match validation {
-        FieldValidation::Strict if !faults.is_empty() => {
-            Err(cannot(&format!("strict decoding error: {}", faults.join(", "))))
-        }
-        FieldValidation::Warn => Ok((scale, faults)),
-        FieldValidation::Strict | FieldValidation::Ignore => Ok((scale, Vec::new())),
-    }
 }
 
 /// Writes the replica count that `change` makes of the current Scale.
@@ -76,39 +50,35 @@ async fn set(
     context: &WriteContext,
     request: &Request,
     dry_run: bool,
-    mut change: impl FnMut(Value) -> Result<Value, Status>,
-) -> Result<Response, Status> {
-    let (resource, name) = (&request.resource, request.name()?);
+    mut change: impl FnMut(Value) -> Result<Value, VerbError>,
+) -> Result<Response, VerbError> {
+    let resource = &request.resource;
     let response = write(context, request, Part::Main, dry_run, |old| {
         let scale = change(scale_of(resource, old)?)?;
-        let name = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        if name != request.name()? {
-            let why = format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                request.name()?
-            );
-            return Err(Status::bad_request(why));
+        let sent = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if sent != request.name()? {
+            let name = request.name()?.to_owned();
+            return Err(DecodeError::OtherName { sent: sent.to_owned(), name }.into());
         }
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
         if replicas < 0 {
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-            return Err(Status::invalid_scale(old.name(), &error));
+            return Err(VerbError::rejected(resource, old.name(), Rejection::InvalidScale(error)));
         }
         let mut new = old.clone();
         put(new.root_mut(), &paths(resource)?.spec, replicas.into());
         let version = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
         if !version.is_empty() {
-            new.set_meta("resourceVersion", version);
+            new.set_meta("resourceVersion", Some(version));
         }
         Ok(Change::Sent(new))
     })
-    .await
-    .map_err(|e| e.status(resource, name))?;
+    .await?;
     show(resource, response)
 }
 
 /// The same response with the Scale of its object.
-fn show(resource: &Resource, Response { content, warnings }: Response) -> Result<Response, Status> {
+fn show(resource: &Resource, Response { content, warnings }: Response) -> Result<Response, VerbError> {
     let content = match content {
         Content::Object { code, object } => {
             let object = match object {
@@ -122,8 +92,8 @@ fn show(resource: &Resource, Response { content, warnings }: Response) -> Result
     Ok(Response { content, warnings })
 }
 
-fn paths(resource: &Resource) -> Result<&ScalePaths, Status> {
-    resource.scale.as_ref().ok_or_else(Status::no_such_resource)
+fn paths(resource: &Resource) -> Result<&ScalePaths, RequestError> {
+    resource.scale.as_ref().ok_or(RequestError::NoSuchResource)
 }
 
 /// Puts a value where a pointer of field names leads, making the objects on the way.
@@ -142,7 +112,7 @@ fn put(object: &mut Map<String, Value>, pointer: &str, value: Value) {
     place.insert(last, value);
 }
 
-fn scale_of(resource: &Resource, object: &Object) -> Result<Value, Status> {
+fn scale_of(resource: &Resource, object: &Object) -> Result<Value, VerbError> {
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.metadata().get(field) {
@@ -153,8 +123,7 @@ fn scale_of(resource: &Resource, object: &Object) -> Result<Value, Status> {
     let count = |pointer: &str| object.at(pointer).and_then(Value::as_i64);
     let replicas = count(&paths.spec);
     if replicas.is_none() && paths.demands_count {
-        let path = paths.spec.replace('/', ".");
-        return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+        return Err(VerbError::NoReplicas(paths.spec.replace('/', ".")));
     }
     let mut status = json!({"replicas": count(&paths.status).unwrap_or_default()});
     let selector = selector_text(&paths.selector, object);

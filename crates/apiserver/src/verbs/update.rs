@@ -1,18 +1,18 @@
-//! PUT, and what PUT and PATCH share: the step from the stored object to the new one.
+//! PUT, and the part that PUT and PATCH share: the step from the stored object to the new one.
 
 use std::sync::Arc;
 
 use super::create::{Ownership, insert, match_namespace};
 use super::decode::{Decoded, decode_object};
+use super::error::{Conflict, DecodeError, Rejection, VerbError};
 use super::options::WriteOptions;
-use super::{Request, Response, WriteContext, storage_status};
+use super::{Request, Response, WriteContext};
 use crate::budget::TooLarge;
 use crate::managed::Managers;
 use crate::registry::{Generation, Lifecycle, Object, Resource, StatusMetadata, Subresource};
-use crate::status::Status;
-use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
+use crate::storage::{Stored, Update, Updated, guaranteed_update};
 
-pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<Response, Status> {
+pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
     let resource = &request.resource;
     let options = WriteOptions::parse(&request.query, "UpdateOptions")?;
     let Decoded { mut object, warnings } =
@@ -26,32 +26,28 @@ pub(crate) async fn update(context: &WriteContext, request: &Request) -> Result<
         Ok(Change::Sent(object.clone()))
     })
     .await;
-    let answer = match written {
-        Err(WriteError::NotFound) if part == Part::Main && resource.rules.put_creates => {
+    let response = match written {
+        Err(error) if error.is_not_found() && part == Part::Main && resource.rules.put_creates => {
             let owner = Ownership::Writer(request.writer(&context.clock));
             insert(context, resource, object, owner, options.dry_run, &request.work).await?
         }
-        other => other.map_err(|e| e.status(resource, name))?,
+        other => other?,
     };
-    Ok(answer.with_warnings(warnings))
+    Ok(response.with_warnings(warnings))
 }
 
-/// The object must agree with the URL on its name.
-pub(crate) fn match_name(object: &Object, name: &str) -> Result<(), Status> {
-    if object.name().is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )));
+/// Checks that the name of the object is that of the URL.
+pub(crate) fn match_name(object: &Object, name: &str) -> Result<(), DecodeError> {
+    match object.name() {
+        None => Err(DecodeError::NoName { name: name.to_owned() }),
+        Some(sent) if sent != name => {
+            Err(DecodeError::OtherName { sent: sent.to_owned(), name: name.to_owned() })
+        }
+        Some(_) => Ok(()),
     }
-    if object.name() != name {
-        let why =
-            format!("the name of the object ({}) does not match the name on the URL ({name})", object.name());
-        return Err(Status::bad_request(why));
-    }
-    Ok(())
 }
 
-/// Which part of an object a write is about.
+/// The part of an object that a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Everything but the status.
@@ -72,54 +68,34 @@ impl Part {
     }
 }
 
-/// What a write makes of an object.
+/// The result of a change.
 pub(crate) enum Change {
-    /// The object as the client sees it: what it changes is the client's from now on.
+    /// The object as sent: the writer becomes the owner of the fields it changes.
     Sent(Object),
-    /// An applied configuration, merged, with its owners settled.
+    /// A merged configuration with its managers.
     Applied(Object, Managers),
 }
 
-/// Why a write did not happen. A missing object is told apart because some resources then create it.
-pub(crate) enum WriteError {
-    NotFound,
-    Status(Status),
-}
-
-impl From<Status> for WriteError {
-    fn from(status: Status) -> Self {
-        Self::Status(status)
-    }
-}
-
-impl WriteError {
-    pub(crate) fn status(self, resource: &Resource, name: &str) -> Status {
-        match self {
-            Self::NotFound => Status::not_found(resource, name),
-            Self::Status(status) => status,
-        }
-    }
-}
-
-/// Replaces the stored object by what `change` makes of it, retried while others are faster.
+/// Replaces the stored object with the result of `change`, with retries after conflicts.
 ///
-/// 1. A version in the new object must be the stored one. Without one the last writer wins, unless the kind demands it.
-/// 2. A result equal to what is stored takes no revision and tells nobody.
-/// 3. An object that is being deleted and has lost its last finalizer is removed instead of stored; the writer sees what they
-///    wrote at the old version.
+/// 1. A version in the new object must be the stored one. Without one the last writer wins, unless the resource requires a version.
+/// 2. A result equal to the stored object takes no revision and causes no event.
+/// 3. An object that is being deleted and has lost its last finalizer is removed instead of stored; the response is the new object at
+///    the old version.
 pub(crate) async fn write(
     context: &WriteContext,
     request: &Request,
     part: Part,
     dry_run: bool,
-    mut change: impl FnMut(&Object) -> Result<Change, Status>,
-) -> Result<Response, WriteError> {
+    mut change: impl FnMut(&Object) -> Result<Change, VerbError>,
+) -> Result<Response, VerbError> {
     let resource = &request.resource;
     let (name, key) = (request.name()?, request.key()?);
     let writer = request.writer(&context.clock);
+    let not_found = || VerbError::not_found(resource, name);
     let mut result: Option<Object> = None;
     let mut warnings = Vec::new();
-    let mut step = |stored: &Arc<Stored>| -> Result<Update, Status> {
+    let mut step = |stored: &Arc<Stored>| -> Result<Update, VerbError> {
         let old = resource.decode(stored)?;
         let (mut new, settled) = match change(&old)? {
             Change::Sent(new) => (new, None),
@@ -130,7 +106,7 @@ pub(crate) async fn write(
         carry_over(context, resource, part, &mut new, &old)?;
         match (settled, known) {
             (Some(managers), _) => managers.write(&mut new),
-            // An object whose writers were forgotten, or never known, has none from then on.
+            // An object without known managers gets none.
             (None, Some(known)) if !known.is_empty() => {
                 known.updated(resource, &writer, Some(&old), &new, &request.work)?.write(&mut new);
             }
@@ -142,7 +118,7 @@ pub(crate) async fn write(
             errors.extend((resource.rules.validate_update)(&new, &old));
         }
         if !errors.is_empty() {
-            return Err(Status::invalid(resource, new.name(), &errors));
+            return Err(VerbError::rejected(resource, new.name(), Rejection::Invalid(errors)));
         }
         request.work.check()?;
         let update = if is_finished(resource, &new) {
@@ -155,29 +131,23 @@ pub(crate) async fn write(
         Ok(update)
     };
     if dry_run {
-        let stored = context
-            .storage
-            .get(&key)
-            .await
-            .map_err(|e| WriteError::Status(storage_status(resource, name, e)))?;
-        step(&stored.ok_or(WriteError::NotFound)?).map_err(WriteError::Status)?;
-        let object = result.ok_or(WriteError::NotFound)?;
+        let stored = context.storage.get(&key).await?;
+        step(&stored.ok_or_else(not_found)?)?;
+        let object = result.ok_or_else(not_found)?;
         return Ok(Response::made(200, object).with_warnings(warnings));
     }
     let updated = guaranteed_update(&*context.storage, &key, None, step).await;
     match updated {
         Ok(Updated::Deleted(_)) => {
-            let object = result.ok_or(WriteError::NotFound)?;
+            let object = result.ok_or_else(not_found)?;
             Ok(Response::made(200, object).with_warnings(warnings))
         }
         Ok(updated) => Ok(Response::stored(200, Arc::clone(updated.stored())).with_warnings(warnings)),
-        Err(UpdateError::Storage(StorageError::NotFound)) => Err(WriteError::NotFound),
-        Err(UpdateError::Refused(status)) => Err(WriteError::Status(status)),
-        Err(UpdateError::Storage(error)) => Err(WriteError::Status(storage_status(resource, name, error))),
+        Err(error) => Err(VerbError::update(resource, name, error)),
     }
 }
 
-/// The managers to go on from: those the client sent, else the stored ones; `None` if it asks to forget them.
+/// The managers before the write: those that the client sent, otherwise the stored ones; `None` if the client resets them.
 fn known_managers(new: &Object, old: &Object) -> Option<Managers> {
     match new.metadata().contains_key("managedFields") {
         true if Managers::is_reset(new) => None,
@@ -186,40 +156,34 @@ fn known_managers(new: &Object, old: &Object) -> Option<Managers> {
     }
 }
 
-fn check_version(resource: &Resource, new: &Object, old: &Object) -> Result<(), Status> {
+fn check_version(resource: &Resource, new: &Object, old: &Object) -> Result<(), VerbError> {
+    let rejected = |why| Err(VerbError::rejected(resource, new.name(), why));
     match new.resource_version() {
         "" | "0" if resource.rules.unconditional_update => {}
-        "" | "0" => return Err(Status::version_required(resource, new.name())),
+        "" | "0" => return rejected(Rejection::VersionRequired),
         version if version == old.resource_version() => {}
         version if version.parse::<u64>().is_err() => {
-            return Err(Status::unmapped(format!("strconv.ParseUint: parsing {version:?}: invalid syntax")));
+            return rejected(Rejection::VersionMalformed(version.to_owned()));
         }
-        _ => return Err(Status::modified(resource, new.name())),
+        _ => return rejected(Rejection::Modified),
     }
     Ok(())
 }
 
-/// A PUT that names a uid is meant for that object and no other of its name.
-fn check_uid(request: &Request, new: &Object, old: &Object) -> Result<(), Status> {
-    if new.uid().is_empty() || new.uid() == old.uid() {
-        return Ok(());
-    }
+/// A PUT with a uid must not replace another object of the same name.
+fn check_uid(request: &Request, new: &Object, old: &Object) -> Result<(), VerbError> {
+    let Some(wanted) = new.uid().filter(|uid| Some(*uid) != old.uid()) else { return Ok(()) };
     let (resource, name) = (&request.resource, request.name()?);
-    let key = match request.namespace() {
-        Some(namespace) => format!("{namespace}/{name}"),
-        None => name.to_owned(),
+    let path = match request.namespace() {
+        Some(namespace) => format!("{}/{namespace}/{name}", resource.plural),
+        None => format!("{}/{name}", resource.plural),
     };
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
-         Precondition failed: UID in precondition: {}, UID in object meta: {}",
-        resource.plural,
-        new.uid(),
-        old.uid()
-    );
-    Err(Status::conflict(resource, name, &why))
+    let found = old.uid().unwrap_or_default().to_owned();
+    let conflict = Conflict::OtherUid { path, wanted: wanted.to_owned(), found };
+    Err(VerbError::rejected(resource, Some(name), conflict.into()))
 }
 
-/// Makes of what the client sent what the server takes: the parts this write is not about come from the stored object.
+/// Completes a sent object: the parts that this write does not change come from the stored object.
 fn carry_over(
     context: &WriteContext,
     resource: &Resource,

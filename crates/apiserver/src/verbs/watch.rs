@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
+use super::error::{RequestError, VerbError};
 use super::get::parse_version;
 use super::list::{field_selector, label_selector, scope};
 use super::options::ListOptions;
 use super::{Request, Response};
 use crate::caches::Caches;
-use crate::status::Status;
-use crate::watch_cache::{ReadError, RevisionOption, WatchRequest};
+use crate::watch_cache::{RevisionOption, WatchRequest};
 
 pub(crate) async fn watch(
     caches: &Caches,
     request: &Request,
     options: &ListOptions,
-) -> Result<Response, Status> {
+) -> Result<Response, VerbError> {
     let labels = label_selector(options)?;
     let fields = field_selector(&request.resource, options)?;
     if let (Some(selected), Some(name)) = (fields.required("metadata.name"), request.name.as_deref())
         && selected != name
     {
-        return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        return Err(RequestError::SelectsOtherName.into());
     }
-    let revision = parse_version(&options.resource_version).map_err(Status::unmapped)?;
+    let revision = parse_version(&options.resource_version).map_err(RequestError::from)?;
     let asked = options.send_initial_events == Some(true);
     // The old path never sets the option: from nowhere it starts with the state, but does not mark its end.
     let legacy = !options.watch && !matches!(revision, RevisionOption::At(_));
@@ -40,24 +40,6 @@ pub(crate) async fn watch(
             .filter(|s| *s > 0)
             .map(Duration::from_secs),
     };
-    let stream = caches.of(&request.resource).await?.watch(&watch).await.map_err(|e| read_status(&e))?;
+    let stream = caches.of(&request.resource).await?.watch(&watch).await?;
     Ok(Response::watch(stream))
-}
-
-/// The answer to a read that failed. On a watch that has begun it travels in the stream instead.
-pub(crate) fn read_status(error: &ReadError) -> Status {
-    match error {
-        ReadError::TooLarge { requested, current, retry_after } => {
-            Status::version_too_large(*requested, *current, retry_after.is_some())
-        }
-        ReadError::ListExpired | ReadError::WatchExpired { .. } | ReadError::StorageWatchExpired => {
-            Status::expired(error.to_string())
-        }
-        ReadError::ContinueExpired { replacement } => Status::continue_expired(replacement.clone()),
-        ReadError::InvalidContinue(_) | ReadError::ContinueWithVersion => {
-            Status::bad_request(error.to_string())
-        }
-        ReadError::NotReady { retry_after, .. } => Status::too_many_requests(error.to_string(), *retry_after),
-        ReadError::Storage(error) => Status::internal(error),
-    }
 }

@@ -55,7 +55,18 @@ impl Cluster {
         path: &str,
         body: Value,
     ) -> (u16, Value, Vec<String>) {
-        let response = self.send(method, path, &[("Content-Type", "application/json")], body).await;
+        self.send_text(method, path, "application/json", body.to_string()).await
+    }
+
+    /// Sends a body as it is and also returns the `Warning` headers of the response.
+    pub(crate) async fn send_text(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: impl Into<Bytes>,
+    ) -> (u16, Value, Vec<String>) {
+        let response = self.send_bytes(method, path, &[("Content-Type", media)], body.into()).await;
         let text = |value: &http::HeaderValue| value.to_str().expect("ASCII").to_owned();
         let warnings = response.headers().get_all("Warning").iter().map(text).collect();
         let (status, body) = read(response).await;
@@ -83,6 +94,16 @@ impl Cluster {
         body: Value,
     ) -> http::Response<kube::client::Body> {
         let body: Bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        self.send_bytes(method, path, headers, body).await
+    }
+
+    async fn send_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> http::Response<kube::client::Body> {
         let mut request = http::Request::builder().method(method).uri(path);
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
             request = request.header(*name, *value);

@@ -14,3 +14,4 @@ mod kube_rs;
 mod large;
 mod process;
 mod transport;
+mod warnings;

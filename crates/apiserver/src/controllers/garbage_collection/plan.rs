@@ -1,4 +1,4 @@
-//! What garbage collection does about one object: a pure function of the graph.
+//! The decision of garbage collection about one object: a pure function of the graph.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::graph::Graph;
 use crate::controllers::metadata::{Metadata, Owner};
 use crate::verbs::delete::PropagationPolicy;
 
-/// What to do.
+/// The action for one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Plan {
     Nothing,
@@ -44,7 +44,7 @@ struct Owners<'o> {
 }
 
 impl Graph {
-    /// `served` says whether a kind, by apiVersion and kind, is known: an owner of an unknown kind may well exist.
+    /// `served` returns whether a kind is served, by apiVersion and kind: an owner of an unknown kind may exist.
     pub(super) fn plan(&self, key: &str, served: impl Fn(&str, &str) -> bool) -> Plan {
         let Some(node) = self.node(key) else { return Plan::Nothing };
         let uid = node.uid.clone();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_nobody_can_look_up_are_left_alone() {
+    fn owners_of_unknown_kinds_count_as_existing() {
         let unknown = json!({"uid": "d", "ownerReferences": [{"uid": "gone", "apiVersion": "x/v1", "kind": "Widget", "name": "w"}]});
         assert_eq!(plan(&graph(&[("/x/a/d", unknown)]), "/x/a/d"), Plan::Nothing);
         let elsewhere = json!({"uid": "d", "ownerReferences": [owned_by("o")]});
@@ -153,7 +153,7 @@ mod tests {
         graph.put(&Stored { key: "/x/b/o".into(), revision: 1, document: other });
         assert!(
             matches!(plan(&graph, "/x/a/d"), Plan::Delete { .. }),
-            "an owner in another namespace is none"
+            "an owner in another namespace does not count"
         );
     }
 

@@ -42,14 +42,14 @@ fn a_plain_definition_is_valid() {
 #[test]
 fn names_and_group_are_checked() {
     let mut object = definition(json!({}));
-    object.set_meta("name", "others.example.com");
+    object.set_meta("name", Some("others.example.com"));
     assert_eq!(
         messages(&object),
         ["metadata.name: Invalid value: \"others.example.com\": must be spec.names.plural+\".\"+spec.group"]
     );
     let mut object = definition(json!({}));
     object.section_mut("spec")["group"] = "example".into();
-    object.set_meta("name", "widgets.example");
+    object.set_meta("name", Some("widgets.example"));
     assert_eq!(
         messages(&object),
         ["spec.group: Invalid value: \"example\": should be a domain with at least one dot"]
@@ -70,7 +70,7 @@ fn names_and_group_are_checked() {
 fn protected_groups_require_approval() {
     let mut object = definition(json!({}));
     object.section_mut("spec")["group"] = "things.k8s.io".into();
-    object.set_meta("name", "widgets.things.k8s.io");
+    object.set_meta("name", Some("widgets.things.k8s.io"));
     assert!(
         messages(&object)[0].starts_with("metadata.annotations[api-approved.kubernetes.io]: Required value")
     );

@@ -5,7 +5,7 @@ use crate::managed::fields::cost;
 use crate::registry::Registry;
 
 fn writer(manager: &str) -> Writer {
-    Writer { manager: manager.to_owned(), subresource: String::new(), now: "2026-01-01T00:00:00Z".to_owned() }
+    Writer { manager: manager.to_owned(), subresource: None, now: "2026-01-01T00:00:00Z".to_owned() }
 }
 
 fn object(value: Value) -> Object {

@@ -8,7 +8,7 @@ use super::{PatchError, directive, inner_type, merge_object, shown};
 use crate::schema::{Merge, Shape, Type};
 use crate::work::Work;
 
-/// What tells the elements of a list apart, as canonical JSON: the merge key, or the whole value. `None` for an element without its key.
+/// The identity of a list element, as canonical JSON: the merge key, or the whole value. `None` for an element without its key.
 type Identity = Option<String>;
 
 fn identity(element: &Value, rule: &Merge) -> Identity {

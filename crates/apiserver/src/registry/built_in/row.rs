@@ -2,7 +2,7 @@
 
 use crate::registry::columns::{self, Columns, Fixed};
 use crate::registry::conversion::{Conversion, Renaming};
-use crate::registry::group_version::GroupVersion;
+use crate::registry::group_version::{Group, GroupVersion, Version};
 use crate::registry::lifecycle::{Lifecycle, Review};
 use crate::registry::resource::{Resource, Schema};
 use crate::registry::rules::{self, Rules};
@@ -137,8 +137,8 @@ impl Row {
         let GroupVersion { group, version } = self.group_version;
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         Resource {
-            group: group.to_owned(),
-            version: version.to_owned(),
+            group: Group::new(group),
+            version: Version::new(version),
             kind: self.kind.to_owned(),
             plural: self.plural.to_owned(),
             singular: self.kind.to_lowercase(),

@@ -130,7 +130,7 @@ pub(in crate::registry) const SERVICE_CIDR: Fixed = Fixed {
     },
 };
 
-/// One cell more than columns, as the original has it.
+/// One cell more than columns, as in kube-apiserver.
 pub(in crate::registry) const IP_ADDRESS: Fixed = Fixed {
     columns: &[NAME, text("ParentRef")],
     cells: |o, now| {

@@ -63,7 +63,7 @@ pub(in crate::registry) const AUTOSCALER: Fixed = Fixed {
     },
 };
 
-/// What is measured and what is wished for, as `cpu: 20%/80%`.
+/// Current and target values, as `cpu: 20%/80%`.
 fn metrics(autoscaler: &Object) -> String {
     const SHOWN: usize = 2;
     let (wishes, found) = (items(autoscaler, "/spec/metrics"), items(autoscaler, "/status/currentMetrics"));
@@ -306,6 +306,6 @@ pub(in crate::registry) const RESOURCE_SLICE: Fixed = Fixed {
     },
 };
 
-/// Kinds of which there is no more to say.
+/// Kinds without further columns.
 pub(in crate::registry) const NAME_AND_AGE: Fixed =
     Fixed { columns: &[NAME, AGE], cells: |o, now| vec![o.name().into(), born(o, now)] };

@@ -20,7 +20,7 @@ pub(in super::super) fn endpoint_slice(object: &mut Object) {
     }
 }
 
-/// A policy that does not say what it is about is about what comes in, and about what goes out if it has rules for that.
+/// The default types of a policy: ingress, and egress if it has egress rules.
 pub(in super::super) fn network_policy(object: &mut Object) {
     let spec = object.section_mut("spec");
     for rules in ["ingress", "egress"] {

@@ -11,8 +11,7 @@ use super::{child, default_to};
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(in super::super) fn namespace(object: &mut Object) {
-    let name = object.name().to_owned();
-    if !name.is_empty() {
+    if let Some(name) = object.name().map(str::to_owned) {
         let labels = child(object.metadata_mut(), "labels");
         labels.insert(NAME_LABEL.to_owned(), name.into());
     }

@@ -36,7 +36,7 @@ fn host_ports(spec: &mut Map<String, Value>) {
     }
 }
 
-/// The one address of old and the list of today say the same; where they differ, the one address counts.
+/// The single address and the list are kept equal; if they differ, the single address counts.
 fn addresses_agree(status: &mut Map<String, Value>) {
     let one = status.get("podIP").and_then(Value::as_str).unwrap_or_default().to_owned();
     let first = status.get("podIPs").and_then(|ips| ips[0]["ip"].as_str()).unwrap_or_default().to_owned();

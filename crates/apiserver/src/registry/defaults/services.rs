@@ -23,7 +23,7 @@ pub(in super::super) fn service(object: &mut Object) {
         }
     }
     if spec["type"] != "ExternalName" {
-        // Whoever writes the endpoints of such a service may write them in any family.
+        // The endpoints of such a service may be of any family.
         let headless = spec.get("clusterIP").is_some_and(|ip| ip == "None") && !spec.contains_key("selector");
         let (policy, families) = if headless {
             ("RequireDualStack", json!(["IPv4", "IPv6"]))
@@ -62,7 +62,7 @@ pub(in super::super) fn new_service(object: &mut Object) {
 /// Gives a service the address and the ports that it has not. They come from the uid: no allocator, no state, and two services
 /// practically never meet.
 fn allocate(object: &mut Object) {
-    let [high, low, ..] = fold(object.uid());
+    let [high, low, ..] = fold(object.uid().unwrap_or_default());
     let spec = object.section_mut("spec");
     if spec["type"] != "ExternalName" {
         if !spec.contains_key("clusterIP") {
@@ -88,7 +88,7 @@ fn allocate(object: &mut Object) {
     }
 }
 
-/// What the type of a service asks for.
+/// The addresses that the type of a service needs.
 fn has_address(service: &Object) -> bool {
     service.str_at("/spec/type") != "ExternalName"
 }

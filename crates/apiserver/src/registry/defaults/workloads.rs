@@ -85,7 +85,7 @@ pub(in super::super) fn new_daemon_set(object: &mut Object) {
     count_template(object, 1);
 }
 
-/// Whatever the client says, the count goes up when the template changes and only then.
+/// The generation of the template increases when the template changes, whatever the client sends.
 pub(in super::super) fn keep_template_generation(new: &mut Object, old: &Object) {
     let counted = old.metadata().get("annotations").and_then(|a| a[TEMPLATE_GENERATION].as_str());
     let counted: i64 = counted.and_then(|text| text.parse().ok()).unwrap_or(1);
@@ -123,7 +123,8 @@ pub(in super::super) fn job(object: &mut Object) {
 
 /// A new job selects its pods by its own uid unless the client insists on a selector.
 pub(in super::super) fn new_job(object: &mut Object) {
-    let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
+    let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let (uid, name) = (owned(object.uid()), owned(object.name()));
     let spec = object.section_mut("spec");
     if spec.get("manualSelector") != Some(&Value::Bool(true)) {
         let labels = child(child(child(spec, "template"), "metadata"), "labels");

@@ -115,7 +115,7 @@ struct RoleReference<'r> {
     name: &'r str,
 }
 
-/// Whoever could change what a binding refers to could give more than they have.
+/// The role of a binding cannot be changed: that could grant more than the writer has.
 pub(in crate::registry) fn role_reference_kept(new: &Object, old: &Object) -> FieldErrors {
     let (is, was) = (new.at("/roleRef"), old.at("/roleRef"));
     if is == was {

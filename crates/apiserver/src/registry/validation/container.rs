@@ -125,7 +125,7 @@ fn mounts(list: &Value, at: &str, volumes: &HashSet<&str>) -> FieldErrors {
     errors
 }
 
-/// Amounts are not negative, and nobody asks for more than they may have.
+/// Amounts are not negative, and requests do not exceed limits.
 pub(super) fn resources(resources: &Value, at: &str) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for family in ["limits", "requests"] {

@@ -103,7 +103,7 @@ fn metric_faults(metric: &Value, at: &str) -> FieldErrors {
         "Resource" => "resource",
         other => {
             let field = format!("{at}.type");
-            // Told by the type as such, and once more as the name of a source.
+            // Reported for the type, and again for the name of the source.
             let unknown = FieldError::not_supported(&field, other, &METRICS);
             let missing = FieldError::required(&field, "must specify a metric source type");
             return if other.is_empty() {

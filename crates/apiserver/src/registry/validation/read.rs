@@ -20,7 +20,7 @@ pub(super) fn is_empty(list: &Value) -> bool {
     list.as_array().is_none_or(Vec::is_empty)
 }
 
-/// What a rule for names says of a value, as faults of a field.
+/// The errors of a name rule for a value, as errors of a field.
 pub(super) fn named(rule: fn(&str) -> Vec<String>, value: &str, field: &str) -> FieldErrors {
     rule(value).into_iter().map(|why| FieldError::invalid(field, value, why)).collect()
 }
@@ -30,7 +30,7 @@ pub(super) fn required(rule: fn(&str) -> Vec<String>, value: &str, field: &str) 
     if value.is_empty() { [FieldError::required(field, "")].into() } else { named(rule, value, field) }
 }
 
-/// What can stand in a URL between two slashes.
+/// A valid segment of a URL path.
 pub(super) fn path_segment(name: &str) -> Vec<String> {
     match name {
         "." | ".." => vec![format!("may not be '{name}'")],

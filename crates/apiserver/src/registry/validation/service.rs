@@ -185,7 +185,7 @@ fn load_balancer(spec: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let balanced = text(spec, "type") == "LoadBalancer";
     let only = "may only be used when `type` is 'LoadBalancer'";
-    let ranges = "spec.LoadBalancerSourceRanges"; // so the original names it
+    let ranges = "spec.LoadBalancerSourceRanges"; // the name in kube-apiserver
     if !balanced && !is_empty(&spec["loadBalancerSourceRanges"]) {
         errors.push(FieldError::forbidden(ranges, only));
     }

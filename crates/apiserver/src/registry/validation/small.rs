@@ -30,7 +30,7 @@ pub(in crate::registry) fn lease(object: &Object) -> FieldErrors {
 
 pub(in crate::registry) fn priority_class(object: &Object) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    let name = object.name();
+    let name = object.name().unwrap_or_default();
     if name.starts_with("system-") {
         let known = ["system-cluster-critical", "system-node-critical"].contains(&name);
         let why = format!(
@@ -196,7 +196,7 @@ pub(in crate::registry) fn pod_template(object: &Object) -> FieldErrors {
 pub(in crate::registry) fn node(object: &Object) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for (i, taint) in each(object.at("/spec").unwrap_or(&Value::Null), "taints") {
-        let at = format!("metadata.taints[{i}]"); // so the original names it
+        let at = format!("metadata.taints[{i}]"); // the name in kube-apiserver
         errors.extend(named(qualified_name, text(taint, "key"), &format!("{at}.key")));
         match text(taint, "effect") {
             "" => errors.push(FieldError::required(format!("{at}.effect"), "")),

@@ -11,7 +11,7 @@ use crate::status::{FieldError, FieldErrors};
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
-/// What else stands in the spec of a volume than where its data is.
+/// Fields of the spec of a volume that are not its source.
 const NO_SOURCES: [&str; 9] = [
     "accessModes",
     "capacity",

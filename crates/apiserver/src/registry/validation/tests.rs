@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::registry::{Object, Registry};
 
-/// One object a line with what is wrong with it, in the words of the original.
+/// One object a line with its errors, in the words of kube-apiserver.
 const REFUSED: &str = include_str!("refused.jsonl");
 
 #[test]

@@ -26,15 +26,16 @@ struct Served {
 
 async fn connect() -> Served {
     let api = ApiServer::builder().seed(3).in_process().await.expect("the server starts").api;
-    let door = Door::new(false, Vec::new(), Some(Tokens::new([TOKEN]).expect("a token")));
+    let access_control = AccessControl::new(false, Vec::new(), Some(Tokens::new([TOKEN]).expect("a token")));
     let limits = ServerLimits::default();
-    let reception = Arc::new(Reception { api: Arc::clone(&api), door, limits, acceptor: None });
+    let context =
+        Arc::new(ConnectionContext { api: Arc::clone(&api), access_control, limits, acceptor: None });
     let (ours, theirs) = tokio::io::duplex(16 * 1024);
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(async move {
-        let slot = Slots::new(&reception.limits).take(false);
-        let stream = WriteTimeout::new(ours, reception.limits.write_timeout);
-        reception.serve(&http_builder(&reception.limits), stream, slot, stopped).await;
+        let slot = Slots::new(&context.limits).take(false);
+        let stream = WriteTimeout::new(ours, context.limits.write_timeout);
+        context.serve(&http_builder(&context.limits), stream, slot, stopped).await;
     });
     Served { client: Some(theirs), api, task, _stop: stop }
 }

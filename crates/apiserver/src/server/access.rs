@@ -1,4 +1,4 @@
-//! Who is let in: checked on every request before anything else is looked at.
+//! Access control, the first check of every request.
 
 use std::net::IpAddr;
 
@@ -6,20 +6,33 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
 
 use super::tokens::Tokens;
-use crate::status::Status;
 
-/// The door of a server.
+/// The access control of a server.
 ///
 /// 1. On a loopback address, a request for a host that is not this machine is refused: a web page whose name was pointed at this
 ///    machine (DNS rebinding) sends its own name.
-/// 2. On a loopback address, a request that comes from a web page (`Origin`) is refused.
-/// 3. With tokens, a request without one of them is answered 401. Probes of the health are not asked: they tell nothing else.
+/// 2. On a loopback address, a request from a web page (with `Origin`) is refused.
+/// 3. With tokens, the response to a request without a valid one is 401. Health probes need none.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct AccessControl {
     loopback: bool,
-    /// Names under which the server is known besides those of this machine.
+    /// Host names of the server besides those of this machine.
     host_names: Vec<String>,
     tokens: Option<Tokens>,
+}
+
+/// A request that is refused before its path is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AccessError {
+    #[error("requests from web pages (with an Origin header) are refused by a server on a loopback address")]
+    FromWebPage,
+    #[error(
+        "the Host of this request is not this machine: use localhost or 127.0.0.1, or start the server with the host name it \
+         should answer to"
+    )]
+    ForeignHost,
+    #[error("Unauthorized")]
+    Unauthorized,
 }
 
 /// The sender of a request that is admitted.
@@ -27,11 +40,11 @@ pub(super) struct Door {
 pub(super) enum Caller {
     /// Presented a valid credential, or none is required.
     Authenticated,
-    /// Asks for something that needs no credential.
+    /// Sent a request that needs no credential.
     Anonymous,
 }
 
-impl Door {
+impl AccessControl {
     pub(super) fn new(loopback: bool, host_names: Vec<String>, tokens: Option<Tokens>) -> Self {
         Self { loopback, host_names, tokens }
     }
@@ -41,25 +54,22 @@ impl Door {
         self.tokens.is_some()
     }
 
-    /// `Err` is the answer.
-    pub(super) fn admit<B>(&self, request: &http::Request<B>) -> Result<Caller, Status> {
+    pub(super) fn admit<B>(&self, request: &http::Request<B>) -> Result<Caller, AccessError> {
         if self.loopback {
             self.check_host(request)?;
             if request.headers().contains_key(ORIGIN) {
-                return Err(Status::refused(
-                    "requests from web pages (with an Origin header) are refused by a server on a loopback address",
-                ));
+                return Err(AccessError::FromWebPage);
             }
         }
         match self.check_token(request) {
             Ok(()) => Ok(Caller::Authenticated),
             Err(_) if is_probe(request.uri().path()) => Ok(Caller::Anonymous),
-            Err(status) => Err(status),
+            Err(error) => Err(error),
         }
     }
 
-    /// Both where the host may stand: the target of the request and the header.
-    fn check_host<B>(&self, request: &http::Request<B>) -> Result<(), Status> {
+    /// Checks the host in the target of the request and in every `Host` header.
+    fn check_host<B>(&self, request: &http::Request<B>) -> Result<(), AccessError> {
         let target = request.uri().authority().map(|authority| self.is_ours(authority.host()));
         let headers = request.headers().get_all(HOST).iter().map(|value| {
             let authority = value.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
@@ -69,10 +79,7 @@ impl Door {
         if hosts.peek().is_some() && hosts.all(|ours| ours) {
             return Ok(());
         }
-        Err(Status::refused(
-            "the Host of this request is not this machine: use localhost or 127.0.0.1, or start the server with the host name it \
-             should answer to",
-        ))
+        Err(AccessError::ForeignHost)
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -82,14 +89,14 @@ impl Door {
             || self.host_names.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
 
-    fn check_token<B>(&self, request: &http::Request<B>) -> Result<(), Status> {
+    fn check_token<B>(&self, request: &http::Request<B>) -> Result<(), AccessError> {
         let Some(tokens) = &self.tokens else { return Ok(()) };
         let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let presented = header.and_then(|text| text.split_once(' '));
         let presented = presented.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         match presented {
             Some((_, token)) if tokens.admits(token.trim()) => Ok(()),
-            _ => Err(Status::unauthorized()),
+            _ => Err(AccessError::Unauthorized),
         }
     }
 }
@@ -102,23 +109,24 @@ fn is_probe(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Status;
 
     const TOKEN: &str = "0123456789abcdef";
 
-    fn ask(door: &Door, uri: &str, headers: &[(&str, &str)]) -> u16 {
+    fn ask(access: &AccessControl, uri: &str, headers: &[(&str, &str)]) -> u16 {
         let mut request = http::Request::builder().uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        match door.admit(&request.body(()).unwrap()) {
+        match access.admit(&request.body(()).unwrap()) {
             Ok(_) => 200,
-            Err(status) => status.code().as_u16(),
+            Err(error) => Status::from(&error).code().as_u16(),
         }
     }
 
     #[test]
     fn on_loopback_only_names_of_this_machine_and_no_web_pages() {
-        let door = Door::new(true, vec!["dev.example".to_owned()], None);
+        let access = AccessControl::new(true, vec!["dev.example".to_owned()], None);
         for ours in [
             "localhost",
             "localhost:80",
@@ -128,38 +136,38 @@ mod tests {
             "[::1]:1",
             "dev.example:2",
         ] {
-            assert_eq!(ask(&door, "/api", &[("Host", ours)]), 200, "{ours}");
+            assert_eq!(ask(&access, "/api", &[("Host", ours)]), 200, "{ours}");
         }
         for foreign in
             ["evil.example", "evil.example:8001", "10.0.0.1", "localhost.evil.example", "", "[::2]", "a@b c"]
         {
-            assert_eq!(ask(&door, "/api", &[("Host", foreign)]), 403, "{foreign}");
+            assert_eq!(ask(&access, "/api", &[("Host", foreign)]), 403, "{foreign}");
         }
-        assert_eq!(ask(&door, "/api", &[]), 403, "no host at all");
-        assert_eq!(ask(&door, "/api", &[("Host", "localhost"), ("Host", "evil.example")]), 403);
-        assert_eq!(ask(&door, "http://evil.example/api", &[("Host", "localhost")]), 403);
-        assert_eq!(ask(&door, "http://localhost:1/api", &[]), 200, "as HTTP/2 says it");
+        assert_eq!(ask(&access, "/api", &[]), 403, "no host at all");
+        assert_eq!(ask(&access, "/api", &[("Host", "localhost"), ("Host", "evil.example")]), 403);
+        assert_eq!(ask(&access, "http://evil.example/api", &[("Host", "localhost")]), 403);
+        assert_eq!(ask(&access, "http://localhost:1/api", &[]), 200, "as HTTP/2 says it");
         for origin in ["http://localhost", "null", "https://evil.example"] {
-            assert_eq!(ask(&door, "/api", &[("Host", "localhost"), ("Origin", origin)]), 403, "{origin}");
+            assert_eq!(ask(&access, "/api", &[("Host", "localhost"), ("Origin", origin)]), 403, "{origin}");
         }
     }
 
     #[test]
     fn elsewhere_a_token_and_nothing_but_a_token() {
-        let door = Door::new(false, Vec::new(), Some(Tokens::new([TOKEN]).unwrap()));
+        let access = AccessControl::new(false, Vec::new(), Some(Tokens::new([TOKEN]).unwrap()));
         let bearer = format!("Bearer {TOKEN}");
-        assert_eq!(ask(&door, "/api", &[("Authorization", &bearer), ("Host", "any.example")]), 200);
-        assert_eq!(ask(&door, "/api", &[("Authorization", &format!("bearer  {TOKEN}"))]), 200);
+        assert_eq!(ask(&access, "/api", &[("Authorization", &bearer), ("Host", "any.example")]), 200);
+        assert_eq!(ask(&access, "/api", &[("Authorization", &format!("bearer  {TOKEN}"))]), 200);
         for wrong in ["", TOKEN, "Bearer", "Bearer ", "Bearer 0123456789abcdeX", "Basic 0123456789abcdef"] {
-            assert_eq!(ask(&door, "/api", &[("Authorization", wrong)]), 401, "{wrong}");
+            assert_eq!(ask(&access, "/api", &[("Authorization", wrong)]), 401, "{wrong}");
         }
-        assert_eq!(ask(&door, "/livezX", &[]), 401);
+        assert_eq!(ask(&access, "/livezX", &[]), 401);
         for probe in ["/livez", "/readyz?verbose", "/healthz/ping"] {
-            assert_eq!(ask(&door, probe, &[]), 200, "{probe}");
+            assert_eq!(ask(&access, probe, &[]), 200, "{probe}");
         }
         let caller = |header: &str| {
             let probe = http::Request::builder().uri("/livez").header("Authorization", header);
-            door.admit(&probe.body(()).unwrap()).unwrap()
+            access.admit(&probe.body(()).unwrap()).unwrap()
         };
         assert_eq!(caller("Bearer wrong"), Caller::Anonymous);
         assert_eq!(caller(&bearer), Caller::Authenticated);

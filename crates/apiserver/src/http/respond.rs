@@ -1,17 +1,19 @@
-//! From an answer to an HTTP response in the representation the client wants.
+//! The HTTP response of a verb, in the negotiated representation.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::body::{AnswerBody, ItemView, ListBody, WatchBody};
+use super::body::{ItemView, ListBody, ResponseBody, WatchBody};
+use super::error::HttpError;
 use super::frames::Frames;
 use super::gzip::{Gzip, THRESHOLD};
 use super::negotiate::{Format, Representation, View};
 use super::table::{TableMaker, partial};
+use super::warnings::warn;
 use crate::api::Api;
 use crate::protobuf::{self, ProtobufError};
 use crate::registry::Resource;
@@ -20,9 +22,9 @@ use crate::storage::Stored;
 use crate::verbs::{self, Content, Shown};
 use crate::watch_cache::ListResponse;
 
-/// How this client wants this answer.
+/// The negotiated form of a response.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct ResponseOptions {
     pub(crate) representation: Representation,
     pub(crate) gzip: bool,
 }
@@ -31,38 +33,39 @@ pub(crate) fn respond(
     api: &Arc<Api>,
     resource: &Arc<Resource>,
     verbs::Response { content, warnings }: verbs::Response,
-    wish: Wish,
-) -> Response<AnswerBody> {
+    options: ResponseOptions,
+) -> Response<ResponseBody> {
     let made = match content {
-        Content::Object { code, object } => {
-            object_json(api, resource, &object, wish.representation.view).map(|json| whole(code, json, wish))
-        }
-        Content::Scale { code, scale } => Ok(whole(code, encode(&scale), wish)),
-        Content::List(list) => respond_list(api, resource, list, wish),
+        Content::Object { code, object } => object_json(api, resource, &object, options.representation.view)
+            .map(|json| whole(code, json, options)),
+        Content::Scale { code, scale } => Ok(whole(code, encode(&scale), options)),
+        Content::List(list) => respond_list(api, resource, list, options),
         Content::Watch(stream) => {
-            let Representation { view, format, .. } = wish.representation;
+            let Representation { view, format, .. } = options.representation;
             let frames = Frames::new(&api.writes.clock, resource, view, format);
             let sent = api.metrics.watch_events(resource);
-            let body = AnswerBody::Watch(Box::new(WatchBody::new(api, frames, stream, sent)));
+            let body = ResponseBody::Watch(Box::new(WatchBody::new(api, frames, stream, sent)));
             let protobuf = format == Format::Protobuf;
             let content_type = if protobuf { protobuf::WATCH_MEDIA_TYPE } else { "application/json" };
             Ok(new(StatusCode::OK, content_type, body))
         }
-        Content::Status(status) => Err(status),
+        Content::Deleted { target, uid } => {
+            Ok(respond_status(&Status::deleted(&target, uid.as_deref()), options.representation.format))
+        }
+        Content::Created => Ok(respond_status(&Status::created(), options.representation.format)),
     };
-    let mut response = made.unwrap_or_else(|status| respond_status(&status, wish.representation.format));
-    warnings.iter().for_each(|text| warn(&mut response, text));
+    let mut response = made.unwrap_or_else(|error| respond_error(&error, options.representation.format));
+    let deprecation = resource.deprecation();
+    warn(&mut response, warnings.iter().map(String::as_str).chain(deprecation));
     response
 }
 
-/// Adds a `Warning` header.
-pub(crate) fn warn(response: &mut Response<AnswerBody>, text: &str) {
-    if let Ok(value) = HeaderValue::from_str(&warning_text(text)) {
-        response.headers_mut().append(WARNING, value);
-    }
-}
-
-fn object_json(api: &Arc<Api>, resource: &Arc<Resource>, shown: &Shown, view: View) -> Result<Bytes, Status> {
+fn object_json(
+    api: &Arc<Api>,
+    resource: &Arc<Resource>,
+    shown: &Shown,
+    view: View,
+) -> Result<Bytes, HttpError> {
     let object = match (shown, view) {
         (Shown::Stored(stored), View::Whole) if resource.conversion.is_none() => {
             return Ok(stored.json(&resource.head));
@@ -80,64 +83,69 @@ fn object_json(api: &Arc<Api>, resource: &Arc<Resource>, shown: &Shown, view: Vi
     }))
 }
 
-pub(crate) fn respond_status(status: &Status, format: Format) -> Response<AnswerBody> {
-    let wish = Wish { representation: Representation { format, ..Representation::JSON }, gzip: false };
-    let mut response = whole(status.code().as_u16(), status.to_json().into(), wish);
+/// The response to a failed request.
+pub(crate) fn respond_error(error: &HttpError, format: Format) -> Response<ResponseBody> {
+    respond_status(&error.into(), format)
+}
+
+pub(crate) fn respond_status(status: &Status, format: Format) -> Response<ResponseBody> {
+    let options =
+        ResponseOptions { representation: Representation { format, ..Representation::JSON }, gzip: false };
+    let mut response = whole(status.code().as_u16(), status.to_json().into(), options);
     if let Some(seconds) = status.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
 }
 
-/// An answer that is not about an object.
+/// A response without an object.
 pub(crate) fn respond_text(
     code: StatusCode,
     content_type: &'static str,
     text: impl Into<Bytes>,
-) -> Response<AnswerBody> {
-    new(code, content_type, AnswerBody::whole(text))
+) -> Response<ResponseBody> {
+    new(code, content_type, ResponseBody::whole(text))
 }
 
 fn respond_list(
     api: &Arc<Api>,
     resource: &Arc<Resource>,
     list: ListResponse,
-    wish: Wish,
-) -> Result<Response<AnswerBody>, Status> {
+    options: ResponseOptions,
+) -> Result<Response<ResponseBody>, HttpError> {
     let mut metadata = list_metadata(&list);
-    let (kind, api_version, view) = match wish.representation.view {
+    let (kind, api_version, view) = match options.representation.view {
         View::Table(include) => {
             let maker = TableMaker::new(api.writes.clock.clone(), Arc::clone(resource), include);
-            return Ok(whole(200, encode(&maker.of_list(&list.items, metadata)?), wish));
+            return Ok(whole(200, encode(&maker.of_list(&list.items, metadata)?), options));
         }
         View::Whole => {
-            // Items of custom kinds say what they are; those of built-in kinds leave that to the list.
+            // Items of custom resources have a type; those of built-in resources have that of the list.
             let typed = resource.custom.is_some().then(|| resource.head.clone());
             if typed.is_some() && list.continue_token.is_none() {
-                metadata["continue"] = "".into(); // what has no type of its own leaves nothing out
+                metadata["continue"] = "".into(); // custom resources write empty fields
             }
             let view = ItemView::Whole(typed, resource.conversion.clone());
             (resource.list_kind.as_str(), resource.api_version(), view)
         }
         View::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned(), ItemView::Metadata),
     };
-    if wish.representation.format == Format::Protobuf {
+    if options.representation.format == Format::Protobuf {
         let body = protobuf_list(kind, &api_version, &metadata, &list.items, &view);
-        let body =
-            body.map_err(|error| Status::internal(format!("the list has no protobuf form: {error}")))?;
-        return Ok(finished(StatusCode::OK, protobuf::MEDIA_TYPE, body, wish));
+        let body = body.map_err(|error| HttpError::NoProtobufForm { content: "list", error })?;
+        return Ok(finished(StatusCode::OK, protobuf::MEDIA_TYPE, body, options));
     }
     let mut body = ListBody::new(list_head(kind, &api_version, &metadata), list.items, view);
-    let streamed = Representation { view: View::Whole, ..wish.representation }.is_stored_form();
-    Ok(match (streamed, wish.gzip && body.estimated_len() > THRESHOLD) {
-        (true, false) => new(StatusCode::OK, "application/json", AnswerBody::List(body)),
+    let streamed = Representation { view: View::Whole, ..options.representation }.is_stored_form();
+    Ok(match (streamed, options.gzip && body.estimated_len() > THRESHOLD) {
+        (true, false) => new(StatusCode::OK, "application/json", ResponseBody::List(body)),
         (true, true) => zipped("application/json", Gzip::list(body)),
         (false, _) => {
             let mut json = Vec::new();
             while let Some(piece) = body.next_piece() {
                 json.extend_from_slice(&piece);
             }
-            whole(200, json.into(), wish)
+            whole(200, json.into(), options)
         }
     })
 }
@@ -177,9 +185,9 @@ fn list_head(kind: &str, api_version: &str, metadata: &Value) -> Bytes {
     format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":[").into()
 }
 
-fn whole(code: u16, json: Bytes, wish: Wish) -> Response<AnswerBody> {
+fn whole(code: u16, json: Bytes, options: ResponseOptions) -> Response<ResponseBody> {
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
-    let (content_type, body) = match wish.representation {
+    let (content_type, body) = match options.representation {
         Representation { format: Format::Json, pretty: false, .. } => ("application/json", json),
         Representation { format: Format::Json, pretty: true, .. } => {
             ("application/json", reencode(&json, serde_json::to_string_pretty))
@@ -187,7 +195,7 @@ fn whole(code: u16, json: Bytes, wish: Wish) -> Response<AnswerBody> {
         Representation { format: Format::Protobuf, .. } => match protobuf::encode(&json) {
             Ok(bytes) => (protobuf::MEDIA_TYPE, bytes),
             Err(error) => {
-                tracing::error!(%error, "an answer has no protobuf form and goes out as JSON");
+                tracing::error!(%error, "a response has no protobuf form and is sent as JSON");
                 ("application/json", json)
             }
         },
@@ -195,14 +203,19 @@ fn whole(code: u16, json: Bytes, wish: Wish) -> Response<AnswerBody> {
             ("application/yaml", reencode(&json, serde_saphyr::to_string))
         }
     };
-    finished(code, content_type, body, wish)
+    finished(code, content_type, body, options)
 }
 
-fn finished(code: StatusCode, content_type: &'static str, body: Bytes, wish: Wish) -> Response<AnswerBody> {
-    if wish.gzip && body.len() > THRESHOLD && code.is_success() {
+fn finished(
+    code: StatusCode,
+    content_type: &'static str,
+    body: Bytes,
+    options: ResponseOptions,
+) -> Response<ResponseBody> {
+    if options.gzip && body.len() > THRESHOLD && code.is_success() {
         return zipped(content_type, Gzip::whole(body));
     }
-    new(code, content_type, AnswerBody::whole(body))
+    new(code, content_type, ResponseBody::whole(body))
 }
 
 fn reencode<E>(json: &[u8], print: impl FnOnce(&Value) -> Result<String, E>) -> Bytes {
@@ -210,14 +223,14 @@ fn reencode<E>(json: &[u8], print: impl FnOnce(&Value) -> Result<String, E>) -> 
     print(&value).unwrap_or_default().into()
 }
 
-fn zipped(content_type: &'static str, gzip: Gzip) -> Response<AnswerBody> {
-    let mut response = new(StatusCode::OK, content_type, AnswerBody::Zipped(Box::new(gzip)));
+fn zipped(content_type: &'static str, gzip: Gzip) -> Response<ResponseBody> {
+    let mut response = new(StatusCode::OK, content_type, ResponseBody::Zipped(Box::new(gzip)));
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     response
 }
 
-fn new(code: StatusCode, content_type: &'static str, body: AnswerBody) -> Response<AnswerBody> {
+fn new(code: StatusCode, content_type: &'static str, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -227,11 +240,4 @@ fn new(code: StatusCode, content_type: &'static str, body: AnswerBody) -> Respon
 
 fn encode(value: &Value) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
-}
-
-/// RFC 7234: code, agent, quoted text. What a header cannot hold is left out.
-fn warning_text(text: &str) -> String {
-    let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
-    let printable: String = quoted.chars().filter(|c| !c.is_control() && c.is_ascii()).collect();
-    format!("299 - \"{printable}\"")
 }
