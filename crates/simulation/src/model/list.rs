@@ -81,20 +81,10 @@ impl ModelState {
             continue_token: token,
             remaining: (rest > 0).then_some(rest as u64),
         };
-        let origin = self.truth.origin();
-        let items = objects
-            .iter()
-            .map(|write| write.as_listed(origin).map_or_else(ListPart::Unreadable, ListPart::Item));
-        let mut parts: VecDeque<ListPart> = items.collect();
         if options.continue_token.is_none() && options.limit != Some(PROBE) {
             self.truth.lock().starts_list(client);
         }
-        if let Some(RequestFault::UnreadableItem { at, named }) = fault
-            && !objects.is_empty()
-        {
-            let at = at % objects.len();
-            parts[at] = ListPart::Unreadable(self.malformed_item(client, &objects, at, named));
-        }
+        let mut parts = self.items(client, &objects, fault);
         let meta_at = self.rng.usize(0..=parts.len());
         parts.insert(meta_at, ListPart::Meta(meta));
         let break_after = match fault {
@@ -103,9 +93,6 @@ impl ModelState {
             }
             _ => None,
         };
-        let compact_after = fault == Some(RequestFault::CompactAfterList);
-        let malformed = matches!(fault, Some(RequestFault::Malformed(_)));
-        let failed = false;
         Ok(Page {
             server,
             client,
@@ -113,11 +100,31 @@ impl ModelState {
             version,
             parts,
             break_after,
-            malformed,
+            malformed: matches!(fault, Some(RequestFault::Malformed(_))),
             last,
-            compact_after,
-            failed,
+            compact_after: fault == Some(RequestFault::CompactAfterList),
+            failed: false,
         })
+    }
+
+    /// The items of a page. The fault may make one of them malformed.
+    fn items(
+        &self,
+        client: ClientId,
+        objects: &[Arc<Write>],
+        fault: Option<RequestFault>,
+    ) -> VecDeque<ListPart> {
+        let origin = self.truth.origin();
+        let item =
+            |write: &Arc<Write>| write.as_listed(origin).map_or_else(ListPart::Unreadable, ListPart::Item);
+        let mut items: VecDeque<ListPart> = objects.iter().map(item).collect();
+        if let Some(RequestFault::UnreadableItem { at, named }) = fault
+            && !objects.is_empty()
+        {
+            let at = at % objects.len();
+            items[at] = ListPart::Unreadable(self.malformed_item(client, objects, at, named));
+        }
+        items
     }
 
     /// Makes an item of a page malformed, with or without its key.

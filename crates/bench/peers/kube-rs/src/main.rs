@@ -85,14 +85,7 @@ where
     let mut store: Option<Store<K>> = None;
     let mut other: Option<Store<K>> = None;
     let mut readers: Option<Arc<AtomicBool>> = None;
-    let (send, mut commands) = tokio::sync::mpsc::channel::<String>(1);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if send.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
+    let mut commands = commands();
     while let Some(line) = commands.recv().await {
         let words: Vec<&str> = line.split_whitespace().collect();
         let response = match words.as_slice() {
@@ -144,6 +137,19 @@ where
         out.flush()?;
     }
     std::process::exit(0)
+}
+
+/// The lines of standard input.
+fn commands() -> tokio::sync::mpsc::Receiver<String> {
+    let (send, receive) = tokio::sync::mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if send.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receive
 }
 
 /// Starts a reflector as its documentation shows, and records its events.
