@@ -78,7 +78,7 @@ fn changes_come_out_in_the_order_they_went_in() {
 }
 
 #[test]
-fn a_batch_is_a_prefix_and_what_remains_of_a_key_is_filed_anew() {
+fn a_batch_is_a_prefix_and_the_rest_of_a_key_stays_queued() {
     let (mut fifo, mut store) = (fifo(), Stored::default());
     add(&mut fifo, "ns/a", 1, &store);
     add(&mut fifo, "ns/b", 2, &store);
@@ -157,7 +157,7 @@ fn a_replace_carries_the_newest_state_that_was_queued() {
 }
 
 #[test]
-fn a_replace_makes_no_second_end_of_what_is_already_ending() {
+fn a_replace_makes_no_second_delete() {
     let (mut fifo, store) = (fifo(), Stored::of([object("ns/a", 1)]));
     delete(&mut fifo, "ns/a", 5, &store);
     replace(&mut fifo, vec![], 9, &store);
@@ -233,7 +233,7 @@ fn deletes_while_a_list_streams_in_take_items_back() {
 }
 
 #[test]
-fn what_may_be_an_unreadable_item_is_not_gone() {
+fn an_object_that_may_be_a_malformed_item_is_kept() {
     let store = Stored::of(["ns/a", "ns/c", "ns/e", "ns/g"].map(|key| object(key, 1)));
     let gone = |items: &[&str]| {
         let mut fifo = fifo();
@@ -306,14 +306,14 @@ fn judging_changes_nothing() {
 }
 
 #[test]
-fn the_end_of_another_object_of_that_name_ends_ours_unseen() {
+fn a_delete_of_another_uid_deletes_the_known_object_unseen() {
     let (mut fifo, store) = (fifo(), Stored::of([object_of("ns/a", "first", 5)]));
     fifo.offer(Change::Deleted(object_of("ns/a", "second", 9)), Some(at(9)), &store);
     assert_eq!(pop(&mut fifo, 100), ["-a@5?"]);
 }
 
 #[test]
-fn a_resync_skips_what_is_queued_and_what_is_gone() {
+fn a_resync_skips_queued_and_deleted_objects() {
     let (mut fifo, store) = (fifo(), Stored::of(["ns/a", "ns/b", "ns/c"].map(|key| object(key, 1))));
     update(&mut fifo, "ns/b", 5, &store);
     delete(&mut fifo, "ns/c", 6, &store);
@@ -345,7 +345,7 @@ fn no_ghost_after_a_relist_while_the_object_is_in_flight() {
 
 /// Design §5.3: the store still has the state before the one in flight.
 #[test]
-fn time_does_not_run_back_by_a_resync_of_what_is_in_flight() {
+fn a_resync_does_not_bring_back_the_state_before_the_batch_in_flight() {
     let (mut fifo, mut store) = (fifo(), Stored::of([object("ns/a", 4)]));
     update(&mut fifo, "ns/a", 5, &store);
     let in_flight = fifo.pop_expanded(100).unwrap();
