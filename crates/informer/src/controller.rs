@@ -2,7 +2,7 @@
 
 use crate::{
     delta::{AnyObject, Deleted, Delta},
-    delta_fifo::Batch,
+    delta_fifo::{Batch, Known},
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
     handler::Event,
@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{task::yield_now, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Deltas taken at once. A list is taken whole.
@@ -43,16 +43,32 @@ pub(crate) struct Controller {
     /// The batch that has been popped and not yet committed. Used by the task alone.
     in_flight: Mutex<Option<InFlight>>,
     telemetry: Arc<Telemetry>,
+    resync: Mutex<Resync>,
     /// Decides how long batches stay in flight, in simulations.
     linger: Option<Mutex<fastrand::Rng>>,
     fail_points: FailPoints,
 }
 
+/// The resync in progress. It queues a batch of objects at a time, so that a large cache does not fill the queue.
+enum Resync {
+    Idle,
+    /// The objects up to this one have been queued.
+    After(Option<ObjectKey>),
+}
+
 /// A batch on its way from the queue to the listeners.
 enum InFlight {
     /// The store does not show it.
-    Taken(Batch),
+    Taken(Arc<Batch>),
     Published(Published),
+}
+
+/// A batch in a store that is not published yet.
+struct Applied<'a> {
+    store: Transaction<'a>,
+    notifications: Vec<Notification>,
+    /// The partition whose initial list the batch is.
+    first_fill: Option<Partition>,
 }
 
 /// A batch that the store shows.
@@ -72,8 +88,8 @@ impl Controller {
         telemetry: Arc<Telemetry>,
     ) -> Self {
         let (processor, in_flight) = (Mutex::new(processor), Mutex::new(None));
-        let fail_points = FailPoints::default();
-        Self { queue, indexer, processor, in_flight, telemetry, linger: None, fail_points }
+        let (resync, fail_points) = (Mutex::new(Resync::Idle), FailPoints::default());
+        Self { queue, indexer, processor, in_flight, telemetry, resync, linger: None, fail_points }
     }
 
     /// Lets batches stay in flight for random times, as they do where threads are slow.
@@ -108,7 +124,7 @@ impl Controller {
     }
 
     async fn drive(&self, stop: &CancellationToken, supervision: &Supervision) {
-        self.finish_batch();
+        self.finish_batch().await;
         supervision.recovered(&TaskId::Controller);
         let check = self.between_batches().check_period();
         let mut ticks = check.and_then(time::ticks);
@@ -123,7 +139,8 @@ impl Controller {
                     Some(batch) => {
                         self.take_in(batch);
                         self.linger().await;
-                        self.finish_batch();
+                        self.finish_batch().await;
+                        self.continue_resync();
                     }
                     None => return,
                 },
@@ -131,9 +148,8 @@ impl Controller {
         }
     }
 
-    /// A long backlog must not keep the other tasks of this thread waiting. They run while a batch is in flight,
-    /// on one thread as on many, so that a simulation, which has only one, meets every order of things that
-    /// threads could bring about.
+    /// Lets other tasks run while a batch is in flight: also on a single thread, so that a simulation, which has only one,
+    /// meets the interleavings of many.
     async fn linger(&self) {
         let millis = self.linger.as_ref().map_or(0, |rng| {
             let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,17 +160,33 @@ impl Controller {
             }
         });
         match millis {
-            0 => tokio::task::yield_now().await,
+            0 => yield_now().await,
             millis => time::sleep(Duration::from_millis(millis)).await,
         }
     }
 
-    /// `at` is when the tick was due. What counts is that, not when somebody got round to it: otherwise a handler
-    /// with the period of the informer would miss each tick that is less late than the one before.
+    /// `at` is when the tick was due, which counts and not when it is handled: otherwise a handler with the period of the
+    /// informer would miss each tick that is less delayed than the one before.
     fn resync(&self, at: Instant) {
-        let mut processor = self.between_batches();
-        if processor.tick(at) {
-            self.queue.resync(&*self.indexer);
+        self.between_batches().tick(at);
+        self.continue_resync();
+    }
+
+    /// Queues the next objects of the resync in progress. The next resync begins when no object of it is left in the queue:
+    /// otherwise its listeners would receive the rest of the one before.
+    fn continue_resync(&self) {
+        let mut resync = self.resync.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.queue.is_resyncing() {
+            let Resync::After(last) = &*resync else {
+                if !self.between_batches().begin_resync() {
+                    return;
+                }
+                *resync = Resync::After(None);
+                continue;
+            };
+            let keys = self.indexer.keys_after(last.as_ref(), BATCH);
+            self.queue.resync(&keys, &*self.indexer);
+            *resync = keys.last().map_or(Resync::Idle, |last| Resync::After(Some(last.clone())));
         }
     }
 
@@ -162,22 +194,75 @@ impl Controller {
     #[cfg(test)]
     pub(crate) fn process(&self, batch: Batch) {
         self.take_in(batch);
-        self.finish_batch();
+        self.finish_batch().now_or_never().expect("a short batch is applied in one step");
     }
 
     fn take_in(&self, batch: Batch) {
-        *self.lock_in_flight() = Some(InFlight::Taken(batch));
+        *self.lock_in_flight() = Some(InFlight::Taken(Arc::new(batch)));
         self.fail_points.at(FailPoint::BatchTaken);
     }
 
-    /// Completes the batch in flight.
-    fn finish_batch(&self) {
+    /// Completes the batch in flight. If an index is added or removed while the batch is applied, it is applied again.
+    async fn finish_batch(&self) {
         let start = Instant::now();
+        loop {
+            let applied = match self.batch_to_apply() {
+                Some(batch) => Some(self.apply_batch(&batch).await),
+                None => None,
+            };
+            if self.publish(applied, start) {
+                return;
+            }
+        }
+    }
+
+    /// The batch in flight, unless the store shows it.
+    fn batch_to_apply(&self) -> Option<Arc<Batch>> {
+        match &*self.lock_in_flight() {
+            Some(InFlight::Taken(batch)) => Some(Arc::clone(batch)),
+            Some(InFlight::Published(_)) | None => None,
+        }
+    }
+
+    /// Applies a batch to a store that is not published yet. Index functions and `Ord` of index values run here, without a
+    /// lock. A long list is applied in steps, so that the other tasks of this thread do not wait for it.
+    async fn apply_batch(&self, batch: &Batch) -> Applied<'_> {
+        let mut store = self.indexer.begin();
+        let mut notifications = Vec::with_capacity(batch.deltas.len());
+        for (step, deltas) in batch.deltas.chunks(BATCH).enumerate() {
+            if step > 0 {
+                yield_now().await;
+            }
+            for delta in deltas {
+                apply(&mut store, delta.clone(), &mut notifications);
+            }
+        }
+        batch.withdrawn.iter().for_each(|&partition| store.withdraw(partition));
+        batch.replaced.iter().for_each(|&partition| store.confirm(partition));
+        store.reach(batch.positions.clone());
+        if let Some(partition) = batch.replaced {
+            store.fill(partition);
+        }
+        let first_fill = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
+        self.fail_points.at(FailPoint::BatchApplied);
+        Applied { store, notifications, first_fill }
+    }
+
+    /// Publishes the store, notifies the listeners and commits the batch. Returns whether that is done: not if another store
+    /// was published meanwhile. From the moment at which the store shows the batch, `in_flight` says so.
+    fn publish(&self, applied: Option<Applied<'_>>, start: Instant) -> bool {
         let mut slot = self.lock_in_flight();
-        let Some(in_flight) = &mut *slot else { return };
-        let mut processor = self.publish(in_flight);
+        let Some(in_flight) = &mut *slot else { return true };
+        let mut processor = self.between_batches();
+        if let Some(Applied { store, notifications, first_fill }) = applied {
+            if !store.is_current() {
+                return false;
+            }
+            let (swapped, fan_out) = (store.swap(), processor.fan_out());
+            *in_flight = InFlight::Published(Published { swapped, first_fill, notifications, fan_out });
+        }
         let InFlight::Published(Published { swapped, first_fill, notifications, fan_out }) = in_flight else {
-            return;
+            return false;
         };
         self.fail_points.at(FailPoint::BatchPublished);
         let queued = || self.fail_points.at(FailPoint::BatchQueued);
@@ -193,10 +278,11 @@ impl Controller {
         self.fail_points.at(FailPoint::BatchDelivered);
         swapped.before.clear();
         self.queue.commit();
-        let Some(InFlight::Published(Published { swapped, fan_out, .. })) = slot.take() else { return };
+        let Some(InFlight::Published(Published { swapped, fan_out, .. })) = slot.take() else { return true };
         drop(slot);
         self.report(&swapped.panicked, fan_out.into_interrupted());
         self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot);
+        true
     }
 
     fn report(&self, panicked: &[ObjectKey], interrupted: Vec<Arc<Listener>>) {
@@ -206,41 +292,6 @@ impl Controller {
             let why = format!("{}: removed, because a panic interrupted its notification", listener.name());
             self.telemetry.task_failed(Task::Handler, why);
         }
-    }
-
-    /// Writes a batch to the store, unless that has been done, and returns the processor, which is held from there on. From
-    /// the moment at which the store shows the batch, `in_flight` says so.
-    ///
-    /// Index functions and `Ord` of index values run while the batch is applied: without the processor. If an index is added
-    /// or removed meanwhile, the batch is applied again.
-    fn publish(&self, in_flight: &mut InFlight) -> MutexGuard<'_, Processor> {
-        loop {
-            let InFlight::Taken(batch) = in_flight else { return self.between_batches() };
-            let (store, notifications) = self.apply_batch(batch);
-            let first_fill = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
-            self.fail_points.at(FailPoint::BatchApplied);
-            let processor = self.between_batches();
-            if store.is_current() {
-                let (swapped, fan_out) = (store.swap(), processor.fan_out());
-                *in_flight = InFlight::Published(Published { swapped, first_fill, notifications, fan_out });
-                return processor;
-            }
-        }
-    }
-
-    fn apply_batch(&self, batch: &Batch) -> (Transaction<'_>, Vec<Notification>) {
-        let mut store = self.indexer.begin();
-        let mut notifications = Vec::with_capacity(batch.deltas.len());
-        for delta in &batch.deltas {
-            apply(&mut store, delta.clone(), &mut notifications);
-        }
-        batch.withdrawn.iter().for_each(|&partition| store.withdraw(partition));
-        batch.replaced.iter().for_each(|&partition| store.confirm(partition));
-        store.reach(batch.positions.clone());
-        if let Some(partition) = batch.replaced {
-            store.fill(partition);
-        }
-        (store, notifications)
     }
 
     fn lock_in_flight(&self) -> MutexGuard<'_, Option<InFlight>> {

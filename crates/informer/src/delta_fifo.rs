@@ -1,40 +1,49 @@
 //! The queue between reflectors and the store.
 
+mod change;
+mod replacement;
 mod staged;
 
+pub(crate) use change::{Change, Compare, Offered};
 pub(crate) use staged::Staged;
 
 use crate::{
     delta::{AnyObject, Deleted, Delta},
     scope::{Partition, Partitions},
 };
+use change::{Newest, is_equal, judge};
 use hashbrown::{HashMap, HashSet};
 use kube_informer_wire::{ObjectKey, ResourceVersion};
+use replacement::Replacement;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
-/// What is already known of objects when something new arrives: the store, read-only.
-pub(crate) trait Known {
+/// The store, read-only.
+pub(crate) trait Known: Sync {
     /// The stored state of an object.
     fn get(&self, key: &ObjectKey) -> Option<AnyObject>;
-    /// Calls `visit` with each stored object in key order.
-    fn each(&self, visit: &mut dyn FnMut(&AnyObject));
+    /// The first `max` keys after `start`, in order.
+    fn keys_after(&self, start: Option<&ObjectKey>, max: usize) -> Vec<ObjectKey>;
 }
 
 /// Keyed deltas in the order in which they happened.
 ///
 /// 1. Every delta has a sequence number. `items` holds the deltas of each object, `queue` says which comes
 ///    next: each queued key is filed under its oldest sequence number.
-/// 2. [`pop`](Self::pop) gives a batch that is a prefix of the sequence. A `Replace` is a batch of its own and
-///    is never split, so that a list is applied whole.
-/// 3. A popped batch stays *in flight* until [`commit`](Self::commit). What is newest about an object is asked
-///    of the queue, then of the batch in flight, then of the store. Otherwise an object that was popped and not
-///    yet stored would be invisible: a list without it would leave a ghost behind, and a resync would bring
-///    back the state before it.
-/// 4. A delete of an unknown object, or a second delete in a row, queues nothing. A resync skips queued
-///    objects.
-/// 5. Stream positions travel through the queue: each batch says which position of which partition is reached
-///    once it has been applied, whether or not an object changed.
+/// 2. [`pop`](Self::pop) returns a batch that is a prefix of the sequence. A list is one entry of the queue and a batch
+///    of its own, so that it is applied whole.
+/// 3. A popped batch stays *in flight* until [`commit`](Self::commit). The newest state of an object is in the queue, or
+///    in the batch in flight, or in the store, in this order. Otherwise an object that was popped and not yet stored
+///    would be invisible: a list without it would leave it in the store, and a resync would bring back the state before
+///    it.
+/// 4. A delete of an unknown object, or a second delete in a row, queues nothing. A resync skips queued objects.
+/// 5. Positions pass through the queue: each batch has the position that each partition reaches once it has been applied,
+///    whether or not an object changed.
+/// 6. Each operation takes time in proportion to a bound that the caller passes or to the changes in the queue, not to the
+///    length of a list.
 #[derive(Debug)]
 pub(crate) struct DeltaFifo {
     partitions: Partitions,
@@ -42,20 +51,29 @@ pub(crate) struct DeltaFifo {
     items: HashMap<ObjectKey, VecDeque<Sequenced>>,
     /// What comes next. Invariant: a key is here exactly once if and only if it is in `items`.
     queue: BTreeMap<u64, Filed>,
-    /// Newest delta of each object in the batch that has been popped and not yet committed.
-    in_flight: HashMap<ObjectKey, Sequenced>,
-    /// First and last sequence number of each queued Replace, in order.
-    replaces: VecDeque<(u64, u64)>,
-    /// First sequence number of the newest Replace of each partition, queued or already popped. A delete before
-    /// it says nothing about an event after it: the list has decided, perhaps in another history of the server.
+    /// The lists in `queue` with their sequence numbers, in order.
+    lists: VecDeque<(u64, Arc<Replacement>)>,
+    in_flight: InFlight,
+    /// Sequence number of the newest list of each partition, queued or already popped. A delete before it says nothing
+    /// about an event after it: the list is newer, and may be of another history of the server.
     last_replace: Vec<u64>,
-    /// Objects that the newest Replace kept without showing their state, because an item was malformed. Their
-    /// versions may belong to an earlier history of the server. An entry is removed when the object changes.
+    /// Objects that the newest list kept without showing their state, because an item was malformed. Their versions may
+    /// belong to an earlier history of the server. An entry is removed when the object changes.
     unconfirmed: HashSet<ObjectKey>,
     next_sequence: u64,
-    /// Deltas in `items`.
+    /// Deltas in `items` and `lists`.
     len: usize,
+    /// Deltas of `items` that are resyncs.
+    syncs: usize,
     closed: bool,
+}
+
+/// The batch that has been popped and not yet committed.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    /// Newest delta of each object.
+    changes: HashMap<ObjectKey, Sequenced>,
+    list: Option<Arc<Replacement>>,
 }
 
 #[derive(Debug, Clone)]
@@ -70,8 +88,7 @@ enum Filed {
     Key(ObjectKey),
     /// Positions were reached without a change, one for each partition at most.
     Bookmarks(BTreeMap<Partition, ResourceVersion>),
-    /// The end of a Replace.
-    Replaced(Position),
+    List(Arc<Replacement>),
     /// The partition may have another history than the store shows.
     Withdrawn(Partition),
 }
@@ -83,47 +100,13 @@ pub(crate) struct Position {
     pub(crate) version: ResourceVersion,
 }
 
-/// A change reported by a watch.
-#[derive(Debug, Clone)]
-pub(crate) enum Change {
-    Added(AnyObject),
-    Modified(AnyObject),
-    Deleted(AnyObject),
-}
-
-impl Change {
-    pub(crate) fn object(&self) -> &AnyObject {
-        match self {
-            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => object,
-        }
-    }
-}
-
-/// What became of a change that was offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offered {
-    /// It is queued.
-    Queued,
-    /// It was known already, or concerns an object nobody has heard of: nothing to tell anybody.
-    Known,
-    /// A newer state of the object is known; this one is late.
-    Stale,
-}
-
-/// How a listed object is compared with what is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compare {
-    /// Same uid and version means same object: true within one history of the server.
-    Version,
-    /// Byte for byte: after the server's history was replaced by another one, versions repeat.
-    Content,
-}
-
-/// A prefix of the sequence, on its way into the store.
+/// A prefix of the sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     /// In sequence order.
     pub(crate) deltas: Vec<Delta>,
+    /// A list whose deltas are not in `deltas` yet.
+    list: Option<Arc<Replacement>>,
     /// The position each partition reaches with this batch.
     pub(crate) positions: BTreeMap<Partition, ResourceVersion>,
     /// The partition whose list this batch is.
@@ -133,7 +116,13 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// A list that says no version leaves the position open.
+    /// Adds the deltas of the list, which takes as long as the list is.
+    pub(crate) fn expanded(mut self) -> Self {
+        self.deltas.extend(self.list.take().iter().flat_map(|list| list.deltas()));
+        self
+    }
+
+    /// A list without a version leaves the position as it was.
     fn reach(&mut self, Position { partition, version }: Position) {
         if !version.is_unset() {
             self.positions.insert(partition, version);
@@ -153,16 +142,17 @@ impl DeltaFifo {
             partitions,
             items: HashMap::new(),
             queue: BTreeMap::new(),
-            in_flight: HashMap::new(),
-            replaces: VecDeque::new(),
+            lists: VecDeque::new(),
+            in_flight: InFlight::default(),
             unconfirmed: HashSet::new(),
             next_sequence: 0,
             len: 0,
+            syncs: 0,
             closed: false,
         }
     }
 
-    /// Deltas waiting.
+    /// Deltas in the queue.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -171,7 +161,7 @@ impl DeltaFifo {
         self.closed
     }
 
-    /// Nothing more comes in. What is queued can still be popped.
+    /// Accepts nothing from here on. What is queued can still be popped.
     pub(crate) fn close(&mut self) {
         self.closed = true;
     }
@@ -179,14 +169,20 @@ impl DeltaFifo {
     /// The newest state of each queued object, in the order of the queue.
     #[cfg(test)]
     pub(crate) fn list(&self) -> Vec<AnyObject> {
-        let keys = self.queue.values().filter_map(|filed| match filed {
-            Filed::Key(key) => Some(key),
-            Filed::Bookmarks(_) | Filed::Replaced(_) | Filed::Withdrawn(_) => None,
-        });
-        keys.filter_map(|key| Some(self.items.get(key)?.back()?.delta.object().clone())).collect()
+        let mut objects = Vec::new();
+        for filed in self.queue.values() {
+            match filed {
+                Filed::Key(key) => {
+                    objects.extend(self.items[key].back().map(|last| last.delta.object().clone()))
+                }
+                Filed::List(list) => objects.extend(Self::listed(list)),
+                Filed::Bookmarks(_) | Filed::Withdrawn(_) => {}
+            }
+        }
+        objects
     }
 
-    /// Queues a change that a watch reported, unless it is no news.
+    /// Queues a change that a watch reported, if it is news.
     pub(crate) fn offer(&mut self, change: Change, position: Option<Position>, known: &dyn Known) -> Offered {
         if self.closed {
             return Offered::Known;
@@ -203,7 +199,7 @@ impl DeltaFifo {
         offered
     }
 
-    /// What would become of a change, were it offered.
+    /// What would become of a change if it were offered.
     pub(crate) fn judge(&self, change: &Change, known: &dyn Known) -> Offered {
         let newest = self.newest(change.object().key(), known);
         judge(change.clone(), newest).1
@@ -225,7 +221,7 @@ impl DeltaFifo {
         }
     }
 
-    /// Whether a listed object is no news.
+    /// Whether a listed object is in the newest known state.
     pub(crate) fn is_known(&self, object: &AnyObject, compare: Compare, known: &dyn Known) -> bool {
         match self.newest(object.key(), known) {
             Newest::Present(old) => match compare {
@@ -237,67 +233,41 @@ impl DeltaFifo {
         }
     }
 
-    /// Queues a complete list: first the end of every object that it no longer has, then its news in order.
-    pub(crate) fn replace(&mut self, staged: Staged, position: Position, known: &dyn Known) {
+    /// Queues stored objects once more as they are, except those that have something queued anyway.
+    pub(crate) fn resync(&mut self, keys: &[ObjectKey], known: &dyn Known) {
         if self.closed {
             return;
         }
-        let first = self.next_sequence;
-        for key in self.known_keys(position.partition, known) {
-            if staged.shows(&key) {
-                self.unconfirmed.remove(&key);
-            } else if let Newest::Present(last_known) | Newest::Unconfirmed(last_known) =
-                self.newest(&key, known)
-            {
-                if staged.lacks(&key) {
-                    self.unconfirmed.remove(&key);
-                    self.append(Delta::Deleted(Deleted::unknown(last_known)), None);
-                } else {
-                    self.unconfirmed.insert(key);
-                }
+        for key in keys {
+            if self.is_queued(key) {
+                continue;
             }
-        }
-        self.last_replace[position.partition] = first;
-        for object in staged.into_changed() {
-            self.append(Delta::Replaced(object), None);
-        }
-        let last = self.take_sequence();
-        self.queue.insert(last, Filed::Replaced(position));
-        self.replaces.push_back((first, last));
-    }
-
-    /// Queues every known object once more, as it is, except those that have something queued anyway.
-    pub(crate) fn resync(&mut self, known: &dyn Known) {
-        if self.closed {
-            return;
-        }
-        let mut due = Vec::new();
-        for partition in self.partitions.all() {
-            for key in self.known_keys(partition, known) {
-                if self.items.contains_key(&key) {
-                    continue;
-                }
-                if let Newest::Present(object) | Newest::Unconfirmed(object) = self.newest(&key, known) {
-                    due.push(object);
-                }
+            if let Newest::Present(object) | Newest::Unconfirmed(object) = self.newest(key, known) {
+                self.append(Delta::Sync(object), None);
             }
-        }
-        for object in due {
-            self.append(Delta::Sync(object), None);
         }
     }
 
-    /// The next batch: at most `max` deltas, or one whole Replace. Its objects are in flight until
+    /// Whether resyncs are queued.
+    pub(crate) fn is_resyncing(&self) -> bool {
+        self.syncs > 0
+    }
+
+    fn is_queued(&self, key: &ObjectKey) -> bool {
+        self.items.contains_key(key) || self.lists.iter().any(|(_, list)| list.has(key))
+    }
+
+    /// The next batch: at most `max` deltas, or one list, which [`Batch::expanded`] reads. Its objects are in flight until
     /// [`commit`](Self::commit).
     pub(crate) fn pop(&mut self, max: usize) -> Option<Batch> {
-        debug_assert!(self.in_flight.is_empty(), "one batch at a time");
+        debug_assert!(
+            self.in_flight.changes.is_empty() && self.in_flight.list.is_none(),
+            "one batch at a time"
+        );
         let mut batch = Batch::default();
         let mut taken = 0;
-        while let Some((&sequence, _)) = self.queue.first_key_value() {
-            let replace = self.replaces.front().copied().filter(|&(first, _)| first <= sequence);
-            if taken > 0
-                && (taken >= max && replace.is_none() || replace.is_some_and(|(first, _)| first == sequence))
-            {
+        while let Some((_, filed)) = self.queue.first_key_value() {
+            if taken > 0 && (taken >= max || matches!(filed, Filed::List(_))) {
                 break;
             }
             taken += 1;
@@ -305,10 +275,13 @@ impl DeltaFifo {
                 Some((_, Filed::Key(key))) => self.take_oldest(key, &mut batch),
                 Some((_, Filed::Bookmarks(positions))) => batch.positions.extend(positions),
                 Some((_, Filed::Withdrawn(partition))) => batch.withdraw(partition),
-                Some((_, Filed::Replaced(position))) => {
-                    self.replaces.pop_front();
-                    batch.replaced = Some(position.partition);
-                    batch.reach(position);
+                Some((_, Filed::List(list))) => {
+                    self.lists.pop_front();
+                    self.len -= list.len();
+                    batch.replaced = Some(list.position.partition);
+                    batch.reach(list.position.clone());
+                    self.in_flight.list = Some(Arc::clone(&list));
+                    batch.list = Some(list);
                     break;
                 }
                 None => break,
@@ -317,18 +290,18 @@ impl DeltaFifo {
         (taken > 0).then_some(batch)
     }
 
-    /// The batch in flight is in the store and its notifications are queued.
-    pub(crate) fn commit(&mut self) {
-        self.in_flight.clear();
-        // A list of the whole collection passes through here once; its capacity is not kept.
-        shrink(&mut self.in_flight);
+    /// The batch in flight is in the store and its notifications are queued. Returns the batch, which may take long to drop.
+    pub(crate) fn commit(&mut self) -> InFlight {
+        // A resync of all objects passes through here; its capacity is not kept.
         shrink(&mut self.items);
+        std::mem::take(&mut self.in_flight)
     }
 
     fn take_oldest(&mut self, key: ObjectKey, batch: &mut Batch) {
         let Some(deltas) = self.items.get_mut(&key) else { return };
         let Some(oldest) = deltas.pop_front() else { return };
         self.len -= 1;
+        self.syncs -= usize::from(matches!(oldest.delta, Delta::Sync(_)));
         match deltas.front() {
             Some(next) => {
                 self.queue.insert(next.sequence, Filed::Key(key.clone()));
@@ -341,11 +314,12 @@ impl DeltaFifo {
             batch.reach(position);
         }
         batch.deltas.push(oldest.delta.clone());
-        self.in_flight.insert(key, oldest);
+        self.in_flight.changes.insert(key, oldest);
     }
 
     fn append(&mut self, delta: Delta, position: Option<Position>) {
         let sequence = self.take_sequence();
+        self.syncs += usize::from(matches!(delta, Delta::Sync(_)));
         let key = delta.object().key().clone();
         let deltas = self.items.entry(key.clone()).or_default();
         if deltas.is_empty() {
@@ -357,7 +331,7 @@ impl DeltaFifo {
 
     fn mark(&mut self, position: Option<Position>) {
         let Some(Position { partition, version }) = position else { return };
-        // One mark after another says no more than the last of them: a quiet kind does not fill the queue.
+        // Successive bookmarks are one entry: those of a quiet kind do not fill the queue.
         let newest = self.next_sequence.checked_sub(1).and_then(|sequence| self.queue.get_mut(&sequence));
         if let Some(Filed::Bookmarks(positions)) = newest {
             positions.insert(partition, version);
@@ -373,20 +347,33 @@ impl DeltaFifo {
         sequence
     }
 
-    /// What is newest about an object: queued, in flight, or stored.
+    /// The newest state of an object: queued, in flight, or stored.
     fn newest(&self, key: &ObjectKey, known: &dyn Known) -> Newest {
-        let queued = self.items.get(key).and_then(|deltas| deltas.back());
-        let object = match queued.or_else(|| self.in_flight.get(key)) {
-            Some(Sequenced { delta: Delta::Deleted(deleted), sequence, .. }) => {
-                return Newest::Gone(self.deleted_at(deleted, *sequence));
+        let object = match self.newest_delta(key) {
+            Some((Delta::Deleted(deleted), sequence)) => {
+                return Newest::Gone(self.deleted_at(&deleted, sequence));
             }
-            Some(Sequenced { delta, .. }) => Some(delta.object().clone()),
+            Some((delta, _)) => Some(delta.object().clone()),
             None => known.get(key),
         };
         match object {
             Some(object) if self.unconfirmed.contains(key) => Newest::Unconfirmed(object),
             Some(object) => Newest::Present(object),
             None => Newest::Unknown,
+        }
+    }
+
+    /// The newest delta of an object that is queued or in flight, and its sequence number.
+    fn newest_delta(&self, key: &ObjectKey) -> Option<(Delta, u64)> {
+        let changed = self.items.get(key).and_then(|deltas| deltas.back());
+        let listed = self.lists.iter().rev().find(|(_, list)| list.has(key));
+        match (changed, listed) {
+            (Some(change), Some((listed, _))) if change.sequence > *listed => {
+                Some((change.delta.clone(), change.sequence))
+            }
+            (_, Some((sequence, list))) => Some((list.get(key)?, *sequence)),
+            (Some(change), None) => Some((change.delta.clone(), change.sequence)),
+            (None, None) => self.in_flight.get(key),
         }
     }
 
@@ -403,72 +390,16 @@ impl DeltaFifo {
             Deleted::Seen(_) | Deleted::FinalStateUnknown { .. } => ResourceVersion::unset(),
         }
     }
-
-    /// Every key of a partition that is stored, in flight or queued, in order.
-    fn known_keys(&self, partition: Partition, known: &dyn Known) -> BTreeSet<ObjectKey> {
-        let mut keys = BTreeSet::new();
-        known.each(&mut |object| {
-            if self.partitions.contains(partition, object.key()) {
-                keys.insert(object.key().clone());
-            }
-        });
-        let moving = self.in_flight.keys().chain(self.items.keys());
-        keys.extend(moving.filter(|key| self.partitions.contains(partition, key)).cloned());
-        keys
-    }
 }
 
-/// The newest state of an object, wherever it is.
-enum Newest {
-    Present(AnyObject),
-    /// Present, in a state that the newest list did not show: its version cannot be compared with later ones.
-    Unconfirmed(AnyObject),
-    /// Deleted, at this version if it is known.
-    Gone(ResourceVersion),
-    Unknown,
-}
-
-/// Whether a change is news, given what is known.
-fn judge(change: Change, newest: Newest) -> (Option<Delta>, Offered) {
-    let queued = |delta| (Some(delta), Offered::Queued);
-    let version = change.object().resource_version();
-    let late = match &newest {
-        Newest::Present(old) => version.is_older_than(old.resource_version()),
-        Newest::Gone(at) => version.is_older_than(at),
-        Newest::Unconfirmed(_) | Newest::Unknown => false,
-    };
-    if late {
-        return (None, Offered::Stale);
+impl InFlight {
+    fn get(&self, key: &ObjectKey) -> Option<(Delta, u64)> {
+        match self.changes.get(key) {
+            Some(change) => Some((change.delta.clone(), change.sequence)),
+            // A list has no deletes that were seen, so that its sequence number does not matter.
+            None => Some((self.list.as_ref()?.get(key)?, 0)),
+        }
     }
-    match (change, newest) {
-        (Change::Added(object) | Change::Modified(object), Newest::Present(old))
-            if old.is_same_version(&object) =>
-        {
-            (None, Offered::Known)
-        }
-        (Change::Added(object) | Change::Modified(object), Newest::Unconfirmed(old))
-            if is_equal(&old, &object) =>
-        {
-            (None, Offered::Known)
-        }
-        (Change::Added(object), _) => queued(Delta::Added(object)),
-        (Change::Modified(object), _) => queued(Delta::Updated(object)),
-        // Another object of that name: ours must have gone before it, unseen.
-        (Change::Deleted(object), Newest::Present(old) | Newest::Unconfirmed(old))
-            if !old.is_same(&object) =>
-        {
-            queued(Delta::Deleted(Deleted::unknown(old)))
-        }
-        (Change::Deleted(object), Newest::Present(_) | Newest::Unconfirmed(_)) => {
-            queued(Delta::Deleted(Deleted::Seen(object)))
-        }
-        (Change::Deleted(_), Newest::Gone(_) | Newest::Unknown) => (None, Offered::Known),
-    }
-}
-
-/// Whether two states are equal in identity and content, whatever history of the server they come from.
-fn is_equal(old: &AnyObject, new: &AnyObject) -> bool {
-    old.is_same(new) && old.resource_version() == new.resource_version() && old.is_same_content(new)
 }
 
 /// Gives capacity back that is far more than what a map holds.

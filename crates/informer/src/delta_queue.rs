@@ -1,21 +1,25 @@
-//! The [`DeltaFifo`] as tasks share it: reflectors wait for room, the controller waits for work.
+//! The [`DeltaFifo`] shared by tasks: reflectors wait for room, the controller waits for work.
 
 use crate::{
     delta::AnyObject,
     delta_fifo::{Batch, Change, Compare, DeltaFifo, Known, Offered, Position, Staged},
     scope::{Partition, Partitions},
 };
+use kube_informer_wire::ObjectKey;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::yield_now};
 
-/// A [`DeltaFifo`] behind a lock that is held for one operation at a time, never over an `.await`.
+/// Objects that are compared with a list while the lock is held.
+const STEP: usize = 1000;
+
+/// A [`DeltaFifo`] behind a lock that is held for one short operation, never over an `.await`.
 #[derive(Debug)]
 pub(crate) struct DeltaQueue {
     fifo: Mutex<DeltaFifo>,
-    /// Deltas beyond which reflectors stop reading from the server. A Replace may go over it: its objects have
-    /// been read already.
+    /// Deltas above which reflectors stop reading from the server. A list may exceed it: its objects have been read
+    /// already.
     bound: usize,
-    /// There is one consumer, so that a stored permit cannot be taken by somebody else.
+    /// There is one consumer, so that no other one can take a stored permit.
     not_empty: Notify,
     room: Notify,
 }
@@ -54,14 +58,33 @@ impl DeltaQueue {
         self.lock().is_known(object, compare, known)
     }
 
-    pub(crate) fn replace(&self, staged: Staged, position: Position, known: &dyn Known) {
-        self.lock().replace(staged, position, known);
+    /// Queues a complete list. Other tasks run while it is compared with the known objects.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the list is not queued.
+    pub(crate) async fn replace(&self, staged: Staged, position: Position, known: &dyn Known) {
+        let mut replacing = self.lock().begin_replace(staged, position);
+        loop {
+            let more = self.lock().replace_some(&mut replacing, known, STEP);
+            if !more {
+                break;
+            }
+            yield_now().await;
+        }
+        let rest = self.lock().finish_replace(replacing);
+        self.not_empty.notify_one();
+        // The keys of a long list: not under the lock.
+        drop(rest);
+    }
+
+    /// Queues a resync of stored objects.
+    pub(crate) fn resync(&self, keys: &[ObjectKey], known: &dyn Known) {
+        self.lock().resync(keys, known);
         self.not_empty.notify_one();
     }
 
-    pub(crate) fn resync(&self, known: &dyn Known) {
-        self.lock().resync(known);
-        self.not_empty.notify_one();
+    pub(crate) fn is_resyncing(&self) -> bool {
+        self.lock().is_resyncing()
     }
 
     /// Resolves when a reflector may read on.
@@ -71,7 +94,7 @@ impl DeltaQueue {
     pub(crate) async fn room(&self) {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
-            // Registered before looking, so that room made in between is not missed.
+            // Registered before the check, so that room made in between is not missed.
             room.as_mut().enable();
             {
                 let fifo = self.lock();
@@ -83,29 +106,29 @@ impl DeltaQueue {
         }
     }
 
-    /// The next batch, at most `max` deltas or one whole Replace; `None` once the queue is closed and empty.
+    /// The next batch, at most `max` deltas or one whole list; `None` once the queue is closed and empty.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped: a batch leaves the queue only with the return.
     pub(crate) async fn pop(&self, max: usize) -> Option<Batch> {
         loop {
-            {
+            let (batch, is_closed) = {
                 let mut fifo = self.lock();
-                if let Some(batch) = fifo.pop(max) {
-                    return Some(batch);
-                }
-                if fifo.is_closed() {
-                    return None;
-                }
+                (fifo.pop(max), fifo.is_closed())
+            };
+            match batch {
+                Some(batch) => return Some(batch.expanded()),
+                None if is_closed => return None,
+                None => self.not_empty.notified().await,
             }
-            self.not_empty.notified().await;
         }
     }
 
     /// The batch popped last is in the store and its notifications are queued.
     pub(crate) fn commit(&self) {
-        self.lock().commit();
+        let committed = self.lock().commit();
         self.room.notify_waiters();
+        drop(committed);
     }
 
     pub(crate) fn close(&self) {

@@ -9,6 +9,7 @@ use kube_informer_wire::{Kind, Limits, Object, ObjectKey, Origin};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
+    ops::Bound,
     sync::{Arc, LazyLock},
 };
 
@@ -99,7 +100,8 @@ impl Known for Stored {
         self.0.get(key).cloned()
     }
 
-    fn each(&self, visit: &mut dyn FnMut(&AnyObject)) {
-        self.0.values().for_each(visit);
+    fn keys_after(&self, start: Option<&ObjectKey>, max: usize) -> Vec<ObjectKey> {
+        let after = (start.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        self.0.range::<ObjectKey, _>(after).take(max).map(|(key, _)| key.clone()).collect()
     }
 }

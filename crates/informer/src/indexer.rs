@@ -134,8 +134,8 @@ impl Known for Indexer {
         self.current.load().get(key).cloned()
     }
 
-    fn each(&self, visit: &mut dyn FnMut(&AnyObject)) {
-        self.current.load().objects().for_each(visit);
+    fn keys_after(&self, start: Option<&ObjectKey>, max: usize) -> Vec<ObjectKey> {
+        self.current.load().keys_after(start, max)
     }
 }
 

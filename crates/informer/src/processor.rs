@@ -31,7 +31,9 @@ struct Entry {
     id: ListenerId,
     listener: Arc<Listener>,
     due: Due,
-    /// Whether the resync that is on its way is for this listener.
+    /// Whether the next resync is for this listener.
+    pending: bool,
+    /// Whether the current resync is for this listener.
     syncing: bool,
 }
 
@@ -78,7 +80,7 @@ impl Processor {
         let due = Due::new(asked, &self.check, now);
         let id = self.next_id;
         self.next_id += 1;
-        self.listeners.push(Entry { id, listener, due, syncing: false });
+        self.listeners.push(Entry { id, listener, due, pending: false, syncing: false });
         id
     }
 
@@ -92,10 +94,17 @@ impl Processor {
         self.listeners.iter().map(|entry| &entry.listener)
     }
 
-    /// Marks the listeners that are due. Returns whether there are any.
-    pub(crate) fn tick(&mut self, now: Instant) -> bool {
+    /// Marks the listeners for which a resync is due.
+    pub(crate) fn tick(&mut self, now: Instant) {
         for entry in &mut self.listeners {
-            entry.syncing = entry.due.take(&self.check, now);
+            entry.pending |= entry.due.take(&self.check, now);
+        }
+    }
+
+    /// Begins the resync for the marked listeners; the one before must be complete. Returns whether there are any.
+    pub(crate) fn begin_resync(&mut self) -> bool {
+        for entry in &mut self.listeners {
+            entry.syncing = std::mem::take(&mut entry.pending);
         }
         self.listeners.iter().any(|entry| entry.syncing)
     }

@@ -79,6 +79,7 @@ pub(crate) struct Reflector {
 /// A watch that is being read.
 struct OpenStream {
     events: WatchStream,
+    url: Arc<str>,
     opened: Instant,
     /// The watch is dead if the server has not ended it by then.
     dead_after: Duration,
@@ -91,11 +92,11 @@ struct OpenStream {
 }
 
 impl OpenStream {
-    fn new(events: WatchStream, options: &WatchOptions, deadlines: &Deadlines) -> Self {
+    fn new(events: WatchStream, url: Arc<str>, options: &WatchOptions, deadlines: &Deadlines) -> Self {
         let timeout = options.timeout.unwrap_or(deadlines.watch_without_timeout);
         let dead_after = timeout.saturating_add(deadlines.watch_end);
         let (delivered, positioned) = (Delivered::Nothing, starts_at_version(options));
-        Self { events, opened: Instant::now(), dead_after, delivered, positioned, proven: !positioned }
+        Self { events, url, opened: Instant::now(), dead_after, delivered, positioned, proven: !positioned }
     }
 }
 
@@ -189,7 +190,7 @@ impl Reflector {
             Command::StreamList(options) => self.stream_list(options).await,
             Command::List(options) => self.list(options).await,
             Command::ListPage(options) => self.list_page(options).await,
-            Command::Commit(version) => self.commit(version),
+            Command::Commit(version) => self.commit(version).await,
             Command::Watch(options) => self.watch(options).await,
             Command::Follow => return self.follow().await,
             Command::Probe(options) => self.probe(options).await,
@@ -199,9 +200,9 @@ impl Reflector {
     }
 
     /// Queues the staged list.
-    fn commit(&mut self, version: ResourceVersion) -> Input {
+    async fn commit(&mut self, version: ResourceVersion) -> Input {
         let position = Position { partition: self.partition, version: version.clone() };
-        self.queue.replace(std::mem::take(&mut self.staged), position, &*self.indexer);
+        self.queue.replace(std::mem::take(&mut self.staged), position, &*self.indexer).await;
         self.reason = Some(RelistReason::Failed);
         // A list does not end a failure of the watch, which may fail again after every list.
         if self.stream.is_some() || !self.health.is_watch_failing() {
@@ -231,19 +232,21 @@ impl Reflector {
 
     async fn open(&mut self, options: WatchOptions) -> Result<OpenStream, ListWatchError> {
         let options = self.tweaks.watch(options);
-        let deadline = self.deadlines.watch_response;
+        let (url, deadline) = (self.source.watch_url(&options), self.deadlines.watch_response);
         match time::timeout(deadline, self.source.watch(options.clone())).await {
-            Ok(Ok(events)) => Ok(OpenStream::new(events, &options, &self.deadlines)),
+            Ok(Ok(events)) => Ok(OpenStream::new(events, url, &options, &self.deadlines)),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(self.silent("response", deadline)),
+            Err(_) => Err(silent("response", deadline, &url)),
         }
     }
 
     /// Asks the server for its version. The watch stays open meanwhile.
     async fn probe(&mut self, options: ListOptions) -> Input {
         let deadline = self.deadlines.probe;
+        let options = self.tweaks.list(options);
+        let url = self.source.list_url(&options);
         let listed = time::timeout(deadline, self.read_list(options, Items::Skip)).await;
-        match listed.unwrap_or_else(|_| Err(self.silent("response", deadline))) {
+        match listed.unwrap_or_else(|_| Err(silent("response", deadline, &url))) {
             Ok(meta) => Input::Probed(meta.resource_version),
             Err(error) => {
                 let failure = Failure::of(&error);
@@ -274,8 +277,9 @@ impl Reflector {
     fn covers(&self, key: &ObjectKey) -> bool {
         self.namespace.is_none() || self.namespace.as_deref() == key.namespace()
     }
+}
 
-    fn silent(&self, what: &'static str, after: Duration) -> ListWatchError {
-        ListWatchError::Silent { what, after, url: self.telemetry.kind().to_string().into() }
-    }
+/// The error of a request that missed a deadline.
+fn silent(what: &'static str, after: Duration, url: &Arc<str>) -> ListWatchError {
+    ListWatchError::Silent { what, after, url: Arc::clone(url) }
 }

@@ -220,7 +220,7 @@ impl Core {
             status.send_if_modified(|status| {
                 let starts = *status == InformerStatus::Starting;
                 if starts {
-                    *status = InformerStatus::Live { version: None, heard: Instant::now() };
+                    *status = InformerStatus::Live { version: None, last_contact: Instant::now() };
                 }
                 starts
             });

@@ -91,16 +91,16 @@ impl KubeSource {
     }
 
     async fn open_list(&self, options: ListOptions) -> Result<ListStream, ListWatchError> {
-        let url = self.collection.list(&options);
+        let url = self.list_url(&options);
         let request = request::list(&url, Accept::list(self.metadata_only))?;
-        let body = response::send(&self.client, request, url.into()).await?;
+        let body = response::send(&self.client, request, url).await?;
         Ok(body::list(body, ListSplitter::new(Arc::clone(&self.origin), self.limits)))
     }
 
     async fn open_watch(&self, options: WatchOptions) -> Result<WatchStream, ListWatchError> {
-        let url = self.collection.watch(&options);
+        let url = self.watch_url(&options);
         let request = request::watch(&url, Accept::watch(self.metadata_only))?;
-        let body = response::send(&self.client, request, url.into()).await?;
+        let body = response::send(&self.client, request, url).await?;
         Ok(body::watch(body, WatchSplitter::new(Arc::clone(&self.origin), self.limits)))
     }
 }
@@ -112,6 +112,14 @@ impl ListWatch for KubeSource {
 
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(self.open_watch(options))
+    }
+
+    fn list_url(&self, options: &ListOptions) -> Arc<str> {
+        self.collection.list(options).into()
+    }
+
+    fn watch_url(&self, options: &WatchOptions) -> Arc<str> {
+        self.collection.watch(options).into()
     }
 
     fn supports_streaming_list(&self) -> bool {

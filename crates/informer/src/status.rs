@@ -1,57 +1,57 @@
-//! What an informer is doing, for people and for health endpoints.
+//! The status of an informer.
 
 use kube_informer_wire::ResourceVersion;
 use std::{fmt, time::Duration};
 use tokio::time::Instant;
 
-/// What an informer, or one namespace of it, is doing.
+/// The status of an informer, or of one namespace of it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum InformerStatus {
-    /// Not started, or nothing has come back yet.
+    /// Not started, or no response has arrived yet.
     Starting,
-    /// The first list is coming in.
+    /// The initial list is being received.
     Syncing {
         /// Objects so far.
         so_far: u64,
-        /// Objects in all, when the server says.
+        /// Objects in all, if the server says so.
         of: Option<u64>,
     },
-    /// The cache follows the server.
+    /// The cache is up to date with the server.
     Live {
-        /// The version it shows.
+        /// The resource version it shows.
         version: Option<ResourceVersion>,
-        /// When the server was heard of last.
-        heard: Instant,
+        /// When the server last sent something.
+        last_contact: Instant,
     },
-    /// Something failed and will be tried again. A cache that was live still shows what it had.
+    /// A request failed and is retried. A cache that was live still shows its last state.
     Retrying {
         /// Since when.
         since: Instant,
         /// What failed.
         why: String,
-        /// When it is tried next; `None` is never.
+        /// When it is retried; `None` is never.
         next: Option<Instant>,
     },
-    /// The server refuses the caller (401, 403); tried again calmly.
+    /// The server denies access (401, 403). Retried with backoff.
     Denied {
         /// Since when.
         since: Instant,
-        /// What the server said.
+        /// The response of the server.
         why: String,
-        /// When it is tried next; `None` is never.
+        /// When it is retried; `None` is never.
         next: Option<Instant>,
     },
-    /// The server does not know the kind (404); tried again calmly.
+    /// The server does not have the resource (404). Retried with backoff.
     Absent {
         /// Since when.
         since: Instant,
-        /// What the server said.
+        /// The response of the server.
         why: String,
-        /// When it is tried next; `None` is never.
+        /// When it is retried; `None` is never.
         next: Option<Instant>,
     },
-    /// A task of the informer panicked or was aborted. A cache that was live still shows what it had.
+    /// A task of the informer panicked or was aborted. A cache that was live still shows its last state.
     Failed {
         /// Since when.
         since: Instant,
@@ -65,7 +65,7 @@ pub enum InformerStatus {
 }
 
 impl InformerStatus {
-    /// Whether the cache follows the server.
+    /// Whether the cache is up to date with the server.
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Live { .. })
     }
@@ -75,10 +75,10 @@ impl InformerStatus {
         matches!(self, Self::Failed { .. })
     }
 
-    /// How long ago the server was heard of, while live.
+    /// How long ago the server last sent something, while live.
     pub fn age(&self) -> Option<Duration> {
         match self {
-            Self::Live { heard, .. } => Some(heard.elapsed()),
+            Self::Live { last_contact, .. } => Some(last_contact.elapsed()),
             _ => None,
         }
     }
@@ -94,7 +94,7 @@ impl InformerStatus {
         }
     }
 
-    /// A word for metrics and comparisons; two statuses with the same word differ only in detail.
+    /// The name of the variant in lower case, for logs and metrics.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -108,17 +108,17 @@ impl InformerStatus {
         }
     }
 
-    /// Whether it says the same as another one, the time of the last sign of life aside.
+    /// Whether two statuses are equal, apart from version and last contact while live.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self == other || self.is_live() && other.is_live()
     }
 
-    /// The one of several statuses to show for all of them; `None` of none.
+    /// The most urgent one of several statuses; `None` of none.
     pub(crate) fn of_all(statuses: impl Iterator<Item = Self>) -> Option<Self> {
         statuses.max_by_key(Self::rank)
     }
 
-    /// How much a status needs attention.
+    /// How urgent a status is.
     fn rank(&self) -> u8 {
         match self {
             Self::Live { .. } => 0,
@@ -138,18 +138,20 @@ impl fmt::Display for InformerStatus {
         let failing = |f: &mut fmt::Formatter<'_>, since: &Instant, why: &str, next: &Option<Instant>| {
             write!(f, "{} for {:.0?}, ", self.word(), since.elapsed())?;
             match next.map(|next| next.saturating_duration_since(Instant::now())) {
-                Some(next) => write!(f, "next try in {next:.0?}: {why}"),
-                None => write!(f, "no further try: {why}"),
+                Some(next) => write!(f, "next retry in {next:.0?}: {why}"),
+                None => write!(f, "no further retry: {why}"),
             }
         };
         match self {
             Self::Starting | Self::Stopped => f.write_str(self.word()),
             Self::Syncing { so_far, of: Some(of) } => write!(f, "syncing, {so_far} of {of}"),
             Self::Syncing { so_far, of: None } => write!(f, "syncing, {so_far} so far"),
-            Self::Live { version: Some(version), heard } => {
-                write!(f, "live at version {version}, heard {:.0?} ago", heard.elapsed())
+            Self::Live { version: Some(version), last_contact } => {
+                write!(f, "live at version {version}, last contact {:.0?} ago", last_contact.elapsed())
             }
-            Self::Live { version: None, heard } => write!(f, "live, heard {:.0?} ago", heard.elapsed()),
+            Self::Live { version: None, last_contact } => {
+                write!(f, "live, last contact {:.0?} ago", last_contact.elapsed())
+            }
             Self::Retrying { since, why, next }
             | Self::Denied { since, why, next }
             | Self::Absent { since, why, next }

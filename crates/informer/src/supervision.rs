@@ -1,5 +1,5 @@
-//! The tasks of one informer as others see them: panics are reported and followed by a restart, and a task that is
-//! gone is never taken for one that works.
+//! Supervision of the tasks of one informer: panics are reported and followed by a restart, and a task that was aborted
+//! is reported.
 
 use crate::{
     reflector::Backoff,
@@ -18,7 +18,7 @@ use std::{
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// A task that ran this long before it panicked is restarted after the shortest wait.
+/// A task that ran this long before it panicked is restarted after the shortest delay.
 const STABLE: Duration = Duration::from_secs(60);
 /// Longest part of a panic message that is kept.
 const MESSAGE_CHARS: usize = 200;
@@ -50,11 +50,11 @@ impl Restarts {
     }
 }
 
-/// Names one task that more than one partition depends on. Reflectors have a status of their own.
+/// A task that all partitions depend on. Reflectors have a status of their own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TaskId {
     Controller,
-    /// The name of the handler, and what tells it from others of that name.
+    /// The name of the handler, and a number that is unique among handlers of that name.
     Handler(Arc<str>, usize),
 }
 
@@ -74,17 +74,17 @@ impl TaskId {
     }
 }
 
-/// What is wrong with the tasks of an informer.
+/// Failures of the tasks of an informer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Board {
     stopped: bool,
-    /// Why and since when tasks have been gone that nothing restarts.
+    /// Why and since when tasks are aborted, which are not restarted.
     lost: Option<(String, Instant)>,
     panicked: BTreeMap<TaskId, InformerStatus>,
 }
 
 impl Board {
-    /// What is to be shown instead of the statuses of the reflectors.
+    /// The status of the informer, if it is not that of its reflectors.
     pub(crate) fn status(&self) -> Option<InformerStatus> {
         if self.stopped {
             return Some(InformerStatus::Stopped);
@@ -94,12 +94,12 @@ impl Board {
     }
 }
 
-/// What the tasks of one informer report to.
+/// Receives the reports of the tasks of one informer.
 ///
 /// 1. A panic is reported once to status, metrics, error hook and log, and followed by a restart with backoff.
-/// 2. A task whose future is dropped although nobody stopped the informer is gone for good, and so is the informer:
-///    only the end of a runtime does that. It is reported once, whatever the number of tasks.
-/// 3. While the informer stops, a task that panics is not restarted: a stop always ends.
+/// 2. A task whose future is dropped before the informer is stopped was aborted, which only the shutdown of a runtime
+///    does. The informer has failed for good. That is reported once, whatever the number of tasks.
+/// 3. While the informer stops, a task that panics is not restarted, so that the stop completes.
 pub(crate) struct Supervision {
     telemetry: Arc<Telemetry>,
     board: watch::Sender<Board>,
@@ -125,7 +125,7 @@ impl Supervision {
         self.board.borrow().status()
     }
 
-    /// The informer stops: from here on it is no failure that a task ends.
+    /// The informer stops: from here on tasks may end.
     pub(crate) fn stop(&self) {
         self.stopping.cancel();
         self.board.send_modify(|board| board.stopped = true);
@@ -136,13 +136,13 @@ impl Supervision {
         self.stopping.cancelled().await;
     }
 
-    /// Resolves with the reason once tasks are gone that nothing restarts.
+    /// Resolves with the reason once tasks were aborted, which are not restarted.
     pub(crate) async fn lost(&self) -> String {
         self.lost.cancelled().await;
         self.board.borrow().lost.as_ref().map_or_else(String::new, |(why, _)| why.clone())
     }
 
-    /// A task panicked. Returns when to restart it; `None` if the informer is stopping.
+    /// Reports that a task panicked. Returns when to restart it; `None` if the informer is stopping.
     pub(crate) fn panicked(
         &self,
         id: &TaskId,
@@ -160,7 +160,7 @@ impl Supervision {
         (!self.stopping.is_cancelled()).then_some(Restart(next))
     }
 
-    /// Waits until a task is to be restarted. A stop does not wait for that.
+    /// Waits until a task is to be restarted, or the informer stops.
     pub(crate) async fn wait(&self, Restart(next): Restart) {
         tokio::select! {
             biased;
@@ -169,18 +169,18 @@ impl Supervision {
         }
     }
 
-    /// A task that panicked works again, or has ended.
+    /// Reports that a task that panicked works again, or has ended.
     pub(crate) fn recovered(&self, id: &TaskId) {
         self.board.send_if_modified(|board| board.panicked.remove(id).is_some());
     }
 
-    /// A future that reports if it is dropped before it has ended.
+    /// Wraps a future so that it is reported if it is dropped before it has ended.
     pub(crate) fn guard<F: Future<Output = ()>>(
         self: &Arc<Self>,
         task: Task,
         future: F,
     ) -> impl Future<Output = ()> + use<F> {
-        // Made before the future is: a task that is aborted before it ever ran is gone, too.
+        // Outside the future, which may be dropped before it is polled.
         let guard = Guard { supervision: Arc::clone(self), task, ended: false };
         async move {
             future.await;
@@ -204,7 +204,7 @@ impl Supervision {
         }
     }
 
-    /// Log and metrics are not ours: whatever they do, the task that reports goes on.
+    /// Log, metrics and error hook are user code, which may panic.
     fn report(&self, task: Task, why: String) {
         let _ = catch_unwind(AssertUnwindSafe(|| self.telemetry.task_failed(task, why)));
     }

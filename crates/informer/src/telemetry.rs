@@ -196,10 +196,6 @@ impl Telemetry {
         }
     }
 
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
     /// Tells the hook; the log hears of changes of state only.
     fn tell(&self, error: &InformerError) {
         let Some(hook) = &self.hook else { return };

@@ -1,7 +1,7 @@
-//! A collection in memory for tests of what you build on informers.
+//! A collection in memory, for tests of code that uses informers.
 //!
-//! [`FakeSource`] answers lists and watches as an API server does, versions and history included, and fails on
-//! demand in every way a server, a proxy or a network can.
+//! [`FakeSource`] serves lists and watches as an API server does, with versions and history, and fails on demand in the
+//! ways a server, a proxy or a network can.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -17,15 +17,15 @@
 //! informer.synced(Duration::from_secs(5)).await?;
 //! assert_eq!(informer.lister().len(), 1);
 //!
-//! source.expire_history(); // the next watch is answered with 410
+//! source.expire_history(); // the next watch fails with 410
 //! source.cut();
 //! source.delete("shop/prices");
 //! informer.wait_until(&"shop/prices".parse()?, Duration::from_secs(30), |object| object.is_none()).await?;
 //! # Ok(()) }
 //! ```
 
-mod answers;
 mod faults;
+mod responses;
 
 pub use faults::Fault;
 pub use faults::Request;
@@ -53,15 +53,15 @@ pub struct FakeSource {
 
 struct State {
     origin: Arc<Origin>,
-    /// The version of the last change. Starts above 1, so that there is a past.
+    /// The version of the last change. Starts above 1, so that earlier versions exist.
     version: u64,
     /// Current state of each object, with its version and uid.
     objects: BTreeMap<ObjectKey, Value>,
     /// Every change since `floor`, oldest first.
     history: Vec<Change>,
-    /// Versions before this one are forgotten.
+    /// Versions before this one have expired.
     floor: u64,
-    /// What lists showed that are being read in pages, by version.
+    /// Lists that are being read in pages, by version.
     listed: BTreeMap<u64, Vec<Value>>,
     watchers: Vec<Watcher>,
     faults: Faults,
@@ -89,7 +89,7 @@ struct Watcher {
 }
 
 impl FakeSource {
-    /// An empty collection.
+    /// Creates an empty collection.
     pub fn new(kind: Kind) -> Self {
         let origin = Arc::new(Origin::new(kind));
         let state = State {
@@ -107,12 +107,12 @@ impl FakeSource {
         Self { origin, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// What the objects have in common.
+    /// The kind of the objects and how they are read.
     pub fn origin(&self) -> &Arc<Origin> {
         &self.origin
     }
 
-    /// An informer on this collection.
+    /// Builds an informer of this collection.
     pub fn informer<T: 'static>(
         &self,
         configure: impl FnOnce(InformerBuilder) -> InformerBuilder,
@@ -126,13 +126,13 @@ impl FakeSource {
         Arc::new(Scoped { source: self.clone(), namespace: namespace.map(str::to_owned) })
     }
 
-    /// Creates or replaces an object and returns its new version. Only `metadata.name` is needed; uid and
-    /// version are set here.
+    /// Creates or replaces an object and returns its new version. Only `metadata.name` is required; uid and version are
+    /// set by this method.
     pub fn put(&self, object: Value) -> u64 {
         self.lock().put(object, true)
     }
 
-    /// Like [`put`](Self::put), but no watch hears of it.
+    /// Like [`put`](Self::put), without an event in any watch.
     pub fn put_unnoticed(&self, object: Value) -> u64 {
         self.lock().put(object, false)
     }
@@ -142,7 +142,7 @@ impl FakeSource {
         self.lock().delete(key, true)
     }
 
-    /// Like [`delete`](Self::delete), but no watch hears of it.
+    /// Like [`delete`](Self::delete), without an event in any watch.
     pub fn delete_unnoticed(&self, key: &str) -> Option<u64> {
         self.lock().delete(key, false)
     }
@@ -152,18 +152,17 @@ impl FakeSource {
         self.lock().version
     }
 
-    /// The objects as they are now, in order.
+    /// The current objects in key order.
     pub fn objects(&self) -> Vec<Value> {
         self.lock().objects.values().cloned().collect()
     }
 
-    /// The next change gets a version after this one.
+    /// Skips versions: the next change gets a version that is higher by `count`.
     pub fn skip_versions(&self, count: u64) {
         self.lock().version += count;
     }
 
-    /// Takes the collection back to other objects and an older version, as restoring a backup does. Watches
-    /// end.
+    /// Replaces the collection by other objects at an older version, like a restore from a backup. Watches end.
     pub fn restore(&self, version: u64, objects: Vec<Value>) {
         let mut state = self.lock();
         state.objects = objects.into_iter().map(|object| (key_of(&object), object)).collect();
@@ -173,12 +172,12 @@ impl FakeSource {
         state.watchers.clear();
     }
 
-    /// Everything that was asked so far.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.lock().requests.clone()
     }
 
-    /// How many watches are open.
+    /// Number of open watches.
     pub fn open_watches(&self) -> usize {
         let mut state = self.lock();
         state.watchers.retain(|watcher| !watcher.events.is_closed());
@@ -239,6 +238,9 @@ fn key_of(object: &Value) -> ObjectKey {
     ObjectKey::new(text("/metadata/namespace"), text("/metadata/name").unwrap_or_default())
 }
 
+/// The URL in errors.
+const URL: &str = "/fake";
+
 struct Scoped {
     source: FakeSource,
     namespace: Option<String>,
@@ -248,7 +250,7 @@ impl ListWatch for Scoped {
     fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>> {
         Box::pin(async move {
             let fault = self.source.lock().begin(Request::List(options.clone()));
-            self.source.suffer(fault).await?;
+            self.source.inject(fault).await?;
             self.source.list(&options, self.namespace.as_deref())
         })
     }
@@ -256,9 +258,17 @@ impl ListWatch for Scoped {
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(async move {
             let fault = self.source.lock().begin(Request::Watch(options.clone()));
-            self.source.suffer(fault).await?;
+            self.source.inject(fault).await?;
             self.source.watch(&options, self.namespace.as_deref())
         })
+    }
+
+    fn list_url(&self, _: &ListOptions) -> Arc<str> {
+        URL.into()
+    }
+
+    fn watch_url(&self, _: &WatchOptions) -> Arc<str> {
+        URL.into()
     }
 
     fn supports_streaming_list(&self) -> bool {
@@ -266,7 +276,7 @@ impl ListWatch for Scoped {
     }
 }
 
-/// The object as it travels.
+/// The object as it is sent.
 fn encode(origin: &Arc<Origin>, object: &Value) -> Result<Object<Value>, kube_informer_wire::Unreadable> {
     Object::parse(origin, object.to_string().into(), &Limits::default())
 }

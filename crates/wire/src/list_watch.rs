@@ -3,7 +3,7 @@
 use crate::{ListOptions, ListWatchError, Object, ResourceVersion, Status, Unreadable, WatchOptions};
 use futures_core::Stream;
 use serde_json::Value;
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -25,6 +25,16 @@ pub trait ListWatch: Send + Sync + 'static {
 
     /// Watches the collection.
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>>;
+
+    /// The URL of a LIST with these options, as path and query, for error messages; `/` unless implemented.
+    fn list_url(&self, _options: &ListOptions) -> Arc<str> {
+        "/".into()
+    }
+
+    /// The URL of a WATCH with these options, as path and query, for error messages; `/` unless implemented.
+    fn watch_url(&self, _options: &WatchOptions) -> Arc<str> {
+        "/".into()
+    }
 
     /// Whether [`watch`](Self::watch) supports streaming lists, that is, sends the state of the collection and then a
     /// bookmark if `send_initial_events` asks for it; `false` unless implemented. Otherwise the collection is listed.

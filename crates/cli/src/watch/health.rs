@@ -65,7 +65,7 @@ mod tests {
         let now = Instant::now();
         let retrying =
             |why: &str| InformerStatus::Retrying { since: now, why: why.to_owned(), next: Some(now) };
-        let live = InformerStatus::Live { version: None, heard: now };
+        let live = InformerStatus::Live { version: None, last_contact: now };
         let mut reported = Reported::Healthy;
         assert_eq!(next_report(&mut reported, &live), None);
         assert!(next_report(&mut reported, &retrying("refused")).unwrap().contains("refused"));

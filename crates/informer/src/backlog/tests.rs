@@ -73,7 +73,7 @@ fn unseen_and_present_is_an_add_of_the_latest() {
 }
 
 #[test]
-fn unseen_and_gone_is_nothing() {
+fn unseen_and_deleted_is_nothing() {
     let [one, end] = [2, 3].map(|version| object("ns/a", version));
     assert!(net([added(one.clone()), deleted(one, end)]).is_empty());
 }
@@ -85,7 +85,7 @@ fn seen_and_the_same_object_is_one_update() {
 }
 
 #[test]
-fn seen_and_gone_is_its_end() {
+fn seen_and_deleted_is_a_delete() {
     let [one, two, end] = [1, 2, 3].map(|version| object("ns/a", version));
     assert_eq!(net([updated(one, two.clone()), deleted(two, end)]), ["-a@3"]);
 }
@@ -104,7 +104,7 @@ fn seen_and_another_object_is_an_end_and_an_add() {
 }
 
 #[test]
-fn of_several_objects_of_one_name_only_the_seen_and_the_last_are_told() {
+fn of_several_objects_of_one_name_the_seen_and_the_last_are_delivered() {
     let first = object_of("ns/a", "first", 1);
     let second = object_of("ns/a", "second", 3);
     let third = object_of("ns/a", "third", 5);
@@ -118,13 +118,13 @@ fn of_several_objects_of_one_name_only_the_seen_and_the_last_are_told() {
 }
 
 #[test]
-fn what_left_the_selection_and_came_back_is_an_update_from_what_was_seen() {
+fn an_object_that_left_the_selection_and_came_back_is_an_update() {
     let [seen, left, back] = [1, 2, 3].map(|version| object("ns/a", version));
     assert_eq!(net([deleted(seen, left), added(back)]), ["~a@1>3"]);
 }
 
 #[test]
-fn a_resync_of_what_is_waiting_anyway_adds_nothing() {
+fn a_resync_of_a_pending_object_adds_nothing() {
     let [one, two] = [1, 2].map(|version| object("ns/a", version));
     assert_eq!(net([updated(one, two.clone()), updated(two.clone(), two.clone())]), ["~a@1>2"]);
     assert_eq!(net([updated(two.clone(), two)]), ["~a@2>2"]);
@@ -145,7 +145,7 @@ fn coalescing_is_counted() {
 }
 
 #[test]
-fn after_the_overflow_everything_is_told_again() {
+fn after_the_overflow_every_event_is_delivered_again() {
     let mut backlog = full();
     push(&mut backlog, [added(object("ns/a", 1))]);
     assert_eq!(drain(&mut backlog).len(), 2);
@@ -167,7 +167,7 @@ fn a_walk_is_a_cursor_and_not_a_copy() {
 }
 
 #[test]
-fn a_walk_is_over_when_something_is_asked_for_after_its_last_object() {
+fn a_walk_is_delivered_once_the_next_event_is_requested() {
     let mut backlog = Backlog::new(1);
     backlog.walk(snapshot(&Scope::all(), [object("ns/a", 1)]), None);
     assert!(backlog.next().is_some() && !backlog.is_walked(), "the handler may still be busy with it");

@@ -41,7 +41,8 @@ impl Rig {
         let mut staged = Staged::default();
         objects.into_iter().for_each(|object| staged.insert(object));
         let position = Position { partition: 0, version: version.into() };
-        self.controller.queue.replace(staged, position, &*self.controller.indexer);
+        let replace = self.controller.queue.replace(staged, position, &*self.controller.indexer);
+        replace.now_or_never().expect("a short list is queued at once");
     }
 
     fn pop(&self) -> Batch {
@@ -89,7 +90,7 @@ async fn a_resync_while_a_batch_is_in_flight_does_not_turn_back_time() {
     rig.run();
     rig.offer(Change::Modified(object("ns/a", 5)));
     let in_flight = rig.pop();
-    rig.controller.queue.resync(&*rig.controller.indexer);
+    rig.controller.queue.resync(&[object("ns/a", 4).key().clone()], &*rig.controller.indexer);
     rig.controller.process(in_flight);
     rig.run();
     assert_eq!(
@@ -119,4 +120,61 @@ async fn whoever_joins_around_the_first_list_gets_it_once() {
         let told = Rig { controller: Rig::new().controller, listener }.told();
         assert_eq!(told, ["+a@1!"]);
     }
+}
+
+/// One handler resyncs every two seconds, another one every second. The second tick of the latter comes while the first
+/// resync is in progress.
+#[tokio::test(start_paused = true)]
+async fn overlapping_resyncs_are_complete_for_each_handler() {
+    const OBJECTS: usize = 250;
+    let Rig { mut controller, listener } = Rig::new();
+    controller.processor = Mutex::new(Processor::new(Duration::from_secs(1), false));
+    let rig = Rig { controller, listener };
+    let start = Instant::now();
+    let join = |listener: &Arc<Listener>, seconds| {
+        let snapshot = rig.controller.indexer.snapshot();
+        let mut processor = rig.controller.between_batches();
+        processor.join(Arc::clone(listener), Duration::from_secs(seconds), &snapshot, start);
+    };
+    let meters = rig.controller.telemetry.listener("often");
+    let often = Arc::new(Listener::new("often".into(), 10 * OBJECTS, meters));
+    join(&rig.listener, 2);
+    join(&often, 1);
+    rig.list((0..OBJECTS).map(|i| object(&format!("ns/{i:03}"), i as u64 + 1)), 1000);
+    rig.run();
+    let often = Rig { controller: Rig::new().controller, listener: often };
+    assert_eq!((rig.told().len(), often.told().len()), (OBJECTS, OBJECTS), "the initial list");
+    rig.controller.resync(start + Duration::from_secs(2));
+    rig.controller.process(rig.pop());
+    rig.controller.resync(start + Duration::from_secs(3));
+    while let Some(Some(batch)) = rig.controller.queue.pop(100).now_or_never() {
+        rig.controller.process(batch);
+        rig.controller.continue_resync();
+    }
+    assert_eq!((rig.told().len(), often.told().len()), (OBJECTS, 2 * OBJECTS));
+}
+
+/// Counts how often another task runs while a list is applied.
+#[tokio::test]
+async fn a_long_list_is_applied_in_steps() {
+    const STEPS: usize = 12;
+    let rig = Rig::new();
+    rig.list((0..STEPS * BATCH).map(|i| object(&format!("ns/{i:06}"), i as u64 + 1)), 100_000);
+    rig.controller.take_in(rig.pop());
+    let mut turns = 0;
+    let others = async {
+        loop {
+            turns += 1;
+            assert_eq!(rig.stored().len(), 0, "the list is applied whole");
+            drop(rig.controller.between_batches());
+            yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = rig.controller.finish_batch() => {}
+        () = others => {}
+    }
+    assert!(turns >= STEPS - 1, "{turns}");
+    assert_eq!(rig.stored().len(), STEPS * BATCH);
 }

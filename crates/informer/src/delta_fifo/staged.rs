@@ -1,34 +1,69 @@
-//! A list on its way in.
+//! A list that is being received.
 
 use crate::delta::AnyObject;
 use hashbrown::{HashMap, HashSet};
 use kube_informer_wire::ObjectKey;
 
-/// The keys between which an unreadable item stands; `None` is open to that side.
+/// The keys before and after a malformed item; `None` if there is none.
 type Gap = (Option<ObjectKey>, Option<ObjectKey>);
 
-/// A list on its way in: what it has, and what of that is news.
+/// A list that is being received: its keys, and those of its objects whose state is not known.
 ///
-/// An item that cannot be read, not even its name, may be any object that the list seems to lack. Servers list
-/// in key order: then it can only be one between its neighbours. A list that is not in order leaves every
-/// absence open. An object whose absence is open keeps its last known state, because a delete that did not
-/// happen is worse than a state that is late.
+/// An item without a readable name may be any object that the list seems to lack. If the list is in key order, as
+/// servers send it, the item can only be an object between its neighbours. Such an object keeps its last known state,
+/// because a delete that did not happen is worse than a stale state.
 #[derive(Debug)]
 pub(crate) struct Staged {
     present: HashSet<ObjectKey>,
     /// Objects of `present` whose newest item is malformed except for its name. Invariant: a subset of `present`.
     malformed: HashSet<ObjectKey>,
-    changed: Vec<AnyObject>,
-    /// Where in `changed` an object is, so that a later item of the same key replaces an earlier one.
-    at: HashMap<ObjectKey, usize>,
-    /// The item before, if it could be read.
+    changed: Changed,
+    /// The item before, if its name was readable.
     last: Option<ObjectKey>,
     /// Whether items have come in key order so far.
     ordered: bool,
-    /// Where unreadable items stand.
+    /// Where items without a readable name are.
     gaps: Vec<Gap>,
-    /// Whether the last gap waits for the item after it.
+    /// Whether the item after the last gap has yet to come.
     gap_open: bool,
+}
+
+/// Objects in the order of a list, the last one of each key.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    /// Replaced and removed objects stay, so that the places of the others do not change.
+    objects: Vec<AnyObject>,
+    /// The place of each object in `objects`.
+    at: HashMap<ObjectKey, usize>,
+}
+
+impl Changed {
+    fn insert(&mut self, object: AnyObject) {
+        match self.at.get(object.key()) {
+            Some(&at) => self.objects[at] = object,
+            None => {
+                self.at.insert(object.key().clone(), self.objects.len());
+                self.objects.push(object);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &ObjectKey) {
+        self.at.remove(key);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<&AnyObject> {
+        self.at.get(key).map(|&at| &self.objects[at])
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &AnyObject> {
+        let is_current = |(at, object): &(usize, &AnyObject)| self.at.get(object.key()) == Some(at);
+        self.objects.iter().enumerate().filter(is_current).map(|(_, object)| object)
+    }
 }
 
 impl Default for Staged {
@@ -36,8 +71,7 @@ impl Default for Staged {
         Self {
             present: HashSet::new(),
             malformed: HashSet::new(),
-            changed: Vec::new(),
-            at: HashMap::new(),
+            changed: Changed::default(),
             last: None,
             ordered: true,
             gaps: Vec::new(),
@@ -52,28 +86,22 @@ impl Staged {
         self.present.len()
     }
 
-    /// The list has an object in a state that is known.
+    /// Adds an object in the state that is known.
     pub(crate) fn note(&mut self, object: &AnyObject) {
-        // An earlier item of the same key was news; the later one counts, and there is nothing new about it.
-        self.at.remove(object.key());
+        // The last item of a key counts: an earlier one with another state is discarded.
+        self.changed.remove(object.key());
         self.follow(object.key());
         self.malformed.remove(object.key());
         self.present.insert(object.key().clone());
     }
 
-    /// The list has an object in a state that is news.
+    /// Adds an object in another state than the known one.
     pub(crate) fn insert(&mut self, object: AnyObject) {
         let key = object.key().clone();
         self.follow(&key);
         self.malformed.remove(&key);
-        self.present.insert(key.clone());
-        match self.at.get(&key) {
-            Some(&at) => self.changed[at] = object,
-            None => {
-                self.at.insert(key, self.changed.len());
-                self.changed.push(object);
-            }
-        }
+        self.present.insert(key);
+        self.changed.insert(object);
     }
 
     fn follow(&mut self, key: &ObjectKey) {
@@ -90,11 +118,10 @@ impl Staged {
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
         self.present.remove(key);
         self.malformed.remove(key);
-        // Its entry in `changed` stays, so that the other positions hold; without a place in `at` it is skipped.
-        self.at.remove(key);
+        self.changed.remove(key);
     }
 
-    /// An item that cannot be read stands here; `key` if that much of it can be.
+    /// Adds a malformed item, with its key if that is readable.
     pub(crate) fn unreadable(&mut self, key: Option<&ObjectKey>) {
         if let Some(key) = key {
             self.follow(key);
@@ -110,7 +137,7 @@ impl Staged {
         self.present.contains(key) && !self.malformed.contains(key)
     }
 
-    /// Whether the list shows that an object is gone.
+    /// Whether the list shows that an object does not exist.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         let could_be = |(after, before): &Gap| {
             after.as_ref().is_none_or(|after| after < key)
@@ -120,10 +147,8 @@ impl Staged {
         !open && !self.present.contains(key)
     }
 
-    /// What is news, in the order of the list.
-    pub(super) fn into_changed(self) -> impl Iterator<Item = AnyObject> {
-        let Self { changed, at, .. } = self;
-        let current = move |(i, object): &(usize, AnyObject)| at.get(object.key()) == Some(i);
-        changed.into_iter().enumerate().filter(current).map(|(_, object)| object)
+    /// Takes out the objects in another state than the known one.
+    pub(super) fn take_changed(&mut self) -> Changed {
+        std::mem::take(&mut self.changed)
     }
 }

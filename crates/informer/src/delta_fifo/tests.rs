@@ -37,7 +37,7 @@ fn replace(fifo: &mut DeltaFifo, objects: Vec<AnyObject>, version: u64, known: &
 }
 
 fn pop(fifo: &mut DeltaFifo, max: usize) -> Vec<String> {
-    fifo.pop(max).map_or_else(Vec::new, |batch| batch.deltas.iter().map(short_delta).collect())
+    fifo.pop_expanded(max).map_or_else(Vec::new, |batch| batch.deltas.iter().map(short_delta).collect())
 }
 
 impl DeltaFifo {
@@ -45,11 +45,19 @@ impl DeltaFifo {
     fn stage(&self, staged: &mut Staged, object: AnyObject, compare: Compare, known: &dyn Known) {
         if self.is_known(&object, compare, known) { staged.note(&object) } else { staged.insert(object) }
     }
+
+    fn pop_expanded(&mut self, max: usize) -> Option<Batch> {
+        self.pop(max).map(Batch::expanded)
+    }
+
+    fn resync_all(&mut self, known: &dyn Known) {
+        self.resync(&known.keys_after(None, usize::MAX), known);
+    }
 }
 
 /// Pops, stores and commits one batch.
 fn apply(fifo: &mut DeltaFifo, max: usize, store: &mut Stored) -> Vec<String> {
-    let Some(batch) = fifo.pop(max) else { return Vec::new() };
+    let Some(batch) = fifo.pop_expanded(max) else { return Vec::new() };
     batch.deltas.iter().for_each(|delta| store.apply(delta));
     fifo.commit();
     batch.deltas.iter().map(short_delta).collect()
@@ -66,11 +74,11 @@ fn changes_come_out_in_the_order_they_went_in() {
     assert_eq!(pop(&mut fifo, 100), ["+b@1", "+a@2", "~b@3", "-a@4"]);
     assert_eq!(fifo.len(), 0);
     fifo.commit();
-    assert!(fifo.pop(1).is_none());
+    assert!(fifo.pop_expanded(1).is_none());
 }
 
 #[test]
-fn a_batch_is_a_prefix_and_what_remains_of_a_key_is_filed_anew() {
+fn a_batch_is_a_prefix_and_the_rest_of_a_key_stays_queued() {
     let (mut fifo, mut store) = (fifo(), Stored::default());
     add(&mut fifo, "ns/a", 1, &store);
     add(&mut fifo, "ns/b", 2, &store);
@@ -86,10 +94,10 @@ fn each_batch_says_how_far_it_reaches() {
     let (mut fifo, store) = (fifo(), Stored::default());
     add(&mut fifo, "ns/a", 5, &store);
     fifo.bookmark(at(9));
-    let batch = fifo.pop(1).unwrap();
+    let batch = fifo.pop_expanded(1).unwrap();
     assert_eq!(batch.positions[&0], 5.into());
     fifo.commit();
-    let batch = fifo.pop(1).unwrap();
+    let batch = fifo.pop_expanded(1).unwrap();
     assert!(batch.deltas.is_empty());
     assert_eq!(batch.positions[&0], 9.into());
 }
@@ -99,7 +107,7 @@ fn bookmarks_in_a_row_are_one() {
     let (mut fifo, store) = (fifo(), Stored::default());
     (1..100).for_each(|version| fifo.bookmark(at(version)));
     assert_eq!(fifo.queue.len(), 1);
-    assert_eq!(fifo.pop(10).unwrap().positions[&0], 99.into());
+    assert_eq!(fifo.pop_expanded(10).unwrap().positions[&0], 99.into());
     fifo.commit();
     add(&mut fifo, "ns/a", 100, &store);
     fifo.bookmark(at(101));
@@ -107,7 +115,7 @@ fn bookmarks_in_a_row_are_one() {
     // The change in between is not overtaken, although its key is filed under an older number.
     fifo.bookmark(at(103));
     let reached = std::iter::from_fn(|| {
-        let batch = fifo.pop(1)?;
+        let batch = fifo.pop_expanded(1)?;
         fifo.commit();
         batch.positions.get(&0).map(ToString::to_string)
     });
@@ -118,7 +126,7 @@ fn bookmarks_in_a_row_are_one() {
 fn a_list_without_a_version_leaves_the_position_open() {
     let (mut fifo, store) = (fifo(), Stored::default());
     fifo.replace(Staged::default(), Position { partition: 0, version: ResourceVersion::unset() }, &store);
-    let batch = fifo.pop(1).unwrap();
+    let batch = fifo.pop_expanded(1).unwrap();
     assert_eq!((batch.replaced, batch.positions.len()), (Some(0), 0));
 }
 
@@ -130,7 +138,7 @@ fn a_replace_is_tombstones_then_list_order_in_one_batch() {
     add(&mut fifo, "ns/e", 10, &store);
     assert_eq!(pop(&mut fifo, 100), ["~a@5"]);
     fifo.commit();
-    let batch = fifo.pop(1).unwrap();
+    let batch = fifo.pop_expanded(1).unwrap();
     let deltas: Vec<_> = batch.deltas.iter().map(short_delta).collect();
     assert_eq!(deltas, ["-a@5?", "-c@3?", "=z@8", "=b@7", "=d@6"]);
     assert_eq!((batch.replaced, &batch.positions[&0]), (Some(0), &9.into()));
@@ -149,7 +157,7 @@ fn a_replace_carries_the_newest_state_that_was_queued() {
 }
 
 #[test]
-fn a_replace_makes_no_second_end_of_what_is_already_ending() {
+fn a_replace_makes_no_second_delete() {
     let (mut fifo, store) = (fifo(), Stored::of([object("ns/a", 1)]));
     delete(&mut fifo, "ns/a", 5, &store);
     replace(&mut fifo, vec![], 9, &store);
@@ -185,7 +193,7 @@ fn in_a_new_epoch_content_decides() {
     let staged = |object: &AnyObject, compare| {
         let mut staged = Staged::default();
         fifo.stage(&mut staged, object.clone(), compare, &store);
-        staged.into_changed().count()
+        staged.take_changed().len()
     };
     assert_eq!(staged(&now, Compare::Version), 0, "within one history the version says it all");
     assert_eq!(staged(&now, Compare::Content), 1);
@@ -225,7 +233,7 @@ fn deletes_while_a_list_streams_in_take_items_back() {
 }
 
 #[test]
-fn what_may_be_an_unreadable_item_is_not_gone() {
+fn an_object_that_may_be_a_malformed_item_is_kept() {
     let store = Stored::of(["ns/a", "ns/c", "ns/e", "ns/g"].map(|key| object(key, 1)));
     let gone = |items: &[&str]| {
         let mut fifo = fifo();
@@ -254,10 +262,10 @@ fn a_replace_touches_only_its_partition() {
     let store = Stored::of([object("x/a", 1), object("y/a", 2)]);
     fifo.offer(Change::Added(object("y/b", 3)), Some(Position { partition: 1, version: 3.into() }), &store);
     fifo.replace(Staged::default(), at(9), &store);
-    let batch = fifo.pop(100).unwrap();
+    let batch = fifo.pop_expanded(100).unwrap();
     assert_eq!(batch.deltas.iter().map(short_delta).collect::<Vec<_>>(), ["+b@3"]);
     fifo.commit();
-    let batch = fifo.pop(100).unwrap();
+    let batch = fifo.pop_expanded(100).unwrap();
     assert_eq!(batch.deltas.iter().map(short_delta).collect::<Vec<_>>(), ["-a@1?"]);
     assert_eq!(batch.positions.into_iter().collect::<Vec<_>>(), [(0, 9.into())]);
 }
@@ -268,7 +276,7 @@ fn deletes_of_the_unknown_and_second_deletes_are_no_news() {
     assert_eq!(delete(&mut fifo, "ns/unknown", 2, &store), Offered::Known);
     assert_eq!(delete(&mut fifo, "ns/a", 3, &store), Offered::Queued);
     assert_eq!(delete(&mut fifo, "ns/a", 4, &store), Offered::Known);
-    let popped = fifo.pop(100).unwrap();
+    let popped = fifo.pop_expanded(100).unwrap();
     assert_eq!(popped.deltas.iter().map(short_delta).collect::<Vec<_>>(), ["-a@3"]);
     assert_eq!(popped.positions[&0], 4.into(), "the position goes on all the same");
     assert_eq!(delete(&mut fifo, "ns/a", 5, &store), Offered::Known, "in flight");
@@ -298,27 +306,27 @@ fn judging_changes_nothing() {
 }
 
 #[test]
-fn the_end_of_another_object_of_that_name_ends_ours_unseen() {
+fn a_delete_of_another_uid_deletes_the_known_object_unseen() {
     let (mut fifo, store) = (fifo(), Stored::of([object_of("ns/a", "first", 5)]));
     fifo.offer(Change::Deleted(object_of("ns/a", "second", 9)), Some(at(9)), &store);
     assert_eq!(pop(&mut fifo, 100), ["-a@5?"]);
 }
 
 #[test]
-fn a_resync_skips_what_is_queued_and_what_is_gone() {
+fn a_resync_skips_queued_and_deleted_objects() {
     let (mut fifo, store) = (fifo(), Stored::of(["ns/a", "ns/b", "ns/c"].map(|key| object(key, 1))));
     update(&mut fifo, "ns/b", 5, &store);
     delete(&mut fifo, "ns/c", 6, &store);
-    fifo.resync(&store);
-    fifo.resync(&store);
+    fifo.resync_all(&store);
+    fifo.resync_all(&store);
     assert_eq!(pop(&mut fifo, 100), ["~b@5", "-c@6", ".a@1"]);
 }
 
 #[test]
 fn a_resync_of_nothing_is_nothing() {
     let mut fifo = fifo();
-    fifo.resync(&Stored::default());
-    assert!(fifo.pop(1).is_none());
+    fifo.resync_all(&Stored::default());
+    assert!(fifo.pop_expanded(1).is_none());
 }
 
 /// Design §5.3: the object is neither queued nor stored while its batch is on the way.
@@ -326,7 +334,7 @@ fn a_resync_of_nothing_is_nothing() {
 fn no_ghost_after_a_relist_while_the_object_is_in_flight() {
     let (mut fifo, mut store) = (fifo(), Stored::default());
     add(&mut fifo, "ns/d", 5, &store);
-    let in_flight = fifo.pop(100).unwrap();
+    let in_flight = fifo.pop_expanded(100).unwrap();
     // The list does not have D, and no watch will ever report its end.
     replace(&mut fifo, vec![], 9, &store);
     in_flight.deltas.iter().for_each(|delta| store.apply(delta));
@@ -337,11 +345,11 @@ fn no_ghost_after_a_relist_while_the_object_is_in_flight() {
 
 /// Design §5.3: the store still has the state before the one in flight.
 #[test]
-fn time_does_not_run_back_by_a_resync_of_what_is_in_flight() {
+fn a_resync_does_not_bring_back_the_state_before_the_batch_in_flight() {
     let (mut fifo, mut store) = (fifo(), Stored::of([object("ns/a", 4)]));
     update(&mut fifo, "ns/a", 5, &store);
-    let in_flight = fifo.pop(100).unwrap();
-    fifo.resync(&store);
+    let in_flight = fifo.pop_expanded(100).unwrap();
+    fifo.resync_all(&store);
     in_flight.deltas.iter().for_each(|delta| store.apply(delta));
     fifo.commit();
     assert_eq!(apply(&mut fifo, 100, &mut store), [".a@5"]);
@@ -352,8 +360,8 @@ fn time_does_not_run_back_by_a_resync_of_what_is_in_flight() {
 fn nothing_rises_again_by_a_resync_or_relist_while_its_end_is_in_flight() {
     let (mut fifo, mut store) = (fifo(), Stored::of([object("ns/a", 4)]));
     delete(&mut fifo, "ns/a", 5, &store);
-    let in_flight = fifo.pop(100).unwrap();
-    fifo.resync(&store);
+    let in_flight = fifo.pop_expanded(100).unwrap();
+    fifo.resync_all(&store);
     replace(&mut fifo, vec![], 9, &store);
     in_flight.deltas.iter().for_each(|delta| store.apply(delta));
     fifo.commit();
@@ -365,7 +373,7 @@ fn nothing_rises_again_by_a_resync_or_relist_while_its_end_is_in_flight() {
 fn a_list_item_that_is_in_flight_is_no_news() {
     let (mut fifo, store) = (fifo(), Stored::default());
     add(&mut fifo, "ns/a", 5, &store);
-    let _in_flight = fifo.pop(100).unwrap();
+    let _in_flight = fifo.pop_expanded(100).unwrap();
     replace(&mut fifo, vec![object("ns/a", 5)], 9, &store);
     assert_eq!(fifo.len(), 0);
 }
@@ -374,7 +382,7 @@ fn a_list_item_that_is_in_flight_is_no_news() {
 fn an_empty_first_list_is_still_a_batch() {
     let (mut fifo, store) = (fifo(), Stored::default());
     replace(&mut fifo, vec![], 7, &store);
-    let batch = fifo.pop(100).unwrap();
+    let batch = fifo.pop_expanded(100).unwrap();
     assert!(batch.deltas.is_empty());
     assert_eq!((batch.replaced, &batch.positions[&0]), (Some(0), &7.into()));
 }
@@ -383,10 +391,10 @@ fn an_empty_first_list_is_still_a_batch() {
 fn a_change_before_the_first_list_does_not_count_as_one() {
     let (mut fifo, store) = (fifo(), Stored::default());
     add(&mut fifo, "ns/a", 1, &store);
-    assert_eq!(fifo.pop(100).unwrap().replaced, None);
+    assert_eq!(fifo.pop_expanded(100).unwrap().replaced, None);
     fifo.commit();
     fifo.bookmark(at(3));
-    assert_eq!(fifo.pop(100).unwrap().replaced, None);
+    assert_eq!(fifo.pop_expanded(100).unwrap().replaced, None);
 }
 
 #[test]
@@ -406,11 +414,11 @@ fn closed_nothing_comes_in_and_the_rest_goes_out() {
     assert!(fifo.is_closed());
     add(&mut fifo, "ns/b", 3, &store);
     replace(&mut fifo, vec![], 4, &store);
-    fifo.resync(&store);
+    fifo.resync_all(&store);
     fifo.bookmark(at(5));
     assert_eq!(pop(&mut fifo, 100), ["+a@2"]);
     fifo.commit();
-    assert!(fifo.pop(100).is_none());
+    assert!(fifo.pop_expanded(100).is_none());
 }
 
 /// A delete of the old history is still queued, or in flight, when the server goes back.
@@ -420,7 +428,7 @@ fn a_list_after_a_delete_decides_not_the_delete() {
         let (mut fifo, store) = (fifo(), Stored::of([object("ns/b", 152)]));
         delete(&mut fifo, "ns/b", 154, &store);
         if in_flight {
-            fifo.pop(1);
+            fifo.pop_expanded(1);
         }
         replace(&mut fifo, vec![], 101, &store);
         assert_eq!(add(&mut fifo, "ns/b", 102, &store), Offered::Queued);
@@ -448,5 +456,5 @@ fn capacity_of_a_large_list_is_given_back() {
     let objects = (0..20_000).map(|i| object(&format!("ns/{i}"), i + 1)).collect();
     replace(&mut fifo, objects, 20_000, &store);
     apply(&mut fifo, 1, &mut store);
-    assert!(fifo.items.capacity() < 4096 && fifo.in_flight.capacity() < 4096);
+    assert!(fifo.items.capacity() < 4096 && fifo.in_flight.changes.capacity() < 4096);
 }

@@ -34,7 +34,7 @@ async fn a_list_may_go_over_the_bound() {
     let queue = queue(1);
     let mut staged = Staged::default();
     (0..10).for_each(|i| staged.insert(object(&format!("ns/{i}"), i)));
-    queue.replace(staged, Position { partition: 0, version: 9.into() }, &Stored::default());
+    queue.replace(staged, Position { partition: 0, version: 9.into() }, &Stored::default()).await;
     assert_eq!(queue.pop(1).await.unwrap().deltas.len(), 10, "in one batch");
 }
 
@@ -69,4 +69,31 @@ async fn a_pop_that_is_dropped_loses_nothing() {
     assert!(queue.pop(1).now_or_never().is_none());
     add(&queue, "ns/a", 1);
     assert_eq!(queue.pop(1).await.unwrap().deltas.len(), 1);
+}
+
+/// Counts how often another task runs while a list is queued.
+#[tokio::test]
+async fn a_long_list_is_queued_in_steps() {
+    const OBJECTS: u64 = 20 * STEP as u64;
+    let queue = queue(4);
+    let store = Stored::of((0..OBJECTS).map(|i| object(&format!("ns/{i:06}"), i)));
+    let turns = std::sync::atomic::AtomicUsize::new(0);
+    let others = async {
+        loop {
+            turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(queue.len(), 0, "the list is queued whole");
+            yield_now().await;
+        }
+    };
+    let mut staged = Staged::default();
+    staged.note(&object("ns/000000", 0));
+    let replace = queue.replace(staged, Position { partition: 0, version: 9.into() }, &store);
+    tokio::select! {
+        biased;
+        () = replace => {}
+        () = others => {}
+    }
+    assert!(turns.into_inner() >= 20, "the queue is unlocked between two steps");
+    let list = queue.pop(1).await.unwrap();
+    assert_eq!((list.replaced, list.deltas.len() as u64), (Some(0), OBJECTS - 1), "the list is whole");
 }

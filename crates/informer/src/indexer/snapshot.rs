@@ -123,6 +123,12 @@ impl Snapshot {
         self.objects.range((start, Bound::Unbounded)).next().map(|(_, stored)| &stored.0)
     }
 
+    /// The first `max` keys after a key, or of all.
+    pub(crate) fn keys_after(&self, start: Option<&ObjectKey>, max: usize) -> Vec<ObjectKey> {
+        let start = start.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
+        self.objects.range((start, Bound::Unbounded)).take(max).map(|(key, _)| key.clone()).collect()
+    }
+
     pub(crate) fn index<V: Ord + Send + Sync + 'static>(
         &self,
         id: IndexId,

@@ -1,18 +1,18 @@
-//! How long to wait before asking again.
+//! Delays between retries.
 
 use crate::time;
 use std::time::Duration;
 
-/// How long a server may postpone the next request unless the caller sets another limit.
+/// The longest `Retry-After` that is honoured unless configured.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
-/// Waiting times that double from failure to failure and are never the same for two clients.
+/// Delays that double with each failure, with jitter.
 ///
-/// 1. The n-th wait in a row is uniform in `[d, 2d)` with `d = min(start * 2^n, cap)`.
-/// 2. `Retry-After` is a lower bound of the wait, up to `max_retry_after`, with up to a tenth on top so that the
+/// 1. The n-th delay in a row is uniform in `[d, 2d)` with `d = min(start * 2^n, cap)`.
+/// 2. `Retry-After` is a lower bound of the delay, up to `max_retry_after`, with up to a tenth on top so that the
 ///    clients which a server rejected do not all return at once. A longer one counts as `max_retry_after`.
-/// 3. Success rewinds.
-/// 4. No duration makes it panic or wrap: a wait that cannot be represented is `Duration::MAX`.
+/// 3. A success resets it.
+/// 4. No duration makes it panic or wrap: a delay that cannot be represented is `Duration::MAX`.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     start: Duration,
@@ -27,7 +27,7 @@ impl Backoff {
         Self { start, cap, max_retry_after: MAX_RETRY_AFTER, failures: 0 }
     }
 
-    /// Sets the first wait and the longest one.
+    /// Sets the first delay and the longest one.
     pub(crate) fn waits(self, start: Duration, cap: Duration) -> Self {
         Self { start, cap, ..self }
     }
@@ -37,13 +37,13 @@ impl Backoff {
         Self { max_retry_after, ..self }
     }
 
-    /// The next wait. `retry_after` is what the server asked for.
+    /// The next delay. `retry_after` is the server's `Retry-After`.
     pub(crate) fn next(&mut self, retry_after: Option<Duration>, rng: &mut fastrand::Rng) -> Duration {
         let doubled = self.start.saturating_mul(1u32.checked_shl(self.failures).unwrap_or(u32::MAX));
         self.failures = self.failures.saturating_add(1).min(31);
         let own = time::scale(doubled.min(self.cap), 1.0 + rng.f64());
-        retry_after.map_or(own, |asked| {
-            own.max(time::scale(asked.min(self.max_retry_after), 1.0 + rng.f64() / 10.0))
+        retry_after.map_or(own, |requested| {
+            own.max(time::scale(requested.min(self.max_retry_after), 1.0 + rng.f64() / 10.0))
         })
     }
 
@@ -53,7 +53,7 @@ impl Backoff {
 }
 
 impl Default for Backoff {
-    /// client-go's: from 0.8 s to 30 s.
+    /// As in client-go: from 0.8 s to 30 s.
     fn default() -> Self {
         Self::new(Duration::from_millis(800), Duration::from_secs(30))
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_never_asked_earlier_than_it_wants() {
+    fn retry_after_is_a_lower_bound() {
         let mut rng = fastrand::Rng::with_seed(1);
         let wait = Backoff::default().next(Some(Duration::from_secs(20)), &mut rng).as_secs_f64();
         assert!((20.0..22.0).contains(&wait), "{wait}");

@@ -3,6 +3,7 @@
 use super::{
     Deadlines, Input, OpenStream, Reflector,
     machine::{Delivered, Failure},
+    silent,
 };
 use crate::{
     delta_fifo::{Compare, Staged},
@@ -14,7 +15,7 @@ use kube_informer_wire::{
     ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Object, Unreadable, WatchEvent, WatchOptions,
 };
 use serde_json::Value;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// Objects between two updates of the status.
@@ -42,8 +43,8 @@ impl Reflector {
         loop {
             let size = self.staged.len();
             let event = match timeout(streaming_list_event, stream.events.next()).await {
-                Err(_) => return self.stalled(streaming_list_event),
-                Ok(None) => return self.ended_early(),
+                Err(_) => return self.stalled(streaming_list_event, &stream.url),
+                Ok(None) => return self.ended_early(&stream.url),
                 Ok(Some(Err(error))) => return self.stream_failed(Failure::of(&error), error),
                 Ok(Some(Ok(event))) => event,
             };
@@ -56,20 +57,20 @@ impl Reflector {
             } else if stream.opened.elapsed() >= streaming_list
                 && last_object.elapsed() >= streaming_list_event
             {
-                return self.stalled(streaming_list);
+                return self.stalled(streaming_list, &stream.url);
             }
         }
     }
 
-    fn stalled(&mut self, after: Duration) -> Input {
-        let error = self.silent("progress of the streaming list", after);
+    fn stalled(&mut self, after: Duration, url: &Arc<str>) -> Input {
+        let error = silent("progress of the streaming list", after, url);
         self.stream_failed(Failure::of(&error), error);
         Input::StreamStalled
     }
 
-    fn ended_early(&mut self) -> Input {
+    fn ended_early(&mut self, url: &Arc<str>) -> Input {
         let message = "the streaming list ended before it was complete".into();
-        let error = ListWatchError::Broken { message, url: self.telemetry.kind().to_string().into() };
+        let error = ListWatchError::Broken { message, url: Arc::clone(url) };
         self.stream_failed(Failure::of(&error), error)
     }
 
@@ -81,14 +82,14 @@ impl Reflector {
             WatchEvent::Unreadable(unreadable) => self.stage_unreadable(unreadable),
             WatchEvent::Error(status) => {
                 let failure = Failure::in_stream(&status);
-                let error = ListWatchError::api(status, "in the streaming list");
+                let error = ListWatchError::api(status, Arc::clone(&stream.url));
                 return Some(self.stream_failed(failure, error));
             }
             WatchEvent::Bookmark(bookmark) if bookmark.initial_events_end => {
                 stream.delivered = Delivered::Events;
                 stream.positioned = true;
                 let events = std::mem::replace(&mut stream.events, futures_util::stream::empty().boxed());
-                self.stream = Some(OpenStream { events, ..*stream });
+                self.stream = Some(OpenStream { events, url: Arc::clone(&stream.url), ..*stream });
                 return Some(Input::StreamListed(bookmark.resource_version));
             }
             WatchEvent::Bookmark(_) => {}
@@ -105,6 +106,7 @@ impl Reflector {
 
     /// Stages one page of a list.
     pub(super) async fn list_page(&mut self, options: ListOptions) -> Input {
+        let options = self.tweaks.list(options);
         match self.read_list(options, Items::Stage).await {
             Ok(meta) => Input::Page { version: meta.resource_version, continue_token: meta.continue_token },
             Err(error) => self.list_failed(error),
@@ -119,12 +121,13 @@ impl Reflector {
     ) -> Result<ListMeta, ListWatchError> {
         self.telemetry.listing();
         let Deadlines { list_response, list_item, .. } = self.deadlines;
-        let opening = timeout(list_response, self.source.list(self.tweaks.list(options)));
-        let mut parts: ListStream = opening.await.map_err(|_| self.silent("response", list_response))??;
+        let url = self.source.list_url(&options);
+        let opening = timeout(list_response, self.source.list(options));
+        let mut parts: ListStream = opening.await.map_err(|_| silent("response", list_response, &url))??;
         let mut whole = ListMeta::default();
         loop {
             let part = timeout(list_item, parts.next()).await;
-            match part.map_err(|_| self.silent("item of the list", list_item))?.transpose()? {
+            match part.map_err(|_| silent("item of the list", list_item, &url))?.transpose()? {
                 None => return Ok(whole),
                 Some(ListPart::Meta(meta)) => merge(&mut whole, meta),
                 Some(_) if items == Items::Skip => {}

@@ -3,6 +3,7 @@
 use super::{
     OpenStream, Reflector, WATCH_WORKS_AFTER,
     machine::{Command, Delivered, Failure, Input, SHORT_WATCH},
+    silent,
 };
 use crate::{
     delta_fifo::{Change, Compare, Offered, Position},
@@ -12,7 +13,7 @@ use crate::{
 };
 use futures_util::StreamExt;
 use kube_informer_wire::{Bookmark, ListWatchError, ResourceVersion, Unreadable, WatchEvent};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 impl Reflector {
@@ -68,7 +69,7 @@ impl Reflector {
         if self.health.is_failing() && lasted >= WATCH_WORKS_AFTER {
             self.recovered(self.machine.position().cloned());
         } else if lasted >= stream.dead_after {
-            let error = self.silent("end of the watch", stream.dead_after);
+            let error = silent("end of the watch", stream.dead_after, &stream.url);
             return self.watch_failed(Failure::of(&error), error, lasted);
         } else if !stream.proven && self.quiet.saturating_add(lasted) >= self.deadlines.probe_after {
             stream.proven = true;
@@ -79,9 +80,8 @@ impl Reflector {
 
     fn ended(&mut self, stream: &OpenStream, lasted: Duration) -> Command {
         if stream.delivered == Delivered::Nothing && lasted < SHORT_WATCH {
-            let url = self.telemetry.kind().to_string().into();
             let message = "the watch ended at once, without an event".into();
-            let error = ListWatchError::Broken { message, url };
+            let error = ListWatchError::Broken { message, url: Arc::clone(&stream.url) };
             self.note_watch_failure(Failure::of(&error).class, &error);
             self.telemetry.failed(&InformerError::Watch(error));
         }
@@ -93,7 +93,7 @@ impl Reflector {
             WatchEvent::Bookmark(bookmark) => return self.receive_bookmark(bookmark, stream),
             WatchEvent::Error(status) => {
                 let failure = Failure::in_stream(&status);
-                let error = ListWatchError::api(status, "in the stream");
+                let error = ListWatchError::api(status, Arc::clone(&stream.url));
                 return self.watch_failed(failure, error, stream.opened.elapsed());
             }
             WatchEvent::Unreadable(unreadable) => return self.receive_unreadable(unreadable, stream),

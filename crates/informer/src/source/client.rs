@@ -1,4 +1,4 @@
-//! The HTTP client an informer wants.
+//! The HTTP client of an informer.
 
 use super::connections::Connections;
 use http::{HeaderValue, Uri};
@@ -12,17 +12,17 @@ use kube::client::ConfigExt;
 use std::time::Duration;
 use tower::{BoxError, Service, ServiceBuilder};
 
-/// A configuration from which no client can be made.
+/// A configuration from which no client can be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The TLS settings, credentials or headers of the configuration do not work.
-    #[error("cannot make a client of this configuration; check its certificates and credentials")]
+    /// The TLS settings, credentials or headers of the configuration are invalid.
+    #[error("cannot build a client from this configuration; check its certificates and credentials")]
     Config(#[source] Box<kube::Error>),
-    /// The name the server is to prove is not a name.
+    /// `tls-server-name` is invalid.
     #[error("tls-server-name is not a host name or address; correct it in the kubeconfig")]
     ServerName(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A proxy of a kind that is not known.
+    /// The scheme of the proxy is not supported.
     #[error("proxies of the scheme {scheme:?} are not supported; use http, https or socks5")]
     Proxy {
         /// The scheme of the proxy's URL.
@@ -36,18 +36,18 @@ impl From<kube::Error> for ClientError {
     }
 }
 
-/// Silence on a TCP connection before the kernel asks whether the other side is still there; with the probes
-/// below, a dead connection is noticed after 45 s even where HTTP/1.1 knows no pings.
+/// Idle time of a TCP connection before the kernel sends keepalive probes. With the probes below, a dead connection is
+/// noticed after 45 s, also with HTTP/1.1, which has no pings.
 const TCP_IDLE: Duration = Duration::from_secs(30);
 const TCP_PROBE_EVERY: Duration = Duration::from_secs(5);
 const TCP_PROBES: u32 = 3;
 
 /// A client for informers: authentication, TLS and proxies as [`kube::Client`] has them, but
 ///
-/// 1. requests are never retried below the informer, which has to know about failures;
-/// 2. HTTP/2 where the server offers it in the TLS handshake, so that all watches share a connection, else
+/// 1. requests are never retried below the informer, which reports and retries failures itself;
+/// 2. HTTP/2 is used if the server offers it in the TLS handshake, so that watches share a connection, otherwise
 ///    HTTP/1.1; plain `http://` is always HTTP/1.1;
-/// 3. a connection is asked every 30 s whether it is alive, and given up 15 s after it fails to answer;
+/// 3. each connection is pinged every 30 s, and closed if the ping is not answered within 15 s;
 /// 4. connections are opened as needed to stay below the number of streams that servers allow on each.
 ///
 /// Must be called inside a tokio runtime, to which the client is bound.
@@ -85,7 +85,7 @@ fn basic_auth(user_and_password: &str) -> Option<HeaderValue> {
     Some(header)
 }
 
-/// The client on top of something that opens connections.
+/// Builds the client on top of a connector.
 fn over<C>(connector: C, config: &kube::Config) -> Result<kube::Client, ClientError>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,

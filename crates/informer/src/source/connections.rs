@@ -18,21 +18,21 @@ use std::{
 };
 use tower::Service;
 
-/// Streams that are put on one connection. Servers refuse more than about 250, and a watch that is refused
-/// waits for another one to end, which may take an hour.
+/// Streams on one connection. Servers allow about 250, and a watch beyond that waits for another one to end, which may
+/// take an hour.
 const STREAMS_PER_CONNECTION: usize = 100;
 
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WITHIN: Duration = Duration::from_secs(15);
 
-/// Bytes the server may send ahead on one stream, and on all of a connection together. The second is large enough
-/// that many streams which nobody reads at the moment cannot hold up the others.
+/// Flow control windows of one stream and of a connection. The second is the sum of the first, so that streams which are
+/// not being read do not block the others.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_PER_CONNECTION as u32;
 
 /// A service that sends requests over HTTP/2 connections of at most [`STREAMS_PER_CONNECTION`] streams each.
 ///
-/// A client of hyper keeps one HTTP/2 connection, or as many of HTTP/1.1 as are needed; so this is a set of clients.
+/// A client of hyper has one HTTP/2 connection, or as many of HTTP/1.1 as are needed; so this is a set of clients.
 #[derive(Clone)]
 pub(super) struct Connections<C> {
     connector: C,
@@ -60,7 +60,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
     fn lane(&self) -> (Client<C, Body>, Arc<()>) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut first = true;
-        // The first stays for the next request; others go when their streams have gone.
+        // The first is kept for the next request; others are dropped with their last stream.
         lanes.retain(|lane| std::mem::take(&mut first) || lane.streams() > 0);
         let free = lanes.iter().position(|lane| lane.streams() < STREAMS_PER_CONNECTION);
         let free = free.unwrap_or_else(|| {

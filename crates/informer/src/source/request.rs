@@ -1,4 +1,4 @@
-//! The requests themselves.
+//! HTTP requests.
 
 use http::{
     HeaderValue, Request,
@@ -7,7 +7,7 @@ use http::{
 use kube::client::Body;
 use kube_informer_wire::ListWatchError;
 
-/// What form of answer is asked for.
+/// The `Accept` header of a request.
 pub(super) struct Accept(&'static str);
 
 impl Accept {
@@ -27,18 +27,18 @@ impl Accept {
 }
 
 pub(super) fn list(url: &str, accept: Accept) -> Result<Request<Body>, ListWatchError> {
-    Request::get(url).header(ACCEPT, accept.0).body(Body::empty()).map_err(|_| impossible(url))
+    Request::get(url).header(ACCEPT, accept.0).body(Body::empty()).map_err(|_| too_long(url))
 }
 
 pub(super) fn watch(url: &str, accept: Accept) -> Result<Request<Body>, ListWatchError> {
     let mut request = list(url, accept)?;
-    // Servers compress a stream as several gzip members, of which clients commonly read only the first.
+    // Servers compress a stream as several gzip members, of which many clients read only the first.
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     Ok(request)
 }
 
-/// A URL that HTTP cannot carry: one that is too long.
-fn impossible(url: &str) -> ListWatchError {
+/// The error of a URL that is too long.
+fn too_long(url: &str) -> ListWatchError {
     let path = url.split('?').next().unwrap_or_default();
     let message = format!("a URL of {} bytes cannot be sent; use a shorter selector", url.len());
     ListWatchError::Malformed { message, url: path.into() }

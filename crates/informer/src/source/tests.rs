@@ -65,7 +65,7 @@ async fn a_list_is_one_request_and_its_parts() {
 }
 
 #[tokio::test]
-async fn a_watch_refuses_compression() {
+async fn a_watch_requests_no_compression() {
     let event = r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"4"}}}"#;
     let fake = Fake::answering(move |_| answer(200, JSON, event));
     let options = WatchOptions::new().resource_version("3".to_owned()).allow_bookmarks(true);
@@ -108,7 +108,7 @@ async fn metadata_only_asks_for_it_and_takes_whole_objects_too() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_the_server_said() {
+async fn an_error_response_has_the_status_of_the_server() {
     let fake = Fake::answering(|_| {
         let status = r#"{"kind":"Status","reason":"TooManyRequests","message":"slow down","code":429,
             "details":{"retryAfterSeconds":1}}"#;
@@ -142,7 +142,7 @@ async fn a_retry_after_beyond_every_number_is_the_longest() {
 }
 
 #[tokio::test]
-async fn a_refusal_without_words_is_told_by_its_code() {
+async fn an_error_response_without_a_status_is_described_by_its_code() {
     let endless = "x".repeat(1 << 20);
     for (code, content_type, body, reason) in [
         (401, "text/plain", "Unauthorized", "Unauthorized"),
@@ -163,7 +163,7 @@ async fn a_refusal_without_words_is_told_by_its_code() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_said_to_be_so() {
+async fn a_response_that_is_not_json_is_an_error_of_its_own() {
     for (code, content_type) in
         [(200, "text/html; charset=utf-8"), (302, "text/html"), (204, JSON), (206, JSON)]
     {
@@ -181,7 +181,7 @@ async fn what_is_not_json_is_said_to_be_so() {
 }
 
 #[tokio::test]
-async fn a_compressed_answer_is_named() {
+async fn a_compressed_response_is_an_error() {
     let fake = Fake::answering(|_| {
         let mut response = answer(200, JSON, "gzipped");
         response.headers_mut().insert("content-encoding", http::HeaderValue::from_static("gzip"));

@@ -1,12 +1,12 @@
-//! Making a [`FakeSource`] fail.
+//! Faults of a [`FakeSource`].
 
-use super::{FakeSource, State, status};
+use super::{FakeSource, State, URL, status};
 use kube_informer_wire::{
     Bookmark, ListOptions, ListWatchError, ObjectKey, Status, Unreadable, WatchEvent, WatchOptions,
 };
 use std::{collections::VecDeque, time::Duration};
 
-/// A request that was made.
+/// A request to a [`FakeSource`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// A list, or a page of one.
@@ -19,39 +19,39 @@ pub enum Request {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The server answers with an error, such as 410, 429, 500 or 403.
+    /// The server responds with an error, such as 410, 429, 500 or 403.
     Answer(Status),
-    /// The request fails in any other way: a proxy's login page, a truncated body.
+    /// The request fails in another way: the login page of a proxy, a truncated body.
     Fail(ListWatchError),
-    /// Nobody listens.
+    /// The connection is refused.
     Refuse,
-    /// The server never answers.
+    /// The server never responds.
     Silence,
-    /// The answer comes late.
+    /// The response is delayed.
     Delay(Duration),
     /// The body breaks off after this many items or events.
     BreakAfter(usize),
 }
 
 impl Fault {
-    /// The server asks to slow down.
+    /// 429 with `Retry-After`.
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         let mut status = status(429, "TooManyRequests", "slow down");
         status.details.retry_after_seconds = retry_after_seconds;
         Self::Answer(status)
     }
 
-    /// The version or page is no longer kept.
+    /// 410: the version or page has expired.
     pub fn expired() -> Self {
         Self::Answer(status(410, "Expired", "too old resource version"))
     }
 
-    /// The caller may not do this.
+    /// 403.
     pub fn forbidden() -> Self {
         Self::Answer(status(403, "Forbidden", "not allowed"))
     }
 
-    /// The server is broken.
+    /// 500.
     pub fn internal() -> Self {
         Self::Answer(status(500, "InternalError", "broken"))
     }
@@ -61,21 +61,21 @@ impl Fault {
 pub(super) struct Faults {
     lists: VecDeque<Fault>,
     watches: VecDeque<Fault>,
-    /// Pages of lists after this many are answered with 410.
+    /// Pages after the first one fail with 410.
     pub(super) pages_expire: bool,
     pub(super) no_end_bookmark: bool,
     pub(super) no_streaming: bool,
-    /// A 410 comes as HTTP status, not in the stream.
+    /// A 410 is sent as HTTP status, not in the stream.
     pub(super) http_410: bool,
     /// Events are held back.
     stalled: Option<Vec<super::Change>>,
-    /// Events still to be swallowed.
+    /// Number of events to drop.
     pub(super) swallow: usize,
     pub(super) break_after: Option<usize>,
 }
 
 impl State {
-    /// Notes a request and says how it is to fail.
+    /// Records a request and returns its fault.
     pub(super) fn begin(&mut self, request: Request) -> Option<Fault> {
         let fault = match &request {
             Request::List(_) => self.faults.lists.pop_front(),
@@ -85,7 +85,7 @@ impl State {
         fault
     }
 
-    /// Holds an event back, or swallows it; returns whether it did.
+    /// Holds an event back or drops it. Returns whether it did.
     pub(super) fn held_back(&mut self, change: &super::Change) -> bool {
         if self.faults.swallow > 0 {
             self.faults.swallow -= 1;
@@ -114,7 +114,7 @@ impl FakeSource {
         self
     }
 
-    /// Faults that no request has met yet are taken back.
+    /// Removes all pending faults of requests.
     pub fn heal(&self) -> &Self {
         let mut state = self.lock();
         state.faults.lists.clear();
@@ -132,7 +132,7 @@ impl FakeSource {
     /// Breaks the connection of all watches.
     pub fn break_connections(&self) -> &Self {
         self.end_watches(|| {
-            Err(ListWatchError::Broken { message: "connection reset".into(), url: "/fake".into() })
+            Err(ListWatchError::Broken { message: "connection reset".into(), url: URL.into() })
         })
     }
 
@@ -150,7 +150,7 @@ impl FakeSource {
         self
     }
 
-    /// Forgets the history: a watch from any version before now is answered with 410, and so are pages.
+    /// Expires the history: a watch from an earlier version, and a page of an earlier list, fails with 410.
     pub fn expire_history(&self) -> &Self {
         let mut state = self.lock();
         state.history.clear();
@@ -160,25 +160,25 @@ impl FakeSource {
         self
     }
 
-    /// Whether a 410 on a watch comes as HTTP status instead of in the stream.
+    /// Whether a 410 of a watch is sent as HTTP status instead of in the stream.
     pub fn answer_410_over_http(&self, http: bool) -> &Self {
         self.lock().faults.http_410 = http;
         self
     }
 
-    /// Whether every page after the first is answered with 410.
+    /// Whether every page after the first fails with 410.
     pub fn expire_pages(&self, expire: bool) -> &Self {
         self.lock().faults.pages_expire = expire;
         self
     }
 
-    /// Whether streaming lists never say that they are complete.
+    /// Whether streaming lists lack the bookmark at their end.
     pub fn skip_end_bookmark(&self, skip: bool) -> &Self {
         self.lock().faults.no_end_bookmark = skip;
         self
     }
 
-    /// Whether streaming lists are refused with 422, as older servers do.
+    /// Whether streaming lists are rejected with 422, as by older servers.
     pub fn refuse_streaming_lists(&self, refuse: bool) -> &Self {
         self.lock().faults.no_streaming = refuse;
         self
@@ -190,7 +190,7 @@ impl FakeSource {
         self
     }
 
-    /// Sends what was held back.
+    /// Sends the events that were held back.
     pub fn resume(&self) -> &Self {
         let mut state = self.lock();
         for change in state.faults.stalled.take().unwrap_or_default() {
@@ -200,7 +200,7 @@ impl FakeSource {
         self
     }
 
-    /// The next event never arrives, although the stream goes on.
+    /// Drops the next event; the stream goes on.
     pub fn drop_next_event(&self) -> &Self {
         self.lock().faults.swallow += 1;
         self
@@ -214,7 +214,7 @@ impl FakeSource {
         })
     }
 
-    /// Sends something that cannot be read to all watches.
+    /// Sends a malformed event to all watches.
     pub fn send_unreadable(&self) -> &Self {
         let mut state = self.lock();
         state.version += 1;
@@ -223,7 +223,7 @@ impl FakeSource {
         self.send(|| WatchEvent::Unreadable(Unreadable::new("garbage").at(Some(version.into()))))
     }
 
-    /// Sends an event once more, as a connection that was resumed too early does.
+    /// Sends an event once more, like a watch that resumed at an earlier version.
     pub fn repeat_event(&self, version: u64) -> &Self {
         let mut state = self.lock();
         let repeated = state.history.iter().find(|change| change.version == version).cloned();
@@ -234,24 +234,24 @@ impl FakeSource {
         self
     }
 
-    /// Whether an object is there now.
+    /// Whether an object exists.
     pub fn contains(&self, key: &ObjectKey) -> bool {
         self.lock().objects.contains_key(key)
     }
 
-    /// Sends an event to all watches, whatever the collection holds: a repetition, nonsense, an old version.
+    /// Sends any event to all watches: a repetition, an unknown object, an old version.
     pub fn send(&self, event: impl Fn() -> WatchEvent) -> &Self {
         self.lock().watchers.retain(|watcher| watcher.events.send(Ok(event())).is_ok());
         self
     }
 
-    pub(super) async fn suffer(&self, fault: Option<Fault>) -> Result<(), ListWatchError> {
+    pub(super) async fn inject(&self, fault: Option<Fault>) -> Result<(), ListWatchError> {
         match fault {
             None => Ok(()),
-            Some(Fault::Answer(status)) => Err(ListWatchError::api(status, "/fake")),
+            Some(Fault::Answer(status)) => Err(ListWatchError::api(status, URL)),
             Some(Fault::Fail(error)) => Err(error),
             Some(Fault::Refuse) => {
-                Err(ListWatchError::Connect { refused: true, message: "refused".into(), url: "/fake".into() })
+                Err(ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() })
             }
             Some(Fault::Silence) => std::future::pending().await,
             Some(Fault::Delay(delay)) => {

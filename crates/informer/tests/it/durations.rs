@@ -93,7 +93,7 @@ async fn an_endless_backoff_never_tries_again() {
         assert_eq!(source.requests().len(), before);
         let status = informer.status();
         assert!(matches!(status, InformerStatus::Retrying { next: None, .. }), "{status}");
-        assert!(status.to_string().contains("no further try"), "{status}");
+        assert!(status.to_string().contains("no further retry"), "{status}");
     }
 }
 

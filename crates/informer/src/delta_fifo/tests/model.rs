@@ -128,7 +128,7 @@ impl World {
 
     fn pop(&mut self, max: usize) -> bool {
         self.finish();
-        let Some(batch) = self.fifo.pop(max) else { return false };
+        let Some(batch) = self.fifo.pop_expanded(max) else { return false };
         self.waiting -= batch.deltas.len();
         assert!(batch.replaced.is_some() || batch.deltas.len() <= max, "{batch:?}");
         self.check_order(&batch);
@@ -200,7 +200,7 @@ impl World {
             }
             Op::Resync => {
                 let before = self.fifo.len();
-                self.fifo.resync(&self.store);
+                self.fifo.resync_all(&self.store);
                 self.waiting += self.fifo.len() - before;
             }
             Op::Pop(max) => {
@@ -231,7 +231,10 @@ impl World {
     fn check_books(&self) {
         let fifo = &self.fifo;
         assert_eq!(fifo.len(), self.waiting);
-        assert_eq!(fifo.len(), fifo.items.values().map(VecDeque::len).sum::<usize>());
+        let listed: usize = fifo.lists.iter().map(|(_, list)| list.deltas().count()).sum();
+        assert_eq!(fifo.len(), fifo.items.values().map(VecDeque::len).sum::<usize>() + listed);
+        let syncs = fifo.items.values().flatten().filter(|item| matches!(item.delta, Delta::Sync(_))).count();
+        assert_eq!(fifo.is_resyncing(), syncs > 0);
         let filed = fifo.queue.iter().filter_map(|(sequence, filed)| match filed {
             Filed::Key(key) => Some((key, *sequence)),
             _ => None,
@@ -266,7 +269,7 @@ proptest! {
         for (key, object) in store {
             prop_assert!(object.is_same_version(&server[key]), "{:?} {:?}", object, server[key]);
         }
-        prop_assert!(world.fifo.items.is_empty() && world.fifo.in_flight.is_empty());
-        prop_assert!(world.fifo.queue.is_empty() && world.fifo.replaces.is_empty());
+        prop_assert!(world.fifo.items.is_empty() && world.fifo.in_flight.changes.is_empty());
+        prop_assert!(world.fifo.queue.is_empty() && world.fifo.lists.is_empty() && world.fifo.in_flight.list.is_none());
     }
 }

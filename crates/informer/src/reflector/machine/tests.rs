@@ -79,7 +79,7 @@ fn wait_of(command: &Command) -> f64 {
 }
 
 #[test]
-fn the_first_fill_streams_from_the_newest_state() {
+fn the_initial_list_is_a_streaming_list_of_the_most_recent_state() {
     let mut machine = machine();
     let Command::StreamList(options) = machine.step(Input::Start) else { panic!("not a stream") };
     assert_eq!(options.resource_version, None);
@@ -90,7 +90,7 @@ fn the_first_fill_streams_from_the_newest_state() {
 }
 
 #[test]
-fn the_first_fill_by_list_takes_what_a_cache_has_in_pages() {
+fn the_initial_paged_list_accepts_any_state() {
     let mut machine = lister();
     let Command::List(options) = machine.step(Input::Start) else { panic!("not a list") };
     let expected = ListOptions::new().resource_version("0".to_owned()).limit(500);
@@ -105,13 +105,13 @@ fn the_first_fill_by_list_takes_what_a_cache_has_in_pages() {
 }
 
 #[test]
-fn a_refill_never_travels_back() {
+fn a_relist_asks_for_nothing_older_than_the_known_version() {
     assert_eq!(run(&mut watching(), [fail(Class::Expired), Input::Waited]), ["wait", "list(10)"]);
     assert_eq!(run(&mut following(), [fail(Class::Expired), Input::Waited]), ["wait", "stream(10)"]);
 }
 
 #[test]
-fn a_list_the_server_cannot_serve_is_asked_for_anew_once() {
+fn a_list_that_the_server_cannot_serve_is_retried_once_at_the_most_recent_state() {
     for class in [Class::Expired, Class::TooLarge] {
         let mut machine = watching();
         let refill = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class)]);
@@ -127,7 +127,7 @@ fn a_list_the_server_cannot_serve_is_asked_for_anew_once() {
 }
 
 #[test]
-fn a_stream_the_server_cannot_serve_is_asked_for_anew_once() {
+fn a_streaming_list_that_the_server_cannot_serve_is_retried_once_at_the_most_recent_state() {
     for class in [Class::Expired, Class::TooLarge] {
         let mut machine = following();
         let refill = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class), fail(class)]);
@@ -154,7 +154,7 @@ fn an_empty_token_ends_the_pages() {
 }
 
 #[test]
-fn a_refill_in_pages_may_be_newer_than_what_is_known() {
+fn a_paged_relist_may_be_newer_than_the_known_version() {
     let paged = || machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
     let asked = |machine: &mut Machine, input| match machine.step(input) {
         Command::List(options) | Command::ListPage(options) => {
@@ -224,7 +224,7 @@ fn a_watch_that_ends_is_opened_again_where_it_was() {
 }
 
 #[test]
-fn very_short_watches_are_waited_out_and_looked_into() {
+fn very_short_watches_back_off_and_then_relist() {
     let mut machine = watching();
     let short_watch = || ended(Duration::from_millis(999), Delivered::Nothing);
     let tries = [short_watch(), Input::Waited, short_watch(), Input::Waited, short_watch(), Input::Waited];
@@ -242,7 +242,7 @@ fn a_busy_server_or_a_broken_connection_needs_no_list() {
 }
 
 #[test]
-fn a_broken_server_is_asked_for_a_list_every_third_time() {
+fn every_third_server_error_of_a_watch_relists() {
     let mut machine = watching();
     let asked: Vec<_> =
         (0..3).flat_map(|_| run(&mut machine, [fail(Class::Server), Input::Waited])).collect();
@@ -250,7 +250,7 @@ fn a_broken_server_is_asked_for_a_list_every_third_time() {
 }
 
 #[test]
-fn whatever_else_a_watch_says_is_settled_by_a_list() {
+fn any_other_failure_of_a_watch_relists() {
     use Class::*;
     for class in [Expired, Denied, Absent, Invalid, InStream, Protocol] {
         assert_eq!(run(&mut watching(), [fail(class), Input::Waited]), ["wait", "list(10)"], "{class:?}");
@@ -258,7 +258,7 @@ fn whatever_else_a_watch_says_is_settled_by_a_list() {
 }
 
 #[test]
-fn denied_and_absent_lists_are_asked_for_again() {
+fn denied_and_absent_lists_are_retried() {
     for class in [Class::Denied, Class::Absent, Class::Server, Class::Transport, Class::Busy, Class::Protocol]
     {
         let mut machine = lister();
@@ -269,7 +269,7 @@ fn denied_and_absent_lists_are_asked_for_again() {
 }
 
 #[test]
-fn a_streaming_list_that_is_refused_is_never_asked_for_again() {
+fn a_streaming_list_that_is_rejected_is_never_retried() {
     let mut machine = machine();
     assert_eq!(run(&mut machine, [Input::Start, fail(Class::Invalid)]), ["stream()", "list(0) limit 500"]);
     run(&mut machine, [page(10, None), Input::Committed]);
@@ -277,7 +277,7 @@ fn a_streaming_list_that_is_refused_is_never_asked_for_again() {
 }
 
 #[test]
-fn a_streaming_list_that_stalls_is_never_asked_for_again() {
+fn a_streaming_list_that_stalls_is_never_retried() {
     let mut machine = machine();
     assert_eq!(run(&mut machine, [Input::Start, Input::StreamStalled])[1], "list(0) limit 500");
     run(&mut machine, [page(10, None), Input::Committed]);
@@ -405,7 +405,7 @@ fn a_failure_where_none_belongs_is_waited_out() {
 }
 
 #[test]
-fn failures_are_told_apart() {
+fn failures_are_classified() {
     let api = |code, reason: &str| {
         Failure::of(&ListWatchError::api(Status::failure(code, reason, "no"), "/")).class
     };

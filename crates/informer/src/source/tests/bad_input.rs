@@ -55,7 +55,7 @@ async fn a_bad_item_hides_no_good_one() {
 }
 
 #[tokio::test]
-async fn a_value_where_a_map_should_be_is_odd_but_there() {
+async fn a_value_instead_of_a_map_does_not_hide_the_object() {
     let parts =
         listed(r#"{"metadata":{"name":"a","labels":"hunter2-canary","annotations":[1]},"spec":7}"#).await;
     assert_eq!(parts, ["Item(Pod a@)"]);
@@ -112,7 +112,7 @@ async fn a_table_or_a_status_is_not_a_list() {
 }
 
 #[tokio::test]
-async fn a_failed_login_does_not_show_what_the_login_command_said() {
+async fn a_failed_login_does_not_show_the_output_of_the_login_command() {
     let service = tower::service_fn(async |_: http::Request<kube::client::Body>| {
         let error = kube::Error::Auth(kube::client::AuthError::AuthExec(CANARY.into()));
         Err::<http::Response<kube::client::Body>, _>(tower::BoxError::from(error))

@@ -163,7 +163,7 @@ async fn a_server_that_cannot_prove_its_name_is_not_reached() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_told_apart() {
+async fn a_refused_connection_is_an_error_of_its_own() {
     // Bound, so that nobody else gets the port, but not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -198,7 +198,7 @@ async fn a_connection_cut_in_the_middle_is_broken() {
 }
 
 #[tokio::test]
-async fn a_proxy_of_an_unknown_kind_is_refused_without_its_password() {
+async fn a_proxy_of_an_unsupported_scheme_is_rejected_without_its_password() {
     let mut config = kube::Config::new("https://127.0.0.1:1".parse().unwrap());
     config.proxy_url = Some("ftp://user:hunter2@proxy:1".parse().unwrap());
     let error = informer_client(config).err().unwrap();

@@ -1,6 +1,6 @@
-//! How a [`FakeSource`] answers.
+//! Responses of a [`FakeSource`].
 
-use super::{Change, ChangeKind, FakeSource, State, Watcher, bookmark_object, encode, status};
+use super::{Change, ChangeKind, FakeSource, State, URL, Watcher, bookmark_object, encode, status};
 use futures_util::{StreamExt, stream};
 use kube_informer_wire::{
     Bookmark, ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Origin, WatchEvent, WatchOptions,
@@ -36,7 +36,7 @@ impl FakeSource {
             remaining: more.then(|| (matching.len() - end) as u64),
         };
         if more {
-            // Later pages show what the first one showed.
+            // Later pages are of the same state as the first one.
             state.listed.insert(version, objects);
         }
         let mut parts: Vec<Result<ListPart, ListWatchError>> = vec![Ok(ListPart::Meta(meta))];
@@ -54,7 +54,7 @@ impl FakeSource {
         let asked = options.resource_version.as_deref().unwrap_or_default();
         let initial = options.send_initial_events == Some(true) || matches!(asked, "" | "0");
         if options.send_initial_events.is_some() && state.faults.no_streaming {
-            return Err(refused(422, "Invalid", "sendInitialEvents: Forbidden: not supported"));
+            return Err(api_error(422, "Invalid", "sendInitialEvents: Forbidden: not supported"));
         }
         let from: u64 = asked.parse().unwrap_or(0);
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -100,7 +100,7 @@ impl FakeSource {
         if from < state.floor {
             let message = format!("too old resource version: {from} ({})", state.floor);
             if state.faults.http_410 {
-                return Err(refused(410, "Expired", &message));
+                return Err(api_error(410, "Expired", &message));
             }
             let _ = to.send(Ok(WatchEvent::Error(status(410, "Expired", &message))));
             return Ok(false);
@@ -135,14 +135,14 @@ impl State {
             let (version, start) = token.split_once(':').unwrap_or_default();
             let version = version.parse().unwrap_or(0);
             if self.faults.pages_expire || version < self.floor {
-                return Err(refused(410, "Expired", "The provided continue parameter is too old"));
+                return Err(api_error(410, "Expired", "The provided continue parameter is too old"));
             }
             return Ok((start.parse().unwrap_or(0), version));
         }
         let asked: u64 = options.resource_version.as_deref().unwrap_or_default().parse().unwrap_or(0);
         if asked > self.version {
             let message = format!("Timeout: Too large resource version: {asked}, current: {}", self.version);
-            return Err(refused(504, "Timeout", &message));
+            return Err(api_error(504, "Timeout", &message));
         }
         Ok((0, self.version))
     }
@@ -170,10 +170,10 @@ fn is_in(object: &Value, namespace: Option<&str>) -> bool {
     namespace.is_none() || object.pointer("/metadata/namespace").and_then(Value::as_str) == namespace
 }
 
-fn refused(code: u16, reason: &str, message: &str) -> ListWatchError {
-    ListWatchError::api(status(code, reason, message), "/fake")
+fn api_error(code: u16, reason: &str, message: &str) -> ListWatchError {
+    ListWatchError::api(status(code, reason, message), URL)
 }
 
 fn broken_off() -> ListWatchError {
-    ListWatchError::Broken { message: "connection reset".into(), url: "/fake".into() }
+    ListWatchError::Broken { message: "connection reset".into(), url: URL.into() }
 }
