@@ -30,7 +30,11 @@ fn line(part: &ListPart) -> String {
     match part {
         ListPart::Meta(meta) => format!("meta {meta:?}"),
         ListPart::Item(item) => {
-            format!("{item:?} odd={} {}", item.is_odd(), String::from_utf8_lossy(&item.json().unwrap()))
+            format!(
+                "{item:?} malformed={} {}",
+                item.has_malformed_identity(),
+                String::from_utf8_lossy(&item.json().unwrap())
+            )
         }
         ListPart::Unreadable(unreadable) => format!("{unreadable} {:?}", unreadable.resource_version),
     }
@@ -116,7 +120,7 @@ fn unknown_fields_are_skipped() {
 }
 
 #[test]
-fn what_is_not_a_list_is_named() {
+fn a_body_that_is_not_a_list_is_named() {
     for (body, error) in [
         (r#"{"kind":"Table","rows":[]}"#, BodyError::Table),
         (r#"{"items":[],"kind":"Table"}"#, BodyError::Table),
