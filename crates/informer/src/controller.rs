@@ -16,9 +16,10 @@ use crate::{
 };
 use futures_util::FutureExt;
 use kube_informer_wire::ObjectKey;
+use kube_informer_wire::sync::lock;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -89,7 +90,7 @@ impl Controller {
 
     /// Holds up the pipeline between two batches.
     pub(crate) fn between_batches(&self) -> MutexGuard<'_, Processor> {
-        self.processor.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.processor)
     }
 
     /// Runs until the queue is closed and empty, or until `stop`. After a panic it goes on where it was, unless the
@@ -136,7 +137,7 @@ impl Controller {
     /// threads could bring about.
     async fn linger(&self) {
         let millis = self.linger.as_ref().map_or(0, |rng| {
-            let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rng = lock(rng);
             match rng.u8(0..8) {
                 0..4 => 0,
                 4..7 => rng.u64(1..50),
@@ -244,7 +245,7 @@ impl Controller {
     }
 
     fn lock_in_flight(&self) -> MutexGuard<'_, Option<InFlight>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.in_flight)
     }
 }
 

@@ -5,7 +5,8 @@ use crate::{
     delta_fifo::{Batch, Change, Compare, DeltaFifo, Known, Offered, Position, Staged},
     scope::{Partition, Partitions},
 };
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use kube_informer_wire::sync::lock;
+use std::sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// A [`DeltaFifo`] behind a lock that is held for one operation at a time, never over an `.await`.
@@ -115,7 +116,7 @@ impl DeltaQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, DeltaFifo> {
-        self.fifo.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.fifo)
     }
 }
 

@@ -1,10 +1,11 @@
 //! A small LRU cache of decoded values.
 
+use crate::sync::lock;
 use std::{
     any::Any,
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 /// Maximum encoded size of all objects whose decoded values are cached; decoded, they take several times that.
@@ -76,7 +77,7 @@ impl<R> DecodeCache<R> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<R>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Kinds, and what the objects of a collection share.
 
+use crate::sync::lock;
 use crate::{Omissions, decode_cache::DecodeCache, object::Record};
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 /// A kind of objects, and the resource that serves it.
@@ -110,7 +111,7 @@ impl Origin {
 
     /// The origin of objects of the same collection that also omit `more`. It may name further fields, but never fewer.
     pub fn omitting(self: &Arc<Self>, more: &Arc<Omissions>) -> Arc<Self> {
-        let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut derived = lock(&self.derived);
         let same = |(known, _): &&(Arc<Omissions>, _)| Arc::ptr_eq(known, more) || known == more;
         if let Some(origin) = derived.iter().find(same).and_then(|(_, origin)| origin.upgrade()) {
             return origin;

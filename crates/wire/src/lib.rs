@@ -35,6 +35,8 @@ mod query;
 mod selector;
 mod status;
 mod status_body;
+#[doc(hidden)]
+pub mod sync;
 mod uid;
 mod version;
 mod watch_body;

@@ -5,6 +5,7 @@ pub(crate) mod fuzzing;
 mod interner;
 mod training;
 
+use crate::sync::lock;
 use crate::{FieldPaths, Object, Owner, decode_cache::AnyValue, fields::Found, identity::Identity};
 use bytes::Bytes;
 use dictionary::Dictionary;
@@ -13,7 +14,7 @@ use std::{
     cell::RefCell,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -236,7 +237,7 @@ impl Packer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

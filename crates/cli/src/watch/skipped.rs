@@ -1,8 +1,9 @@
 //! Items that the server sent and that cannot be decoded.
 
 use kube_informer::{InformerError, ObjectKey};
+use kube_informer_wire::sync::lock;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -65,7 +66,7 @@ impl Skipped {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

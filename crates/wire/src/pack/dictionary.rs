@@ -1,6 +1,7 @@
 //! Compression dictionaries.
 
-use std::sync::{Mutex, PoisonError};
+use crate::sync::lock;
+use std::sync::Mutex;
 use zstd::{
     bulk::{Compressor, Decompressor},
     zstd_safe::{CParameter, DictAttachPref},
@@ -37,13 +38,13 @@ impl Dictionary {
     }
 
     pub(super) fn unpack(&self, packed: &[u8], len: usize) -> Option<Vec<u8>> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = lock(&self.spare).pop();
         let mut decompressor = match spare {
             Some(decompressor) => decompressor,
             None => Decompressor::with_dictionary(&self.bytes).ok()?,
         };
         let raw = decompressor.decompress(packed, len).ok();
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = lock(&self.spare);
         if spare.len() < MAX_SPARE {
             spare.push(decompressor);
         }
