@@ -174,6 +174,8 @@ pub use kube_informer_wire::Labels;
 #[doc(inline)]
 pub use kube_informer_wire::Limits;
 #[doc(inline)]
+pub use kube_informer_wire::Malformed;
+#[doc(inline)]
 pub use kube_informer_wire::Object;
 #[doc(inline)]
 pub use kube_informer_wire::ObjectKey;
@@ -195,8 +197,6 @@ pub use kube_informer_wire::ParseKeyError;
 pub use kube_informer_wire::ResourceVersion;
 #[doc(inline)]
 pub use kube_informer_wire::Uid;
-#[doc(inline)]
-pub use kube_informer_wire::Unreadable;
 
 // Selectors.
 #[doc(inline)]

@@ -268,7 +268,7 @@ impl ListWatch for Scoped {
 }
 
 /// The object as it travels.
-fn encode(origin: &Arc<Origin>, object: &Value) -> Result<Object<Value>, kube_informer_wire::Unreadable> {
+fn encode(origin: &Arc<Origin>, object: &Value) -> Result<Object<Value>, kube_informer_wire::Malformed> {
     Object::parse(origin, object.to_string().into(), &Limits::default())
 }
 

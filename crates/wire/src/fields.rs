@@ -5,7 +5,7 @@ mod trie;
 pub(crate) use trie::Node;
 
 use crate::{
-    FieldPath, Unreadable,
+    FieldPath, Malformed,
     json::{Cursor, Syntax, Type},
 };
 use serde_json::Value;
@@ -72,23 +72,23 @@ impl FieldPaths {
     }
 
     /// The values of each path in an encoded object.
-    pub fn read(&self, json: &[u8]) -> Result<Vec<Vec<Value>>, Unreadable> {
+    pub fn read(&self, json: &[u8]) -> Result<Vec<Vec<Value>>, Malformed> {
         let mut found = vec![Vec::new(); self.paths];
         let mut cursor = Cursor::new(json, usize::MAX);
         let end = walk(&self.root, &mut cursor, &mut found).and_then(|()| Ok(cursor.end()?));
         match end {
             Ok(()) => Ok(found),
             Err(Stop::RepeatedKey) => self.read_whole(json),
-            Err(Stop::Value) => Err(Unreadable::new("a field is not JSON")),
+            Err(Stop::Value) => Err(Malformed::new("a field is not JSON")),
             Err(Stop::Syntax(Syntax { at, expected })) => {
-                Err(Unreadable::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
+                Err(Malformed::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
             }
         }
     }
 
     /// Decodes the whole object: slow, and only for objects that no API server writes.
-    fn read_whole(&self, json: &[u8]) -> Result<Found, Unreadable> {
-        let value: Value = serde_json::from_slice(json).map_err(|_| Unreadable::new("not JSON"))?;
+    fn read_whole(&self, json: &[u8]) -> Result<Found, Malformed> {
+        let value: Value = serde_json::from_slice(json).map_err(|_| Malformed::new("not JSON"))?;
         let mut found = vec![Vec::new(); self.paths];
         collect(&self.root, &value, &mut found);
         Ok(found)

@@ -27,9 +27,9 @@ pub(crate) struct Identity {
 
 /// An item or event whose identity cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unreadable: {reason}")]
+#[error("malformed: {reason}")]
 #[non_exhaustive]
-pub struct Unreadable {
+pub struct Malformed {
     /// The reason, without any content.
     pub reason: String,
     /// Its resource version, if that could be read: a stream can resume there.
@@ -38,7 +38,7 @@ pub struct Unreadable {
     pub key: Option<ObjectKey>,
 }
 
-impl Unreadable {
+impl Malformed {
     /// One of which neither version nor key is known.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), resource_version: None, key: None }
@@ -106,14 +106,14 @@ struct Meta<'a> {
 
 impl<'a> Scan<'a> {
     /// Reads a complete object.
-    pub(crate) fn read(json: &'a [u8], limits: &Limits) -> Result<Self, Unreadable> {
+    pub(crate) fn read(json: &'a [u8], limits: &Limits) -> Result<Self, Malformed> {
         let (scan, end) = Self::read_some(json, limits);
         match end {
             Ok(()) => Ok(scan),
             Err(Syntax { at, expected }) => {
                 let reason =
                     format!("not a JSON object (expected {expected} at byte {at} of {})", json.len());
-                Err(Unreadable::new(reason).at(scan.resource_version()))
+                Err(Malformed::new(reason).at(scan.resource_version()))
             }
         }
     }
@@ -137,11 +137,11 @@ impl<'a> Scan<'a> {
     }
 
     /// The identity of an object from a server.
-    pub(crate) fn identity(self, limits: &Limits) -> Result<Identity, Unreadable> {
+    pub(crate) fn identity(self, limits: &Limits) -> Result<Identity, Malformed> {
         let resource_version = self.resource_version();
         let meta = self.meta.as_ref();
         let key = meta.ok_or("it has no metadata").and_then(Meta::key);
-        let key = key.map_err(|reason| Unreadable::new(reason).at(resource_version.clone()))?;
+        let key = key.map_err(|reason| Malformed::new(reason).at(resource_version.clone()))?;
         let uid = Uid::from(meta.and_then(|meta| meta.uid.as_deref()).unwrap_or_default());
         self.identity_of(key, uid, resource_version.unwrap_or_else(ResourceVersion::unset), limits)
     }
@@ -153,14 +153,11 @@ impl<'a> Scan<'a> {
         uid: Uid,
         resource_version: ResourceVersion,
         limits: &Limits,
-    ) -> Result<Identity, Unreadable> {
+    ) -> Result<Identity, Malformed> {
         let meta = self.meta.unwrap_or_default();
         if meta.labels.len() > limits.labels {
             let version = Some(resource_version).filter(|version| !version.is_unset());
-            return Err(Unreadable {
-                key: Some(key),
-                ..Unreadable::new("it has too many labels").at(version)
-            });
+            return Err(Malformed { key: Some(key), ..Malformed::new("it has too many labels").at(version) });
         }
         Ok(Identity {
             key,

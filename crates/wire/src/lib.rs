@@ -47,7 +47,7 @@ pub use field_path::FieldPath;
 pub use field_path::FieldPathError;
 pub use field_path::FieldStep;
 pub use fields::FieldPaths;
-pub use identity::Unreadable;
+pub use identity::Malformed;
 pub use json_patch::Patch as JsonPatch;
 pub use key::ObjectKey;
 pub use key::ParseKeyError;

@@ -3,7 +3,7 @@
 mod capture;
 
 use crate::{
-    BodyError, Limits, ListMeta, ListPart, Object, Origin, Unreadable,
+    BodyError, Limits, ListMeta, ListPart, Malformed, Object, Origin,
     json::{Cursor, is_space},
 };
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use std::{fmt, mem, sync::Arc};
 ///
 /// 1. Holds at most one item and the current chunk; an item inside one chunk is a slice of it.
 /// 2. `metadata`, `items`, `kind` and `apiVersion` may have any order, whitespace and escapes; other fields are skipped.
-/// 3. An item that is too large, too deep or has no name is one [`ListPart::Unreadable`]; the list continues after it.
+/// 3. An item that is too large, too deep or has no name is one [`ListPart::Malformed`]; the list continues after it.
 /// 4. The parts do not depend on how the body is divided into chunks.
 /// 5. After an error, every later call returns the same error.
 ///
@@ -239,11 +239,11 @@ impl ListSplitter {
 
     fn item(&self, value: Captured) -> ListPart {
         let read = match value.bytes {
-            Err(prefix) => Err(Unreadable::oversized(&prefix, &self.limits)),
-            Ok(json) if value.too_deep => Err(Unreadable::too_deep(&json, &self.limits)),
+            Err(prefix) => Err(Malformed::oversized(&prefix, &self.limits)),
+            Ok(json) if value.too_deep => Err(Malformed::too_deep(&json, &self.limits)),
             Ok(json) => Object::parse(&self.origin, json, &self.limits),
         };
-        read.map_or_else(ListPart::Unreadable, ListPart::Item)
+        read.map_or_else(ListPart::Malformed, ListPart::Item)
     }
 
     fn check_kind(&mut self, value: &Captured) -> Result<(), BodyError> {

@@ -9,8 +9,8 @@ pub use decode_error::DecodeError;
 pub use edit::EditError;
 
 use crate::{
-    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Omissions, Origin, Owner, Prune,
-    ResourceVersion, Uid, Unreadable,
+    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, Malformed, ObjectKey, Omissions, Origin, Owner,
+    Prune, ResourceVersion, Uid,
     decode_cache::AnyValue,
     fields::Found,
     identity::{Identity, Presence, Scan},
@@ -57,7 +57,7 @@ pub(crate) struct Record {
 
 impl Object<Value> {
     /// Reads the identity of an encoded object.
-    pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
+    pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Malformed> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
@@ -66,15 +66,15 @@ impl Object<Value> {
     }
 }
 
-fn scan<'a>(json: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Unreadable> {
+fn scan<'a>(json: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Malformed> {
     if json.len() > limits.object_bytes {
-        return Err(Unreadable::oversized(json, limits));
+        return Err(Malformed::oversized(json, limits));
     }
     Scan::read(json, limits)
 }
 
 /// Adds `kind` and `apiVersion` if either is missing or invalid.
-fn complete(origin: &Origin, json: Bytes, found: (Presence, Presence)) -> Result<Bytes, Unreadable> {
+fn complete(origin: &Origin, json: Bytes, found: (Presence, Presence)) -> Result<Bytes, Malformed> {
     match found {
         (Presence::Present, Presence::Present) => Ok(json),
         (Presence::Absent, Presence::Absent) => Ok(with_type_meta(origin, &json)),
@@ -111,11 +111,10 @@ fn fingerprint(json: &[u8]) -> u64 {
 
 impl Bookmark {
     /// Reads the object of a BOOKMARK event.
-    pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
+    pub fn parse(json: &[u8]) -> Result<Self, Malformed> {
         let scan = Scan::read(json, &Limits::default())?;
-        let resource_version = scan
-            .resource_version()
-            .ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
+        let resource_version =
+            scan.resource_version().ok_or_else(|| Malformed::new("a bookmark without a resource version"))?;
         Ok(Self { resource_version, initial_events_end: scan.initial_events_end() })
     }
 }
@@ -274,7 +273,7 @@ impl<T> Object<T> {
         json: Bytes,
         omissions: &Arc<Omissions>,
         limits: &Limits,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, Malformed> {
         let own = &self.record.identity;
         let origin = self.record.origin.omitting(omissions);
         let scan = scan(&json, limits)?;

@@ -1,7 +1,7 @@
 //! Drops fields of an object without decoding it.
 
 use crate::{
-    FieldPath, Unreadable,
+    FieldPath, Malformed,
     fields::Node,
     json::{Cursor, Syntax, Type},
 };
@@ -39,7 +39,7 @@ impl Prune {
     }
 
     /// The object without the fields.
-    pub fn apply(&self, json: &Bytes) -> Result<Bytes, Unreadable> {
+    pub fn apply(&self, json: &Bytes) -> Result<Bytes, Malformed> {
         let mut cursor = Cursor::new(json, usize::MAX);
         let mut cuts = Vec::new();
         let end = find_cuts(&self.root, &mut cursor, json, &mut cuts).and_then(|()| cursor.end());
@@ -47,7 +47,7 @@ impl Prune {
             Ok(()) if cuts.is_empty() => Ok(json.clone()),
             Ok(()) => Ok(without(json, &cuts)),
             Err(Syntax { at, expected }) => {
-                Err(Unreadable::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
+                Err(Malformed::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Splits the body of a WATCH response into events while it arrives.
 
 use crate::{
-    BodyError, Bookmark, Limits, Object, Origin, Status, Unreadable, WatchEvent,
+    BodyError, Bookmark, Limits, Malformed, Object, Origin, Status, WatchEvent,
     json::{Cursor, SpanFinder, Step, Syntax, is_space},
 };
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use std::{fmt, mem, ops::Range, sync::Arc};
 ///
 /// 1. Holds at most one line and the current chunk; an object inside one chunk is a slice of it.
 /// 2. A line that is too long, is not an event, has an unknown type or an object without a name is one
-///    [`WatchEvent::Unreadable`]; the stream continues with the next line.
+///    [`WatchEvent::Malformed`]; the stream continues with the next line.
 /// 3. A line that is cut off at the end of the body is not delivered: the server sends that event again when the watch
 ///    resumes. A last line that only lacks its newline is delivered.
 /// 4. The events do not depend on how the body is divided into chunks.
@@ -118,7 +118,7 @@ impl WatchSplitter {
         line.extend_from_slice(&piece[..room]);
         let envelope = Envelope::read(&line, &self.limits).unwrap_or_else(|(envelope, _)| envelope);
         let beginning = envelope.beginning(&line);
-        WatchEvent::Unreadable(Unreadable::oversized(beginning, &self.limits))
+        WatchEvent::Malformed(Malformed::oversized(beginning, &self.limits))
     }
 
     /// Handles a line that is complete with `last`.
@@ -153,11 +153,11 @@ impl WatchSplitter {
             Err((envelope, Syntax { at, expected })) => {
                 let reason =
                     format!("not an event in JSON (expected {expected} at byte {at} of {})", line.len());
-                return Ok(Some(self.unreadable(reason, envelope.beginning(&line))));
+                return Ok(Some(self.malformed(reason, envelope.beginning(&line))));
             }
         };
         let Some(object) = envelope.object.clone() else {
-            return Ok(Some(WatchEvent::Unreadable(Unreadable::new("an event without an object"))));
+            return Ok(Some(WatchEvent::Malformed(Malformed::new("an event without an object"))));
         };
         self.typed(envelope.kind, line.slice(object)).map(Some)
     }
@@ -182,19 +182,19 @@ impl WatchSplitter {
             EventType::Modified => WatchEvent::Modified,
             EventType::Deleted => WatchEvent::Deleted,
             EventType::Bookmark => {
-                return Ok(Bookmark::parse(&json).map_or_else(WatchEvent::Unreadable, WatchEvent::Bookmark));
+                return Ok(Bookmark::parse(&json).map_or_else(WatchEvent::Malformed, WatchEvent::Bookmark));
             }
             EventType::Error => {
                 return Status::parse(&json).map(WatchEvent::Error).ok_or(BodyError::ErrorWithoutStatus);
             }
-            EventType::Missing => return Ok(self.unreadable("an event without a type".into(), &json)),
-            EventType::Unknown => return Ok(self.unreadable("an event of an unknown type".into(), &json)),
+            EventType::Missing => return Ok(self.malformed("an event without a type".into(), &json)),
+            EventType::Unknown => return Ok(self.malformed("an event of an unknown type".into(), &json)),
         };
-        Ok(Object::parse(&self.origin, json, &self.limits).map_or_else(WatchEvent::Unreadable, variant))
+        Ok(Object::parse(&self.origin, json, &self.limits).map_or_else(WatchEvent::Malformed, variant))
     }
 
-    fn unreadable(&self, reason: String, json: &[u8]) -> WatchEvent {
-        WatchEvent::Unreadable(Unreadable::scanned(reason, json, &self.limits))
+    fn malformed(&self, reason: String, json: &[u8]) -> WatchEvent {
+        WatchEvent::Malformed(Malformed::scanned(reason, json, &self.limits))
     }
 }
 

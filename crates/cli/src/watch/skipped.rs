@@ -29,7 +29,7 @@ struct State {
 impl Skipped {
     /// Counts an item that an informer left out; ignores other errors.
     pub(crate) fn record_error(&self, error: &InformerError) {
-        if let InformerError::Unreadable(item) = error {
+        if let InformerError::Malformed(item) = error {
             self.record(item.key.as_ref(), &item.reason);
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     truth::{ClientId, KeyRange},
 };
 use futures_util::{StreamExt, stream};
-use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, ObjectKey, Unreadable};
+use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Malformed, ObjectKey};
 use std::{collections::VecDeque, sync::Arc};
 
 /// A page in flight. It shows one state, even if the collection changes meanwhile.
@@ -84,7 +84,7 @@ impl ModelState {
         let origin = self.truth.origin();
         let items = objects
             .iter()
-            .map(|write| write.as_listed(origin).map_or_else(ListPart::Unreadable, ListPart::Item));
+            .map(|write| write.as_listed(origin).map_or_else(ListPart::Malformed, ListPart::Item));
         let mut parts: VecDeque<ListPart> = items.collect();
         if options.continue_token.is_none() && options.limit != Some(PROBE) {
             self.truth.lock().starts_list(client);
@@ -93,7 +93,7 @@ impl ModelState {
             && !objects.is_empty()
         {
             let at = at % objects.len();
-            parts[at] = ListPart::Unreadable(self.malformed_item(client, &objects, at, named));
+            parts[at] = ListPart::Malformed(self.malformed_item(client, &objects, at, named));
         }
         let meta_at = self.rng.usize(0..=parts.len());
         parts.insert(meta_at, ListPart::Meta(meta));
@@ -121,10 +121,10 @@ impl ModelState {
     }
 
     /// Makes an item of a page malformed, with or without its key.
-    fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, named: bool) -> Unreadable {
+    fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, named: bool) -> Malformed {
         self.log.record_fault(Fault::MalformedItem);
         let key = |at: usize| page.get(at).map(|write| write.key.clone());
-        let mut item = Unreadable::new("garbled");
+        let mut item = Malformed::new("garbled");
         let range = if named {
             item.key = key(at);
             KeyRange::One(page[at].key.clone())

@@ -6,7 +6,7 @@ fn origin() -> Arc<Origin> {
     Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")))
 }
 
-fn parse(json: &str) -> Result<Object<Value>, Unreadable> {
+fn parse(json: &str) -> Result<Object<Value>, Malformed> {
     Object::parse(&origin(), Bytes::copy_from_slice(json.as_bytes()), &Limits::default())
 }
 
@@ -78,7 +78,7 @@ fn malformed_parts_do_not_hide_the_object() {
 }
 
 #[test]
-fn without_a_name_it_is_unreadable() {
+fn without_a_name_it_is_malformed() {
     for (json, reason) in [
         ("", "not a JSON object"),
         ("[]", "not a JSON object"),
@@ -90,8 +90,8 @@ fn without_a_name_it_is_unreadable() {
         (r#"{"metadata":{"name":7}}"#, "no name"),
         (r#"{"metadata":{"name":"a/b"}}"#, "slash"),
     ] {
-        let unreadable = parse(json).unwrap_err();
-        assert!(unreadable.reason.contains(reason), "{json}: {unreadable}");
+        let malformed = parse(json).unwrap_err();
+        assert!(malformed.reason.contains(reason), "{json}: {malformed}");
     }
     let with_version = parse(r#"{"metadata":{"resourceVersion":"7"}}"#).unwrap_err();
     assert_eq!(with_version.resource_version, Some(7.into()));
@@ -187,8 +187,8 @@ fn limits_hold_for_a_single_object() {
         (r#"{"metadata":{"name":"a","labels":{"a":"","b":""}}}"#.into(), "too many labels"),
         (r#"{"metadata":{"name":"a","x":[[]]}}"#.into(), "less nesting"),
     ] {
-        let unreadable = parse(&json).unwrap_err();
-        assert!(unreadable.reason.contains(reason), "{json}: {unreadable}");
+        let malformed = parse(&json).unwrap_err();
+        assert!(malformed.reason.contains(reason), "{json}: {malformed}");
     }
 }
 
