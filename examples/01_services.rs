@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p kube-informer-examples --bin 01_services`
 
+#![allow(clippy::print_stdout)] // an example prints
+
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube_informer::{HandlerFuncs, InformerFactory, ObjectKey, informer_client, version_changed};

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p kube-informer-examples --bin 02_nodes`
 
+#![allow(clippy::print_stdout)] // an example prints
+
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, PostParams};
 use kube_informer::InformerFactory;

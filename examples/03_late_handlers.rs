@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p kube-informer-examples --bin 03_late_handlers`
 
+#![allow(clippy::print_stdout)] // an example prints
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use kube_informer::{EventHandler, InformerFactory, Object, Stop};

@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p kube-informer-examples --bin 05_dynamic`
 
+#![allow(clippy::print_stdout)] // an example prints
+
 use futures_util::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{

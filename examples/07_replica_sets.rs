@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p kube-informer-examples --bin 07_replica_sets`
 
+#![allow(clippy::print_stdout)] // an example prints
+
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube_informer::{InformerFactory, Object, ObjectKey};

@@ -6,6 +6,8 @@
 //!
 //! `cargo run -p kube-informer-examples --bin 08_writing_back`
 
+#![allow(clippy::print_stdout)] // an example prints
+
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube_informer::{InformerFactory, Transform};

@@ -1,6 +1,7 @@
 //! Fault injection: failures of real servers, on demand.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use kube_informer_wire::sync::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::api::Api;
@@ -90,7 +91,7 @@ pub(crate) struct FaultRules(Mutex<Vec<FaultRule>>);
 
 impl FaultRules {
     fn lock(&self) -> MutexGuard<'_, Vec<FaultRule>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Returns the fault for a request, if any, and counts it.

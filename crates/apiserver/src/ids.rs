@@ -1,6 +1,7 @@
 //! Uids and generated names, the same for the same seed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use kube_informer_wire::sync::lock;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::registry::generate_name;
 
@@ -27,6 +28,6 @@ impl Ids {
     }
 
     fn lock(&self) -> MutexGuard<'_, fastrand::Rng> {
-        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.rng)
     }
 }

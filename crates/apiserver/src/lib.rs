@@ -1,5 +1,6 @@
 //! A Kubernetes API server with true LIST and WATCH semantics that starts in milliseconds inside a test.
 
+#![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
 mod api;

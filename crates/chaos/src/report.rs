@@ -1,11 +1,13 @@
 //! Counts of injected faults and checks of a run, and its failures.
 
+pub(crate) use kube_informer_wire::sync::lock;
+
 use kube_informer::Uid;
 use std::{
     collections::HashMap,
     fmt::{self, Display},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -126,9 +128,4 @@ impl Display for Report {
         }
         Ok(())
     }
-}
-
-/// Locks a mutex and ignores poisoning: no holder panics between two related changes.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,9 @@
 //! The program `kube-informer`: watches a cluster, serves the embedded API server, demonstrates the informer pipeline.
 
+#![forbid(unsafe_code)]
+// This program prints.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod cluster;
 mod demo;

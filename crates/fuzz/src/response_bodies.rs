@@ -2,7 +2,7 @@
 
 use crate::origin;
 use bytes::Bytes;
-use kube_informer_wire::{Limits, ListPart, ListSplitter, Object, Unreadable, WatchEvent, WatchSplitter};
+use kube_informer_wire::{Limits, ListPart, ListSplitter, Malformed, Object, WatchEvent, WatchSplitter};
 use serde_json::Value;
 
 /// Limits that small inputs can reach.
@@ -49,7 +49,7 @@ fn list(chunks: &[&[u8]], limits: Limits) -> Vec<String> {
             match splitter.next_part() {
                 Ok(Some(ListPart::Item(item))) => output.push(describe(&item)),
                 Ok(Some(ListPart::Meta(meta))) => output.push(format!("{meta:?}")),
-                Ok(Some(ListPart::Unreadable(why))) => output.push(describe_unreadable(&why)),
+                Ok(Some(ListPart::Malformed(why))) => output.push(describe_malformed(&why)),
                 Ok(None) => break,
                 Err(error) => {
                     assert_eq!(splitter.next_part().err(), Some(error.clone()), "an error is repeated");
@@ -95,11 +95,11 @@ fn describe_event(event: &WatchEvent) -> String {
         WatchEvent::Deleted(object) => format!("deleted {}", describe(object)),
         WatchEvent::Bookmark(bookmark) => format!("{bookmark:?}"),
         WatchEvent::Error(status) => format!("{status:?}"),
-        WatchEvent::Unreadable(why) => describe_unreadable(why),
+        WatchEvent::Malformed(why) => describe_malformed(why),
     }
 }
 
-fn describe_unreadable(why: &Unreadable) -> String {
+fn describe_malformed(why: &Malformed) -> String {
     assert!(!why.reason.is_empty(), "the reason is missing");
     format!("{why:?}")
 }

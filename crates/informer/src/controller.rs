@@ -16,9 +16,10 @@ use crate::{
 };
 use futures_util::FutureExt;
 use kube_informer_wire::ObjectKey;
+use kube_informer_wire::sync::lock;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::{task::yield_now, time::Instant};
@@ -105,7 +106,7 @@ impl Controller {
 
     /// Holds up the pipeline between two batches.
     pub(crate) fn between_batches(&self) -> MutexGuard<'_, Processor> {
-        self.processor.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.processor)
     }
 
     /// Runs until the queue is closed and empty, or until `stop`. After a panic it goes on where it was, unless the
@@ -152,7 +153,7 @@ impl Controller {
     /// meets the interleavings of many.
     async fn linger(&self) {
         let millis = self.linger.as_ref().map_or(0, |rng| {
-            let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut rng = lock(rng);
             match rng.u8(0..8) {
                 0..4 => 0,
                 4..7 => rng.u64(1..50),
@@ -175,7 +176,7 @@ impl Controller {
     /// Queues the next objects of the resync in progress. The next resync begins when no object of it is left in the queue:
     /// otherwise its listeners would receive the rest of the one before.
     fn continue_resync(&self) {
-        let mut resync = self.resync.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resync = lock(&self.resync);
         while !self.queue.is_resyncing() {
             let Resync::After(last) = &*resync else {
                 if !self.between_batches().begin_resync() {
@@ -295,7 +296,7 @@ impl Controller {
     }
 
     fn lock_in_flight(&self) -> MutexGuard<'_, Option<InFlight>> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.in_flight)
     }
 }
 

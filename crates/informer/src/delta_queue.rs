@@ -5,8 +5,8 @@ use crate::{
     delta_fifo::{Batch, Change, Compare, DeltaFifo, Known, Offered, Position, Staged},
     scope::{Partition, Partitions},
 };
-use kube_informer_wire::ObjectKey;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use kube_informer_wire::{ObjectKey, sync::lock};
+use std::sync::{Mutex, MutexGuard};
 use tokio::{sync::Notify, task::yield_now};
 
 /// Objects that are compared with a list while the lock is held.
@@ -138,7 +138,7 @@ impl DeltaQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, DeltaFifo> {
-        self.fifo.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.fifo)
     }
 }
 

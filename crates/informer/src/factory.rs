@@ -13,11 +13,12 @@ use crate::{
     time,
 };
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube_informer_wire::sync::lock;
 use kube_informer_wire::{FieldSelector, Kind, LabelSelector, ListWatch, Omissions, Origin};
 use std::{
     fmt,
     marker::PhantomData,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -336,7 +337,7 @@ impl InformerFactory {
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.registry)
     }
 }
 

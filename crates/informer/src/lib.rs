@@ -58,6 +58,7 @@
 
 // Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
+#![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
 mod backlog;
@@ -173,6 +174,8 @@ pub use kube_informer_wire::Labels;
 #[doc(inline)]
 pub use kube_informer_wire::Limits;
 #[doc(inline)]
+pub use kube_informer_wire::Malformed;
+#[doc(inline)]
 pub use kube_informer_wire::Object;
 #[doc(inline)]
 pub use kube_informer_wire::ObjectKey;
@@ -194,8 +197,6 @@ pub use kube_informer_wire::ParseKeyError;
 pub use kube_informer_wire::ResourceVersion;
 #[doc(inline)]
 pub use kube_informer_wire::Uid;
-#[doc(inline)]
-pub use kube_informer_wire::Unreadable;
 
 // Selectors.
 #[doc(inline)]

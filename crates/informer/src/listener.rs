@@ -11,10 +11,11 @@ use crate::{
     telemetry::{ListenerMeters, Telemetry},
 };
 use futures_util::FutureExt;
+use kube_informer_wire::sync::lock;
 use serde_json::Value;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::{
@@ -260,7 +261,7 @@ impl Listener {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Telling the outside: log, metrics, error hook. In one place, so that nothing is told twice or not at all.
 
 use crate::{indexer::Snapshot, status::InformerStatus};
-use kube_informer_wire::{Kind, ListWatchError, ObjectKey, Unreadable};
+use kube_informer_wire::{Kind, ListWatchError, Malformed, ObjectKey};
 use metrics::{Counter, Gauge, Histogram, Label};
 use std::{
     fmt,
@@ -23,7 +23,7 @@ pub enum InformerError {
     Watch(#[source] ListWatchError),
     /// Something came that has no readable identity. It is looked for by one list, then left out.
     #[error("an object or event was left out, {0}")]
-    Unreadable(#[source] Unreadable),
+    Malformed(#[source] Malformed),
     /// A transform panicked, left no object, or could not read the object's JSON; the object is kept with its identity
     /// and without its content.
     #[error("the transform failed on {key}; its content is left out of the cache")]
@@ -210,10 +210,10 @@ impl Telemetry {
         self.tell(error);
     }
 
-    pub(crate) fn quarantined(&self, unreadable: Unreadable) {
+    pub(crate) fn quarantined(&self, malformed: Malformed) {
         self.quarantined.increment(1);
-        tracing::warn!(kind = %self.kind, reason = unreadable.reason, "left out something without readable identity");
-        self.tell(&InformerError::Unreadable(unreadable));
+        tracing::warn!(kind = %self.kind, reason = malformed.reason, "left out an object or event whose identity cannot be read");
+        self.tell(&InformerError::Malformed(malformed));
     }
 
     pub(crate) fn transform_failed(&self, key: &ObjectKey) {
@@ -290,7 +290,7 @@ impl Telemetry {
             WatchEvent::Modified(_) => self.modified.increment(1),
             WatchEvent::Deleted(_) => self.deleted.increment(1),
             WatchEvent::Bookmark(_) => self.bookmarks.increment(1),
-            WatchEvent::Error(_) | WatchEvent::Unreadable(_) => {}
+            WatchEvent::Error(_) | WatchEvent::Malformed(_) => {}
         }
     }
 

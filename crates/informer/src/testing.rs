@@ -32,6 +32,7 @@ pub use faults::Request;
 
 use crate::{InformerBuilder, SharedInformer};
 use faults::Faults;
+use kube_informer_wire::sync::lock;
 use kube_informer_wire::{
     BoxFuture, Kind, Limits, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Origin,
     Status, WatchEvent, WatchOptions, WatchStream,
@@ -40,7 +41,7 @@ use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use tokio::sync::mpsc;
 
@@ -185,7 +186,7 @@ impl FakeSource {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -277,7 +278,7 @@ impl ListWatch for Scoped {
 }
 
 /// The object as it is sent.
-fn encode(origin: &Arc<Origin>, object: &Value) -> Result<Object<Value>, kube_informer_wire::Unreadable> {
+fn encode(origin: &Arc<Origin>, object: &Value) -> Result<Object<Value>, kube_informer_wire::Malformed> {
     Object::parse(origin, object.to_string().into(), &Limits::default())
 }
 

@@ -16,10 +16,11 @@ use crate::{
 use kube_embedded_apiserver::LocalServer;
 use kube_embedded_apiserver::storage::MemoryStorage;
 use kube_informer::{Kind, KubeSource, ListWatch, Origin};
+use kube_informer_wire::sync::lock;
 use recorder::Recorder;
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use template::Template;
 
@@ -120,7 +121,7 @@ impl Cluster {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn server(&self) -> Option<LocalServer> {

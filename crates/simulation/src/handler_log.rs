@@ -6,11 +6,12 @@ use crate::{
     truth::Truth,
 };
 use kube_informer::{Deleted, Event, EventHandler, Lister, Object, ObjectKey, on_event};
+use kube_informer_wire::sync::lock;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fmt::Display,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 /// The events that one handler received. It checks these promises:
@@ -293,7 +294,7 @@ impl HandlerLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.state)
     }
 }
 

@@ -11,10 +11,11 @@ use futures_util::StreamExt;
 use kube_informer::{
     Event, EventHandler, HandlerLoad, HandlerOptions, Object, Registration, SharedInformer, filter, on_event,
 };
+use kube_informer_wire::sync::lock;
 use serde_json::Value;
 use std::{
     panic::resume_unwind,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::task::JoinHandle;
@@ -82,7 +83,7 @@ impl HandlerContext<'_> {
         let (log, work) = (Arc::clone(self.log), self.work.clone());
         let load = StreamLoad::default();
         let last_load = Arc::clone(&load);
-        let set_load = move |load| *last_load.lock().unwrap_or_else(PoisonError::into_inner) = load;
+        let set_load = move |load| *lock(&last_load) = load;
         let reader = tokio::spawn(async move {
             while let Some(event) = events.next().await {
                 recorder.record(&event);
@@ -158,7 +159,7 @@ impl Handler {
     fn coalesced(&self) -> u64 {
         let load = match &self.subscription {
             Subscription::Registered(registration) => Some(registration.load()),
-            Subscription::Stream { load, .. } => *load.lock().unwrap_or_else(PoisonError::into_inner),
+            Subscription::Stream { load, .. } => *lock(&load),
         };
         load.map_or(0, |load| load.coalesced)
     }

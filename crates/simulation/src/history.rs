@@ -3,7 +3,7 @@
 use crate::subject::TransformKind;
 use bytes::Bytes;
 use imbl::OrdMap;
-use kube_informer::{Limits, Object, ObjectKey, Origin, Uid, Unreadable};
+use kube_informer::{Limits, Malformed, Object, ObjectKey, Origin, Uid};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
@@ -32,12 +32,12 @@ pub(crate) struct Write {
 
 impl Write {
     /// The object as an item of a list.
-    pub(crate) fn as_listed(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Unreadable> {
+    pub(crate) fn as_listed(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Malformed> {
         Object::parse(origin, self.json.clone(), &Limits::default())
     }
 
     /// The object in a watch event: with kind and apiVersion.
-    pub(crate) fn as_watched(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Unreadable> {
+    pub(crate) fn as_watched(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Malformed> {
         let kind = origin.kind();
         let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
         let mut json = head.into_bytes();

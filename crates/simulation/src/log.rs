@@ -4,10 +4,11 @@ use crate::{
     history::Write,
     totals::{Fault, Totals},
 };
+use kube_informer_wire::sync::lock;
 use std::{
     fmt,
     fmt::Write as _,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 use tokio::time::Instant;
 
@@ -118,6 +119,6 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

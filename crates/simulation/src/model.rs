@@ -16,9 +16,10 @@ use kube_informer::{
     BoxFuture, Kind, ListOptions, ListStream, ListWatch, ListWatchError, ObjectKey, Status, WatchOptions,
     WatchStream,
 };
+use kube_informer_wire::sync::lock;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::sync::Notify;
@@ -57,7 +58,7 @@ impl ModelServer {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, ModelState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Changes the server and notifies every connection.

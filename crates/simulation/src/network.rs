@@ -17,11 +17,12 @@ use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use in_flight::InFlight;
 use kube::client::Body;
 use kube_embedded_apiserver::{Faults, LocalServer};
+use kube_informer_wire::sync::lock;
 use response::ResponseBody;
 use std::{
     collections::BTreeMap,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::sync::Notify;
@@ -86,7 +87,7 @@ impl Network {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// A client of an informer, for one namespace or for all.

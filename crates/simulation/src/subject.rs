@@ -25,10 +25,11 @@ use index::Indexed;
 use kube_informer::{
     CacheSnapshot, InformerBuilder, InformerFactory, InformerStatus, Lister, SharedInformer, Stop,
 };
+use kube_informer_wire::sync::lock;
 use serde_json::Value;
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::task::{JoinHandle, JoinSet};
@@ -306,7 +307,7 @@ fn create_with_factory(name: &str, settings: &Settings, backend: &Backend, log: 
     let factory = InformerFactory::from_sources(move |origin, _, namespace| {
         source.truth().track_origin(origin);
         let (id, client) = source.client(origin, namespace);
-        created.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        lock(&created).push(id);
         client
     });
     let (name, same_settings, same_log) = (name.to_owned(), settings.clone(), Arc::clone(log));
@@ -314,7 +315,7 @@ fn create_with_factory(name: &str, settings: &Settings, backend: &Backend, log: 
         factory.configure(move |builder| same_settings.apply(builder.name(&name), &same_log)).build();
     let kind = backend.truth().origin().kind().clone();
     let informer = factory.of_kind(kind, |options| settings.options(options, log));
-    let clients = clients.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let clients = lock(&clients).clone();
     InformerParts { informer, factory: Some(factory), clients }
 }
 

@@ -6,9 +6,10 @@ use crate::{
     log::Log,
 };
 use kube_informer::{Kind, ObjectKey, Origin};
+use kube_informer_wire::sync::lock;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 /// A client of a server: one partition of one informer.
@@ -115,7 +116,7 @@ impl Truth {
 
     /// Locks the state for one read or one change, never while a request to a server is in flight.
     pub(crate) fn lock(&self) -> MutexGuard<'_, TruthState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Permits a write of `versions` versions, unless [`TruthState::would_hide_restore`] forbids it.
@@ -133,12 +134,12 @@ impl Truth {
 
     /// Counts references to an origin that a factory created, too.
     pub(crate) fn track_origin(&self, origin: &Arc<Origin>) {
-        self.factory_origins.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(origin));
+        lock(&self.factory_origins).push(Arc::downgrade(origin));
     }
 
     /// The number of references to origins: each object holds one, and so does each source of objects.
     pub(crate) fn origin_references(&self) -> usize {
-        let created = self.factory_origins.lock().unwrap_or_else(PoisonError::into_inner);
+        let created = lock(&self.factory_origins);
         Arc::strong_count(&self.origin) - 1 + created.iter().map(Weak::strong_count).sum::<usize>()
     }
 }

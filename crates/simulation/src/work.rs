@@ -3,9 +3,10 @@
 use crate::{log::Log, operator::Operator, totals::Fault};
 use harness::WorkLog;
 use kube_informer::ObjectKey;
+use kube_informer_wire::sync::lock;
 use kube_workqueue::WorkQueue;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::task::JoinHandle;
@@ -99,6 +100,6 @@ impl Work {
     }
 
     fn lock(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.runs)
     }
 }

@@ -1,36 +1,37 @@
-//! How the body of an answer fails to be what was asked for.
+//! Errors of response bodies.
 
-/// A body that is not a list, or not a stream of events. Says where and what, never what stands there.
+/// A response body that is not a list, or not a stream of events. Names the place and what was expected there, never
+/// the content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The body ended too early.
+    /// The body ends too early.
     #[error("the body ends in the middle, after {bytes} bytes")]
     Truncated {
-        /// How much arrived.
+        /// Length of the received part.
         bytes: usize,
     },
     /// The body is not the JSON of a list.
     #[error("expected {expected} at byte {at}")]
     Syntax {
-        /// Where.
+        /// Byte position.
         at: usize,
-        /// What should stand there.
+        /// What was expected there.
         expected: &'static str,
     },
-    /// A table for people.
-    #[error("expected a list, got a Table; a table has no objects to keep")]
+    /// A `Table`, the representation that kubectl prints.
+    #[error("expected a list, got a Table, which has no objects")]
     Table,
-    /// A `Status` under a code that says success.
+    /// A `Status` with a successful HTTP code.
     #[error("expected a list, got a Status")]
     Status,
-    /// Something without items.
+    /// An object without items.
     #[error("expected a list, got an object without items (kind {kind:?})")]
     NotAList {
-        /// What it says it is; empty if it does not say.
+        /// Its kind; empty if it has none.
         kind: String,
     },
-    /// An event of type ERROR that does not say which.
-    #[error("the server reports an error and does not say which")]
+    /// An event of type ERROR without a `Status`.
+    #[error("the server sent an ERROR event without a Status")]
     ErrorWithoutStatus,
 }

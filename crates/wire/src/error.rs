@@ -1,77 +1,80 @@
-//! How a LIST or WATCH fails.
+//! Errors of LIST and WATCH requests.
 
 use crate::Status;
 use std::{sync::Arc, time::Duration};
 
-/// A failed LIST or WATCH. No variant carries a body or a credential; URLs are path and query only.
+/// A failed LIST or WATCH.
+///
+/// No variant contains a body or a credential; URLs are path and query only. There is no `source`, because errors of HTTP
+/// clients may quote credentials.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListWatchError {
-    /// The server answered with an error.
+    /// The server responded with an error.
     #[error("{url}: {} {}: {}", status.code, status.reason, status.message)]
     Api {
-        /// What the server said; built from the HTTP code when it did not send a `Status`.
+        /// The `Status` of the response; made from the HTTP code if the server did not send one.
         status: Box<Status>,
         /// The `Retry-After` header.
         retry_after: Option<Duration>,
-        /// What was asked.
+        /// Path and query of the request.
         url: Arc<str>,
     },
     /// The server could not be reached.
     #[error("{url}: cannot reach the server: {message}")]
     Connect {
-        /// Whether nobody listens at the address.
+        /// Whether the connection was refused.
         refused: bool,
         /// What went wrong.
         message: String,
-        /// What was asked.
+        /// Path and query of the request.
         url: Arc<str>,
     },
-    /// The connection broke while the answer was being read.
+    /// The connection broke while the response was read.
     #[error("{url}: the connection broke: {message}")]
     Broken {
         /// What went wrong.
         message: String,
-        /// What was asked.
+        /// Path and query of the request.
         url: Arc<str>,
     },
-    /// The server did not answer, or fell silent, for too long.
+    /// The server did not send anything for too long.
     #[error("{url}: no {what} within {}s", after.as_secs())]
     Silent {
-        /// What was waited for.
+        /// What the client waited for.
         what: &'static str,
         /// How long.
         after: Duration,
-        /// What was asked.
+        /// Path and query of the request.
         url: Arc<str>,
     },
-    /// Something other than a Kubernetes API server answered, or a proxy in between.
+    /// The response is not JSON: it comes from a proxy, or from a server that is not a Kubernetes API server.
     #[error(
         "{url}: expected JSON from an API server, got {content_type:?}; is a proxy or login page in between?"
     )]
     NotJson {
-        /// The Content-Type of the answer.
+        /// The Content-Type of the response.
         content_type: String,
-        /// What was asked.
+        /// Path and query of the request.
         url: Arc<str>,
     },
-    /// The answer is not what the protocol asks for.
-    #[error("{url}: malformed answer: {message}")]
+    /// The response violates the protocol.
+    #[error("{url}: malformed response: {message}")]
     Malformed {
-        /// What is wrong and where, without the content.
+        /// What is malformed and where, without the content.
         message: String,
-        /// What was asked.
+        /// Path and query of the request.
         url: Arc<str>,
     },
 }
 
 impl ListWatchError {
-    /// A failure reported by the server itself.
+    /// An error reported by the server.
     pub fn api(status: Status, url: impl Into<Arc<str>>) -> Self {
         Self::Api { status: Box::new(status), retry_after: None, url: url.into() }
     }
 
-    /// The `Status`, when the server sent one.
+    /// The `Status`, if the server responded.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Api { status, .. } => Some(status),
@@ -79,42 +82,42 @@ impl ListWatchError {
         }
     }
 
-    /// The HTTP code, when the server answered.
+    /// The HTTP code, if the server responded.
     pub fn code(&self) -> Option<u16> {
         self.status().map(|status| status.code)
     }
 
-    /// The version or page asked for is no longer kept.
+    /// Whether the requested version or page has expired.
     pub fn is_expired(&self) -> bool {
         self.status().is_some_and(Status::is_expired)
     }
 
-    /// The version asked for lies in the server's future.
+    /// Whether the requested version is newer than the newest version of the server.
     pub fn is_version_too_large(&self) -> bool {
         self.status().is_some_and(Status::is_version_too_large)
     }
 
-    /// The server asks to slow down.
+    /// Whether the server asks the client to slow down.
     pub fn is_too_many_requests(&self) -> bool {
         self.status().is_some_and(Status::is_too_many_requests)
     }
 
-    /// Nobody listens at the address.
+    /// Whether the connection was refused.
     pub fn is_connection_refused(&self) -> bool {
         matches!(self, Self::Connect { refused: true, .. })
     }
 
-    /// The caller is not allowed, or not known.
+    /// Whether the caller is not authenticated or not authorized.
     pub fn is_denied(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
 
-    /// The kind does not exist on this server.
+    /// Whether the server does not serve the resource.
     pub fn is_absent(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// How long the server asks to wait.
+    /// How long the server asks the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Api { status, retry_after, .. } => (*retry_after).max(status.retry_after()),

@@ -5,9 +5,9 @@ use std::{fmt, str::FromStr};
 /// The path of a field: `spec.nodeName`, `metadata.annotations[example.com/team]`, `spec.containers[*].image`,
 /// `status.conditions[0].type`.
 ///
-/// 1. Names are separated by dots. In brackets stand a position of an array, `*` for every one of them, or a name that
-///    has dots or slashes in it; a name that would be taken for one of the former is quoted: `data['0']`.
-/// 2. `Display` writes the shortest form, which reads back as the same path.
+/// 1. Names are separated by dots. Brackets contain an index of an array, `*` for all its elements, or a name with dots or
+///    slashes. A name that looks like an index or `*` is quoted: `data['0']`.
+/// 2. `Display` writes the shortest form, which parses as the same path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldPath {
     steps: Vec<FieldStep>,
@@ -24,26 +24,26 @@ pub enum FieldStep {
     Every,
 }
 
-/// A text that is not the path of a field.
+/// A string that is not a field path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{path:?} is not a field path: {fault}; write it like spec.nodeName or metadata.annotations[example.com/x]"
+    "{path:?} is not a field path: {reason}; write it like spec.nodeName or metadata.annotations[example.com/x]"
 )]
 pub struct FieldPathError {
     path: String,
-    fault: &'static str,
+    reason: &'static str,
 }
 
-/// Longest path that makes sense: objects are not nested deeper.
-const LONGEST: usize = 128;
+/// Maximum number of steps; objects are not nested deeper.
+const MAX_STEPS: usize = 128;
 
 impl FieldPath {
-    /// The path of a field of the object itself, whatever its name.
+    /// The path of a top-level field with any name.
     pub fn field(name: &str) -> Self {
         Self::of([name])
     }
 
-    /// The path of a field inside fields, whatever their names.
+    /// The path of a field inside fields, with any names.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self { steps: names.into_iter().map(|name| FieldStep::Name(name.to_owned())).collect() }
     }
@@ -57,21 +57,21 @@ impl FieldPath {
         &self.steps
     }
 
-    /// Whether one of the two fields contains the other, or both are the same.
+    /// Whether both are the same field, or one contains the other.
     pub fn overlaps(&self, other: &Self) -> bool {
-        self.steps.iter().zip(&other.steps).all(|(a, b)| a.meets(b))
+        self.steps.iter().zip(&other.steps).all(|(a, b)| a.overlaps(b))
     }
 }
 
 impl FieldStep {
-    fn meets(&self, other: &Self) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Every, Self::Index(_)) | (Self::Index(_), Self::Every) => true,
             (a, b) => a == b,
         }
     }
 
-    /// The step that brackets stand for.
+    /// The step for the content of brackets.
     fn bracketed(inside: &str) -> Self {
         let index = if inside.bytes().all(|byte| byte.is_ascii_digit()) { inside.parse().ok() } else { None };
         match index {
@@ -88,13 +88,13 @@ impl FromStr for FieldPath {
     fn from_str(text: &str) -> Result<Self, FieldPathError> {
         steps(text)
             .map(|steps| Self { steps })
-            .map_err(|fault| FieldPathError { path: text.to_owned(), fault })
+            .map_err(|reason| FieldPathError { path: text.to_owned(), reason })
     }
 }
 
 fn steps(text: &str) -> Result<Vec<FieldStep>, &'static str> {
     let mut steps = Vec::new();
-    // A leading dot is how others write paths.
+    // kubectl and others write a leading dot.
     let mut rest = text.strip_prefix('.').unwrap_or(text);
     let mut name_next = !rest.starts_with('[');
     while name_next || !rest.is_empty() {
@@ -114,10 +114,10 @@ fn steps(text: &str) -> Result<Vec<FieldStep>, &'static str> {
         name_next = rest.starts_with('.');
         rest = rest.strip_prefix('.').unwrap_or(rest);
     }
-    if steps.len() > LONGEST { Err("it is too long") } else { Ok(steps) }
+    if steps.len() > MAX_STEPS { Err("it is too long") } else { Ok(steps) }
 }
 
-/// What stands in brackets, of which the first is gone, and what follows.
+/// The step in brackets and the rest of the text; `rest` starts after the opening bracket.
 fn bracket(rest: &str) -> Result<(FieldStep, &str), &'static str> {
     for (quote, close) in [('\'', "']"), ('"', "\"]")] {
         if let Some(quoted) = rest.strip_prefix(quote) {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path() {
+    fn malformed_paths() {
         for text in
             ["", ".", "a.", "a..b", "..a", "a[", "a[]", "a[b", "a['b", "a['b]", "a]", "a[b]c", "a.[b]"]
         {

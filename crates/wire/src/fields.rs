@@ -5,18 +5,18 @@ mod trie;
 pub(crate) use trie::Node;
 
 use crate::{
-    FieldPath, Unreadable,
+    FieldPath, Malformed,
     json::{Cursor, Syntax, Type},
 };
 use serde_json::Value;
 
 /// A set of fields that are read together.
 ///
-/// 1. One pass over the object finds the values of all paths; everything else is skipped, not decoded.
-/// 2. A path finds as many values as the object has: none if the field is missing or something on the way is of another
+/// 1. One pass over the object finds the values of all paths; all other values are skipped, not decoded.
+/// 2. A path has as many values as the object has: none if the field is missing or a field on the way has another
 ///    type, several if the path has a `[*]`. A `null` is a value.
-/// 3. The values are those that decoding the whole object would show, doubled keys included.
-/// 4. What is skipped is followed by its brackets and quotes only.
+/// 3. The values are those of the decoded object, also where keys are repeated.
+/// 4. Skipped values are not checked to be JSON.
 ///
 /// ```
 /// use kube_informer_wire::FieldPaths;
@@ -32,13 +32,13 @@ pub struct FieldPaths {
     root: Node,
 }
 
-/// Why a pass over the bytes does not come to its end.
+/// Why a pass over the bytes ends early.
 enum Stop {
     Syntax(Syntax),
     /// A wanted value cannot be decoded.
     Value,
-    /// A key stands twice: which one counts is known only at the end of the object.
-    Doubled,
+    /// A key is repeated: the last one counts, which is known only at the end of the object.
+    RepeatedKey,
 }
 
 impl From<Syntax> for Stop {
@@ -51,7 +51,7 @@ impl From<Syntax> for Stop {
 pub(crate) type Found = Vec<Vec<Value>>;
 
 impl FieldPaths {
-    /// The set of these paths; results come in their order.
+    /// A set of paths; results have the same order.
     pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
         let mut set = Self::default();
         for path in paths {
@@ -61,7 +61,7 @@ impl FieldPaths {
         set
     }
 
-    /// How many paths there are.
+    /// The number of paths.
     pub fn len(&self) -> usize {
         self.paths
     }
@@ -72,24 +72,23 @@ impl FieldPaths {
     }
 
     /// The values of each path in an encoded object.
-    pub fn read(&self, json: &[u8]) -> Result<Vec<Vec<Value>>, Unreadable> {
+    pub fn read(&self, json: &[u8]) -> Result<Vec<Vec<Value>>, Malformed> {
         let mut found = vec![Vec::new(); self.paths];
         let mut cursor = Cursor::new(json, usize::MAX);
         let end = walk(&self.root, &mut cursor, &mut found).and_then(|()| Ok(cursor.end()?));
         match end {
             Ok(()) => Ok(found),
-            Err(Stop::Doubled) => self.read_whole(json),
-            Err(Stop::Value) => Err(Unreadable::new("a field is not JSON")),
+            Err(Stop::RepeatedKey) => self.read_whole(json),
+            Err(Stop::Value) => Err(Malformed::new("a field is not JSON")),
             Err(Stop::Syntax(Syntax { at, expected })) => {
-                Err(Unreadable::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
+                Err(Malformed::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
             }
         }
     }
 
-    /// The slow way, for objects that no API server writes.
-    fn read_whole(&self, json: &[u8]) -> Result<Found, Unreadable> {
-        let value: Value =
-            serde_json::from_slice(json).map_err(|_| Unreadable::new("not JSON all through"))?;
+    /// Decodes the whole object: slow, and only for objects that no API server writes.
+    fn read_whole(&self, json: &[u8]) -> Result<Found, Malformed> {
+        let value: Value = serde_json::from_slice(json).map_err(|_| Malformed::new("not JSON"))?;
         let mut found = vec![Vec::new(); self.paths];
         collect(&self.root, &value, &mut found);
         Ok(found)
@@ -107,7 +106,7 @@ fn walk(node: &Node, cursor: &mut Cursor<'_>, found: &mut Found) -> Result<(), S
         Type::Object if node.has_names() => {
             let mut seen = node.unseen();
             cursor.object(|cursor, key| match node.named(&key) {
-                Some((index, _)) if std::mem::replace(&mut seen[index], true) => Err(Stop::Doubled),
+                Some((index, _)) if std::mem::replace(&mut seen[index], true) => Err(Stop::RepeatedKey),
                 Some((_, child)) => walk(child, cursor, found),
                 None => Ok(cursor.skip_unchecked()?),
             })

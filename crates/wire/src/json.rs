@@ -1,7 +1,7 @@
-//! Walking over JSON bytes without building anything.
+//! A JSON scanner that builds no values.
 //!
-//! [`Cursor`] reads a complete text; [`SpanFinder`] finds where a value ends in a text that arrives in chunks.
-//! Neither recurses, so that no nesting can exhaust the stack, and neither keeps or quotes what it reads.
+//! [`Cursor`] reads a complete text; [`SpanFinder`] finds the end of a value in a text that arrives in chunks. Neither
+//! recurses, so that no nesting can exhaust the stack, and neither stores or quotes content.
 
 mod blocks;
 mod find;
@@ -13,17 +13,17 @@ pub(crate) use span::Step;
 use find::find_special;
 use std::borrow::Cow;
 
-/// Deepest nesting that is ever walked, whatever the limits say: one bit each in [`Nesting`].
+/// Maximum nesting, whatever the limits are: [`Nesting`] has one bit for each level.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// A place where the text is not JSON, and what would have been. Holds nothing of the text.
+/// A syntax error: its place, and what was expected there. Contains nothing of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Syntax {
     pub(crate) at: usize,
     pub(crate) expected: &'static str,
 }
 
-/// What a value is, told by its first byte.
+/// The type of a value, by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type {
     Object,
@@ -34,7 +34,7 @@ pub(crate) enum Type {
     Null,
 }
 
-/// Which brackets are open, one bit each.
+/// The open brackets, one bit for each: 1 for an object.
 #[derive(Default)]
 struct Nesting {
     objects: u128,
@@ -60,7 +60,7 @@ impl Nesting {
 
 /// Reads a complete JSON text from left to right.
 ///
-/// 1. Accepts exactly JSON, except that the text inside strings need not be UTF-8 until it is asked for.
+/// 1. Accepts exactly JSON, except that strings need not be UTF-8 until they are decoded.
 /// 2. Nesting deeper than `depth` is an error.
 /// 3. Never allocates, except for a string that contains escapes.
 pub(crate) struct Cursor<'a> {
@@ -116,7 +116,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Only whitespace is left.
+    /// Checks that only whitespace is left.
     pub(crate) fn end(&mut self) -> Result<(), Syntax> {
         match self.peek() {
             Ok(_) => self.fail("the end"),
@@ -124,7 +124,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads an object: `field` is called at each value with its key, and must consume that value.
+    /// Reads an object. Calls `field` with each key; it must consume the value.
     pub(crate) fn object<E: From<Syntax>>(
         &mut self,
         mut field: impl FnMut(&mut Self, Cow<'a, [u8]>) -> Result<(), E>,
@@ -147,7 +147,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Reads an array: `item` is called at each value with its position, and must consume it.
+    /// Reads an array. Calls `item` with each index; it must consume the element.
     pub(crate) fn array<E: From<Syntax>>(
         &mut self,
         mut item: impl FnMut(&mut Self, usize) -> Result<(), E>,
@@ -201,7 +201,7 @@ impl<'a> Cursor<'a> {
         Ok(RawText { quoted: &self.json[start..self.at], escaped })
     }
 
-    /// Skips any value and gives its bytes.
+    /// Skips a value and returns its bytes.
     pub(crate) fn span(&mut self) -> Result<&'a [u8], Syntax> {
         self.peek()?;
         let start = self.at;
@@ -209,7 +209,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.json[start..self.at])
     }
 
-    /// Skips any value, checking that it is JSON.
+    /// Skips a value and checks that it is JSON.
     pub(crate) fn skip(&mut self) -> Result<(), Syntax> {
         let mut open = Nesting::default();
         loop {
@@ -228,7 +228,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips any value by its brackets and quotes, fast, without checking that what is inside is JSON.
+    /// Skips a value by its brackets and quotes: fast, without a check that it is JSON.
     pub(crate) fn skip_unchecked(&mut self) -> Result<(), Syntax> {
         if !matches!(self.peek()?, b'{' | b'[') {
             return self.skip();
@@ -248,7 +248,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Skips any value fast, as [`skip_unchecked`](Self::skip_unchecked) does, and gives its bytes.
+    /// Skips a value as [`skip_unchecked`](Self::skip_unchecked) does and returns its bytes.
     pub(crate) fn span_unchecked(&mut self) -> Result<&'a [u8], Syntax> {
         self.peek()?;
         let start = self.at;
@@ -256,7 +256,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.json[start..self.at])
     }
 
-    /// Steps into an object or array, up to its first value; `false` if it has none.
+    /// Enters an object or array, up to its first value; `false` if it is empty.
     fn open(&mut self, open: &mut Nesting, object: bool) -> Result<bool, Syntax> {
         self.at += 1;
         if open.depth >= self.depth {
@@ -272,7 +272,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// After a value: closes what ends here and steps to the next value; `false` if there is none.
+    /// After a value: leaves the objects and arrays that end here and goes on to the next value; `false` if there is none.
     fn close(&mut self, open: &mut Nesting) -> Result<bool, Syntax> {
         while open.depth > 0 {
             match (self.peek()?, open.in_object()) {
@@ -302,7 +302,7 @@ impl<'a> Cursor<'a> {
         self.colon()
     }
 
-    /// Skips a string whose opening quote is next, and tells whether it has escapes.
+    /// Skips a string, from its opening quote; returns whether it has escapes.
     #[inline]
     fn skip_string(&mut self) -> Result<bool, Syntax> {
         self.at += 1;
@@ -383,7 +383,7 @@ pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// A string as it stands in the JSON, quotes included.
+/// A string as encoded in the JSON, with quotes.
 #[derive(Clone, Copy)]
 pub(crate) struct RawText<'a> {
     quoted: &'a [u8],
@@ -391,7 +391,7 @@ pub(crate) struct RawText<'a> {
 }
 
 impl<'a> RawText<'a> {
-    /// The text; `None` if it is not UTF-8 or has an escape that is no character.
+    /// The decoded text; `None` if it is not UTF-8 or has an escape that is not a character.
     pub(crate) fn text(self) -> Option<Cow<'a, str>> {
         if self.escaped {
             return serde_json::from_slice::<String>(self.quoted).ok().map(Cow::Owned);
@@ -399,7 +399,7 @@ impl<'a> RawText<'a> {
         std::str::from_utf8(self.inside()).ok().map(Cow::Borrowed)
     }
 
-    /// The bytes of the text; those of the JSON itself if the escapes make no text.
+    /// The decoded bytes; those of the JSON if it cannot be decoded.
     pub(crate) fn unescaped(self) -> Cow<'a, [u8]> {
         if !self.escaped {
             return Cow::Borrowed(self.inside());

@@ -1,10 +1,10 @@
-//! Names of objects inside one resource.
+//! Keys of objects.
 
 use std::{borrow::Borrow, fmt, hash, str::FromStr, sync::Arc};
 
 /// Namespace and name of an object.
 ///
-/// 1. `Display` is `namespace/name`, or `name` for a cluster-scoped object; [`FromStr`] reads that back.
+/// 1. `Display` is `namespace/name`, or `name` for a cluster-scoped object; [`FromStr`] parses that.
 /// 2. The order of keys is the order in which an API server lists the objects: the bytes of `namespace/name`.
 ///    Because `-` sorts before `/`, namespace `a-b` comes before namespace `a`.
 /// 3. Cloning is a reference count.
@@ -98,7 +98,7 @@ impl hash::Hash for ObjectKey {
     }
 }
 
-/// Lets maps keyed by `ObjectKey` be asked with a `namespace/name` string slice.
+/// Maps with `ObjectKey`s can be looked up by a `namespace/name` string slice.
 impl Borrow<str> for ObjectKey {
     fn borrow(&self) -> &str {
         &self.text
@@ -125,7 +125,7 @@ impl FromStr for ObjectKey {
     }
 }
 
-/// A text that is not the key of an object.
+/// A string that is not an object key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an object key; write `name` or `namespace/name`")]
 pub struct ParseKeyError {

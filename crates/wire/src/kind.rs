@@ -1,12 +1,13 @@
-//! What kind of objects a collection holds.
+//! Kinds, and what the objects of a collection share.
 
-use crate::{Omissions, object::Record, recent::Recent};
+use crate::sync::lock;
+use crate::{Omissions, decode_cache::DecodeCache, object::Record};
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
-/// A kind of object and the resource it is served under.
+/// A kind of objects, and the resource that serves it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     /// API group; empty for the core group.
@@ -17,7 +18,7 @@ pub struct Kind {
     pub kind: String,
     /// Resource name in URLs, such as `pods`.
     pub plural: String,
-    /// Whether objects live in namespaces.
+    /// Whether objects are in namespaces.
     pub namespaced: bool,
 }
 
@@ -33,7 +34,7 @@ impl Kind {
         Self { namespaced: false, ..Self::namespaced(group, version, kind, plural) }
     }
 
-    /// `v1` or `group/version`, as objects carry it.
+    /// `v1` or `group/version`, as in the field `apiVersion` of objects.
     pub fn api_version(&self) -> String {
         match self.group.as_str() {
             "" => self.version.clone(),
@@ -41,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Whether the content must never be shown or kept beyond need: Secrets.
+    /// Whether the content must not be printed, shared in dictionaries or cached decoded: Secrets.
     pub fn is_secret(&self) -> bool {
         self.group.is_empty() && self.kind == "Secret"
     }
@@ -57,30 +58,30 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What all objects of one collection have in common, shared by them.
+/// The data that all objects of one collection share.
 ///
-/// Objects that a transform made smaller, all in the same way, share an origin of their own, which says what they omit:
-/// so an object needs no room for that.
+/// Objects from which a transform removed the same fields share an origin that names these fields, so that an object needs
+/// no memory for them.
 #[derive(Debug)]
 pub struct Origin {
     kind: Kind,
-    /// `"kind":"Pod","apiVersion":"v1"`: what a list item of a built-in kind leaves out, in the order in which
-    /// servers write it, so that an object looks the same whether it was listed or watched.
+    /// `"kind":"Pod","apiVersion":"v1"`, in the order of servers. List items of built-in kinds have neither; with them an
+    /// object is the same whether it was listed or watched.
     type_meta: String,
-    /// The values of these objects that were decoded last; always empty for secrets.
-    recent: Recent<Record>,
+    /// Decoded values of these objects; always empty for secrets.
+    decode_cache: DecodeCache<Record>,
     /// The parts of the server's objects that these objects do not hold.
     omissions: Omissions,
-    /// The origin that this one was made from, which has the decoded values of both.
+    /// The origin that this one was derived from, which caches the decoded values of both.
     base: Option<Arc<Origin>>,
-    /// Origins of objects that omit more, by what more they omit. Each lives as long as such an object.
-    /// Held for one look or one insertion.
-    smaller: Mutex<Vec<(Arc<Omissions>, Weak<Origin>)>>,
+    /// Origins of objects that omit more, by their additional omissions. Each lives as long as such an object.
+    /// Held for one lookup or insertion.
+    derived: Mutex<Vec<(Arc<Omissions>, Weak<Origin>)>>,
 }
 
-/// How many ways of making objects smaller an origin tells apart exactly, then only by top-level fields. Beyond twice
-/// as many, objects count as omitting everything. One transform makes a handful.
-const WAYS: usize = 64;
+/// Number of derived origins with exact omissions; further ones name only top-level fields. Beyond twice this number,
+/// objects count as omitting everything. A usual transform needs a handful.
+const MAX_EXACT: usize = 64;
 
 impl Origin {
     /// The origin of objects of `kind`.
@@ -91,10 +92,10 @@ impl Origin {
         Self {
             kind,
             type_meta,
-            recent: Recent::default(),
+            decode_cache: DecodeCache::default(),
             omissions: Omissions::default(),
             base: None,
-            smaller: Mutex::default(),
+            derived: Mutex::default(),
         }
     }
 
@@ -108,21 +109,20 @@ impl Origin {
         &self.omissions
     }
 
-    /// The origin of objects of the same collection that omit `more` besides. It may name more than that: an object
-    /// never claims to hold a part that it omits.
+    /// The origin of objects of the same collection that also omit `more`. It may name further fields, but never fewer.
     pub fn omitting(self: &Arc<Self>, more: &Arc<Omissions>) -> Arc<Self> {
-        let mut smaller = self.smaller.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut derived = lock(&self.derived);
         let same = |(known, _): &&(Arc<Omissions>, _)| Arc::ptr_eq(known, more) || known == more;
-        if let Some(origin) = smaller.iter().find(same).and_then(|(_, origin)| origin.upgrade()) {
+        if let Some(origin) = derived.iter().find(same).and_then(|(_, origin)| origin.upgrade()) {
             return origin;
         }
         let omissions = self.omissions.clone().and(more);
         if omissions == self.omissions {
             return Arc::clone(self);
         }
-        smaller.retain(|(_, origin)| origin.strong_count() > 0);
-        if let Some(coarser) = coarser(more, smaller.len()) {
-            drop(smaller);
+        derived.retain(|(_, origin)| origin.strong_count() > 0);
+        if let Some(coarser) = coarser(more, derived.len()) {
+            drop(derived);
             return self.omitting(&Arc::new(coarser));
         }
         let origin = Arc::new(Self {
@@ -130,12 +130,12 @@ impl Origin {
             base: Some(Arc::clone(self.base.as_ref().unwrap_or(self))),
             ..Self::new(self.kind.clone())
         });
-        smaller.push((Arc::clone(more), Arc::downgrade(&origin)));
+        derived.push((Arc::clone(more), Arc::downgrade(&origin)));
         origin
     }
 
-    pub(crate) fn recent(&self) -> &Recent<Record> {
-        &self.base.as_deref().unwrap_or(self).recent
+    pub(crate) fn decode_cache(&self) -> &DecodeCache<Record> {
+        &self.base.as_deref().unwrap_or(self).decode_cache
     }
 
     pub(crate) fn type_meta(&self) -> &str {
@@ -143,11 +143,12 @@ impl Origin {
     }
 }
 
-/// What to record instead of `more` where `ways` sets are told apart already; `None` if it can be recorded as it is.
-fn coarser(more: &Omissions, ways: usize) -> Option<Omissions> {
-    match more.is_open() || ways < WAYS || more.is_top_level() && ways < 2 * WAYS {
+/// The omissions to record instead of `more` if there are `known` derived origins already; `None` if it can be recorded
+/// exactly.
+fn coarser(more: &Omissions, known: usize) -> Option<Omissions> {
+    match more.is_open() || known < MAX_EXACT || more.is_top_level() && known < 2 * MAX_EXACT {
         true => None,
-        false if ways < 2 * WAYS => Some(more.top_level()),
+        false if known < 2 * MAX_EXACT => Some(more.top_level()),
         false => Some(Omissions::everything()),
     }
 }

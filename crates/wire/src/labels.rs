@@ -1,18 +1,18 @@
-//! The labels of an object, compactly.
+//! A compact set of labels.
 
 use std::{fmt, str, sync::Arc};
 
 /// The labels of an object, sorted by key.
 ///
-/// All pairs live in one shared allocation, so that an object without labels costs nothing, one with labels
-/// one reference count, and many objects can share one set.
+/// All pairs are in one shared allocation: no labels need no memory, cloning is a reference count, and many objects can
+/// share one set.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Labels {
     /// Length of the key, length of the value, key and value of each label, in key order.
     pairs: Option<Arc<[u8]>>,
 }
 
-/// Stands before a length that is too large for one byte.
+/// Precedes a length that is too large for one byte.
 const LONG: u8 = 0xFF;
 
 fn push_length(bytes: &mut Vec<u8>, length: usize) {
@@ -48,11 +48,11 @@ fn take_pair<'a>(bytes: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
 }
 
 impl Labels {
-    /// The labels with the given pairs; of a repeated key the last value stands.
+    /// Labels with the given pairs; of a repeated key the last value counts.
     pub fn new<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
         let pairs: Vec<(K, V)> = pairs.into_iter().collect();
         let mut sorted: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_ref(), v.as_ref())).collect();
-        // Stable: pairs of one key stay in their order, and of those the last one counts.
+        // A stable sort keeps the order of pairs with the same key, of which the last one counts.
         sorted.sort_by_key(|(key, _)| *key);
         let mut bytes = Vec::with_capacity(sorted.iter().map(|(k, v)| k.len() + v.len() + 2).sum());
         for (at, (key, value)) in sorted.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Labels {
 
     /// The value of a label.
     pub fn get(&self, key: &str) -> Option<&str> {
-        // Only what is asked for is checked: this runs for every object that a selector looks at.
+        // Only the returned value is checked to be UTF-8: selectors call this for every object.
         let mut rest = self.pairs.as_deref()?;
         while let Some((found, value)) = take_pair(&mut rest) {
             if found == key.as_bytes() {
@@ -79,7 +79,7 @@ impl Labels {
         None
     }
 
-    /// Whether both are one value in memory, as those of many cached objects are.
+    /// Whether both share one allocation, as many cached objects do.
     pub fn is_identical(&self, other: &Self) -> bool {
         match (&self.pairs, &other.pairs) {
             (Some(own), Some(others)) => Arc::ptr_eq(own, others),
@@ -87,7 +87,7 @@ impl Labels {
         }
     }
 
-    /// Puts the copy that `intern` gives in the place of this one.
+    /// Replaces the allocation by the one that `intern` returns.
     pub(crate) fn share(&mut self, intern: impl FnOnce(Arc<[u8]>) -> Arc<[u8]>) {
         self.pairs = self.pairs.take().map(intern);
     }
@@ -101,13 +101,13 @@ impl Labels {
         })
     }
 
-    /// How many labels there are.
+    /// The number of labels.
     pub fn len(&self) -> usize {
         let mut rest = self.pairs.as_deref().unwrap_or_default();
         std::iter::from_fn(|| take_pair(&mut rest)).count()
     }
 
-    /// Whether there is no label.
+    /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_none()
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn none_costs_nothing() {
+    fn no_labels_need_no_memory() {
         let none = Labels::default();
         assert_eq!((none.len(), none.is_empty(), none.heap_size()), (0, true, 0));
         assert_eq!(none.iter().next(), None);

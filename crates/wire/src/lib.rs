@@ -1,17 +1,19 @@
-//! What travels between a Kubernetes API server and its clients.
+//! Wire formats of the Kubernetes API.
 //!
-//! Keys, versions, selectors, options, `Status`, list and watch framing, encoded objects, and the trait
-//! [`ListWatch`] that an informer reads from. There is no tokio runtime here, no socket and no clock: what is
-//! in this crate can be tested with bytes alone.
+//! Object keys, resource versions, selectors, options, `Status`, list and watch framing, encoded objects, and the trait
+//! [`ListWatch`] that an informer reads from. The crate has no tokio runtime, no sockets and no clock, so that tests need
+//! only bytes.
 //!
-//! The central type is [`Object`]: one version of one object, its identity in the open and its content as the
-//! bytes the server sent.
+//! The central type is [`Object`]: one version of one object, with its identity decoded and its content as the bytes the
+//! server sent.
 
 // Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
+#![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
 mod body_error;
+mod decode_cache;
 mod error;
 mod field_path;
 mod fields;
@@ -30,10 +32,11 @@ mod owner;
 mod pack;
 mod prune;
 mod query;
-mod recent;
 mod selector;
 mod status;
 mod status_body;
+#[doc(hidden)]
+pub mod sync;
 mod uid;
 mod version;
 mod watch_body;
@@ -44,7 +47,7 @@ pub use field_path::FieldPath;
 pub use field_path::FieldPathError;
 pub use field_path::FieldStep;
 pub use fields::FieldPaths;
-pub use identity::Unreadable;
+pub use identity::Malformed;
 pub use json_patch::Patch as JsonPatch;
 pub use key::ObjectKey;
 pub use key::ParseKeyError;
@@ -91,7 +94,7 @@ pub use uid::Uid;
 pub use version::ResourceVersion;
 pub use watch_body::WatchSplitter;
 
-/// Private parsers, for the fuzz targets in `crates/fuzz` and nobody else: no part of the API.
+/// Private parsers for the fuzz targets in `crates/fuzz`. Not part of the API.
 #[doc(hidden)]
 pub mod fuzzing {
     pub use crate::pack::fuzzing::unpack;

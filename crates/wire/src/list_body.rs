@@ -1,23 +1,22 @@
-//! Splitting the body of a LIST answer into its items while it arrives.
+//! Splits the body of a LIST response into items while it arrives.
 
 mod capture;
 
 use crate::{
-    BodyError, Limits, ListMeta, ListPart, Object, Origin, Unreadable,
+    BodyError, Limits, ListMeta, ListPart, Malformed, Object, Origin,
     json::{Cursor, is_space},
 };
 use bytes::Bytes;
 use capture::{Capture, Captured};
 use std::{fmt, mem, sync::Arc};
 
-/// Splits the body of a LIST answer into its parts.
+/// Splits the body of a LIST response into its parts.
 ///
-/// 1. Holds at most one item and the current chunk; an item that lies inside one chunk is a slice of it.
-/// 2. `metadata`, `items`, `kind` and `apiVersion` may come in any order, spacing and escaping; other fields
-///    are skipped.
-/// 3. An item that is too large, too deep or has no name is one [`ListPart::Unreadable`]; the rest goes on.
-/// 4. However the body is cut into chunks, the parts are the same.
-/// 5. An error ends the list: every later call repeats it.
+/// 1. Holds at most one item and the current chunk; an item inside one chunk is a slice of it.
+/// 2. `metadata`, `items`, `kind` and `apiVersion` may have any order, whitespace and escapes; other fields are skipped.
+/// 3. An item that is too large, too deep or has no name is one [`ListPart::Malformed`]; the list continues after it.
+/// 4. The parts do not depend on how the body is divided into chunks.
+/// 5. After an error, every later call returns the same error.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -43,18 +42,18 @@ pub struct ListSplitter {
     origin: Arc<Origin>,
     limits: Limits,
     chunk: Bytes,
-    /// How much of `chunk` has been read.
+    /// Read bytes of `chunk`.
     at: usize,
-    /// Length of all chunks before this one.
+    /// Length of all earlier chunks.
     before: usize,
     state: State,
     capture: Capture,
-    /// Whether `items` has come.
+    /// Whether `items` was read.
     items: bool,
     kind: Option<String>,
 }
 
-/// What comes next in the body.
+/// What is expected next in the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Start,
@@ -70,7 +69,7 @@ enum State {
     Item,
     /// After an item: a comma or the closing bracket.
     NextItem,
-    /// Inside a value that ends in a later chunk.
+    /// Inside a value that is being captured.
     Inside(What),
     End,
     Failed(BodyError),
@@ -93,8 +92,8 @@ enum What {
     Item,
 }
 
-/// Longest key or kind of the list itself that is looked at.
-const SMALL: usize = 256;
+/// Maximum length of keys and of the kind of the list.
+const MAX_NAME: usize = 256;
 
 impl ListSplitter {
     /// A splitter for one body.
@@ -112,7 +111,7 @@ impl ListSplitter {
         }
     }
 
-    /// Takes the next chunk of the body, after [`next_part`](Self::next_part) has answered `None`.
+    /// Adds the next chunk of the body, after [`next_part`](Self::next_part) returned `None`.
     pub fn feed(&mut self, chunk: Bytes) {
         debug_assert!(
             self.at == self.chunk.len() || matches!(self.state, State::Failed(_)),
@@ -123,7 +122,7 @@ impl ListSplitter {
         self.at = 0;
     }
 
-    /// The next part that is complete; `None` asks for the next chunk.
+    /// Returns the next complete part, or `None` if it needs the next chunk.
     pub fn next_part(&mut self) -> Result<Option<ListPart>, BodyError> {
         if let State::Failed(error) = &self.state {
             return Err(error.clone());
@@ -137,13 +136,13 @@ impl ListSplitter {
         result
     }
 
-    /// The body has ended: is the list complete?
+    /// Checks that the list is complete, at the end of the body.
     pub fn finish(self) -> Result<(), BodyError> {
         match self.state {
             State::Failed(error) => Err(error),
             State::End => match (self.items, self.kind) {
                 (true, _) => Ok(()),
-                // Servers written with `omitempty` leave the items out of an empty list.
+                // Servers with `omitempty` leave `items` out of an empty list.
                 (false, Some(kind)) if kind.ends_with("List") => Ok(()),
                 (false, kind) => Err(BodyError::NotAList { kind: kind.unwrap_or_default() }),
             },
@@ -172,7 +171,7 @@ impl ListSplitter {
         self.chunk.get(self.at).copied()
     }
 
-    /// One byte between values.
+    /// Reads one byte between values.
     fn step(&mut self, byte: u8) -> Result<(), BodyError> {
         let next = match (&self.state, byte) {
             (State::Start, b'{') => State::FirstKey,
@@ -202,11 +201,11 @@ impl ListSplitter {
     }
 
     fn open_items(&mut self) -> Result<State, BodyError> {
-        // Items that were handed out cannot be taken back, so that the rule "the last one counts" cannot hold.
+        // The last one of repeated keys counts, but items that were returned cannot be taken back.
         if mem::replace(&mut self.items, true) { self.fail("items only once") } else { Ok(State::FirstItem) }
     }
 
-    /// Starts to capture a value at the current byte.
+    /// Begins to capture a value at the current byte.
     fn begin(&mut self, what: What) -> Result<(), BodyError> {
         let byte = self.chunk[self.at];
         if !matches!(byte, b'{' | b'[' | b'"' | b'-' | b't' | b'f' | b'n' | b'0'..=b'9') {
@@ -214,7 +213,7 @@ impl ListSplitter {
         }
         let keep = match what {
             What::Value(Field::Other) => 0,
-            What::Key | What::Value(Field::Kind) | What::Value(Field::Items) => SMALL,
+            What::Key | What::Value(Field::Kind) | What::Value(Field::Items) => MAX_NAME,
             What::Item | What::Value(Field::Metadata) => self.limits.object_bytes,
         };
         self.capture.begin(keep, self.limits.object_depth());
@@ -222,7 +221,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// A captured value is complete.
+    /// Handles a complete value.
     fn captured(&mut self, what: What, value: Captured) -> Result<Option<ListPart>, BodyError> {
         self.state = match what {
             What::Key => State::Colon(Field::named(&value)),
@@ -240,11 +239,11 @@ impl ListSplitter {
 
     fn item(&self, value: Captured) -> ListPart {
         let read = match value.bytes {
-            Err(prefix) => Err(Unreadable::oversized(&prefix, &self.limits)),
-            Ok(json) if value.too_deep => Err(Unreadable::too_deep(&json, &self.limits)),
+            Err(prefix) => Err(Malformed::oversized(&prefix, &self.limits)),
+            Ok(json) if value.too_deep => Err(Malformed::too_deep(&json, &self.limits)),
             Ok(json) => Object::parse(&self.origin, json, &self.limits),
         };
-        read.map_or_else(ListPart::Unreadable, ListPart::Item)
+        read.map_or_else(ListPart::Malformed, ListPart::Item)
     }
 
     fn check_kind(&mut self, value: &Captured) -> Result<(), BodyError> {
@@ -257,7 +256,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// `items` has a value that is not an array: only `null` stands for an empty list.
+    /// Handles `items` that are not an array: `null` is an empty list.
     fn check_no_items(&mut self, value: &Captured) -> Result<(), BodyError> {
         if !matches!(&value.bytes, Ok(json) if &json[..] == b"null") {
             return self.fail("items to be an array");
@@ -266,7 +265,7 @@ impl ListSplitter {
     }
 }
 
-/// How far the list has been read; nothing of what it holds.
+/// Prints the position, never the content.
 impl fmt::Debug for ListSplitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let read = self.before + self.at;
@@ -288,12 +287,12 @@ impl Field {
     }
 }
 
-/// Reads the metadata of a list; what has an unexpected type counts as absent.
+/// Reads the metadata of a list; fields of unexpected types count as absent.
 fn list_meta(value: &Captured) -> ListMeta {
     let mut meta = ListMeta::default();
     let Ok(json) = &value.bytes else { return meta };
     let mut cursor = Cursor::new(json, usize::MAX);
-    // A metadata that stops being JSON somewhere keeps what came before.
+    // If the metadata is not JSON, the fields before the error count.
     let _ = cursor.object::<crate::json::Syntax>(|cursor, key| {
         let value = cursor.span()?;
         match &*key {

@@ -1,6 +1,6 @@
 //! The trait an informer reads from.
 
-use crate::{ListOptions, ListWatchError, Object, ResourceVersion, Status, Unreadable, WatchOptions};
+use crate::{ListOptions, ListWatchError, Malformed, Object, ResourceVersion, Status, WatchOptions};
 use futures_core::Stream;
 use serde_json::Value;
 use std::{future::Future, pin::Pin, sync::Arc};
@@ -51,7 +51,7 @@ pub enum ListPart {
     /// An item.
     Item(Object<Value>),
     /// An item whose identity is malformed.
-    Unreadable(Unreadable),
+    Malformed(Malformed),
 }
 
 /// The metadata of a LIST response.
@@ -79,7 +79,7 @@ pub enum WatchEvent {
     /// The server ends this watch with an error.
     Error(Status),
     /// A malformed event; the stream goes on after it.
-    Unreadable(Unreadable),
+    Malformed(Malformed),
 }
 
 /// A statement of the server that everything up to a resource version has been sent.

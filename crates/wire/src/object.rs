@@ -9,12 +9,12 @@ pub use decode_error::DecodeError;
 pub use edit::EditError;
 
 use crate::{
-    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, ObjectKey, Omissions, Origin, Owner, Prune,
-    ResourceVersion, Uid, Unreadable,
+    Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, Malformed, ObjectKey, Omissions, Origin, Owner,
+    Prune, ResourceVersion, Uid,
+    decode_cache::AnyValue,
     fields::Found,
-    identity::{Identity, Said, Scan},
+    identity::{Identity, Presence, Scan},
     pack::{Content, Packer},
-    recent::AnyValue,
 };
 use bytes::Bytes;
 use ref_cast::{RefCastCustom, ref_cast_custom};
@@ -27,18 +27,18 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 
-/// One version of one object: its identity in the open, its content as the bytes the server sent.
+/// One version of one object: its identity is decoded, its content is the bytes the server sent.
 ///
-/// 1. Cloning is a reference count. An object never changes: there is nothing to deep-copy before use.
-/// 2. Identity (key, uid, version, labels, generation, deletion, controlling owner) is read without decoding.
-/// 3. Content is decoded when asked for, into the whole type, or into a *view* that names only the fields it
-///    wants. The few values that were decoded last are shared, except those of secrets. A failure concerns the caller who decodes and nobody else.
-/// 4. The content always has `apiVersion` and `kind`, whether the object came from a list or a watch.
+/// 1. Cloning is a reference count. Objects are immutable, so no deep copy is needed before use.
+/// 2. Reading the identity (key, uid, version, labels, generation, deletion, controlling owner) decodes nothing.
+/// 3. The content is decoded on use, into the whole type, or into a *view* with only some fields. A small cache shares
+///    recently decoded values, except those of secrets. An error affects only the caller that decodes.
+/// 4. The content always has `apiVersion` and `kind`, whether the object was listed or watched.
 /// 5. `Debug` prints the identity and never the content, which may be a secret.
 /// 6. A cached object knows which parts of the server's object it does not hold: [`edit`](Self::edit) refuses to write
 ///    to them, so that writing back never erases anything.
 ///
-/// `T` is only how the content is read: [`cast`](Self::cast) to another type costs nothing.
+/// `T` is the type that the content is decoded into: [`cast`](Self::cast) to another type is free.
 #[derive(RefCastCustom)]
 #[repr(transparent)]
 pub struct Object<T> {
@@ -49,7 +49,7 @@ pub struct Object<T> {
 pub(crate) struct Record {
     origin: Arc<Origin>,
     identity: Identity,
-    /// Fields that were read before the content was packed; none if none were asked for, or none could be read.
+    /// Fields that were read before the content was packed; `None` if there are none, or if they cannot be decoded.
     fields: Option<Arc<Found>>,
     /// A complete JSON object, with `apiVersion` and `kind`.
     content: Content,
@@ -57,7 +57,7 @@ pub(crate) struct Record {
 
 impl Object<Value> {
     /// Reads the identity of an encoded object.
-    pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Unreadable> {
+    pub fn parse(origin: &Arc<Origin>, json: Bytes, limits: &Limits) -> Result<Self, Malformed> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
@@ -66,28 +66,28 @@ impl Object<Value> {
     }
 }
 
-fn scan<'a>(json: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Unreadable> {
+fn scan<'a>(json: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Malformed> {
     if json.len() > limits.object_bytes {
-        return Err(Unreadable::oversized(json, limits));
+        return Err(Malformed::oversized(json, limits));
     }
     Scan::read(json, limits)
 }
 
-/// The object with `kind` and `apiVersion`, of which it may have said one, both or none.
-fn complete(origin: &Origin, json: Bytes, said: (Said, Said)) -> Result<Bytes, Unreadable> {
-    match said {
-        (Said::Yes, Said::Yes) => Ok(json),
-        (Said::No, Said::No) => Ok(with_type_meta(origin, &json)),
-        // Only one of the two is good: whoever wrote that meant something we do not know. Both are ours to say.
+/// Adds `kind` and `apiVersion` if either is missing or invalid.
+fn complete(origin: &Origin, json: Bytes, found: (Presence, Presence)) -> Result<Bytes, Malformed> {
+    match found {
+        (Presence::Present, Presence::Present) => Ok(json),
+        (Presence::Absent, Presence::Absent) => Ok(with_type_meta(origin, &json)),
+        // Only one of the two is valid. Both are replaced, so that they belong together.
         _ => Ok(with_type_meta(origin, &TYPE_META.apply(&json)?)),
     }
 }
 
-/// Takes out what an object says of its type.
+/// Removes `kind` and `apiVersion`.
 static TYPE_META: LazyLock<Prune> =
     LazyLock::new(|| Prune::new(["kind", "apiVersion"].map(FieldPath::field)));
 
-/// Puts `kind` and `apiVersion` in front of an object that has neither.
+/// Adds `kind` and `apiVersion` at the start of an object that has neither.
 fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
     let open = json.iter().position(|&byte| byte == b'{').map_or(json.len(), |at| at + 1);
     let rest = &json[open..];
@@ -102,7 +102,7 @@ fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
     full.into()
 }
 
-/// A number that differs for different content, as far as that is possible.
+/// A hash of the content.
 fn fingerprint(json: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     json.hash(&mut hasher);
@@ -111,11 +111,10 @@ fn fingerprint(json: &[u8]) -> u64 {
 
 impl Bookmark {
     /// Reads the object of a BOOKMARK event.
-    pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
+    pub fn parse(json: &[u8]) -> Result<Self, Malformed> {
         let scan = Scan::read(json, &Limits::default())?;
-        let resource_version = scan
-            .resource_version()
-            .ok_or_else(|| Unreadable::new("a bookmark without a resource version"))?;
+        let resource_version =
+            scan.resource_version().ok_or_else(|| Malformed::new("a bookmark without a resource version"))?;
         Ok(Self { resource_version, initial_events_end: scan.initial_events_end() })
     }
 }
@@ -128,12 +127,12 @@ impl<T> Object<T> {
     #[ref_cast_custom]
     fn of(record: &Arc<Record>) -> &Self;
 
-    /// The same object, read as another type.
+    /// The same object, decoded as another type.
     pub fn cast<U>(&self) -> Object<U> {
         Object { record: Arc::clone(&self.record), as_type: PhantomData }
     }
 
-    /// [`cast`](Self::cast), borrowed: not even a reference count changes.
+    /// Like [`cast`](Self::cast), but borrowed: not even a reference count changes.
     pub fn cast_ref<U>(&self) -> &Object<U> {
         Object::of(&self.record)
     }
@@ -158,12 +157,12 @@ impl<T> Object<T> {
         self.key().namespace()
     }
 
-    /// The uid. Every object from an API server has one; one that has none gets [`Uid::NONE`].
+    /// The uid. Every object of an API server has one; otherwise it is [`Uid::NONE`].
     pub fn uid(&self) -> Uid {
         self.record.identity.uid
     }
 
-    /// The version of this state of the object.
+    /// The resource version.
     pub fn resource_version(&self) -> &ResourceVersion {
         &self.record.identity.resource_version
     }
@@ -173,12 +172,12 @@ impl<T> Object<T> {
         &self.record.identity.labels
     }
 
-    /// The generation of the desired state, for kinds that count it.
+    /// The generation of the desired state, for kinds that have it.
     pub fn generation(&self) -> Option<i64> {
         self.record.identity.generation
     }
 
-    /// Whether deletion has been asked for and finalizers or a grace period hold it.
+    /// Whether deletion has begun and waits for finalizers or a grace period.
     pub fn is_deleting(&self) -> bool {
         self.record.identity.deleting
     }
@@ -188,18 +187,18 @@ impl<T> Object<T> {
         self.record.identity.controller.as_deref()
     }
 
-    /// Whether a part of the identity had a type that the API does not allow, such as labels that are a text;
-    /// that part counts as absent.
-    pub fn is_odd(&self) -> bool {
-        self.record.identity.odd
+    /// Whether a part of the identity has a type that the API does not allow, such as labels that are a string. That
+    /// part counts as absent.
+    pub fn has_malformed_identity(&self) -> bool {
+        self.record.identity.malformed
     }
 
-    /// Whether both are the same object (not merely two objects of one name).
+    /// Whether both are the same object by key and uid; a recreated object is another one.
     pub fn is_same<U>(&self, other: &Object<U>) -> bool {
         self.key() == other.key() && self.record.identity.uid == other.record.identity.uid
     }
 
-    /// Whether both are the same state of the same object, judged by uid and version.
+    /// Whether both are the same version of the same object, by uid and resource version.
     pub fn is_same_version<U>(&self, other: &Object<U>) -> bool {
         self.is_same(other)
             && !self.resource_version().is_unset()
@@ -214,13 +213,13 @@ impl<T> Object<T> {
         }
     }
 
-    /// Whether both are one value in memory.
+    /// Whether both share one allocation.
     pub fn is_identical<U>(&self, other: &Object<U>) -> bool {
         Arc::ptr_eq(&self.record, &other.record)
     }
 
-    /// Whether the content was left out because a transform failed on this object. Its identity is complete; reading
-    /// the content is an error.
+    /// Whether the content is withheld because a transform failed on this object. The identity is complete; reading the
+    /// content is an error.
     pub fn is_content_withheld(&self) -> bool {
         self.omissions().is_content_withheld()
     }
@@ -238,10 +237,10 @@ impl<T> Object<T> {
         self.record.content.read().ok_or_else(|| DecodeError::unpackable(self))
     }
 
-    /// Only the fields that `V` names. `V` is any type that serde can read, usually a small struct of yours.
+    /// Decodes only the fields of `V`: any type that serde can decode, usually a small struct.
     pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
         let content = self.json()?;
-        // Whether it is text is asked once for the whole, which is quick, and not once for each string in it.
+        // One UTF-8 check of the whole content is faster than one for each string.
         let decoded = match std::str::from_utf8(&content) {
             Ok(text) => serde_json::from_str(text),
             Err(_) => serde_json::from_slice(&content),
@@ -266,15 +265,15 @@ impl<T> Object<T> {
         self.record.fields.as_deref().map(Vec::as_slice)
     }
 
-    /// The object with other content, made from its own by leaving out or changing what `omissions` names. Key, uid
-    /// and version stay; labels, generation, deletion and controller are read again. The content need not name the
-    /// object.
+    /// The object with other content, derived from its own: `omissions` names the fields that were removed or changed.
+    /// Key, uid and version stay; labels, generation, deletion and controller are read from the new content, which need
+    /// not have a name.
     pub fn with_content(
         &self,
         json: Bytes,
         omissions: &Arc<Omissions>,
         limits: &Limits,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, Malformed> {
         let own = &self.record.identity;
         let origin = self.record.origin.omitting(omissions);
         let scan = scan(&json, limits)?;
@@ -288,18 +287,18 @@ impl<T> Object<T> {
     pub fn without_content(&self) -> Self {
         let identity = self.record.identity.clone();
         let origin = self.record.origin.omitting(&Omissions::content());
-        // Never read, but compared: after a restore, two states may have one version.
+        // Never decoded, but compared: after a restore, two states may have the same version.
         let content = self.record.content.read().map(|json| fingerprint(&json)).unwrap_or_default();
         let content = Content::Raw(Bytes::copy_from_slice(&content.to_be_bytes()));
         Self::from_record(Record { origin, identity, fields: None, content })
     }
 
-    /// Bytes of the encoded content.
+    /// Size of the encoded content in bytes.
     pub fn content_len(&self) -> usize {
         self.record.content.raw_len()
     }
 
-    /// Bytes this object occupies on the heap, its share of common allocations counted in full.
+    /// Size on the heap in bytes; shared allocations count in full.
     pub fn heap_size(&self) -> usize {
         let identity = &self.record.identity;
         size_of::<Record>()
@@ -312,21 +311,21 @@ impl<T> Object<T> {
 }
 
 impl<T: DeserializeOwned + Send + Sync + 'static> Object<T> {
-    /// The whole object.
+    /// Decodes the whole object, or returns the cached value.
     pub fn decode(&self) -> Result<Arc<T>, DecodeError> {
         let Record { origin, content, .. } = &*self.record;
         if origin.kind().is_secret() {
             return self.view().map(Arc::new);
         }
-        let kept = content.kept();
-        let known = kept.and_then(OnceLock::get).and_then(|value| Arc::clone(value).downcast().ok());
-        if let Some(known) = known.or_else(|| origin.recent().get(&self.record)) {
+        let cell = content.decoded_cell();
+        let known = cell.and_then(OnceLock::get).and_then(|value| Arc::clone(value).downcast().ok());
+        if let Some(known) = known.or_else(|| origin.decode_cache().get(&self.record)) {
             return Ok(known);
         }
         let value: Arc<T> = self.view().map(Arc::new)?;
-        // What is kept as one type already is read as another one less often.
-        if kept.is_none_or(|kept| kept.set(Arc::clone(&value) as AnyValue).is_err()) {
-            origin.recent().put(&self.record, Arc::clone(&value) as AnyValue, content.raw_len());
+        // The value of another type is kept already; this one goes to the cache.
+        if cell.is_none_or(|cell| cell.set(Arc::clone(&value) as AnyValue).is_err()) {
+            origin.decode_cache().put(&self.record, Arc::clone(&value) as AnyValue, content.raw_len());
         }
         Ok(value)
     }

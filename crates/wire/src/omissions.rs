@@ -1,4 +1,4 @@
-//! What a cached object does not hold of the object that the server has.
+//! The parts of the server's object that a cached object does not hold.
 
 use crate::{FieldPath, FieldStep, fields::Node};
 use serde_json::{Map, Value};
@@ -10,9 +10,9 @@ use std::{
 
 /// The parts of an object that its cached content does not hold as the server has them.
 ///
-/// 1. It names at least those parts, and perhaps more: what it does not name is as the server has it.
-/// 2. Its size is bounded, whatever a function does to objects.
-/// 3. It holds names of fields and no values.
+/// 1. It names at least those parts, and possibly more: fields that it does not name are as the server has them.
+/// 2. Its size is bounded, whatever a transform does to objects.
+/// 3. It contains names of fields and no values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Omissions {
     extent: Extent,
@@ -20,21 +20,21 @@ pub struct Omissions {
     paths: Vec<FieldPath>,
 }
 
-/// What is omitted besides single fields. A later one includes those before it.
+/// Omissions other than single fields. Each variant includes those before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Extent {
     #[default]
     Nothing,
     OutsideMetadata,
     Everything,
-    /// Everything, and what is there in its place must not be read.
+    /// Everything, and the content must not be read.
     Content,
 }
 
 /// Why a cache does not hold a field as the server has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Omission {
-    /// A transform removes or changes the field, something inside it, or elements of the array it is in.
+    /// A transform removes or changes the field, a part of it, or elements of the array that it is in.
     Transform,
     /// Only metadata is cached.
     MetadataOnly,
@@ -42,16 +42,16 @@ pub enum Omission {
     Untracked,
 }
 
-/// Fields whose fields are told apart by [`Omissions::between`]. Their names come from a schema, so that objects of one
-/// kind differ in a few ways only; names below other fields, such as `data`, may be different in every object.
+/// Fields inside which [`Omissions::between`] distinguishes fields. Their names come from a schema, so that there are few
+/// different ones in one kind; names inside other fields, such as `data`, may be different in every object.
 const TWO_LEVELS: [&str; 3] = ["metadata", "spec", "status"];
-/// Most fields that are told apart within one field.
-const MOST_FIELDS: usize = 32;
-/// Longest name that is kept.
-const LONGEST_NAME: usize = 128;
+/// Maximum number of fields that are distinguished inside one field.
+const MAX_FIELDS: usize = 32;
+/// Maximum length of a recorded name.
+const MAX_NAME: usize = 128;
 
 impl Omissions {
-    /// These fields, each with all that is inside it.
+    /// These fields, each with all its contents.
     pub fn fields(paths: impl IntoIterator<Item = FieldPath>) -> Self {
         let paths: BTreeSet<FieldPath> = paths.into_iter().collect();
         Self { extent: Extent::Nothing, paths: paths.into_iter().collect() }
@@ -63,13 +63,13 @@ impl Omissions {
         Arc::clone(&OMISSIONS)
     }
 
-    /// The whole content, which must not be read either.
+    /// The whole content, which must not be read.
     pub(crate) fn content() -> Arc<Self> {
         static OMISSIONS: LazyLock<Arc<Omissions>> = LazyLock::new(|| Omissions::of(Extent::Content));
         Arc::clone(&OMISSIONS)
     }
 
-    /// Everything: nothing is known of what is held.
+    /// Everything: no field is known to be as the server has it.
     pub fn everything() -> Self {
         Self { extent: Extent::Everything, paths: Vec::new() }
     }
@@ -80,8 +80,8 @@ impl Omissions {
 
     /// The fields that a function changed, added or removed.
     ///
-    /// Fields of the object are told apart, and the fields inside `metadata`, `spec` and `status`. A change further
-    /// inside counts for the whole field: a function that filters `spec.containers` omits all of `spec.containers`.
+    /// It distinguishes top-level fields, and the fields of `metadata`, `spec` and `status`. A change deeper inside counts
+    /// for the whole field: a function that filters `spec.containers` omits all of `spec.containers`.
     pub fn between(before: &Value, after: &Value) -> Self {
         let (Value::Object(before), Value::Object(after)) = (before, after) else {
             return Self::everything();
@@ -103,14 +103,14 @@ impl Omissions {
         Self::fields(paths)
     }
 
-    /// What is omitted here or there.
+    /// The omissions of both.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         let extent = self.extent.max(other.extent);
         Self { extent, ..Self::fields(self.paths.into_iter().chain(other.paths.iter().cloned())) }
     }
 
-    /// Whether the object is held as the server has it.
+    /// Whether nothing is omitted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -120,25 +120,24 @@ impl Omissions {
         self.extent == Extent::Content
     }
 
-    /// Whether it names no single field.
+    /// Whether it names no single fields.
     pub(crate) fn is_open(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// Whether it names fields of the object itself only.
+    /// Whether it names top-level fields only.
     pub(crate) fn is_top_level(&self) -> bool {
         self.paths.iter().all(|path| path.steps().len() == 1)
     }
 
-    /// The same, by fields of the object itself.
+    /// The same omissions by top-level fields.
     pub(crate) fn top_level(&self) -> Self {
         let first = |path: &FieldPath| FieldPath::of_steps(path.steps()[..1].to_vec());
         Self { extent: self.extent, ..Self::fields(self.paths.iter().map(first)) }
     }
 
-    /// Checks that a change from `before` to `after` touches only what is held. The error names the place: a field that
-    /// is omitted, one that contains such a field and is removed or replaced, or an array whose elements are not held
-    /// as they are.
+    /// Checks that a change from `before` to `after` touches no omitted field. The error names the place: an omitted
+    /// field, a removed or replaced field that contains one, or an array with omitted elements or parts of elements.
     pub(crate) fn check(&self, before: &Value, after: &Value) -> Result<(), (Option<FieldPath>, Omission)> {
         if before == after {
             return Ok(());
@@ -166,22 +165,22 @@ impl Omissions {
     }
 }
 
-/// The names of fields that differ; `None` if there are too many to keep, or too long ones.
+/// The names of fields that differ; `None` if they are too many or too long to record.
 fn changed_fields<'a>(
     before: &'a Map<String, Value>,
     after: &'a Map<String, Value>,
 ) -> Option<BTreeSet<&'a str>> {
     let names = before.keys().chain(after.keys()).map(String::as_str);
     let changed: BTreeSet<&str> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
-    let keepable = changed.len() <= MOST_FIELDS && changed.iter().all(|name| name.len() <= LONGEST_NAME);
-    keepable.then_some(changed)
+    let recordable = changed.len() <= MAX_FIELDS && changed.iter().all(|name| name.len() <= MAX_NAME);
+    recordable.then_some(changed)
 }
 
-/// A change of something that is not held.
+/// A change of an omitted field.
 struct Refused;
 
-/// Compares what is at one place before and after a change; `node` has the omitted fields from there on. When refused,
-/// `path` is the place.
+/// Compares one place before and after a change; `node` has the omitted fields below it. On `Refused`, `path` is the place
+/// of the omitted field.
 fn check(
     node: &Node,
     before: Option<&Value>,
@@ -202,30 +201,30 @@ fn check(
         }
         return Ok(());
     }
-    // Created, removed, replaced by another type, or an array. Elements of an array have no names: which of them is
-    // which after a change, and so to which of them omitted fields belong, cannot be known.
+    // Created, removed, replaced by another type, or an array. Elements of an array have no names, so after a change it is
+    // unknown to which of them omitted fields belong.
     let leads_into = |value: &Value| match value {
         Value::Object(_) => node.has_names(),
         Value::Array(_) => node.has_elements(),
         _ => false,
     };
-    match before.is_some_and(leads_into) || after.is_some_and(|after| shows(node, after)) {
+    match before.is_some_and(leads_into) || after.is_some_and(|after| sets(node, after)) {
         true => Err(Refused),
         false => Ok(()),
     }
 }
 
-/// Whether a new value has something in a place that is omitted.
-fn shows(node: &Node, value: &Value) -> bool {
+/// Whether a new value sets an omitted field.
+fn sets(node: &Node, value: &Value) -> bool {
     node.is_end()
         || match value {
             Value::Object(fields) => {
-                node.names().any(|(name, child)| fields.get(name).is_some_and(|value| shows(child, value)))
+                node.names().any(|(name, child)| fields.get(name).is_some_and(|value| sets(child, value)))
             }
             Value::Array(elements) => elements
                 .iter()
                 .enumerate()
-                .any(|(index, value)| node.elements(index).any(|child| shows(child, value))),
+                .any(|(index, value)| node.elements(index).any(|child| sets(child, value))),
             _ => false,
         }
 }

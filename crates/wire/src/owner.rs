@@ -3,7 +3,7 @@
 use crate::Uid;
 use std::sync::Arc;
 
-/// The owner reference of an object that is marked as its controller.
+/// The owner reference of the controller of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// Group and version of the owner, such as `apps/v1`.

@@ -1,11 +1,12 @@
-//! Keeping the content of many objects of one kind in little room.
+//! Compact storage for the content of many objects of one kind.
 
 mod dictionary;
 pub(crate) mod fuzzing;
 mod interner;
 mod training;
 
-use crate::{FieldPaths, Object, Owner, fields::Found, identity::Identity, recent::AnyValue};
+use crate::sync::lock;
+use crate::{FieldPaths, Object, Owner, decode_cache::AnyValue, fields::Found, identity::Identity};
 use bytes::Bytes;
 use dictionary::Dictionary;
 use interner::Interner;
@@ -13,36 +14,36 @@ use std::{
     cell::RefCell,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
-use training::{Training, Verdict};
+use training::{Offer, Training};
 use zstd::{
     bulk::{Compressor, Decompressor},
     zstd_safe::compress_bound,
 };
 
-/// How the content of cached objects is kept.
+/// How the content of cached objects is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Packing {
-    /// Compressed with a dictionary trained on the objects themselves, where that pays.
+    /// Compressed with a dictionary trained on the objects, if that makes it smaller.
     #[default]
     Packed,
     /// As the server sent it.
     Raw,
-    /// As the server sent it, with the value that was decoded of it first: for small kinds that are read all the
-    /// time. Secrets are kept without.
+    /// As the server sent it, with its first decoded value: for small kinds that are read all the time. Secrets are stored
+    /// without the value.
     Decoded,
 }
 
 /// Speed over the last few percent: level 3 takes twice the time to save 8 % of a pod.
 const LEVEL: i32 = 1;
-/// Shorter content is not worth the frame around it.
-const SHORTEST: usize = 128;
-/// What is kept to pack the next object in; larger ones are rare.
-const LARGEST_SCRATCH: usize = 128 << 10;
+/// Shorter content does not become smaller with the frame around it.
+const MIN_LENGTH: usize = 128;
+/// Maximum size of the buffer that is kept for the next object.
+const MAX_SCRATCH: usize = 128 << 10;
 
 /// The content of an object, packed or not.
 #[derive(Clone)]
@@ -52,7 +53,7 @@ pub(crate) enum Content {
     Decoded(Box<Decoded>),
 }
 
-/// The JSON, and what it was first decoded into.
+/// The JSON, and its first decoded value.
 #[derive(Clone)]
 pub(crate) struct Decoded {
     json: Bytes,
@@ -64,12 +65,12 @@ pub(crate) struct Packed {
     bytes: Box<[u8]>,
     /// Bytes when unpacked.
     raw_len: u32,
-    /// What it was packed with; none for plain compression.
+    /// The dictionary it was packed with; `None` for plain compression.
     dictionary: Option<Arc<Dictionary>>,
 }
 
 impl Content {
-    /// The JSON. `None` only if memory was damaged.
+    /// The JSON. `None` only if memory is corrupted.
     pub(crate) fn read(&self) -> Option<Bytes> {
         match self {
             Self::Raw(bytes) => Some(bytes.clone()),
@@ -86,15 +87,15 @@ impl Content {
         }
     }
 
-    /// Where the decoded value is kept, if it is.
-    pub(crate) fn kept(&self) -> Option<&OnceLock<AnyValue>> {
+    /// The cell for the decoded value, if it is stored.
+    pub(crate) fn decoded_cell(&self) -> Option<&OnceLock<AnyValue>> {
         match self {
             Self::Decoded(decoded) => Some(&decoded.value),
             Self::Raw(_) | Self::Packed(_) => None,
         }
     }
 
-    /// Bytes on the heap, decoded values not counted.
+    /// Bytes on the heap, without decoded values.
     pub(crate) fn heap_len(&self) -> usize {
         match self {
             Self::Raw(bytes) => bytes.len(),
@@ -123,19 +124,19 @@ impl Packed {
     }
 }
 
-/// Packs the content of objects of one kind, and learns from them how to do it well.
+/// Packs the content of objects of one kind with a dictionary that it trains on them.
 ///
-/// 1. The first objects are packed one by one. When there are enough of them for that to pay, a dictionary is trained
-///    on those that come next; those after it are packed with that. When the ratio gets worse for long, a new one is
-///    trained. Objects keep the dictionary they were packed with; one that nobody needs any more is gone.
-/// 2. What does not get smaller by a tenth is kept as it is.
+/// 1. The first objects are packed without a dictionary. Once there are enough objects, the next ones are samples for a
+///    dictionary, with which all later objects are packed. If the ratio becomes worse for long, a new dictionary is
+///    trained. Objects keep the dictionary they were packed with; a dictionary is dropped with its last object.
+/// 2. Content that does not become smaller by a tenth is stored as it is.
 /// 3. Secrets never become part of a dictionary.
-/// 4. Labels, owners and the fields that indexes want are kept once for all objects that have them in common.
+/// 4. Labels, owners and indexed fields are stored once for all objects that have the same.
 pub struct Packer {
     packing: Packing,
-    /// How many objects there are, as far as anybody has said.
-    kept: AtomicUsize,
-    /// Held while one object is packed. There is one packer for each informer, and one reflector in most.
+    /// Number of cached objects, see [`keeps`](Self::keeps).
+    cached: AtomicUsize,
+    /// Held while one object is packed. Most informers have one reflector, so that there is no contention.
     state: Mutex<State>,
 }
 
@@ -144,8 +145,8 @@ struct State {
     plain: Option<Compressor<'static>>,
     trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
     training: Training,
-    /// Where packed bytes come out before they get an allocation of just their size: shrinking one that was made for the
-    /// worst case would leave a hole behind each object.
+    /// Buffer for packed bytes before they are copied into an allocation of their exact size: shrinking an allocation for the
+    /// worst case would leave a hole after each object.
     scratch: Vec<u8>,
     stats: PackStats,
     labels: Interner<[u8]>,
@@ -153,15 +154,15 @@ struct State {
     fields: Interner<Found>,
 }
 
-/// What a [`Packer`] has done so far.
+/// Counters of a [`Packer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PackStats {
-    /// Objects that passed.
+    /// Packed objects.
     pub objects: u64,
-    /// Bytes that came in.
+    /// Bytes before packing.
     pub raw_bytes: u64,
-    /// Bytes that went out.
+    /// Bytes after packing.
     pub packed_bytes: u64,
     /// Dictionaries trained.
     pub dictionaries: u64,
@@ -170,17 +171,18 @@ pub struct PackStats {
 }
 
 impl Packer {
-    /// A packer that has learned nothing yet.
+    /// A packer without a dictionary.
     pub fn new(packing: Packing) -> Self {
-        Self { packing, kept: AtomicUsize::new(usize::MAX), state: Mutex::default() }
+        Self { packing, cached: AtomicUsize::new(usize::MAX), state: Mutex::default() }
     }
 
-    /// Says how many objects are kept, about: for a few, no dictionary is made. Until it is said there are many.
+    /// Sets the approximate number of cached objects: for a few, no dictionary is trained. Until it is set, the packer
+    /// assumes many.
     pub fn keeps(&self, objects: usize) {
-        self.kept.store(objects, Relaxed);
+        self.cached.store(objects, Relaxed);
     }
 
-    /// What has been done so far.
+    /// The counters.
     pub fn stats(&self) -> PackStats {
         self.lock().stats
     }
@@ -197,19 +199,20 @@ impl Packer {
         object.packed_by(self, fields)
     }
 
+    /// The content as it is cached.
     pub(crate) fn pack_content(&self, content: Content, secret: bool) -> Content {
         let Content::Raw(raw) = content else { return content };
         let mut state = self.lock();
         let packed = match self.packing {
-            Packing::Packed if raw.len() >= SHORTEST => {
-                let kept = u64::try_from(self.kept.load(Relaxed)).unwrap_or(u64::MAX);
-                state.pack(&raw, secret, kept)
+            Packing::Packed if raw.len() >= MIN_LENGTH => {
+                let cached = u64::try_from(self.cached.load(Relaxed)).unwrap_or(u64::MAX);
+                state.pack(&raw, secret, cached)
             }
             _ => None,
         };
         state.stats.objects += 1;
         state.stats.raw_bytes += raw.len() as u64;
-        let kept = match packed {
+        let stored = match packed {
             Some(packed) => Content::Packed(packed),
             None => {
                 let json = Bytes::copy_from_slice(&raw);
@@ -221,11 +224,11 @@ impl Packer {
                 }
             }
         };
-        state.stats.packed_bytes += kept.heap_len() as u64;
-        kept
+        state.stats.packed_bytes += stored.heap_len() as u64;
+        stored
     }
 
-    /// Lets an object share what it has in common with others.
+    /// Replaces labels, owner and fields by the shared copies of equal ones.
     pub(crate) fn share(&self, identity: &mut Identity, fields: &mut Option<Arc<Found>>) {
         let mut state = self.lock();
         identity.labels.share(|labels| state.labels.intern(labels));
@@ -234,23 +237,23 @@ impl Packer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
 impl State {
-    /// `None` if packing does not pay. `kept` is how many objects there are.
-    fn pack(&mut self, raw: &[u8], secret: bool, kept: u64) -> Option<Packed> {
+    /// `None` if packing does not make it smaller by a tenth. `cached` is the number of cached objects.
+    fn pack(&mut self, raw: &[u8], secret: bool, cached: u64) -> Option<Packed> {
         let raw_len = u32::try_from(raw.len()).ok()?;
-        let dictionary = if secret { None } else { self.dictionary_for(raw, kept) };
+        let dictionary = if secret { None } else { self.dictionary_for(raw, cached) };
         self.compress(raw, dictionary.is_some())?;
         let packed = self.scratch.len();
         if !secret {
             self.training.packed(raw.len(), packed);
         }
-        let pays = packed < raw.len() - raw.len() / 10;
-        let bytes = pays.then(|| Box::from(self.scratch.as_slice()));
-        if self.scratch.capacity() > LARGEST_SCRATCH {
+        let smaller = packed < raw.len() - raw.len() / 10;
+        let bytes = smaller.then(|| Box::from(self.scratch.as_slice()));
+        if self.scratch.capacity() > MAX_SCRATCH {
             self.scratch = Vec::new();
         }
         Some(Packed { bytes: bytes?, raw_len, dictionary })
@@ -270,10 +273,10 @@ impl State {
         compressor.compress_to_buffer(raw, &mut self.scratch).ok().map(drop)
     }
 
-    /// The dictionary to use for an object, which may be what completes the training of a new one.
-    fn dictionary_for(&mut self, raw: &[u8], kept: u64) -> Option<Arc<Dictionary>> {
+    /// The dictionary for an object, which may be the last sample for a new one.
+    fn dictionary_for(&mut self, raw: &[u8], cached: u64) -> Option<Arc<Dictionary>> {
         let average = (self.stats.raw_bytes + raw.len() as u64) / (self.stats.objects + 1);
-        if let Verdict::Train(samples) = self.training.offer(raw, kept.saturating_mul(average))
+        if let Offer::Train(samples) = self.training.offer(raw, cached.saturating_mul(average))
             && let Some((dictionary, compressor)) = Dictionary::train(&samples, LEVEL)
         {
             self.stats.dictionaries += 1;

@@ -1,7 +1,7 @@
-//! Dropping fields of an object without decoding it.
+//! Drops fields of an object without decoding it.
 
 use crate::{
-    FieldPath, Unreadable,
+    FieldPath, Malformed,
     fields::Node,
     json::{Cursor, Syntax, Type},
 };
@@ -10,9 +10,9 @@ use std::ops::Range;
 
 /// Drops fields from encoded objects by cutting them out of the bytes.
 ///
-/// 1. What stays is byte for byte what it was, in the same order.
-/// 2. An object that has none of the fields is not copied.
-/// 3. What is not on the way to a field is followed by its brackets and quotes only.
+/// 1. The remaining fields keep their bytes and order.
+/// 2. An object without any of the fields is not copied.
+/// 3. Values that are not on the path to a field are not checked to be JSON.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -39,7 +39,7 @@ impl Prune {
     }
 
     /// The object without the fields.
-    pub fn apply(&self, json: &Bytes) -> Result<Bytes, Unreadable> {
+    pub fn apply(&self, json: &Bytes) -> Result<Bytes, Malformed> {
         let mut cursor = Cursor::new(json, usize::MAX);
         let mut cuts = Vec::new();
         let end = find_cuts(&self.root, &mut cursor, json, &mut cuts).and_then(|()| cursor.end());
@@ -47,13 +47,13 @@ impl Prune {
             Ok(()) if cuts.is_empty() => Ok(json.clone()),
             Ok(()) => Ok(without(json, &cuts)),
             Err(Syntax { at, expected }) => {
-                Err(Unreadable::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
+                Err(Malformed::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
             }
         }
     }
 }
 
-/// The bytes without the cuts, which are in order and apart.
+/// The bytes without the cuts, which are sorted and do not overlap.
 fn without(json: &[u8], cuts: &[Range<usize>]) -> Bytes {
     let mut rest = Vec::with_capacity(json.len() - cuts.iter().map(Range::len).sum::<usize>());
     let mut at = 0;
@@ -65,7 +65,7 @@ fn without(json: &[u8], cuts: &[Range<usize>]) -> Bytes {
     rest.into()
 }
 
-/// Finds what to cut out of the value at the cursor.
+/// Finds the cuts in the value at the cursor.
 fn find_cuts(
     node: &Node,
     cursor: &mut Cursor<'_>,
@@ -93,9 +93,9 @@ fn find_cuts(
 
 /// The members of an object or array, one after the other.
 struct Members {
-    /// Where the bytes of the next member start: after the bracket, or before the comma.
+    /// Start of the next member: after the bracket, or at the comma before it.
     start: usize,
-    /// Whether a member came before, and whether one of them stays.
+    /// Whether there was a member before, and whether one of them stays.
     any: bool,
     stays: bool,
 }
@@ -105,7 +105,7 @@ impl Members {
         Self { start, any: false, stays: false }
     }
 
-    /// The cursor is at the value of a member to which `nodes` lead.
+    /// Handles the member whose value is at the cursor; `nodes` are those of the paths that match it.
     fn next(
         &mut self,
         nodes: &[&Node],
@@ -113,13 +113,13 @@ impl Members {
         json: &[u8],
         cuts: &mut Vec<Range<usize>>,
     ) -> Result<(), Syntax> {
-        let goes = nodes.iter().any(|node| node.is_end());
-        if goes {
+        let dropped = nodes.iter().any(|node| node.is_end());
+        if dropped {
             cursor.skip_unchecked()?;
             cuts.push(self.start..cursor.position());
         } else {
             if self.any && !self.stays {
-                // All before it go, so that the comma in front of it must go too; only blanks are before that.
+                // All members before it are dropped, so the comma before it must be dropped too; only whitespace precedes the comma.
                 let comma = json[self.start..].iter().position(|byte| *byte == b',').unwrap_or_default();
                 cuts.push(self.start..self.start + comma + 1);
             }
@@ -132,7 +132,7 @@ impl Members {
     }
 }
 
-/// Finds what to cut out of a value to which several paths may lead.
+/// Finds the cuts in a value that several paths may match.
 fn descend(
     nodes: &[&Node],
     cursor: &mut Cursor<'_>,

@@ -1,9 +1,9 @@
-//! Paths and query strings of LIST and WATCH requests.
+//! Paths and queries of LIST and WATCH requests.
 
 use crate::{FieldSelector, Kind, LabelSelector, ListOptions, WatchOptions};
 use std::fmt::Write;
 
-/// The longest timeout that can be asked for: servers count it in nanoseconds, in 64 bits with a sign.
+/// Maximum timeout of a watch: servers count nanoseconds in a signed 64-bit integer.
 const MAX_TIMEOUT_SECONDS: u64 = i64::MAX as u64 / 1_000_000_000;
 
 /// The URL of a collection: path of the resource, and selectors that every request carries.
@@ -29,7 +29,7 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// All objects of a kind, or those of one namespace. The namespace of a cluster-scoped kind is ignored.
+    /// All objects of a kind, or those of one namespace, which is ignored for a cluster-scoped kind.
     pub fn new(kind: &Kind, namespace: Option<&str>) -> Self {
         let mut path = match kind.group.as_str() {
             "" => "/api/".to_owned(),
@@ -45,14 +45,14 @@ impl Collection {
         Self { path, labels: LabelSelector::everything(), fields: FieldSelector::everything() }
     }
 
-    /// Adds a label selector; several must all match.
+    /// Adds a label selector; all of them must match.
     #[must_use]
     pub fn labels(mut self, selector: &LabelSelector) -> Self {
         self.labels = self.labels.and(selector);
         self
     }
 
-    /// Adds a field selector; several must all match.
+    /// Adds a field selector; all of them must match.
     #[must_use]
     pub fn fields(mut self, selector: &FieldSelector) -> Self {
         self.fields = self.fields.and(selector);
@@ -94,7 +94,7 @@ impl Collection {
     }
 }
 
-/// A URL that grows by parameters.
+/// A URL to which parameters are added.
 struct Url {
     text: String,
     mark: char,
@@ -105,7 +105,7 @@ impl Url {
         Self { text: path.to_owned(), mark: '?' }
     }
 
-    /// Adds a parameter unless it has no value.
+    /// Adds a parameter if it has a value.
     fn text(&mut self, name: &str, value: Option<&str>) {
         let Some(value) = value.filter(|value| !value.is_empty()) else { return };
         self.text.push(self.mark);
@@ -124,7 +124,7 @@ impl Url {
     }
 }
 
-/// Everything but letters, digits and `-_.~` as percent escapes, which is right in a path as well as in a query.
+/// Percent-encodes everything but letters, digits and `-_.~`, which is correct in a path and in a query.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unset_or_empty_is_left_out() {
+    fn unset_and_empty_options_are_left_out() {
         let empty = ListOptions {
             resource_version: Some(String::new()),
             limit: Some(0),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_never_longer_than_a_server_can_count() {
+    fn a_timeout_is_at_most_what_a_server_can_represent() {
         for timeout in [Duration::MAX, Duration::from_secs(1 << 40)] {
             let endless = WatchOptions { timeout: Some(timeout), ..WatchOptions::default() };
             assert_eq!(pods(None).watch(&endless), "/api/v1/pods?timeoutSeconds=9223372036&watch=true");

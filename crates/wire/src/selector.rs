@@ -1,4 +1,4 @@
-//! Label and field selectors: read, printed and matched as a Kubernetes API server does.
+//! Label and field selectors, parsed, printed and matched as by kube-apiserver.
 
 mod field;
 mod label;
@@ -10,14 +10,14 @@ pub use label::LabelSelector;
 pub use label::Operator;
 pub use label::Requirement;
 
-/// The longest selector that is read, in bytes. Longer ones do not fit into a request line anyway.
+/// Maximum length of a selector in bytes. Longer ones do not fit into a request line.
 pub const MAX_SELECTOR_BYTES: usize = 64 * 1024;
 
-/// Labels or fields that a selector can look at.
+/// Labels or fields that a selector can match.
 ///
-/// Matching borrows: an implementation over a compact encoding never has to build a map or a string.
+/// Values are borrowed, so that an implementation with a compact encoding needs no map or string.
 pub trait Lookup {
-    /// The value under a key, if there is one.
+    /// The value of a key, if there is one.
     fn lookup(&self, key: &str) -> Option<&str>;
 }
 
@@ -45,22 +45,22 @@ impl<K: AsRef<str>, V: AsRef<str>> Lookup for [(K, V)] {
     }
 }
 
-/// Why a selector cannot be read. The texts are what a server answers with status 400.
+/// A malformed selector. The messages are those of kube-apiserver in a response with status 400.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectorError {
     /// The selector is longer than [`MAX_SELECTOR_BYTES`].
     #[error("selector has {0} bytes, at most {MAX_SELECTOR_BYTES} are read: use fewer terms")]
     TooLong(usize),
-    /// A label selector that is not made of requirements separated by commas.
+    /// A label selector that is not a list of requirements separated by commas.
     #[error("found '{found}', expected: {expected}")]
     Unexpected {
-        /// What stands there.
+        /// The token.
         found: String,
-        /// What may stand there.
+        /// The tokens that are allowed there.
         expected: &'static str,
     },
-    /// One requirement of a label selector cannot be read.
+    /// A malformed requirement of a label selector.
     #[error("unable to parse requirement: {0}")]
     Requirement(String),
     /// A term of a field selector without `=`, `==` or `!=`.
@@ -71,7 +71,7 @@ pub enum SelectorError {
         /// The term.
         term: String,
     },
-    /// A backslash before something that needs none.
+    /// A backslash before a character that must not be escaped.
     #[error("invalid field selector: invalid escape sequence: {0}")]
     Escape(String),
     /// A `,` or `=` in a value without a backslash.

@@ -3,18 +3,18 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A `Status`: how an API server explains a failure.
+/// A `Status`: the body of an error response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Status {
     /// The HTTP code.
     pub code: u16,
-    /// A word for machines, such as `NotFound`.
+    /// Machine-readable reason, such as `NotFound`.
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable message.
     pub message: String,
-    /// More for machines.
+    /// Machine-readable details.
     pub details: Details,
 }
 
@@ -23,43 +23,44 @@ pub struct Status {
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Details {
-    /// Name of the object the failure is about.
+    /// Name of the object that the error is about.
     pub name: String,
     /// Its API group.
     pub group: String,
     /// Its kind or resource.
     pub kind: String,
-    /// The single faults that make up the failure.
+    /// The single errors.
     pub causes: Vec<Cause>,
-    /// When the server wants to be asked again.
+    /// Seconds after which the client should retry; 0 if the server does not say.
     pub retry_after_seconds: u32,
 }
 
-/// One fault of a [`Status`].
+/// One error of a [`Status`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Cause {
-    /// A word for machines.
+    /// Machine-readable reason.
     pub reason: String,
-    /// A sentence for people.
+    /// Human-readable message.
     pub message: String,
-    /// The field at fault.
+    /// The path of the field.
     pub field: String,
 }
 
 impl Status {
-    /// A failure with a code, a reason and a message.
+    /// An error with a code, a reason and a message.
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), message: message.into(), details: Details::default() }
     }
 
-    /// The requested version or page is no longer kept: list again.
+    /// Whether the requested version or page has expired: the client must list again.
     pub fn is_expired(&self) -> bool {
         self.code == 410 || matches!(self.reason.as_str(), "Expired" | "Gone")
     }
 
-    /// The requested version lies in the server's future. Servers before 1.16 said so only in words.
+    /// Whether the requested version is newer than the newest version of the server. Servers before 1.16 only say so in the
+    /// message.
     pub fn is_version_too_large(&self) -> bool {
         const WORDS: &str = "Too large resource version";
         let named =
@@ -68,12 +69,12 @@ impl Status {
             || (self.reason == "Timeout" || self.code == 504) && self.message.contains(WORDS)
     }
 
-    /// The server asks to slow down.
+    /// Whether the server asks the client to slow down.
     pub fn is_too_many_requests(&self) -> bool {
         self.code == 429
     }
 
-    /// How long the server asks to wait, when it does.
+    /// How long the server asks the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         let seconds = self.details.retry_after_seconds;
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))

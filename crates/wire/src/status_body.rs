@@ -1,12 +1,12 @@
-//! Reading a `Status` from the wire.
+//! Parses a `Status`.
 
 use crate::{Cause, Details, Status};
 use serde_json::Value;
 
 impl Status {
-    /// Reads an encoded `Status`; `None` if the bytes are something else or do not say what failed.
+    /// Parses an encoded `Status`; `None` if it is another object, or has neither a code nor a known reason.
     ///
-    /// Fields of unexpected types count as absent. A code that is missing is told from the reason.
+    /// Fields of unexpected types count as absent. A missing code is derived from the reason.
     pub fn parse(json: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(json).ok()?;
         if value["kind"] != "Status" {
@@ -22,14 +22,14 @@ impl Status {
         })
     }
 
-    /// The `Status` that a bare HTTP code stands for.
+    /// The `Status` for an HTTP code without a body.
     pub fn from_code(code: u16) -> Self {
         let reason = REASONS.iter().find(|(_, known)| *known == code).map_or("", |(reason, _)| reason);
         Self::failure(code, reason, "the server sent no explanation")
     }
 }
 
-/// The words of the API and the codes that go with them. Of two words for one code the first is the usual one.
+/// The reasons of the API and their codes. Of two reasons for one code, the first is the usual one.
 const REASONS: [(&str, u16); 14] = [
     ("BadRequest", 400),
     ("Unauthorized", 401),
@@ -85,13 +85,13 @@ mod tests {
         assert_eq!((status.code, &*status.reason, &*status.message), (429, "TooManyRequests", "slow down"));
         assert_eq!(status.details.retry_after_seconds, 3);
         assert_eq!(status.details.causes, [Cause { reason: "r".into(), ..Cause::default() }]);
-        let odd =
+        let malformed =
             Status::parse(br#"{"kind":"Status","code":500,"reason":7,"message":[],"details":"x"}"#).unwrap();
-        assert_eq!(odd, Status { code: 500, ..Status::default() });
+        assert_eq!(malformed, Status { code: 500, ..Status::default() });
     }
 
     #[test]
-    fn a_missing_code_is_told_from_the_reason() {
+    fn a_missing_code_is_derived_from_the_reason() {
         let status = Status::parse(br#"{"kind":"Status","reason":"Expired"}"#).unwrap();
         assert!(status.is_expired() && status.code == 410);
     }

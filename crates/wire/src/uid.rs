@@ -5,27 +5,27 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-/// The uid of an object: tells apart two objects that had the same name at different times.
+/// The uid of an object: distinguishes objects that have the same name at different times.
 ///
-/// Sixteen bytes, copied freely. A canonical UUID, which is what every API server hands out, is kept exactly.
-/// Any other text (some fakes use `uid-1`) is kept as a digest of 124 bits: it can be compared, but not printed
-/// back. [`text`](Self::text) gives what may go back to a server.
+/// Sixteen bytes. A canonical UUID, as of every API server, is stored exactly. Any other text (some fakes use `uid-1`) is
+/// stored as a digest of 124 bits, which can be compared but not printed as the original. [`text`](Self::text) is the uid
+/// for requests to a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Uid([u8; 16]);
 
-/// Where the four hyphens of a canonical UUID stand.
+/// Positions of the hyphens in a canonical UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// The version of a UUID that marks a digest: no UUID has it.
+/// The UUID version that marks a digest: no UUID has it.
 const DIGEST: u8 = 0xf0;
 
 impl Uid {
-    /// The uid of something that has none.
+    /// The uid of an object that has none.
     pub const NONE: Uid = Uid([0; 16]);
 
-    /// The text as the server wrote it; `None` if there was none, or if only a digest of it was kept.
+    /// The uid as the server wrote it; `None` if there was none, or if only a digest is stored.
     pub fn text(&self) -> Option<String> {
-        // Nobody hands out UUIDs of a version that does not exist; one that did would count as a digest.
+        // A UUID of this invalid version would count as a digest.
         (*self != Self::NONE && self.0[6] & DIGEST != DIGEST).then(|| self.to_string())
     }
 

@@ -2,19 +2,19 @@
 
 use std::{cmp::Ordering, fmt, sync::Arc};
 
-/// The version of an object or of a collection, as the server gave it.
+/// The resource version of an object or a collection, as the server sent it.
 ///
-/// Kubernetes servers hand out decimal numbers from one sequence, and since 1.35 clients may compare them. A
-/// version that is not such a number is equal to itself and *unknown* against everything else: it is never
-/// older, so nothing is thrown away on its account.
+/// The versions of Kubernetes are decimal numbers of one sequence, and since 1.35 clients may compare them. A version that
+/// is not such a number equals itself and is neither older nor newer than any other, so that no change counts as stale
+/// because of it.
 ///
 /// ```
 /// use kube_informer_wire::ResourceVersion;
 ///
 /// let (nine, ten) = (ResourceVersion::from("9"), ResourceVersion::from("10"));
 /// assert!(nine < ten);
-/// let odd = ResourceVersion::from("v1-abc");
-/// assert!(!(odd < ten) && !(odd > ten) && odd == odd.clone());
+/// let opaque = ResourceVersion::from("v1-abc");
+/// assert!(!(opaque < ten) && !(opaque > ten) && opaque == opaque.clone());
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ResourceVersion(Repr);
@@ -22,7 +22,7 @@ pub struct ResourceVersion(Repr);
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Repr {
     Number(u64),
-    /// Whatever is not a decimal u64 without leading zeros; empty when the server gave none.
+    /// Anything but a decimal u64 without leading zeros; empty if the server sent no version.
     Opaque(Arc<str>),
 }
 
@@ -35,12 +35,12 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether the server gave no version at all.
+    /// Whether the server sent no version.
     pub fn is_unset(&self) -> bool {
         matches!(&self.0, Repr::Opaque(text) if text.is_empty())
     }
 
-    /// The version of something that carries none.
+    /// The version of an object that has none.
     pub fn unset() -> Self {
         Self(Repr::Opaque(Arc::from("")))
     }

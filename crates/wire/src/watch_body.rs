@@ -1,42 +1,42 @@
-//! Splitting the body of a WATCH answer into its events while it arrives.
+//! Splits the body of a WATCH response into events while it arrives.
 
 use crate::{
-    BodyError, Bookmark, Limits, Object, Origin, Status, Unreadable, WatchEvent,
+    BodyError, Bookmark, Limits, Malformed, Object, Origin, Status, WatchEvent,
     json::{Cursor, SpanFinder, Step, Syntax, is_space},
 };
 use bytes::Bytes;
 use serde_json::Value;
 use std::{fmt, mem, ops::Range, sync::Arc};
 
-/// Splits the body of a WATCH answer, one JSON object per line, into events.
+/// Splits the body of a WATCH response, one JSON object on each line, into events.
 ///
 /// 1. Holds at most one line and the current chunk; an object inside one chunk is a slice of it.
-/// 2. A line that is too long, is no event, has an unknown type or an object without a name is one
-///    [`WatchEvent::Unreadable`]; the stream goes on at the next line.
-/// 3. A line that the end of the body cuts off is never delivered: the server sends that event again after the
-///    version last seen. A last line that is complete but for its newline is delivered.
-/// 4. However the body is cut into chunks, the events are the same.
-/// 5. An ERROR without a readable `Status` is an error: every later call repeats it.
+/// 2. A line that is too long, is not an event, has an unknown type or an object without a name is one
+///    [`WatchEvent::Malformed`]; the stream continues with the next line.
+/// 3. A line that is cut off at the end of the body is not delivered: the server sends that event again when the watch
+///    resumes. A last line that only lacks its newline is delivered.
+/// 4. The events do not depend on how the body is divided into chunks.
+/// 5. An ERROR event without a valid `Status` is an error, which every later call repeats.
 pub struct WatchSplitter {
     origin: Arc<Origin>,
     limits: Limits,
     chunk: Bytes,
-    /// How much of `chunk` has been read.
+    /// Read bytes of `chunk`.
     at: usize,
-    /// The beginning of a line that earlier chunks held.
+    /// The part of a line in earlier chunks.
     line: Vec<u8>,
-    /// Length of the last line that spanned chunks: the next one is likely to be alike.
-    usual: usize,
-    /// The line was too long: skip to its end.
+    /// Length of the last line that spanned chunks, as an estimate for the next one.
+    expected_length: usize,
+    /// Whether the rest of a line that is too long is skipped.
     skipping: bool,
     failed: Option<BodyError>,
 }
 
-/// What may surround the object in a line.
+/// Maximum length of a line without its object.
 const ENVELOPE: usize = 1 << 10;
 
-/// Most memory that is reserved before it is needed.
-const MOST_RESERVED: usize = 64 << 10;
+/// Maximum memory that is reserved in advance.
+const MAX_RESERVED: usize = 64 << 10;
 
 impl WatchSplitter {
     /// A splitter for one body.
@@ -47,20 +47,20 @@ impl WatchSplitter {
             chunk: Bytes::new(),
             at: 0,
             line: Vec::new(),
-            usual: 0,
+            expected_length: 0,
             skipping: false,
             failed: None,
         }
     }
 
-    /// Takes the next chunk of the body, after [`next_event`](Self::next_event) has answered `None`.
+    /// Adds the next chunk of the body, after [`next_event`](Self::next_event) returned `None`.
     pub fn feed(&mut self, chunk: Bytes) {
         debug_assert!(self.at == self.chunk.len() || self.failed.is_some(), "chunk not read");
         self.chunk = chunk;
         self.at = 0;
     }
 
-    /// The next event that is complete; `None` asks for the next chunk.
+    /// Returns the next complete event, or `None` if it needs the next chunk.
     pub fn next_event(&mut self) -> Result<Option<WatchEvent>, BodyError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -86,7 +86,7 @@ impl WatchSplitter {
         Ok(None)
     }
 
-    /// The body has ended cleanly: the event of a last line that is complete but for its newline.
+    /// Returns the event of a last line that only lacks its newline, at the clean end of the body.
     pub fn finish(mut self) -> Result<Option<WatchEvent>, BodyError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -99,11 +99,11 @@ impl WatchSplitter {
         self.limits.object_bytes.saturating_add(ENVELOPE)
     }
 
-    /// Keeps the beginning of a line, unless it is too long.
+    /// Stores a part of a line, unless the line is too long.
     fn keep(&mut self, piece: &[u8]) -> Option<WatchEvent> {
         if self.line.len() + piece.len() <= self.bound() {
             if self.line.is_empty() {
-                self.line.reserve_exact(self.usual.max(piece.len()));
+                self.line.reserve_exact(self.expected_length.max(piece.len()));
             }
             self.line.extend_from_slice(piece);
             return None;
@@ -118,10 +118,10 @@ impl WatchSplitter {
         line.extend_from_slice(&piece[..room]);
         let envelope = Envelope::read(&line, &self.limits).unwrap_or_else(|(envelope, _)| envelope);
         let beginning = envelope.beginning(&line);
-        WatchEvent::Unreadable(Unreadable::oversized(beginning, &self.limits))
+        WatchEvent::Malformed(Malformed::oversized(beginning, &self.limits))
     }
 
-    /// A line is complete with `last`.
+    /// Handles a line that is complete with `last`.
     fn line(&mut self, last: Bytes) -> Result<Option<WatchEvent>, BodyError> {
         if self.line.len() + last.len() > self.bound() {
             return Ok(Some(self.oversized(&last)));
@@ -130,7 +130,7 @@ impl WatchSplitter {
             last
         } else {
             self.line.extend_from_slice(&last);
-            self.usual = self.line.len().min(MOST_RESERVED);
+            self.expected_length = self.line.len().min(MAX_RESERVED);
             mem::take(&mut self.line).into()
         };
         let event = self.event(line);
@@ -140,12 +140,12 @@ impl WatchSplitter {
         event
     }
 
-    /// The event of a line; `None` for a line of nothing but whitespace.
+    /// The event of a line; `None` for an empty line.
     fn event(&self, line: Bytes) -> Result<Option<WatchEvent>, BodyError> {
         if line.iter().all(|byte| is_space(*byte)) {
             return Ok(None);
         }
-        if let Some(event) = self.usual(&line) {
+        if let Some(event) = self.canonical(&line) {
             return Ok(Some(event));
         }
         let envelope = match Envelope::read(&line, &self.limits) {
@@ -153,19 +153,18 @@ impl WatchSplitter {
             Err((envelope, Syntax { at, expected })) => {
                 let reason =
                     format!("not an event in JSON (expected {expected} at byte {at} of {})", line.len());
-                return Ok(Some(self.unreadable(reason, envelope.beginning(&line))));
+                return Ok(Some(self.malformed(reason, envelope.beginning(&line))));
             }
         };
         let Some(object) = envelope.object.clone() else {
-            return Ok(Some(WatchEvent::Unreadable(Unreadable::new("an event without an object"))));
+            return Ok(Some(WatchEvent::Malformed(Malformed::new("an event without an object"))));
         };
         self.typed(envelope.kind, line.slice(object)).map(Some)
     }
 
-    /// The event of a line that is as servers write it: type, object, nothing else. The object must then end where the
-    /// line does, so that its end need not be looked for: reading its identity shows whether that is so. Everything
-    /// else is left to those who look closely.
-    fn usual(&self, line: &Bytes) -> Option<WatchEvent> {
+    /// The event of a line in the form of kube-apiserver: type, object, nothing else. The object must end where the line
+    /// ends, which reading its identity verifies, so that its end need not be searched. `None` for any other line.
+    fn canonical(&self, line: &Bytes) -> Option<WatchEvent> {
         let rest = line.strip_prefix(br#"{"type":""#)?;
         let (variant, rest): (fn(Object<Value>) -> WatchEvent, _) = match rest.first()? {
             b'A' => (WatchEvent::Added, rest.strip_prefix(b"ADDED")?),
@@ -183,19 +182,19 @@ impl WatchSplitter {
             EventType::Modified => WatchEvent::Modified,
             EventType::Deleted => WatchEvent::Deleted,
             EventType::Bookmark => {
-                return Ok(Bookmark::parse(&json).map_or_else(WatchEvent::Unreadable, WatchEvent::Bookmark));
+                return Ok(Bookmark::parse(&json).map_or_else(WatchEvent::Malformed, WatchEvent::Bookmark));
             }
             EventType::Error => {
                 return Status::parse(&json).map(WatchEvent::Error).ok_or(BodyError::ErrorWithoutStatus);
             }
-            EventType::Missing => return Ok(self.unreadable("an event without a type".into(), &json)),
-            EventType::Unknown => return Ok(self.unreadable("an event of an unknown type".into(), &json)),
+            EventType::Missing => return Ok(self.malformed("an event without a type".into(), &json)),
+            EventType::Unknown => return Ok(self.malformed("an event of an unknown type".into(), &json)),
         };
-        Ok(Object::parse(&self.origin, json, &self.limits).map_or_else(WatchEvent::Unreadable, variant))
+        Ok(Object::parse(&self.origin, json, &self.limits).map_or_else(WatchEvent::Malformed, variant))
     }
 
-    fn unreadable(&self, reason: String, json: &[u8]) -> WatchEvent {
-        WatchEvent::Unreadable(Unreadable::scanned(reason, json, &self.limits))
+    fn malformed(&self, reason: String, json: &[u8]) -> WatchEvent {
+        WatchEvent::Malformed(Malformed::scanned(reason, json, &self.limits))
     }
 }
 
@@ -233,14 +232,14 @@ enum EventType {
 #[derive(Debug, Default)]
 struct Envelope {
     kind: EventType,
-    /// Where the object starts, as soon as that is known.
+    /// Start of the object, once it is known.
     start: Option<usize>,
-    /// Where the object is.
+    /// Range of the object.
     object: Option<Range<usize>>,
 }
 
 impl Envelope {
-    /// Reads a line; if it is not JSON, what came before that place.
+    /// Reads a line. The error has the fields before the syntax error.
     fn read(line: &[u8], limits: &Limits) -> Result<Self, (Self, Syntax)> {
         let mut envelope = Self::default();
         // One level more than the object: the envelope itself.
@@ -259,7 +258,7 @@ impl Envelope {
                 cursor.peek_type()?;
                 let start = cursor.position();
                 self.start = Some(start);
-                // Whether it is JSON will be seen when its identity is read.
+                // Reading the identity checks that it is JSON.
                 cursor.skip_unchecked()?;
                 self.object = Some(start..cursor.position());
                 Ok(())
@@ -268,7 +267,7 @@ impl Envelope {
         })
     }
 
-    /// What there is of the object.
+    /// The object as far as it was received.
     fn beginning<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         self.start.map_or(&[], |start| &line[start..])
     }

@@ -2,6 +2,8 @@
 //!
 //! Objects are JSON values, so they do not depend on a version of k8s-openapi. The same seed gives the same objects.
 
+#![forbid(unsafe_code)]
+
 mod app;
 mod kinds;
 mod node;

@@ -1,11 +1,12 @@
 //! A driver: a program with an informer, controlled over its standard input and output.
 
 use crate::protocol::{Call, Command, EventType, ObjectState, Record};
+use kube_informer_wire::sync::lock;
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
     process::Stdio,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -150,7 +151,7 @@ impl Driver {
 
 impl SharedOutput {
     fn lock(&self) -> MutexGuard<'_, Output> {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.output)
     }
 
     fn change(&self, change: impl FnOnce(&mut Output)) {

@@ -9,11 +9,12 @@ use crate::{
     store::{Change, Store},
 };
 use hyper_util::rt::TokioIo;
+use kube_informer_wire::sync::lock;
 use respond::ReceivedRequest;
 use std::{
     collections::VecDeque,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use streams::Streams;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
@@ -150,7 +151,7 @@ impl Drop for Server {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn changed(&self) {

@@ -2,8 +2,9 @@
 //!
 //! When the response to the create of a definition is sent, its resource can be used.
 
+use kube_informer_wire::sync::lock;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures_core::future::BoxFuture;
 
@@ -36,7 +37,7 @@ impl CustomResourceDefinitions {
     }
 
     fn terminating(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
-        self.terminating.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.terminating)
     }
 
     async fn advance(&self, key: &str) -> Result<Settled, VerbError> {

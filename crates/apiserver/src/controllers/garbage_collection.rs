@@ -3,7 +3,8 @@
 mod graph;
 mod plan;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use kube_informer_wire::sync::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures_core::future::BoxFuture;
 
@@ -30,7 +31,7 @@ impl GarbageCollection {
     }
 
     fn graph(&self) -> MutexGuard<'_, Graph> {
-        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.graph)
     }
 
     async fn collect(&self, key: &str) -> Result<(), VerbError> {

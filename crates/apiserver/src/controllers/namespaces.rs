@@ -1,7 +1,8 @@
 //! Namespaces that are being deleted: they are emptied, and removed once they are empty.
 
+use kube_informer_wire::sync::lock;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures_core::future::BoxFuture;
 
@@ -35,7 +36,7 @@ impl Namespaces {
     }
 
     fn terminating(&self) -> MutexGuard<'_, BTreeMap<String, Progress>> {
-        self.terminating.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.terminating)
     }
 
     async fn terminate(&self, key: &str) -> Result<(), VerbError> {

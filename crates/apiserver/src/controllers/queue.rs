@@ -1,7 +1,8 @@
 //! The keys that controllers have to reconcile.
 
+use kube_informer_wire::sync::lock;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Settled;
 
@@ -38,7 +39,7 @@ enum Progress {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The number of the last entry.

@@ -3,7 +3,8 @@
 mod history;
 mod watch;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use kube_informer_wire::sync::lock;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
@@ -118,7 +119,7 @@ impl std::fmt::Debug for MemoryStorage {
 impl Shared {
     /// Ignores poisoning: a commit changes the history in one step, after everything that can panic.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

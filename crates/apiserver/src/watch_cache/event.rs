@@ -1,5 +1,6 @@
 //! The items of a watch: changes as one watcher sees them, each encoded once for all watchers.
 
+use kube_informer_wire::sync::lock;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -191,6 +192,6 @@ impl Event {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<(EventType, Format, Bytes)>>> {
-        self.encoded.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.encoded)
     }
 }

@@ -1,7 +1,8 @@
 //! The part of a cache that receives changes from the store and that open watches share.
 
+use kube_informer_wire::sync::lock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -61,7 +62,7 @@ impl Shared {
 
     /// Ignores poisoning: a panic under this lock is a bug, and the next read of the state reveals it.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Returns the newest revision of the store that this cache has applied.
@@ -133,7 +134,7 @@ impl Shared {
     }
 
     fn lag(&self) -> MutexGuard<'_, Option<LagBuffer>> {
-        self.lag.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.lag)
     }
 
     fn apply(&self, change: &Arc<Change>) {

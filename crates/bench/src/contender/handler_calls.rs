@@ -4,10 +4,11 @@ use crate::protocol::{SENT_AT, unix_nanos};
 use anyhow::bail;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{HandlerFuncs, Object};
+use kube_informer_wire::sync::lock;
 use serde_json::{Value, json};
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -43,14 +44,14 @@ impl HandlerCalls {
         }
         self.last.store(now, Relaxed);
         if let Some(sent) = object.labels().get(SENT_AT).and_then(|sent| sent.parse::<u64>().ok()) {
-            self.delays.lock().unwrap_or_else(PoisonError::into_inner).push(now.saturating_sub(sent));
+            lock(&self.delays).push(now.saturating_sub(sent));
         }
         self.newest.fetch_max(object.resource_version().number().unwrap_or(0), Relaxed);
     }
 
     pub(super) fn reset(&self) -> Value {
         self.calls.store(0, Relaxed);
-        self.delays.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.delays).clear();
         json!({})
     }
 
@@ -81,7 +82,7 @@ impl HandlerCalls {
     }
 
     pub(super) fn latency(&self) -> Value {
-        let mut delays = std::mem::take(&mut *self.delays.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut delays = std::mem::take(&mut *lock(&self.delays));
         delays.sort_unstable();
         let at = |share: f64| delays.get((delays.len() as f64 * share) as usize).map(|ns| *ns as f64 / 1e3);
         json!({"samples": delays.len(), "p50_us": at(0.5), "p99_us": at(0.99)})

@@ -1,9 +1,10 @@
 //! Lines about recent events.
 
 use crate::terminal::printable;
+use kube_informer_wire::sync::lock;
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 /// Number of lines; older ones are removed.
@@ -44,7 +45,7 @@ impl Journal {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

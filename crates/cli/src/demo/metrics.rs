@@ -1,9 +1,10 @@
 //! Reads the metrics of the libraries.
 
 use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use kube_informer_wire::sync::lock;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64, atomic::Ordering},
 };
 
 /// Counters and gauges by name and labels. Histograms are not kept, because the demo does not show them.
@@ -43,7 +44,7 @@ impl Metrics {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Metric>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

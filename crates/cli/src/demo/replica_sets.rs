@@ -6,6 +6,7 @@ use kube_informer::{
     HandlerError, HandlerOptions, Index, IndexError, InformerFactory, Object, ObjectKey, ObjectReferences,
     SharedInformer, Uid, WorkQueue, enqueue, enqueue_owner, updates_when, version_changed,
 };
+use kube_informer_wire::sync::lock;
 use serde_json::json;
 use std::{sync::Mutex, time::Duration};
 
@@ -67,7 +68,7 @@ impl ReplicaSets {
     async fn create(&self, set: &Object<ReplicaSet>) -> Result<(), HandlerError> {
         let template = set.decode()?.spec.as_ref().and_then(|spec| spec.template.clone()).unwrap_or_default();
         let suffix: String = {
-            let mut rng = self.rng.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut rng = lock(&self.rng);
             (0..5).map(|_| rng.lowercase()).collect()
         };
         let labels = template.metadata.and_then(|metadata| metadata.labels);

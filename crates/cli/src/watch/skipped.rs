@@ -1,8 +1,9 @@
 //! Items that the server sent and that cannot be decoded.
 
 use kube_informer::{InformerError, ObjectKey};
+use kube_informer_wire::sync::lock;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -28,7 +29,7 @@ struct State {
 impl Skipped {
     /// Counts an item that an informer left out; ignores other errors.
     pub(crate) fn record_error(&self, error: &InformerError) {
-        if let InformerError::Unreadable(item) = error {
+        if let InformerError::Malformed(item) = error {
             self.record(item.key.as_ref(), &item.reason);
         }
     }
@@ -65,7 +66,7 @@ impl Skipped {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 use futures_util::StreamExt;
 use kube_informer_wire::{
-    ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Object, Unreadable, WatchEvent, WatchOptions,
+    ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Malformed, Object, WatchEvent, WatchOptions,
 };
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -79,7 +79,7 @@ impl Reflector {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => self.stage(object),
             WatchEvent::Deleted(object) => self.staged.remove(object.key()),
-            WatchEvent::Unreadable(unreadable) => self.stage_unreadable(unreadable),
+            WatchEvent::Malformed(unreadable) => self.stage_unreadable(unreadable),
             WatchEvent::Error(status) => {
                 let failure = Failure::in_stream(&status);
                 let error = ListWatchError::api(status, Arc::clone(&stream.url));
@@ -135,7 +135,7 @@ impl Reflector {
                     self.stage(object);
                     self.report_progress(whole.remaining);
                 }
-                Some(ListPart::Unreadable(unreadable)) => self.stage_unreadable(unreadable),
+                Some(ListPart::Malformed(unreadable)) => self.stage_unreadable(unreadable),
             }
         }
     }
@@ -155,7 +155,7 @@ impl Reflector {
     fn stage(&mut self, object: Object<Value>) {
         if !self.covers(object.key()) {
             let reason = "it is in another namespace than the requested one";
-            return self.telemetry.quarantined(Unreadable::new(reason));
+            return self.telemetry.quarantined(Malformed::new(reason));
         }
         let compare = self.machine.compare();
         if compare == Compare::Version && self.queue.is_known(&object, compare, &*self.indexer) {
@@ -168,7 +168,7 @@ impl Reflector {
         self.staged.insert(self.pack(object));
     }
 
-    fn stage_unreadable(&mut self, unreadable: Unreadable) {
+    fn stage_unreadable(&mut self, unreadable: Malformed) {
         self.staged.unreadable(unreadable.key.as_ref());
         self.telemetry.quarantined(unreadable);
     }

@@ -70,7 +70,7 @@ pub(crate) enum Input {
     /// The watch delivered an event or a bookmark, and reached this version if it has one.
     Progress(Option<ResourceVersion>),
     /// The watch delivered an event that cannot be decoded, with its version if that much is readable.
-    Unreadable {
+    Malformed {
         at: Option<ResourceVersion>,
         now: Instant,
     },
@@ -191,7 +191,7 @@ impl Machine {
             (Phase::Watching, WatchEnded { lasted, delivered }) => self.watch_ended(lasted, delivered),
             (Phase::Watching, WatchOpened) => self.follow(),
             (Phase::Watching, Progress(position)) => self.progress(position),
-            (Phase::Watching, Unreadable { at, now }) => self.anomaly(Anomaly::Unreadable, at, now),
+            (Phase::Watching, Malformed { at, now }) => self.anomaly(Anomaly::Malformed, at, now),
             (Phase::Watching, Rewound { now }) => self.anomaly(Anomaly::Rewound, None, now),
             (Phase::Watching, RepairDue { now }) if self.repairs.take_due(now) => self.repair(),
             (Phase::Watching, RepairDue { .. }) => self.follow(),

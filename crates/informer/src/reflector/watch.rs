@@ -12,7 +12,7 @@ use crate::{
     time,
 };
 use futures_util::StreamExt;
-use kube_informer_wire::{Bookmark, ListWatchError, ResourceVersion, Unreadable, WatchEvent};
+use kube_informer_wire::{Bookmark, ListWatchError, Malformed, ResourceVersion, WatchEvent};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -96,7 +96,7 @@ impl Reflector {
                 let error = ListWatchError::api(status, Arc::clone(&stream.url));
                 return self.watch_failed(failure, error, stream.opened.elapsed());
             }
-            WatchEvent::Unreadable(unreadable) => return self.receive_unreadable(unreadable, stream),
+            WatchEvent::Malformed(unreadable) => return self.receive_unreadable(unreadable, stream),
             WatchEvent::Added(object) => Change::Added(object),
             WatchEvent::Modified(object) => Change::Modified(object),
             WatchEvent::Deleted(object) => Change::Deleted(object),
@@ -118,7 +118,7 @@ impl Reflector {
         }
         let position = (stream.positioned && !version.is_unset()).then_some(version);
         if !self.covers(change.object().key()) {
-            self.telemetry.quarantined(Unreadable::new("it is in another namespace than the requested one"));
+            self.telemetry.quarantined(Malformed::new("it is in another namespace than the requested one"));
             return self.reach(position, stream);
         }
         let change = self.prepare(change);
@@ -147,15 +147,15 @@ impl Reflector {
         self.reach(Some(bookmark.resource_version), stream)
     }
 
-    fn receive_unreadable(&mut self, unreadable: Unreadable, stream: &mut OpenStream) -> Command {
+    fn receive_unreadable(&mut self, unreadable: Malformed, stream: &mut OpenStream) -> Command {
         let at = unreadable.resource_version.clone();
-        match self.anomaly(Input::Unreadable { at: at.clone(), now: Instant::now() }) {
+        match self.anomaly(Input::Malformed { at: at.clone(), now: Instant::now() }) {
             Command::Follow => {
                 self.telemetry.quarantined(unreadable);
                 self.reach(at.filter(|_| stream.positioned), stream)
             }
             command => {
-                self.telemetry.failed(&InformerError::Unreadable(unreadable));
+                self.telemetry.failed(&InformerError::Malformed(unreadable));
                 command
             }
         }

@@ -9,7 +9,8 @@ use crate::{
     supervision::Supervision,
     telemetry::Task,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use kube_informer_wire::sync::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::{runtime::Handle, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -139,7 +140,7 @@ impl Tasks {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -10,9 +10,10 @@ use hyper_util::{
 };
 use kube::client::Body;
 use kube_informer_wire::BoxFuture;
+use kube_informer_wire::sync::lock;
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
     time::Duration,
 };
@@ -58,7 +59,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
 
     /// A client with room for one more stream, and the token for that.
     fn lane(&self) -> (Client<C, Body>, Arc<()>) {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = lock(&self.lanes);
         let mut first = true;
         // The first is kept for the next request; others are dropped with their last stream.
         lanes.retain(|lane| std::mem::take(&mut first) || lane.streams() > 0);

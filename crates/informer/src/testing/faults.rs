@@ -2,7 +2,7 @@
 
 use super::{FakeSource, State, URL, status};
 use kube_informer_wire::{
-    Bookmark, ListOptions, ListWatchError, ObjectKey, Status, Unreadable, WatchEvent, WatchOptions,
+    Bookmark, ListOptions, ListWatchError, Malformed, ObjectKey, Status, WatchEvent, WatchOptions,
 };
 use std::{collections::VecDeque, time::Duration};
 
@@ -220,7 +220,7 @@ impl FakeSource {
         state.version += 1;
         let version = state.version;
         drop(state);
-        self.send(|| WatchEvent::Unreadable(Unreadable::new("garbage").at(Some(version.into()))))
+        self.send(|| WatchEvent::Malformed(Malformed::new("garbage").at(Some(version.into()))))
     }
 
     /// Sends an event once more, like a watch that resumed at an earlier version.

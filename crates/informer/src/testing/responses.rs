@@ -26,7 +26,7 @@ impl FakeSource {
             .iter()
             .skip(start)
             .take(limit)
-            .map(|object| encode(&self.origin, object).map_or_else(ListPart::Unreadable, ListPart::Item))
+            .map(|object| encode(&self.origin, object).map_or_else(ListPart::Malformed, ListPart::Item))
             .collect();
         let end = start + page.len();
         let more = matching.len() > end;
@@ -78,14 +78,13 @@ impl FakeSource {
 
     fn send_state(&self, state: &State, options: &WatchOptions, namespace: Option<&str>, to: &Sender) {
         for object in state.objects.values().filter(|object| is_in(object, namespace)) {
-            let _ = to.send(Ok(
-                encode(&self.origin, object).map_or_else(WatchEvent::Unreadable, WatchEvent::Added)
-            ));
+            let _ = to
+                .send(Ok(encode(&self.origin, object).map_or_else(WatchEvent::Malformed, WatchEvent::Added)));
         }
         if options.allow_bookmarks && !state.faults.no_end_bookmark {
             let end = bookmark_object(state.version, true).to_string();
             let bookmark = Bookmark::parse(end.as_bytes());
-            let _ = to.send(Ok(bookmark.map_or_else(WatchEvent::Unreadable, WatchEvent::Bookmark)));
+            let _ = to.send(Ok(bookmark.map_or_else(WatchEvent::Malformed, WatchEvent::Bookmark)));
         }
     }
 
@@ -159,7 +158,7 @@ impl super::Faults {
 
 fn event(origin: &Arc<Origin>, change: &Change) -> WatchEvent {
     match (encode(origin, &change.object), change.kind) {
-        (Err(unreadable), _) => WatchEvent::Unreadable(unreadable),
+        (Err(unreadable), _) => WatchEvent::Malformed(unreadable),
         (Ok(object), ChangeKind::Added) => WatchEvent::Added(object),
         (Ok(object), ChangeKind::Modified) => WatchEvent::Modified(object),
         (Ok(object), ChangeKind::Deleted) => WatchEvent::Deleted(object),

@@ -6,7 +6,7 @@ use crate::support::{
 use futures_util::{StreamExt, stream};
 use kube_informer::{
     BoxFuture, InformerBuilder, ListMeta, ListOptions, ListPart, ListStream, ListWatch, ListWatchError,
-    Unreadable, WatchEvent, WatchOptions, WatchStream,
+    Malformed, WatchEvent, WatchOptions, WatchStream,
     testing::{FakeSource, Fault, Request},
 };
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ async fn a_list_with_an_unreadable_item_is_a_list() {
         let informer = source.informer::<Value>(|builder| errors.hook(builder).streaming_list(streaming));
         started(&informer).await;
         assert_eq!(cached(&informer), ["a@101", "c@103"]);
-        assert_eq!(errors.take(), ["an object or event was left out, unreadable: it has too many labels"]);
+        assert_eq!(errors.take(), ["an object or event was left out, malformed: it has too many labels"]);
     }
 }
 
@@ -196,7 +196,7 @@ async fn a_list_without_a_version_or_metadata_is_a_list() {
     let (cached, calls) = listed(|source| {
         vec![
             ListPart::Item(encoded(source, &versioned("a", "u", 1))),
-            ListPart::Unreadable(Unreadable::new("x")),
+            ListPart::Malformed(Malformed::new("x")),
         ]
     })
     .await;

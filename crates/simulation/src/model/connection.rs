@@ -7,7 +7,7 @@ use crate::{
     totals::Fault,
     truth::ClientId,
 };
-use kube_informer::{Bookmark, ListWatchError, Object, Status, Unreadable, WatchEvent};
+use kube_informer::{Bookmark, ListWatchError, Malformed, Object, Status, WatchEvent};
 use serde_json::Value;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time::Instant;
@@ -134,8 +134,8 @@ impl ModelState {
             self.log.record_fault(Fault::MalformedEvent);
             truth.received_malformed(client, write.version);
             let resource_version = with_version.then(|| write.version.into());
-            let malformed = Unreadable::new("garbled").at(resource_version);
-            return Next::Event(Box::new(WatchEvent::Unreadable(malformed)));
+            let malformed = Malformed::new("garbled").at(resource_version);
+            return Next::Event(Box::new(WatchEvent::Malformed(malformed)));
         }
         if connection.initial_end.is_none() {
             let state = (connection.epoch, write.version);
@@ -174,10 +174,10 @@ impl ModelState {
 }
 
 fn event(
-    object: Result<Object<Value>, Unreadable>,
+    object: Result<Object<Value>, Malformed>,
     variant: impl FnOnce(Object<Value>) -> WatchEvent,
 ) -> Next {
-    Next::Event(Box::new(object.map_or_else(WatchEvent::Unreadable, variant)))
+    Next::Event(Box::new(object.map_or_else(WatchEvent::Malformed, variant)))
 }
 
 fn bookmark(version: u64, initial_events_end: bool) -> Next {

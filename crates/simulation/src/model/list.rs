@@ -8,7 +8,7 @@ use crate::{
     truth::{ClientId, KeyRange},
 };
 use futures_util::{StreamExt, stream};
-use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, ObjectKey, Unreadable};
+use kube_informer::{ListMeta, ListOptions, ListPart, ListStream, ListWatchError, Malformed, ObjectKey};
 use std::{collections::VecDeque, sync::Arc};
 
 /// A page in flight. It shows one state, even if the collection changes meanwhile.
@@ -116,22 +116,22 @@ impl ModelState {
     ) -> VecDeque<ListPart> {
         let origin = self.truth.origin();
         let item =
-            |write: &Arc<Write>| write.as_listed(origin).map_or_else(ListPart::Unreadable, ListPart::Item);
+            |write: &Arc<Write>| write.as_listed(origin).map_or_else(ListPart::Malformed, ListPart::Item);
         let mut items: VecDeque<ListPart> = objects.iter().map(item).collect();
         if let Some(RequestFault::UnreadableItem { at, named }) = fault
             && !objects.is_empty()
         {
             let at = at % objects.len();
-            items[at] = ListPart::Unreadable(self.malformed_item(client, objects, at, named));
+            items[at] = ListPart::Malformed(self.malformed_item(client, objects, at, named));
         }
         items
     }
 
     /// Makes an item of a page malformed, with or without its key.
-    fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, named: bool) -> Unreadable {
+    fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, named: bool) -> Malformed {
         self.log.record_fault(Fault::MalformedItem);
         let key = |at: usize| page.get(at).map(|write| write.key.clone());
-        let mut item = Unreadable::new("garbled");
+        let mut item = Malformed::new("garbled");
         let range = if named {
             item.key = key(at);
             KeyRange::One(page[at].key.clone())

@@ -7,11 +7,12 @@ use crate::{
     truth::{ClientId, EventLoss, Truth, TruthState},
 };
 use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
+use kube_informer_wire::sync::lock;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -79,7 +80,7 @@ impl CacheCheck {
     pub(super) fn check(&self) {
         let snapshot = self.lister.snapshot();
         let mut truth = self.truth.lock();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         self.truth.log.count(|totals| totals.checks += 1);
         for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
             let checked = self.check_partition(*partition, client, last, &snapshot, &truth);
@@ -112,7 +113,7 @@ impl CacheCheck {
 
     /// The epoch of the partition with this key at the last check.
     pub(super) fn epoch(&self, key: &ObjectKey) -> u32 {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = lock(&self.last);
         let mut states = self.partitions.iter().zip(&*last).filter(|(partition, _)| is_in(key, **partition));
         states.find_map(|(_, last)| *last).map_or(0, |(epoch, _)| epoch)
     }

@@ -2,12 +2,13 @@
 
 use crate::{history::Write, log::Log, totals::Fault};
 use kube_informer::{FailPoint, InformerBuilder, InformerOptions, Packing, Scope, Transform};
+use kube_informer_wire::sync::lock;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
     panic::resume_unwind,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
     time::Duration,
@@ -182,7 +183,7 @@ fn panics(times: u32) -> Arc<AtomicU32> {
 fn panicking(left: Arc<AtomicU32>, seed: u64, log: Arc<Log>) -> impl Fn(FailPoint) + Send + Sync {
     let rng = Mutex::new(fastrand::Rng::with_seed(seed));
     move |point| {
-        let chosen = rng.lock().unwrap_or_else(PoisonError::into_inner).u8(0..40) == 0;
+        let chosen = lock(&rng).u8(0..40) == 0;
         if chosen && left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             log.note(format_args!("a task panics at {point:?}"));
             log.record_fault(Fault::TaskPanic);

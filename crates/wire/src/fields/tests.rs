@@ -98,7 +98,7 @@ fn an_error_says_nothing_of_the_content() {
 
 proptest! {
     #[test]
-    fn reading_is_what_decoding_shows(
+    fn reading_agrees_with_decoding(
         value in any_value(),
         paths in prop::collection::vec(any_path(), 0..5),
         pretty: bool,

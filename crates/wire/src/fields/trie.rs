@@ -1,8 +1,8 @@
-//! Paths that share their beginnings.
+//! A trie of field paths.
 
 use crate::FieldStep;
 
-/// A place in objects, the paths that end there and the steps that lead on.
+/// A node: the paths that end here, and the children by step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
     ends: Vec<usize>,
@@ -12,7 +12,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Adds the path with a number.
+    /// Adds a path with its number.
     pub(crate) fn insert(&mut self, steps: &[FieldStep], path: usize) {
         let Some((step, rest)) = steps.split_first() else { return self.ends.push(path) };
         let child = match step {
@@ -23,7 +23,7 @@ impl Node {
         child.insert(rest, path);
     }
 
-    /// A node for the paths of both.
+    /// A node with the paths of both.
     pub(crate) fn merged(mut self, other: &Self) -> Self {
         self.ends.extend_from_slice(&other.ends);
         for (name, node) in &other.names {
@@ -50,23 +50,23 @@ impl Node {
         !self.ends.is_empty()
     }
 
-    /// Whether a path leads on by a name.
+    /// Whether a path continues with a name.
     pub(crate) fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
 
-    /// Whether a path leads on through an array.
+    /// Whether a path continues with an element of an array.
     pub(crate) fn has_elements(&self) -> bool {
         !self.indexes.is_empty() || self.every.is_some()
     }
 
-    /// Where a name leads, and its position among the names.
+    /// The child of a name, and its position among the names.
     pub(crate) fn named(&self, key: &[u8]) -> Option<(usize, &Node)> {
         let position = self.names.iter().position(|(name, _)| name.as_bytes() == key)?;
         Some((position, &self.names[position].1))
     }
 
-    /// A mark for each name, none of them set.
+    /// A flag for each name, none of them set.
     pub(crate) fn unseen(&self) -> Vec<bool> {
         vec![false; self.names.len()]
     }
@@ -75,7 +75,7 @@ impl Node {
         self.names.iter().map(|(name, node)| (name.as_str(), node))
     }
 
-    /// Where an element of an array leads: at most to its own position and to every one.
+    /// The children of an element: at most that of its index and that of `[*]`.
     pub(crate) fn elements(&self, index: usize) -> impl Iterator<Item = &Node> {
         let own = self.indexes.iter().find(move |(own, _)| *own == index).map(|(_, node)| node);
         own.into_iter().chain(self.every.as_deref())

@@ -1,33 +1,32 @@
-//! Following brackets through JSON, 64 bytes at a time.
+//! Counts brackets in JSON, 64 bytes at a time.
 //!
-//! Each block is turned into bit masks, one bit a byte: which bytes are quotes, which are escaped, which lie inside
-//! strings, which open or close. All of it is arithmetic on whole words, so that the cost hardly depends on what
-//! the text looks like.
+//! Each block is turned into bit masks, one bit for each byte: quotes, escaped bytes, bytes inside strings, opening and
+//! closing brackets. All steps are arithmetic on whole words, so that the cost hardly depends on the text.
 
 use wide::u8x16;
 
 pub(super) const BLOCK: usize = 64;
 
-/// How deep in brackets and strings a text has led so far.
+/// The nesting at the current position of a text.
 #[derive(Debug)]
-pub(super) struct Follower {
-    /// Open brackets; at least one until the end has been found.
+pub(super) struct BracketCounter {
+    /// Open brackets; at least one until the end is found.
     depth: usize,
     limit: usize,
-    /// Whether the depth has been over the limit.
+    /// Whether the depth was over the limit.
     pub(super) too_deep: bool,
     in_string: bool,
-    /// The next byte stands after a backslash.
+    /// Whether the next byte follows a backslash.
     escaped: bool,
 }
 
-impl Follower {
-    /// A follower that stands after a first open bracket.
+impl BracketCounter {
+    /// A counter after the first opening bracket.
     pub(super) fn inside(limit: usize) -> Self {
         Self { depth: 1, limit, too_deep: limit < 1, in_string: false, escaped: false }
     }
 
-    /// Follows the first `length` bytes of a block. Tells after which byte the depth falls to zero.
+    /// Counts in the first `length` bytes of a block. Returns the position after the byte at which the depth falls to zero.
     pub(super) fn block(&mut self, block: &[u8; BLOCK], length: usize) -> Option<usize> {
         let masks = Masks::of(block);
         let outside = !self.strings(&masks, length);
@@ -40,14 +39,14 @@ impl Follower {
         None
     }
 
-    /// Which bytes are inside strings: from an opening quote up to, and without, the closing one.
+    /// The bytes inside strings: from the opening quote up to the closing one, which is excluded.
     fn strings(&mut self, masks: &Masks, length: usize) -> u64 {
         let escaped = if masks.backslashes == 0 {
             u64::from(self.escaped)
         } else {
             escaped(masks.backslashes, self.escaped)
         };
-        // A chunk may end after a backslash, in which case the first byte after it counts as escaped.
+        // If the chunk ends after a backslash, the first byte of the next chunk is escaped.
         self.escaped = match length {
             BLOCK => ends_escaping(masks.backslashes, self.escaped),
             _ => escaped >> length & 1 == 1,
@@ -105,8 +104,7 @@ impl Masks {
 
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
-/// Adds each run of backslashes that starts at an odd position to itself, so that what is carried out of the run
-/// tells its parity.
+/// Adds each run of backslashes that starts at an odd position to itself: the carry out of the run is its parity.
 fn runs(backslashes: u64, escaped: bool) -> (u64, u64, bool) {
     let backslashes = backslashes & !u64::from(escaped);
     let follows = backslashes << 1 | u64::from(escaped);
@@ -115,13 +113,13 @@ fn runs(backslashes: u64, escaped: bool) -> (u64, u64, bool) {
     (follows, sum << 1, carried)
 }
 
-/// Which bytes stand after an odd number of backslashes.
+/// The bytes after an odd number of backslashes.
 fn escaped(backslashes: u64, escaped: bool) -> u64 {
     let (follows, inverted, _) = runs(backslashes, escaped);
     (EVEN ^ inverted) & follows
 }
 
-/// Whether the byte after the block stands after an odd number of backslashes.
+/// Whether the byte after the block follows an odd number of backslashes.
 fn ends_escaping(backslashes: u64, escaped: bool) -> bool {
     if backslashes >> (BLOCK - 1) == 0 {
         return false;

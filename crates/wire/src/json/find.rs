@@ -1,17 +1,17 @@
-//! Finding the end of a string, eight bytes at a time.
+//! Finds the end of a string, eight bytes at a time.
 //!
-//! Strings in Kubernetes objects are short (keys, names, images), so that setting up a vector search for each
-//! one would cost more than the search.
+//! Strings in Kubernetes objects are short (keys, names, images): setting up a vector search for each one would cost more
+//! than the search.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Marks the bytes of `word` that are zero. Above the lowest mark there may be false ones.
+/// Marks the bytes of `word` that are zero. Marks above the lowest one may be wrong.
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
 }
 
-/// Marks the bytes of `word` that are below a space. Above the lowest mark there may be false ones.
+/// Marks the bytes of `word` that are below a space. Marks above the lowest one may be wrong.
 fn controls(word: u64) -> u64 {
     word.wrapping_sub(ONES * 0x20) & !word & HIGHS
 }

@@ -1,21 +1,21 @@
-//! Where a value ends, in a text that arrives in chunks.
+//! The end of a value in a text that arrives in chunks.
 
 use super::{
-    blocks::{BLOCK, Follower},
+    blocks::{BLOCK, BracketCounter},
     is_space,
 };
 
-/// Finds the end of one JSON value by its brackets and quotes alone; whether it is JSON is for others to say.
+/// Finds the end of one JSON value by its brackets and quotes; does not check that it is JSON.
 ///
 /// 1. Feeding a value in one chunk or byte by byte finds the same end.
-/// 2. State is a few words however long or deep the value is.
+/// 2. The state has a constant size, however long or deep the value is.
 #[derive(Debug)]
 pub(crate) struct SpanFinder {
     state: State,
-    brackets: Follower,
+    brackets: BracketCounter,
 }
 
-/// No value is being looked for.
+/// A finder that is not in use.
 impl Default for SpanFinder {
     fn default() -> Self {
         Self::new(0)
@@ -32,31 +32,31 @@ enum State {
     Text,
     /// Inside such a string, after a backslash.
     Escape,
-    /// Inside a number, or a word, or nonsense that stands in their place.
+    /// Inside a number, a literal, or anything else without brackets or quotes.
     Word,
 }
 
-/// What a chunk did to the search.
+/// The result of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The value ends before this position of the chunk.
     End(usize),
-    /// The value goes on after the chunk.
+    /// The value continues in the next chunk.
     More,
 }
 
 impl SpanFinder {
-    /// A search for the end of a value that should not be nested deeper than `limit`.
+    /// A finder for a value that should not be nested deeper than `limit`.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { state: State::Start, brackets: Follower::inside(limit) }
+        Self { state: State::Start, brackets: BracketCounter::inside(limit) }
     }
 
-    /// Whether the value is nested too deeply, as far as it has been seen.
+    /// Whether the value is nested too deeply so far.
     pub(crate) fn is_too_deep(&self) -> bool {
         self.state == State::Nested && self.brackets.too_deep
     }
 
-    /// Looks at `chunk` from `at` on. The first call must be made at the first byte of the value.
+    /// Reads `chunk` from `at` on. In the first call, `at` must be the first byte of the value.
     pub(crate) fn advance(&mut self, chunk: &[u8], mut at: usize) -> Step {
         if self.state == State::Start {
             match chunk.get(at) {
@@ -91,7 +91,7 @@ impl SpanFinder {
         if tail.is_empty() {
             return None;
         }
-        // Blanks neither open nor close nor quote.
+        // Spaces do not change the state.
         let mut block = [b' '; BLOCK];
         block[..tail.len()].copy_from_slice(tail);
         self.brackets.block(&block, tail.len()).map(|end| blocks.len() * BLOCK + end)

@@ -1,34 +1,33 @@
-//! Collecting one value that may span chunks.
+//! Collects one value that may span chunks.
 
 use crate::json::{SpanFinder, Step};
 use bytes::Bytes;
 use std::mem;
 
-/// Collects one value up to a bound.
+/// Collects one value up to a limit.
 ///
-/// What is over the bound is followed to its end but not kept, except for a short beginning: it tells whose
-/// value it was.
+/// A value over the limit is read to its end, but only a short prefix is kept, which has the identity of the object.
 #[derive(Default)]
 pub(crate) struct Capture {
     finder: SpanFinder,
     keep: usize,
     /// Length of the value so far.
     length: usize,
-    /// What earlier chunks held of it, up to `keep`.
+    /// The part of the value in earlier chunks, up to `keep` bytes.
     buffer: Vec<u8>,
-    /// Length of the last value that spanned chunks: the next one is likely to be alike.
+    /// Length of the last value that spanned chunks, as an estimate for the next one.
     usual: usize,
 }
 
-/// How much of an oversized value is kept.
+/// Bytes that are kept of an oversized value.
 const PREFIX: usize = 16 << 10;
 
-/// Most memory that is reserved before it is needed.
-const MOST_RESERVED: usize = 64 << 10;
+/// Maximum memory that is reserved in advance.
+const MAX_RESERVED: usize = 64 << 10;
 
 /// A complete value.
 pub(crate) struct Captured {
-    /// The value, or the beginning of one that is over the bound.
+    /// The value, or the prefix of one over the limit.
     pub(crate) bytes: Result<Bytes, Bytes>,
     /// Whether it is nested too deeply.
     pub(crate) too_deep: bool,
@@ -47,8 +46,7 @@ pub(crate) fn text(json: &[u8]) -> Option<String> {
 }
 
 impl Capture {
-    /// The next byte to come is the first of a value, of which up to `keep` bytes are wanted, and which should not
-    /// be nested deeper than `depth`.
+    /// Begins a value at the next byte. Keeps up to `keep` bytes of it; it should not be nested deeper than `depth`.
     pub(crate) fn begin(&mut self, keep: usize, depth: usize) {
         self.finder = SpanFinder::new(depth);
         self.keep = keep;
@@ -56,7 +54,7 @@ impl Capture {
         self.buffer = Vec::new();
     }
 
-    /// Reads on in `chunk`; gives the value when it is complete.
+    /// Reads `chunk` from `at` on; returns the value when it is complete.
     pub(crate) fn advance(&mut self, chunk: &Bytes, at: &mut usize) -> Option<Captured> {
         let start = *at;
         match self.finder.advance(chunk, start) {
@@ -81,7 +79,7 @@ impl Capture {
     fn keep(&mut self, piece: &[u8]) {
         self.length += piece.len();
         if self.length > self.keep {
-            // Over the bound: give the memory back, but for the beginning.
+            // Over the limit: only the prefix is kept.
             self.buffer.truncate(PREFIX.min(self.keep));
             self.buffer.shrink_to_fit();
         }
@@ -100,7 +98,7 @@ impl Capture {
             if whole { last } else { last.slice(..last.len().min(PREFIX).min(self.keep)) }
         } else {
             self.keep(&last);
-            self.usual = self.buffer.len().min(MOST_RESERVED);
+            self.usual = self.buffer.len().min(MAX_RESERVED);
             mem::take(&mut self.buffer).into()
         };
         Captured { bytes: if whole { Ok(bytes) } else { Err(bytes) }, too_deep }

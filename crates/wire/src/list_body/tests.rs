@@ -30,9 +30,13 @@ fn line(part: &ListPart) -> String {
     match part {
         ListPart::Meta(meta) => format!("meta {meta:?}"),
         ListPart::Item(item) => {
-            format!("{item:?} odd={} {}", item.is_odd(), String::from_utf8_lossy(&item.json().unwrap()))
+            format!(
+                "{item:?} malformed={} {}",
+                item.has_malformed_identity(),
+                String::from_utf8_lossy(&item.json().unwrap())
+            )
         }
-        ListPart::Unreadable(unreadable) => format!("{unreadable} {:?}", unreadable.resource_version),
+        ListPart::Malformed(malformed) => format!("{malformed} {:?}", malformed.resource_version),
     }
 }
 
@@ -116,7 +120,7 @@ fn unknown_fields_are_skipped() {
 }
 
 #[test]
-fn what_is_not_a_list_is_named() {
+fn a_body_that_is_not_a_list_is_named() {
     for (body, error) in [
         (r#"{"kind":"Table","rows":[]}"#, BodyError::Table),
         (r#"{"items":[],"kind":"Table"}"#, BodyError::Table),
@@ -277,7 +281,7 @@ proptest! {
                     let content: Value = serde_json::from_str(&rest[rest.find('{').unwrap()..]).unwrap();
                     prop_assert_eq!(&content["spec"], &serde_json::from_str::<Value>(&item["spec"].to_string()).unwrap());
                 }
-                _ => prop_assert!(part.starts_with("unreadable"), "{}", part),
+                _ => prop_assert!(part.starts_with("malformed"), "{}", part),
             }
         }
     }
@@ -286,7 +290,7 @@ proptest! {
     fn a_list_is_accepted_only_if_it_is_json(list in any_list(), damage in any_damage()) {
         let body = damaged(&list.to_string(), &damage);
         let (parts, end) = split(&[&body], Limits::default());
-        let readable = !parts.iter().any(|part| part.starts_with("unreadable"));
+        let readable = !parts.iter().any(|part| part.starts_with("malformed"));
         if end.is_ok() && readable {
             // Skipped fields and list metadata are followed by their brackets only.
             let items = parts.iter().filter(|part| part.starts_with("Pod")).count();

@@ -1,13 +1,13 @@
-//! Writing fields of an object by server-side apply.
+//! Server-side apply of fields of an object.
 
 use super::{EditError, Object};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// The body of a server-side apply request, and who applies.
+/// The body of a server-side apply request, with its field manager.
 ///
-/// `Serialize` writes the body, so that it goes into `kube::api::Patch::Apply` as it is. `Debug` prints neither names nor
+/// `Serialize` writes the body: pass it to `kube::api::Patch::Apply`. `Debug` prints neither names nor
 /// values of fields.
 #[derive(Clone, PartialEq)]
 pub struct Apply {
@@ -46,17 +46,17 @@ impl fmt::Debug for Apply {
 }
 
 impl<T> Object<T> {
-    /// A server-side apply of the fields that `set` puts into an empty object.
+    /// A server-side apply of the fields that `set` adds to an empty object.
     ///
     /// 1. The body has `apiVersion`, `kind`, `metadata.name`, `metadata.namespace`, `metadata.uid` (where it is a UUID)
-    ///    and the fields that `set` puts there; nothing of the cached content. It is therefore the way to write
-    ///    fields that the cache does not hold, and needs no particular version of the object.
-    /// 2. The manager owns what it applies. The server removes fields that the same manager applied earlier and leaves
-    ///    out now: put *all* fields that the manager wants into each apply.
+    ///    and the fields that `set` adds; nothing of the cached content. Use it for fields that the cache does not hold. It
+    ///    does not depend on a version of the object.
+    /// 2. The manager owns the fields that it applies. The server removes fields that the same manager applied earlier and
+    ///    leaves out now: set *all* fields of the manager in each apply.
     /// 3. Fields of other managers stay. If one of them owns a field with another value the server responds with 409,
     ///    unless the request is forced.
-    /// 4. Because of the uid, the server refuses the request if the object was deleted meanwhile, which it would
-    ///    otherwise create again, and if it was recreated with a new uid.
+    /// 4. Because of the uid, the server rejects the request if the object was deleted, instead of creating it again, or
+    ///    was recreated with a new uid.
     ///
     /// ```
     /// # use kube_informer_wire::{Kind, Limits, Object, Origin};
@@ -87,10 +87,10 @@ impl<T> Object<T> {
         let own = self.identity_document();
         let resource_version = json!(self.resource_version().to_string());
         for (path, at) in super::edit::IDENTITY {
-            // A resource version is a guard that the caller may add, for this version.
-            let wanted =
+            // The caller may add the resource version of this object as a guard.
+            let own_value =
                 if path == "metadata.resourceVersion" { Some(&resource_version) } else { own.pointer(at) };
-            if document.pointer(at).is_some_and(|said| Some(said) != wanted) {
+            if document.pointer(at).is_some_and(|value| Some(value) != own_value) {
                 return Err(self.identity_error(path));
             }
         }
@@ -98,7 +98,7 @@ impl<T> Object<T> {
         Ok(Apply { manager: manager.into(), name: self.name().to_owned(), document })
     }
 
-    /// The object with nothing but what identifies it.
+    /// The object with its identity only.
     fn identity_document(&self) -> Value {
         let mut meta = json!({"name": self.name()});
         if let Some(namespace) = self.namespace() {

@@ -1,12 +1,12 @@
-//! Content that is not what its reader expects.
+//! Errors of decoding content.
 
 use super::Object;
 use crate::{ObjectKey, ResourceVersion};
 use serde::de::DeserializeOwned;
 
-/// The content of an object is not what the reader expects. Names where and what, never a value.
+/// The content of an object cannot be decoded as a type. Names the place and the expected type, never a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} {key} at version {version}: cannot read {path}: expected {expected}")]
+#[error("{kind} {key} at version {version}: cannot decode {path}: expected {expected}")]
 #[non_exhaustive]
 pub struct DecodeError {
     /// Kind of the object.
@@ -15,14 +15,14 @@ pub struct DecodeError {
     pub key: ObjectKey,
     /// Version of the object.
     pub version: ResourceVersion,
-    /// Path of the field that cannot be read; `.` is the whole object.
+    /// Path of the field that cannot be decoded; `.` is the whole object.
     pub path: String,
-    /// What the reading type expects there.
+    /// What the type expects there.
     pub expected: String,
 }
 
 impl DecodeError {
-    /// Memory was damaged, or there is a mistake in here: what was packed does not unpack.
+    /// The packed content cannot be unpacked: corrupted memory, or a bug.
     pub(super) fn unpackable<T>(object: &Object<T>) -> Self {
         Self::at(object, ".".to_owned(), "content that unpacks".to_owned())
     }
@@ -39,7 +39,7 @@ impl DecodeError {
         Self { kind, key, version: object.resource_version().clone(), path, expected }
     }
 
-    /// Reads once more, slowly, to learn where it fails: only failures pay for the path.
+    /// Decodes again with tracking of the path, which is slow and therefore done for errors only.
     pub(super) fn locate<V: DeserializeOwned, T>(object: &Object<T>, content: &[u8]) -> Self {
         let reader = &mut serde_json::Deserializer::from_slice(content);
         let (path, expected) = match serde_path_to_error::deserialize::<_, V>(reader) {
@@ -50,7 +50,7 @@ impl DecodeError {
     }
 }
 
-/// What the reader expected, from the message of serde, which may quote the offending value before it.
+/// The expected type, from a message of serde, which may quote the value before it.
 fn expectation(message: &str) -> String {
     let message = message.rsplit_once(" at line ").map_or(message, |(text, _)| text);
     if message.starts_with("missing field ") {

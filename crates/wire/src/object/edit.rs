@@ -1,4 +1,4 @@
-//! Writing an object back by a patch.
+//! JSON patches of an object.
 
 use super::{DecodeError, Object};
 use crate::{JsonPatch, ObjectKey, Omission, Omissions};
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// The content cannot be read.
+    /// The content cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// The edit touches something that the cache does not hold as the server has it.
+    /// The edit changes a field that the cache does not hold as the server has it.
     #[error("{kind} {key}: cannot edit {path}: {omission}")]
     NotHeld {
         /// Kind of the object.
@@ -22,7 +22,7 @@ pub enum EditError {
         key: ObjectKey,
         /// Path of the field; `.` is the whole object.
         path: String,
-        /// Why it is not held, and what to do about it.
+        /// The reason, and what to do about it.
         omission: Omission,
     },
     /// The edit changes a field that identifies the object, or that only the server may write.
@@ -37,7 +37,7 @@ pub enum EditError {
         /// Path of the field.
         path: &'static str,
     },
-    /// The object, or its metadata, is replaced by something that is no JSON object.
+    /// The object or its metadata is replaced by a value that is not a JSON object.
     #[error("{kind} {key}: cannot edit {path}: it must stay an object")]
     NotAnObject {
         /// Kind of the object.
@@ -47,7 +47,7 @@ pub enum EditError {
         /// `.` or `metadata`.
         path: &'static str,
     },
-    /// The object has no resource version, so that the patch could not be guarded by it.
+    /// The object has no resource version to guard the patch.
     #[error("{kind} {key}: cannot edit an object without a resource version; get it from the server first")]
     Unversioned {
         /// Kind of the object.
@@ -73,8 +73,8 @@ impl<T> Object<T> {
     /// 1. The server applies the patch only to this version of this object (this uid, where it is a UUID). Otherwise
     ///    the request fails, with 422 on kube-apiserver because a `test` operation fails: wait for the next version
     ///    in the cache and edit that.
-    /// 2. The patch changes what `change` changed and nothing else: fields that this program has no type for stay.
-    /// 3. It never touches what the cache does not hold as the server has it: fields that a
+    /// 2. The patch contains the changes of `change` and nothing else: fields that the type of this program lacks stay.
+    /// 3. It never touches fields that the cache does not hold as the server has them: those that a
     ///    [`Transform`](https://docs.rs/kube-informer/latest/kube_informer/struct.Transform.html) drops or changes, and
     ///    everything but `metadata` if only metadata is cached. Creating, changing or removing such a field, or
     ///    removing or replacing a field that contains one, is [`EditError::NotHeld`]; so is any change inside an
@@ -123,7 +123,7 @@ impl<T> Object<T> {
 
     fn check_held(&self, before: &Value, after: &Value) -> Result<(), EditError> {
         let mut omissions = Cow::Borrowed(self.omissions());
-        // A source may be set up to send metadata only without the informer's knowledge.
+        // A source may send metadata only without the informer knowing it.
         if before["kind"] == "PartialObjectMetadata" && self.kind().kind != "PartialObjectMetadata" {
             omissions = Cow::Owned(omissions.into_owned().and(&Omissions::outside_metadata()));
         }

@@ -6,7 +6,7 @@ fn origin() -> Arc<Origin> {
     Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")))
 }
 
-fn parse(json: &str) -> Result<Object<Value>, Unreadable> {
+fn parse(json: &str) -> Result<Object<Value>, Malformed> {
     Object::parse(&origin(), Bytes::copy_from_slice(json.as_bytes()), &Limits::default())
 }
 
@@ -24,7 +24,7 @@ fn identity_is_read_without_decoding() {
     assert_eq!(pod.uid().to_string(), "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1");
     assert_eq!(pod.resource_version().number(), Some(42));
     assert_eq!(pod.labels().iter().collect::<Vec<_>>(), [("app", "cart"), ("tier", "front")]);
-    assert_eq!((pod.generation(), pod.is_deleting(), pod.is_odd()), (Some(3), true, false));
+    assert_eq!((pod.generation(), pod.is_deleting(), pod.has_malformed_identity()), (Some(3), true, false));
     let owner = pod.controller().unwrap();
     assert_eq!((&*owner.kind, &*owner.name, &*owner.api_version), ("ReplicaSet", "cart", "apps/v1"));
 }
@@ -41,7 +41,7 @@ fn a_list_item_equals_the_watched_object() {
 }
 
 #[test]
-fn a_view_reads_only_what_it_names() {
+fn a_view_decodes_only_its_fields() {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Spec {
@@ -55,7 +55,7 @@ fn a_view_reads_only_what_it_names() {
 }
 
 #[test]
-fn odd_parts_do_not_hide_the_object() {
+fn malformed_parts_do_not_hide_the_object() {
     for meta in [
         r#""labels":"nope""#,
         r#""labels":["a"]"#,
@@ -70,15 +70,15 @@ fn odd_parts_do_not_hide_the_object() {
         r#""annotations":7"#,
     ] {
         let object = parse(&format!(r#"{{"metadata":{{"name":"a",{meta}}}}}"#)).unwrap();
-        assert!(object.is_odd(), "{meta}");
+        assert!(object.has_malformed_identity(), "{meta}");
         assert_eq!(object.key().name(), "a");
     }
     let null = parse(r#"{"metadata":{"name":"a","labels":null,"generation":null}}"#).unwrap();
-    assert!(!null.is_odd());
+    assert!(!null.has_malformed_identity());
 }
 
 #[test]
-fn without_a_name_it_is_unreadable() {
+fn without_a_name_it_is_malformed() {
     for (json, reason) in [
         ("", "not a JSON object"),
         ("[]", "not a JSON object"),
@@ -90,8 +90,8 @@ fn without_a_name_it_is_unreadable() {
         (r#"{"metadata":{"name":7}}"#, "no name"),
         (r#"{"metadata":{"name":"a/b"}}"#, "slash"),
     ] {
-        let unreadable = parse(json).unwrap_err();
-        assert!(unreadable.reason.contains(reason), "{json}: {unreadable}");
+        let malformed = parse(json).unwrap_err();
+        assert!(malformed.reason.contains(reason), "{json}: {malformed}");
     }
     let with_version = parse(r#"{"metadata":{"resourceVersion":"7"}}"#).unwrap_err();
     assert_eq!(with_version.resource_version, Some(7.into()));
@@ -129,7 +129,7 @@ fn debug_shows_identity_only() {
 }
 
 #[test]
-fn new_content_cannot_change_who_the_object_is() {
+fn new_content_cannot_change_the_identity() {
     let object = parse(POD).unwrap();
     let changed = r#"{"metadata":{"name":"other","uid":"u","resourceVersion":"1","labels":{"app":"x"}}}"#;
     let with_content =
@@ -163,7 +163,7 @@ fn without_content_the_identity_stays_and_nothing_can_be_read() {
 }
 
 #[test]
-fn a_type_that_is_said_badly_is_said_anew() {
+fn an_invalid_type_is_replaced() {
     for meta in [
         r#""kind":"""#,
         r#""kind":null,"apiVersion":7"#,
@@ -187,13 +187,13 @@ fn limits_hold_for_a_single_object() {
         (r#"{"metadata":{"name":"a","labels":{"a":"","b":""}}}"#.into(), "too many labels"),
         (r#"{"metadata":{"name":"a","x":[[]]}}"#.into(), "less nesting"),
     ] {
-        let unreadable = parse(&json).unwrap_err();
-        assert!(unreadable.reason.contains(reason), "{json}: {unreadable}");
+        let malformed = parse(&json).unwrap_err();
+        assert!(malformed.reason.contains(reason), "{json}: {malformed}");
     }
 }
 
 #[test]
-fn what_nobody_reads_need_not_be_json() {
+fn skipped_values_need_not_be_json() {
     let object = parse(r#"{"metadata":{"name":"a","x":{y}},"spec":{"a":nonsense}}"#).unwrap();
     assert_eq!(object.name(), "a");
     assert!(object.view::<Value>().is_err());

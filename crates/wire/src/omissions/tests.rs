@@ -12,7 +12,7 @@ fn paths(omissions: &Omissions) -> Vec<String> {
 }
 
 #[test]
-fn what_a_function_changed_is_named_to_the_second_level_where_names_come_from_a_schema() {
+fn changed_fields_are_named_to_the_second_level_where_a_schema_names_them() {
     let before = json!({
         "metadata": {"name": "a", "labels": {"x": "1"}, "managedFields": [1]},
         "spec": {"template": {"spec": {"x": 1}}, "replicas": 1}, "data": {"k": "v"}, "gone": 1, "same": [1, 2],
@@ -34,11 +34,11 @@ fn however_much_changed_there_is_a_bound() {
         let fields: Map<String, Value> = (0..n).map(|i| (format!("{name}{i}"), json!(i))).collect();
         Value::Object(fields)
     };
-    let before = json!({"spec": many("a", MOST_FIELDS), "metadata": many("b", MOST_FIELDS + 1)});
+    let before = json!({"spec": many("a", MAX_FIELDS), "metadata": many("b", MAX_FIELDS + 1)});
     let omissions = Omissions::between(&before, &json!({"spec": {}, "metadata": {}}));
-    assert_eq!(omissions.paths.len(), MOST_FIELDS + 1, "one for all of metadata");
-    assert_eq!(Omissions::between(&many("a", MOST_FIELDS + 1), &json!({})), Omissions::everything());
-    let long = json!({"spec": {"x".repeat(LONGEST_NAME + 1): 1}});
+    assert_eq!(omissions.paths.len(), MAX_FIELDS + 1, "one for all of metadata");
+    assert_eq!(Omissions::between(&many("a", MAX_FIELDS + 1), &json!({})), Omissions::everything());
+    let long = json!({"spec": {"x".repeat(MAX_NAME + 1): 1}});
     assert_eq!(paths(&Omissions::between(&long, &json!({"spec": {}}))), ["spec"]);
 }
 
@@ -84,7 +84,7 @@ fn carried_over(whole: &Value, before: &Value, after: &Value) -> Option<Value> {
                 match (before.get(name), after.get(name)) {
                     (None, None) => drop(result.insert(name.clone(), value.clone())),
                     (None, Some(_)) => return None,
-                    // Removed with all that is in it: only what was seen whole.
+                    // Removed with all its contents: only if all of it was held.
                     (Some(seen), None) if seen == value => {}
                     (Some(_), None) => return None,
                     (Some(seen), Some(now)) => {
@@ -96,7 +96,7 @@ fn carried_over(whole: &Value, before: &Value, after: &Value) -> Option<Value> {
             result.extend(new.map(|(name, value)| (name.clone(), value.clone())));
             Some(Value::Object(result))
         }
-        // Anything else is written whole, and must have been seen whole.
+        // Anything else is written whole, and must be held whole.
         (whole, before, after) => (whole == before).then(|| after.clone()),
     }
 }
@@ -161,7 +161,7 @@ fn any_edit() -> impl Strategy<Value = (Vec<usize>, Option<Value>)> {
 proptest! {
     /// Either the change is refused, or the patch has one meaning, and that is what it does.
     #[test]
-    fn what_is_not_refused_changes_what_was_changed_and_nothing_else(
+    fn an_accepted_edit_changes_nothing_else(
         whole in any_object(),
         dropped in prop::collection::vec(any_path(), 0..4),
         edits in prop::collection::vec(any_edit(), 1..3),
@@ -179,7 +179,7 @@ proptest! {
 
     /// The same where a function makes the object smaller, or other.
     #[test]
-    fn what_a_function_changed_is_never_written(
+    fn fields_that_a_function_changed_are_never_written(
         mut whole in any_object(),
         function in prop::collection::vec(any_edit(), 0..3),
         edits in prop::collection::vec(any_edit(), 1..3),

@@ -1,32 +1,33 @@
-//! A dictionary: what objects of one kind have in common.
+//! Compression dictionaries.
 
-use std::sync::{Mutex, PoisonError};
+use crate::sync::lock;
+use std::sync::Mutex;
 use zstd::{
     bulk::{Compressor, Decompressor},
     zstd_safe::{CParameter, DictAttachPref},
 };
 
-/// Bytes of a dictionary. Larger ones gain nothing on objects of some kilobytes, and take longer to make and to use.
+/// Bytes of a dictionary. Larger ones do not improve the ratio for objects of some kilobytes, and take longer to train and
+/// to use.
 const SIZE: usize = 32 << 10;
-/// Decompressors kept for the next reader; more readers at once make their own.
-const SPARE: usize = 4;
+/// Decompressors that are kept for the next reader; more concurrent readers create their own.
+const MAX_SPARE: usize = 4;
 
-/// What objects of one kind have in common, shared by all that were packed with it.
+/// A dictionary, shared by all objects that were packed with it.
 pub(super) struct Dictionary {
     bytes: Box<[u8]>,
-    /// Ready for use; held only to take one out or put one back.
+    /// Held only to take one out or put one back.
     spare: Mutex<Vec<Decompressor<'static>>>,
 }
 
 impl Dictionary {
-    /// A dictionary for objects like the samples, and a compressor that uses it; `None` if they have too little
-    /// in common.
+    /// A dictionary for objects like the samples, and a compressor with it; `None` if the samples have too little in common.
     pub(super) fn train(samples: &[Vec<u8>], level: i32) -> Option<(Self, Compressor<'static>)> {
         let bytes = zstd::dict::from_samples(samples, SIZE).ok()?;
         let mut compressor = Compressor::with_dictionary(level, &bytes).ok()?;
         // The default for objects over 8 KB is to copy the tables of the dictionary for each of them.
         compressor.set_parameter(CParameter::ForceAttachDict(DictAttachPref::ForceAttach)).ok()?;
-        // Length and dictionary are kept beside the bytes.
+        // Length and dictionary are stored beside the bytes.
         compressor.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
         compressor.set_parameter(CParameter::DictIdFlag(false)).ok()?;
         Some((Self { bytes: bytes.into(), spare: Mutex::default() }, compressor))
@@ -37,14 +38,14 @@ impl Dictionary {
     }
 
     pub(super) fn unpack(&self, packed: &[u8], len: usize) -> Option<Vec<u8>> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = lock(&self.spare).pop();
         let mut decompressor = match spare {
             Some(decompressor) => decompressor,
             None => Decompressor::with_dictionary(&self.bytes).ok()?,
         };
         let raw = decompressor.decompress(packed, len).ok();
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < SPARE {
+        let mut spare = lock(&self.spare);
+        if spare.len() < MAX_SPARE {
             spare.push(decompressor);
         }
         raw

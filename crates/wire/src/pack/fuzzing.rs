@@ -1,10 +1,10 @@
-//! Unpacking what nobody packed, for the fuzz targets.
+//! Unpacks arbitrary bytes, for the fuzz targets.
 
 use super::{Content, Packed, Packer, Packing};
 use bytes::Bytes;
 use std::sync::LazyLock;
 
-/// What objects were packed with after a dictionary was trained.
+/// Content that was packed with a trained dictionary.
 static TRAINED: LazyLock<Option<Packed>> = LazyLock::new(|| {
     let packer = Packer::new(Packing::Packed);
     let mut last = None;
@@ -19,7 +19,7 @@ static TRAINED: LazyLock<Option<Packed>> = LazyLock::new(|| {
     last
 });
 
-/// Reads bytes as packed content, with a dictionary or without: `None` if they are none of `raw_len` bytes.
+/// Unpacks `bytes`, with a dictionary or without. `None` if they are not packed content of `raw_len` bytes.
 pub fn unpack(bytes: &[u8], raw_len: u32, trained: bool) -> Option<Vec<u8>> {
     let dictionary = if trained { TRAINED.as_ref()?.dictionary.clone() } else { None };
     Packed { bytes: bytes.into(), raw_len, dictionary }.read()

@@ -1,22 +1,22 @@
-//! One copy of what many objects have in common.
+//! One shared copy of equal values.
 
 use hashbrown::HashSet;
 use std::{hash::Hash, sync::Arc};
 
-/// Distinct values before it is looked whether they are still in use.
+/// Number of distinct values before the first removal of unused ones.
 const FIRST_SWEEP: usize = 1024;
 
-/// Keeps one copy of each value that somebody uses.
+/// Keeps one copy of each value in use.
 ///
-/// Values that nobody uses any more are forgotten when there are twice as many as were in use the last time: what
-/// is kept in vain is never more than what is of use.
+/// Unused values are removed when there are twice as many values as were in use after the last removal, so that at most half
+/// of the values are unused.
 pub(super) struct Interner<T: ?Sized> {
     known: HashSet<Arc<T>>,
     sweep_at: usize,
 }
 
 impl<T: ?Sized + Eq + Hash> Interner<T> {
-    /// The copy that everybody uses.
+    /// Returns the shared copy.
     pub(super) fn intern(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some(known) = self.known.get(&value) {
             return Arc::clone(known);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_become_one_and_what_nobody_uses_goes() {
+    fn equal_values_are_shared_and_unused_ones_removed() {
         let mut interner = Interner::<str>::default();
         let first = interner.intern("same".into());
         assert!(Arc::ptr_eq(&first, &interner.intern("same".into())));
@@ -50,6 +50,6 @@ mod tests {
             interner.intern(number.to_string().into());
         }
         assert!(interner.known.len() <= 2 * FIRST_SWEEP, "{}", interner.known.len());
-        assert!(Arc::ptr_eq(&first, &interner.intern("same".into())), "what is in use stays");
+        assert!(Arc::ptr_eq(&first, &interner.intern("same".into())), "a value in use stays");
     }
 }

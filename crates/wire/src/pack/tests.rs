@@ -19,7 +19,7 @@ fn pod(i: u64, flavour: &str) -> Bytes {
 }
 
 #[test]
-fn what_is_packed_unpacks_to_the_same() {
+fn packed_content_unpacks_to_the_same() {
     let packer = Packer::new(Packing::Packed);
     let raw: Vec<Bytes> = (0..1000).map(|i| pod(i, "cart")).collect();
     let kept: Vec<Content> =
@@ -50,7 +50,7 @@ fn a_dictionary_is_made_only_for_many_objects() {
 }
 
 #[test]
-fn what_does_not_pay_is_left_alone() {
+fn content_that_does_not_shrink_is_stored_as_it_is() {
     let mut rng = fastrand::Rng::with_seed(1);
     let noise: Bytes = std::iter::repeat_with(|| rng.u8(..)).take(4096).collect::<Vec<_>>().into();
     let packer = Packer::new(Packing::Packed);

@@ -1,35 +1,36 @@
-//! When to learn anew.
+//! Decides when to train a dictionary.
 
-/// Samples that make a dictionary.
+/// Number of samples for a dictionary.
 const SAMPLES: usize = 256;
-/// Bytes of samples that are enough, and never exceeded: some thirty times those of a dictionary.
+/// Maximum size of all samples, about thirty times that of a dictionary. When it is reached, fewer samples are enough.
 const SAMPLE_BYTES: usize = 1 << 20;
-/// Bytes that all objects together have before a dictionary is worth its price: making one takes several megabytes for
-/// a moment, which allocators may keep for long.
-const WORTH: u64 = 2 << 20;
-/// Objects over which the ratio is looked at.
+/// Minimum size of all objects for which a dictionary is trained: training briefly takes several megabytes, which allocators
+/// may keep.
+const MIN_HELD_BYTES: u64 = 2 << 20;
+/// Number of objects over which the ratio is measured.
 const WINDOW: u64 = 2000;
-/// A ratio this much worse than right after the training calls for a new one.
+/// A new dictionary is trained if the ratio is worse by this factor than right after the last training.
 const DECAY: f64 = 1.5;
 
-/// Collects samples, and watches how well the dictionary made of them does.
+/// Collects samples for a dictionary, then measures its ratio.
 pub(super) enum Training {
     Collecting {
         samples: Vec<Vec<u8>>,
         bytes: usize,
     },
-    /// How well it did over the first window after the training, and how it does in the present one.
-    Watching {
-        first: Option<f64>,
+    /// Ratio of the best window so far, and sums of the current window.
+    Measuring {
+        best: Option<f64>,
         raw: u64,
         packed: u64,
         seen: u64,
     },
 }
 
-/// What to do about one object.
-pub(super) enum Verdict {
-    Carry,
+/// What follows from an offered object.
+pub(super) enum Offer {
+    /// No training now.
+    Nothing,
     Train(Vec<Vec<u8>>),
 }
 
@@ -40,11 +41,11 @@ impl Default for Training {
 }
 
 impl Training {
-    /// Takes an object as a sample, if samples are wanted. `held` is how many bytes all objects have, about.
-    pub(super) fn offer(&mut self, raw: &[u8], held: u64) -> Verdict {
-        let Self::Collecting { samples, bytes } = self else { return Verdict::Carry };
-        if held < WORTH {
-            return Verdict::Carry;
+    /// Takes an object as a sample while collecting. `held` is the approximate size of all objects in bytes.
+    pub(super) fn offer(&mut self, raw: &[u8], held: u64) -> Offer {
+        let Self::Collecting { samples, bytes } = self else { return Offer::Nothing };
+        if held < MIN_HELD_BYTES {
+            return Offer::Nothing;
         }
         if *bytes + raw.len() <= SAMPLE_BYTES {
             *bytes += raw.len();
@@ -52,16 +53,16 @@ impl Training {
         }
         let enough = samples.len() >= SAMPLES || *bytes + raw.len() > SAMPLE_BYTES && samples.len() >= 16;
         if !enough {
-            return Verdict::Carry;
+            return Offer::Nothing;
         }
         let samples = std::mem::take(samples);
-        *self = Self::Watching { first: None, raw: 0, packed: 0, seen: 0 };
-        Verdict::Train(samples)
+        *self = Self::Measuring { best: None, raw: 0, packed: 0, seen: 0 };
+        Offer::Train(samples)
     }
 
-    /// Notes how well an object was packed; may begin to collect again.
+    /// Records the ratio of an object; may begin to collect again.
     pub(super) fn packed(&mut self, raw_len: usize, packed_len: usize) {
-        let Self::Watching { first, raw, packed, seen } = self else { return };
+        let Self::Measuring { best, raw, packed, seen } = self else { return };
         *raw += raw_len as u64;
         *packed += packed_len as u64;
         *seen += 1;
@@ -69,10 +70,10 @@ impl Training {
             return;
         }
         let ratio = *packed as f64 / (*raw).max(1) as f64;
-        match *first {
-            Some(first) if ratio > first * DECAY => *self = Self::default(),
+        match *best {
+            Some(best) if ratio > best * DECAY => *self = Self::default(),
             _ => {
-                *first = Some(first.unwrap_or(ratio).min(ratio));
+                *best = Some(best.unwrap_or(ratio).min(ratio));
                 (*raw, *packed, *seen) = (0, 0, 0);
             }
         }

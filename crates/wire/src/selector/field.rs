@@ -7,7 +7,7 @@ use super::{Lookup, SelectorError, bounded};
 
 /// A conjunction of comparisons of fields. The empty one matches everything.
 ///
-/// `Display` is the canonical form, in the order given; reading it back gives an equal selector.
+/// `Display` is the canonical form, in the order given; parsing it gives an equal selector.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct FieldSelector {
     terms: Box<[FieldTerm]>,
@@ -35,14 +35,14 @@ impl FieldSelector {
         Self { terms: terms.into_iter().collect() }
     }
 
-    /// Reads the text form. Empty text and empty terms match everything.
+    /// Parses a selector. Empty text and empty terms match everything.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let parts = split_terms(bounded(text)?).into_iter().filter(|part| !part.is_empty());
         let terms: Result<Vec<_>, _> = parts.map(|part| read_term(text, part)).collect();
         Ok(Self { terms: terms?.into() })
     }
 
-    /// A selector that matches the fields that both match.
+    /// A selector that matches what both match.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         match self.is_everything() {
@@ -56,7 +56,7 @@ impl FieldSelector {
         self.terms.iter().all(|term| (fields.lookup(&term.field).unwrap_or("") == &*term.value) == term.equal)
     }
 
-    /// Whether it matches whatever the fields are.
+    /// Whether it matches all fields.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
@@ -66,13 +66,13 @@ impl FieldSelector {
         &self.terms
     }
 
-    /// The one value a field must have, if the selector demands one.
+    /// The value that the selector requires of a field, if any.
     pub fn required(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| term.equal && *term.field == *field).map(|term| &*term.value)
     }
 }
 
-/// Cuts at commas that have no backslash before them.
+/// Splits at commas without a backslash before them.
 fn split_terms(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -97,7 +97,7 @@ fn read_term(selector: &str, term: &str) -> Result<FieldTerm, SelectorError> {
     Ok(FieldTerm { field: field.into(), value: unescape(value)?.into(), equal })
 }
 
-/// Cuts at the first comparison that has no backslash before it.
+/// Splits at the first operator without a backslash before it.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let mut escaped = false;
     for (at, c) in term.char_indices() {

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::syntax::{Lexer, Token, key_fault, value_fault};
+use super::syntax::{Lexer, Token, key_error, value_error};
 use super::{Lookup, SelectorError, bounded};
 
 /// A conjunction of requirements on labels. The empty one matches everything.
 ///
-/// `Display` is the canonical form: ordered by key, values ordered, no spaces but those around `in` and `notin`.
-/// Reading it back gives an equal selector.
+/// `Display` is the canonical form: sorted by key, values sorted, no spaces except around `in` and `notin`. Parsing it
+/// gives an equal selector.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct LabelSelector {
-    /// Ordered by key; of one key in the order given.
+    /// Sorted by key; requirements of one key in the order given.
     requirements: Box<[Requirement]>,
 }
 
@@ -21,11 +21,11 @@ pub struct LabelSelector {
 pub struct Requirement {
     key: Box<str>,
     operator: Operator,
-    /// Sorted, without doubles; one value for comparisons, none for existence.
+    /// Sorted, without duplicates; one value for comparisons, none for existence.
     values: Box<[Box<str>]>,
 }
 
-/// How a requirement compares.
+/// The operator of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `key=value`
@@ -61,7 +61,7 @@ impl LabelSelector {
         Self { requirements: requirements.into() }
     }
 
-    /// Reads the text form. Empty text matches everything.
+    /// Parses a selector. Empty text matches everything.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut lexer = Lexer::new(bounded(text)?);
         let mut requirements = Vec::new();
@@ -79,7 +79,7 @@ impl LabelSelector {
         }
     }
 
-    /// A selector that matches the labels that both match.
+    /// A selector that matches what both match.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         match self.is_everything() {
@@ -93,19 +93,19 @@ impl LabelSelector {
         self.requirements.iter().all(|r| r.matches(labels))
     }
 
-    /// Whether it matches whatever the labels are.
+    /// Whether it matches all labels.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// The requirements, ordered by key.
+    /// The requirements, sorted by key.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }
 }
 
 impl Requirement {
-    /// A requirement that was checked: key and values are well formed and as many as the operator wants.
+    /// A valid requirement: key and values are well formed, and the number of values fits the operator.
     pub fn new<V: Into<Box<str>>>(
         key: &str,
         operator: Operator,
@@ -116,11 +116,11 @@ impl Requirement {
     }
 
     fn checked(key: &str, operator: Operator, mut values: Vec<Box<str>>) -> Result<Self, String> {
-        if let Some(fault) = key_fault(key) {
-            return Err(format!("<nil>: Invalid value: {key:?}: {fault}"));
+        if let Some(error) = key_error(key) {
+            return Err(format!("<nil>: Invalid value: {key:?}: {error}"));
         }
-        if let Some(fault) = operator.count_fault(values.len()) {
-            return Err(format!("values: Invalid value: {values:?}: {fault}"));
+        if let Some(error) = operator.count_error(values.len()) {
+            return Err(format!("values: Invalid value: {values:?}: {error}"));
         }
         if operator.compares_integers() && values[0].parse::<i64>().is_err() {
             let value = &values[0];
@@ -128,30 +128,30 @@ impl Requirement {
                 "values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
             ));
         }
-        if let Some((at, fault)) = values.iter().enumerate().find_map(|(at, v)| Some((at, value_fault(v)?))) {
-            return Err(format!("values[{at}][{key}]: Invalid value: {:?}: {fault}", values[at]));
+        if let Some((at, error)) = values.iter().enumerate().find_map(|(at, v)| Some((at, value_error(v)?))) {
+            return Err(format!("values[{at}][{key}]: Invalid value: {:?}: {error}", values[at]));
         }
         values.sort_unstable();
         values.dedup();
         Ok(Self { key: key.into(), operator, values: values.into() })
     }
 
-    /// The label it looks at.
+    /// The key of the label.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How it compares.
+    /// The operator.
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// What it compares with, sorted.
+    /// The values, sorted.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &str> {
         self.values.iter().map(|v| &**v)
     }
 
-    /// Whether these labels meet it.
+    /// Whether these labels meet the requirement.
     pub fn matches<L: Lookup + ?Sized>(&self, labels: &L) -> bool {
         let value = labels.lookup(&self.key);
         let listed = |value: &str| self.values.iter().any(|v| **v == *value);
@@ -171,7 +171,7 @@ impl Requirement {
 }
 
 impl Operator {
-    fn count_fault(self, values: usize) -> Option<&'static str> {
+    fn count_error(self, values: usize) -> Option<&'static str> {
         match self {
             Self::In | Self::NotIn => {
                 (values == 0).then_some("for 'in', 'notin' operators, values set can't be empty")
@@ -213,8 +213,8 @@ fn read_requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, String> {
         return Err(format!("found '{}', expected: identifier", lexer.peek().text()));
     };
     lexer.next();
-    if let Some(fault) = key_fault(key) {
-        return Err(format!("<nil>: Invalid value: {key:?}: {fault}"));
+    if let Some(error) = key_error(key) {
+        return Err(format!("<nil>: Invalid value: {key:?}: {error}"));
     }
     if negated {
         return Requirement::checked(key, Operator::DoesNotExist, Vec::new());
@@ -243,7 +243,7 @@ fn read_operator(lexer: &mut Lexer<'_>) -> Result<Operator, String> {
     }
 }
 
-/// The value after `=` and the like; nothing at all is the empty value.
+/// The value after an operator such as `=`; without one, it is empty.
 fn read_value(lexer: &mut Lexer<'_>) -> Result<Box<str>, String> {
     match lexer.peek() {
         Token::End | Token::Symbol(",") => Ok("".into()),
@@ -255,7 +255,7 @@ fn read_value(lexer: &mut Lexer<'_>) -> Result<Box<str>, String> {
     }
 }
 
-/// The values in parentheses. Two commas, a comma at either end, or nothing at all stand for an empty value between them.
+/// The values in parentheses. Two commas, a comma at either end, or empty parentheses contain an empty value.
 fn read_set(lexer: &mut Lexer<'_>) -> Result<Vec<Box<str>>, String> {
     match lexer.next() {
         Token::Symbol("(") => {}

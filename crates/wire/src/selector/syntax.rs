@@ -1,9 +1,9 @@
-//! Words of a label selector, and what keys and values may look like.
+//! Tokens of a label selector, and rules for keys and values.
 
-/// One word of a label selector.
+/// A token of a label selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// A key, a value, or one of the words `in` and `notin`: which of them depends on the place.
+    /// A key, a value, `in` or `notin`, depending on its place.
     Word(&'a str),
     /// `!`, `=`, `==`, `!=`, `(`, `)`, `,`, `>`, `<`.
     Symbol(&'static str),
@@ -20,10 +20,10 @@ impl Token<'_> {
     }
 }
 
-/// Longer symbols first: `==` is not two times `=`.
+/// Longer symbols first: `==` is one symbol.
 const SYMBOLS: [&str; 9] = ["!=", "==", "=", "!", "(", ")", ",", ">", "<"];
 
-/// Reads words from the front of a text.
+/// Splits a text into tokens.
 #[derive(Debug, Clone)]
 pub(super) struct Lexer<'a> {
     rest: &'a str,
@@ -68,8 +68,8 @@ const PREFIX_RULE: &str = "prefix part a lowercase RFC 1123 subdomain must consi
                            '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex \
                            used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What is wrong with a label key, if anything: an optional DNS subdomain and `/`, then a name.
-pub(super) fn key_fault(key: &str) -> Option<String> {
+/// The error in a label key, if any. A key is an optional DNS subdomain with `/`, then a name.
+pub(super) fn key_error(key: &str) -> Option<String> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
@@ -94,8 +94,8 @@ pub(super) fn key_fault(key: &str) -> Option<String> {
     }
 }
 
-/// What is wrong with a label value, if anything: empty, or like the name of a key.
-pub(super) fn value_fault(value: &str) -> Option<String> {
+/// The error in a label value, if any. A value is empty, or like the name of a key.
+pub(super) fn value_error(value: &str) -> Option<String> {
     if value.len() > 63 {
         Some("must be no more than 63 bytes".to_owned())
     } else if value.is_empty() || is_name(value) {

@@ -32,7 +32,7 @@ fn split(chunks: &[&[u8]], limits: Limits) -> (Vec<String>, Option<BodyError>) {
 
 fn line(event: &WatchEvent) -> String {
     match event {
-        WatchEvent::Unreadable(unreadable) => format!("{unreadable} {:?}", unreadable.resource_version),
+        WatchEvent::Malformed(malformed) => format!("{malformed} {:?}", malformed.resource_version),
         WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
             format!("{event:?} {}", String::from_utf8_lossy(&object.json().unwrap()))
         }
@@ -180,14 +180,14 @@ fn an_object_inside_a_chunk_is_not_copied() {
 #[test]
 fn a_line_that_never_ends_is_not_kept() {
     let mut watch = splitter(Limits { object_bytes: 1 << 16, ..Limits::default() });
-    let mut unreadable = 0;
+    let mut malformed = 0;
     for _ in 0..64 {
         watch.feed(Bytes::from(vec![b'x'; 1 << 15]));
         while watch.next_event().unwrap().is_some() {
-            unreadable += 1;
+            malformed += 1;
         }
     }
-    assert_eq!((unreadable, watch.line.capacity()), (1, 0));
+    assert_eq!((malformed, watch.line.capacity()), (1, 0));
     watch.feed(Bytes::from(format!("x\n{{\"type\":\"ADDED\",\"object\":{POD}}}\n")));
     assert!(matches!(watch.next_event(), Ok(Some(WatchEvent::Added(_)))));
 }

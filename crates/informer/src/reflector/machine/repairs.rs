@@ -14,7 +14,7 @@ pub(crate) enum Anomaly {
     /// The event is older than the version that the stream had reached.
     Rewound,
     /// The event cannot be decoded.
-    Unreadable,
+    Malformed,
 }
 
 /// Where in a stream an anomaly occurred. After a version is another place than at that version.
@@ -51,7 +51,7 @@ impl Repairs {
         let place = at.map_or_else(|| Place::After(position.cloned()), Place::At);
         let last = match anomaly {
             Anomaly::Rewound => &mut self.rewound,
-            Anomaly::Unreadable => &mut self.unreadable,
+            Anomaly::Malformed => &mut self.unreadable,
         };
         last.replace(place.clone()) != Some(place)
     }
@@ -60,7 +60,7 @@ impl Repairs {
     pub(super) fn request(&mut self, anomaly: Anomaly, now: Instant) -> bool {
         self.due = self.last.map_or(Some(now), |last| time::after(last, MIN_INTERVAL));
         let is_due = self.take_due(now);
-        self.hidden |= !is_due && anomaly == Anomaly::Unreadable;
+        self.hidden |= !is_due && anomaly == Anomaly::Malformed;
         is_due
     }
 

@@ -49,7 +49,7 @@ async fn a_bad_item_hides_no_good_one() {
         let parts = listed(&format!("{GOOD},{bad},{GOOD}")).await;
         assert_eq!(parts.len(), 3, "{parts:?}");
         assert_eq!((parts[0].as_str(), parts[2].as_str()), ("Item(Pod good@1)", "Item(Pod good@1)"));
-        assert!(parts[1].starts_with("Unreadable") && parts[1].contains(reason), "{}", parts[1]);
+        assert!(parts[1].starts_with("Malformed") && parts[1].contains(reason), "{}", parts[1]);
         assert!(!parts[1].contains(CANARY), "{}", parts[1]);
     }
 }
@@ -95,7 +95,7 @@ async fn a_bad_event_hides_no_good_one() {
         let (events, error) = drain(source(&fake).limits(limits).watch(WatchOptions::default()).await).await;
         assert!(error.is_none() && events.len() == 3, "{events:?} {error:?}");
         assert_eq!((events[0].as_str(), events[2].as_str()), ("Added(Pod good@1)", "Added(Pod good@1)"));
-        assert!(events[1].starts_with("Unreadable") && events[1].contains(reason), "{}", events[1]);
+        assert!(events[1].starts_with("Malformed") && events[1].contains(reason), "{}", events[1]);
         assert!(!events[1].contains(CANARY), "{}", events[1]);
     }
 }

@@ -16,7 +16,7 @@ fn map() -> Object<Value> {
 }
 
 #[test]
-fn it_has_the_identity_and_what_was_set_and_nothing_else() {
+fn it_has_the_identity_and_the_set_fields_only() {
     let wanted = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "a", "namespace": "ns", "uid": UID, "labels": {"y": "2"}},

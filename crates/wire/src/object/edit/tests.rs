@@ -62,7 +62,7 @@ fn an_edit_is_guarded_by_version_and_uid_of_the_identity() {
 }
 
 #[test]
-fn what_a_transform_dropped_cannot_be_written() {
+fn dropped_fields_cannot_be_written() {
     let slim = without(&pod(), &["metadata.annotations", "spec.tolerations"]);
     assert_eq!(refused(&slim, |v| v["metadata"]["annotations"]["b"] = "2".into()), "metadata.annotations");
     assert_eq!(refused(&slim, |v| v["metadata"]["annotations"] = json!({})), "metadata.annotations");
@@ -81,7 +81,7 @@ fn what_a_transform_dropped_cannot_be_written() {
 }
 
 #[test]
-fn elements_of_an_array_are_not_told_apart() {
+fn elements_of_an_array_are_not_distinguished() {
     let filtered = without(&pod(), &["spec.tolerations[0]"]);
     assert_eq!(refused(&filtered, |v| v["spec"]["tolerations"][0]["key"] = "m".into()), "spec.tolerations");
     let partial = without(&pod(), &["spec.containers[*].env"]);
@@ -102,7 +102,7 @@ fn a_field_that_was_not_there_can_be_created_with_all_but_omitted_fields_in_it()
 }
 
 #[test]
-fn what_a_function_changed_cannot_be_written() {
+fn fields_that_a_function_changed_cannot_be_written() {
     let pod = pod();
     let before: Value = pod.view().unwrap();
     let mut after = before.clone();
@@ -127,7 +127,7 @@ fn what_a_function_changed_cannot_be_written() {
 fn only_metadata_is_written_where_only_metadata_is_held() {
     let meta = json!({"name": "a", "resourceVersion": "5", "labels": {"x": "1"}});
     let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": meta});
-    // From a source that nobody told so, and from one that says so itself.
+    // From a source without knowledge of it, and from one whose origin says so.
     let unannounced = object(partial);
     let origin = Arc::new(Origin::new(unannounced.kind().clone())).omitting(&Omissions::outside_metadata());
     let whole = json!({"metadata": meta, "data": {"a": "1"}}).to_string();
@@ -141,7 +141,7 @@ fn only_metadata_is_written_where_only_metadata_is_held() {
 }
 
 #[test]
-fn who_an_object_is_cannot_be_edited() {
+fn the_identity_cannot_be_edited() {
     let pod = pod();
     for (path, at) in IDENTITY {
         let other = |v: &mut Value| v.pointer_mut(at).into_iter().for_each(|value| *value = "other".into());

@@ -37,7 +37,7 @@ fn escapes() {
 }
 
 #[test]
-fn what_is_no_comparison_is_refused() {
+fn a_term_without_an_operator_is_rejected() {
     assert_eq!(
         FieldSelector::parse("a=1,metadata.name").unwrap_err().to_string(),
         "invalid selector: 'a=1,metadata.name'; can't understand 'metadata.name'"

@@ -91,7 +91,7 @@ fn canonical_form() {
 }
 
 #[test]
-fn texts_of_what_cannot_be_read() {
+fn messages_of_malformed_selectors() {
     assert_eq!(error("a in b"), "unable to parse requirement: found 'b' expected: '('");
     assert_eq!(error("a,"), "found '', expected: identifier after ','");
     assert_eq!(error(",a"), "found ',', expected: !, identifier, or 'end of string'");

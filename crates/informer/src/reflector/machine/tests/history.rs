@@ -56,7 +56,7 @@ fn other_failures_are_no_evidence_of_another_history() {
         assert_eq!(machine.compare(), Compare::Version, "{class:?}");
     }
     let mut machine = watching();
-    assert_eq!(run(&mut machine, [Input::Unreadable { at: None, now: Instant::now() }]), ["wait"]);
+    assert_eq!(run(&mut machine, [Input::Malformed { at: None, now: Instant::now() }]), ["wait"]);
     assert_eq!(machine.compare(), Compare::Version);
 }
 
@@ -89,7 +89,7 @@ fn an_anomaly_lists_the_most_recent_state_once_for_each_place() {
     let mut hours = (0..).map(|i| start + Duration::from_secs(3600 * i));
     let mut unreadable = |machine: &mut Machine, at: Option<u64>, version| {
         let now = hours.next().unwrap();
-        repairs(machine, Input::Unreadable { at: at.map(Into::into), now }, version)
+        repairs(machine, Input::Malformed { at: at.map(Into::into), now }, version)
     };
     assert!(unreadable(&mut machine, Some(12), 12));
     assert!(!unreadable(&mut machine, Some(12), 12), "that has been repaired");
@@ -109,7 +109,7 @@ fn repairs_are_a_minute_apart() {
     let mut machine = watching();
     let start = Instant::now();
     let after = |seconds| start + Duration::from_secs(seconds);
-    let unreadable = |at: u64, now| Input::Unreadable { at: Some(at.into()), now };
+    let unreadable = |at: u64, now| Input::Malformed { at: Some(at.into()), now };
     assert!(repairs(&mut machine, unreadable(11, start), 11));
     assert_eq!((machine.repair_due(), machine.hides_a_change()), (None, false));
     assert!(!repairs(&mut machine, unreadable(12, after(10)), 12), "too soon");
@@ -123,8 +123,8 @@ fn repairs_are_a_minute_apart() {
 fn a_list_for_another_reason_is_a_repair_too() {
     let mut machine = watching();
     let start = Instant::now();
-    assert!(repairs(&mut machine, Input::Unreadable { at: Some(11.into()), now: start }, 11));
-    assert!(!repairs(&mut machine, Input::Unreadable { at: Some(12.into()), now: start }, 12));
+    assert!(repairs(&mut machine, Input::Malformed { at: Some(11.into()), now: start }, 11));
+    assert!(!repairs(&mut machine, Input::Malformed { at: Some(12.into()), now: start }, 12));
     run(&mut machine, [fail(Class::Expired), Input::Waited, page(12, None), Input::Committed]);
     assert_eq!((machine.repair_due(), machine.hides_a_change()), (None, false));
 }
