@@ -211,21 +211,21 @@ impl Controller {
     /// Writes a batch to the store, unless that has been done, and returns the processor, which is held from there on. From
     /// the moment at which the store shows the batch, `in_flight` says so.
     ///
-    /// Index functions and `Ord` of index values run while the batch is applied: without the processor. If an index is added
-    /// or removed meanwhile, the batch is applied again.
+    /// Index functions and `Ord` of index values run while the batch is applied: without the processor.
     fn publish(&self, in_flight: &mut InFlight) -> MutexGuard<'_, Processor> {
-        loop {
-            let InFlight::Taken(batch) = in_flight else { return self.between_batches() };
-            let (store, notifications) = self.apply_batch(batch);
-            let first_fill = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
-            self.fail_points.at(FailPoint::BatchApplied);
-            let processor = self.between_batches();
-            if store.is_current() {
-                let (swapped, fan_out) = (store.swap(), processor.fan_out());
-                *in_flight = InFlight::Published(Published { swapped, first_fill, notifications, fan_out });
-                return processor;
-            }
+        let InFlight::Taken(batch) = in_flight else { return self.between_batches() };
+        let (mut store, notifications) = self.apply_batch(batch);
+        let first_fill = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
+        self.fail_points.at(FailPoint::BatchApplied);
+        let mut processor = self.between_batches();
+        while !store.is_current() {
+            drop(processor);
+            store.rebase();
+            processor = self.between_batches();
         }
+        let (swapped, fan_out) = (store.swap(), processor.fan_out());
+        *in_flight = InFlight::Published(Published { swapped, first_fill, notifications, fan_out });
+        processor
     }
 
     fn apply_batch(&self, batch: &Batch) -> (Transaction<'_>, Vec<Notification>) {

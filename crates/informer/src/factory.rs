@@ -39,7 +39,7 @@ struct Shared {
     connect: Connect,
     defaults: InformerOptions,
     configure: Option<Configure>,
-    /// Held while an informer is looked up or added, never over an `.await`.
+    /// Held while an informer is looked up or added, never over an `.await` or code of the user.
     registry: Mutex<Registry>,
 }
 
@@ -53,6 +53,13 @@ struct Entry {
     kind: Kind,
     options: InformerOptions,
     core: Arc<Core>,
+}
+
+impl Registry {
+    fn find(&self, kind: &Kind, options: &InformerOptions) -> Option<Arc<Core>> {
+        let same = |entry: &&Entry| same_resource(&entry.kind, kind) && entry.options.is_same(options);
+        self.informers.iter().find(same).map(|entry| Arc::clone(&entry.core))
+    }
 }
 
 type Configure = Arc<dyn Fn(InformerBuilder) -> InformerBuilder + Send + Sync>;
@@ -240,9 +247,9 @@ impl InformerFactory {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(&self) {
-        let registry = self.registry();
-        if !registry.shut_down {
-            registry.informers.iter().for_each(|entry| entry.core.start());
+        // An informer that is stopped meanwhile does not start.
+        if !self.registry().shut_down {
+            self.cores().iter().for_each(|core| core.start());
         }
     }
 
@@ -264,8 +271,9 @@ impl InformerFactory {
         }
     }
 
-    /// Stops every informer; events on their way are dropped. When this resolves no handler is running, nor
-    /// will be.
+    /// Stops every informer; events that are queued are dropped. When this resolves no handler is running, nor
+    /// will be. An informer that is asked for later is stopped from the beginning: it never starts, and waiting for it is an
+    /// error.
     pub async fn shutdown(&self) {
         self.shutdown_with(Stop::Drop).await;
     }
@@ -283,16 +291,38 @@ impl InformerFactory {
     }
 
     fn informer<T: 'static>(&self, kind: Kind, options: InformerOptions) -> SharedInformer<T> {
-        let mut registry = self.registry();
-        // One that was stopped by itself is replaced.
-        registry.informers.retain(|entry| !entry.core.is_stopped());
-        let same = |entry: &&Entry| same_resource(&entry.kind, &kind) && entry.options.is_same(&options);
-        if let Some(entry) = registry.informers.iter().find(same) {
-            return SharedInformer::from_core(Arc::clone(&entry.core));
+        if let Some(core) = self.find(&kind, &options) {
+            return SharedInformer::from_core(core);
         }
-        let informer = self.make::<T>(kind.clone(), &options);
-        registry.informers.push(Entry { kind, options, core: Arc::clone(&informer.core) });
-        informer
+        // Without the lock, because the source and the configuration are code of the user, which may use the factory. If
+        // another caller, or that code, registers the same informer meanwhile, that one is used.
+        let made = self.make::<T>(kind.clone(), &options);
+        let mut registry = self.registry();
+        if registry.shut_down {
+            drop(registry);
+            made.core.refuse();
+            return made;
+        }
+        match registry.find(&kind, &options) {
+            Some(core) => {
+                drop(registry);
+                SharedInformer::from_core(core)
+            }
+            None => {
+                registry.informers.push(Entry { kind, options, core: Arc::clone(&made.core) });
+                made
+            }
+        }
+    }
+
+    /// The registered informer of a resource. One that was stopped on its own is removed, and dropped without the lock.
+    fn find(&self, kind: &Kind, options: &InformerOptions) -> Option<Arc<Core>> {
+        let mut registry = self.registry();
+        let stopped: Vec<_> = registry.informers.extract_if(.., |entry| entry.core.is_stopped()).collect();
+        let found = registry.find(kind, options);
+        drop(registry);
+        drop(stopped);
+        found
     }
 
     fn make<T: 'static>(&self, kind: Kind, options: &InformerOptions) -> SharedInformer<T> {

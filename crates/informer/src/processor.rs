@@ -69,7 +69,7 @@ impl Processor {
         now: Instant,
     ) -> ListenerId {
         if snapshot.len() > 0 {
-            listener.walk(Arc::clone(snapshot), None);
+            listener.walk(snapshot.contents(), None);
         }
         if self.filled {
             listener.upstream_synced();
@@ -147,12 +147,13 @@ impl Processor {
         queued: impl Fn(),
     ) {
         self.filled = snapshot.is_filled();
+        let objects = snapshot.contents();
         self.leave_interrupted(fan_out);
         for entry in &self.listeners {
             if !fan_out.begin(entry.id) {
                 continue;
             }
-            entry.listener.walk(Arc::clone(snapshot), Some(partition));
+            entry.listener.walk(Arc::clone(&objects), Some(partition));
             if self.filled {
                 entry.listener.upstream_synced();
             }

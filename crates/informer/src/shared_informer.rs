@@ -7,6 +7,7 @@ mod selection;
 mod statuses;
 mod tasks;
 mod waiting;
+mod weak;
 
 pub use builder::InformerBuilder;
 pub use events::EventStream;
@@ -16,6 +17,7 @@ pub use waiting::Laggard;
 pub use waiting::NotReady;
 pub use waiting::SyncError;
 pub use waiting::WaitError;
+pub use weak::WeakInformer;
 
 use crate::{
     controller::Controller,
@@ -81,7 +83,7 @@ pub(crate) struct Core {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct HandlerOptions {
-    /// A name for logs and metrics.
+    /// A name for logs and metrics. Handlers of one informer with equal names are numbered: `sync`, `sync#2`.
     pub name: Option<String>,
     /// How often to be told of every object although nothing changed; `None` is the informer's default, zero
     /// and `Duration::MAX` are never. As in client-go, an informer made without a period never resyncs, and one that runs already
@@ -134,7 +136,10 @@ impl<T: 'static> SharedInformer<T> {
     ///
     /// A handler that falls more than the informer's bound behind is told the net effect of what it missed: an
     /// object it never saw and that is gone is not mentioned, one it knows is updated from what it saw to what
-    /// there is now. So a slow handler costs bounded memory and still ends up with the truth.
+    /// there is now. So a slow handler costs bounded memory and still ends up with the current state.
+    ///
+    /// The informer owns its handlers. A handler that owns its informer is a reference cycle, which keeps both for ever unless
+    /// [`stop`](Self::stop) is called: give it a [`Lister`], or a [`WeakInformer`] ([`downgrade`](Self::downgrade)).
     pub fn add_handler(&self, handler: impl EventHandler<T>) -> Registration {
         self.add_handler_with(handler, HandlerOptions::default())
     }
@@ -199,7 +204,7 @@ impl Core {
         begin: impl FnOnce(Arc<Listener>, &Self) -> R,
     ) -> (Registration, R) {
         let meters = self.tasks.supervision().telemetry().listener(&name);
-        let listener = Arc::new(Listener::new(name.into(), self.handler_bound, meters));
+        let listener = Arc::new(Listener::new(self.handler_bound, meters));
         let id = {
             let mut processor = self.controller.between_batches();
             let snapshot = self.controller.indexer.snapshot();
@@ -225,6 +230,11 @@ impl Core {
                 starts
             });
         }
+    }
+
+    /// Stops an informer that was never started.
+    pub(crate) fn refuse(&self) {
+        self.tasks.refuse();
     }
 
     pub(crate) async fn stop(&self, stop: Stop) {

@@ -1,14 +1,18 @@
 //! Telling the outside: log, metrics, error hook. In one place, so that nothing is told twice or not at all.
 
-use crate::{indexer::Snapshot, status::InformerStatus};
+mod names;
+
+use crate::{indexer::Snapshot, scope::Scope, shared_informer::Selection, status::InformerStatus};
 use kube_informer_wire::{Kind, ListWatchError, ObjectKey, Unreadable};
 use metrics::{Counter, Gauge, Histogram, Label};
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+
+use names::{INFORMERS, Name, Names, bounded};
 
 /// A failure inside an informer. Nothing is lost by it: the informer goes on by itself, unless
 /// [`TaskFailed`](Self::TaskFailed) says otherwise.
@@ -112,6 +116,10 @@ impl RelistReason {
 pub(crate) struct Telemetry {
     kind: Kind,
     labels: Vec<Label>,
+    /// Keeps other informers from using the same labels, until this one has stopped.
+    name: Mutex<Option<Name>>,
+    /// Names of its handlers.
+    handlers: Arc<Names>,
     hook: Option<ErrorHook>,
     queued: Gauge,
     latency: Histogram,
@@ -134,10 +142,22 @@ pub(crate) struct Telemetry {
 
 /// The metrics of one handler.
 pub(crate) struct ListenerMeters {
+    /// The name of the handler, which no other handler of the informer has.
+    pub(crate) name: Arc<str>,
+    /// Keeps other handlers from using the name, until this one has ended.
+    taken: Mutex<Option<Name>>,
     /// Events absorbed into the net effect of another one.
     pub(crate) coalesced: Counter,
     /// For how long the handler has been behind, in seconds.
     pub(crate) lag: Gauge,
+}
+
+impl ListenerMeters {
+    /// The handler has ended: another one may use its name in metrics.
+    pub(crate) fn release_name(&self) {
+        let name = self.taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(name);
+    }
 }
 
 impl fmt::Debug for Telemetry {
@@ -147,12 +167,25 @@ impl fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    pub(crate) fn new(name: &str, kind: Kind, hook: Option<ErrorHook>) -> Self {
-        let labels: Vec<Label> =
-            [("name", name), ("group", &kind.group), ("version", &kind.version), ("resource", &kind.plural)]
-                .into_iter()
-                .map(|(key, value)| Label::new(key, value.to_owned()))
-                .collect();
+    pub(crate) fn new(
+        name: &str,
+        kind: Kind,
+        scope: &Scope,
+        selection: &Selection,
+        hook: Option<ErrorHook>,
+    ) -> Self {
+        let mut labels: Vec<Label> = [
+            ("group", kind.group.clone()),
+            ("version", kind.version.clone()),
+            ("resource", kind.plural.clone()),
+            ("scope", if scope.is_all() { "*".to_owned() } else { bounded(&scope.to_string()) }),
+            ("selector", bounded(&selection.to_string())),
+        ]
+        .into_iter()
+        .map(|(key, value)| Label::new(key, value))
+        .collect();
+        let taken = INFORMERS.take(format!("{name} {labels:?}"));
+        labels.insert(0, Label::new("name", taken.of(name)));
         let event = |kind: &'static str| {
             let mut labels = labels.clone();
             labels.push(Label::new("type", kind));
@@ -182,15 +215,27 @@ impl Telemetry {
             panics: metrics::counter!("informer_handler_panics_total", labels.clone()),
             slow: metrics::counter!("informer_handler_slow_calls_total", labels.clone()),
             labels,
+            name: Mutex::new(Some(taken)),
+            handlers: Arc::default(),
             kind,
             hook,
         }
     }
 
+    /// The informer has stopped: another one may use its name in metrics.
+    pub(crate) fn release_name(&self) {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(name);
+    }
+
     pub(crate) fn listener(&self, handler: &str) -> ListenerMeters {
+        let taken = self.handlers.take(handler.to_owned());
+        let name = taken.of(handler);
         let mut labels = self.labels.clone();
-        labels.push(Label::new("handler", handler.to_owned()));
+        labels.push(Label::new("handler", name.clone()));
         ListenerMeters {
+            name: name.into(),
+            taken: Mutex::new(Some(taken)),
             coalesced: metrics::counter!("informer_coalesced_total", labels.clone()),
             lag: metrics::gauge!("informer_handler_lag_seconds", labels),
         }

@@ -63,7 +63,8 @@ impl InformerBuilder {
         }
     }
 
-    /// A name for metrics; the resource by default.
+    /// A name for metrics; the resource by default. Informers whose name, resource, scope and selectors are equal are numbered:
+    /// `pods`, `pods#2`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -210,7 +211,8 @@ impl InformerBuilder {
         let partitions = Partitions::of_scope(&self.scope);
         let queue = Arc::new(DeltaQueue::new(partitions.clone(), self.queue_bound));
         let indexer = Arc::new(Indexer::new(partitions.clone()));
-        let telemetry = Arc::new(Telemetry::new(&self.name, self.origin.kind().clone(), self.hook));
+        let kind = self.origin.kind().clone();
+        let telemetry = Arc::new(Telemetry::new(&self.name, kind, &self.scope, &self.selection, self.hook));
         let transform = Arc::new(self.transform);
         let packer = Arc::new(Packer::new(self.packing));
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);

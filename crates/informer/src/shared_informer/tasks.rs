@@ -9,6 +9,7 @@ use crate::{
     supervision::Supervision,
     telemetry::Task,
 };
+use futures_util::{FutureExt, future::BoxFuture};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::{runtime::Handle, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,7 @@ pub enum Stop {
 
 /// The tasks of one informer. Dropping this aborts them all.
 pub(super) struct Tasks {
-    /// Held while tasks are started or taken out, never over an `.await`.
+    /// Held while tasks are spawned or taken out, never over an `.await` or a drop of code of the user.
     state: Mutex<State>,
     supervision: Arc<Supervision>,
     fail_points: FailPoints,
@@ -73,10 +74,11 @@ impl Tasks {
         matches!(*self.lock(), State::Stopped)
     }
 
-    /// Starts what has not been started.
+    /// Starts the tasks, once.
     pub(super) fn start(&self, controller: &Arc<Controller>) {
         // Outside a runtime this panics: before anything has been taken out.
         let runtime = Handle::current();
+        let mut parked = Vec::new();
         let mut state = self.lock();
         let State::New { reflectors, pending } = &mut *state else { return };
         let (reflectors, pending) = (std::mem::take(reflectors), std::mem::take(pending));
@@ -89,29 +91,50 @@ impl Tasks {
             listeners: JoinSet::new(),
         };
         for listener in pending {
-            running.listen(listener);
+            parked.extend(running.listen(listener));
         }
         let run =
             run_controller(Arc::clone(controller), self.dropping.clone(), Arc::clone(&self.supervision));
-        running.controller.spawn(self.supervision.guard(Task::Controller, run));
+        let run = Parked::new(self.supervision.guard(Task::Controller, run));
+        running.controller.spawn_on(run.unpark(), &running.runtime);
+        parked.push(run);
         for reflector in reflectors {
-            running.reflectors.spawn(self.supervision.guard(Task::Reflector, reflector.run()));
+            let run = Parked::new(self.supervision.guard(Task::Reflector, reflector.run()));
+            running.reflectors.spawn_on(run.unpark(), &running.runtime);
+            parked.push(run);
         }
         *state = State::Running(running);
+        drop(state);
+        drop(parked);
     }
 
-    /// Sees to it that a listener's events reach its handler.
+    /// Calls a handler with the events of its listener from now on, or from the start on.
     pub(super) fn deliver(&self, listener: Arc<Listener>, deliver: Deliver) {
         listener.set_handler(deliver);
-        match &mut *self.lock() {
+        let mut state = self.lock();
+        let parked = match &mut *state {
             State::New { pending, .. } => {
-                // One that was removed in the meantime is no longer of interest.
                 pending.retain(|listener| !*listener.has_ended().borrow());
                 pending.push(listener);
+                return;
             }
             State::Running(running) => running.listen(listener),
-            State::Stopped => listener.ended(),
-        }
+            State::Stopped => {
+                drop(state);
+                listener.ended();
+                return;
+            }
+        };
+        drop(state);
+        drop(parked);
+    }
+
+    /// Makes tasks that were never started stop: they will not be.
+    pub(super) fn refuse(&self) {
+        let state = std::mem::replace(&mut *self.lock(), State::Stopped);
+        self.supervision.stop();
+        self.finished.cancel();
+        drop(state);
     }
 
     /// Ends everything, in the order of the pipeline. When this returns, nothing runs any more, whoever else
@@ -127,7 +150,7 @@ impl Tasks {
             self.finished.cancelled().await;
             return;
         }
-        let _finish = Finish { controller, finished: &self.finished };
+        let _finish = Finish { controller, supervision: &self.supervision, finished: &self.finished };
         if let State::Running(mut running) = state {
             running.reflectors.shutdown().await;
             controller.queue.close();
@@ -153,13 +176,40 @@ impl Drop for Tasks {
 }
 
 impl Running {
-    fn listen(&mut self, listener: Arc<Listener>) {
-        // Those that ended are forgotten here, so that coming and going handlers leave nothing behind.
+    /// Starts the task of a listener. The result is to be dropped without the lock.
+    #[must_use]
+    fn listen(&mut self, listener: Arc<Listener>) -> Option<Parked> {
+        // Those that ended are removed here, so that handlers that come and go leave nothing behind.
         while self.listeners.try_join_next().is_some() {}
-        if let Some(handler) = listener.take_handler() {
-            let calls =
-                listener::run(listener, handler, Arc::clone(&self.supervision), self.fail_points.clone());
-            self.listeners.spawn_on(self.supervision.guard(Task::Handler, calls), &self.runtime);
+        let handler = listener.take_handler()?;
+        let calls = listener::run(listener, handler, Arc::clone(&self.supervision), self.fail_points.clone());
+        let calls = Parked::new(self.supervision.guard(Task::Handler, calls));
+        self.listeners.spawn_on(calls.unpark(), &self.runtime);
+        Some(calls)
+    }
+}
+
+/// The future of a task until the task runs.
+///
+/// A runtime that is shut down drops what is spawned on it at once. The future owns code of the user (handler, source, error
+/// hook), which must not be dropped under our lock: so the task only takes the future from here, and the one who spawned it
+/// drops this after the lock.
+struct Parked(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
+
+impl Parked {
+    fn new(future: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(future.boxed()))))
+    }
+
+    /// The future of the task.
+    fn unpark(&self) -> impl Future<Output = ()> + Send + use<> {
+        let parked = Arc::clone(&self.0);
+        async move {
+            let future = parked.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(parked);
+            if let Some(future) = future {
+                future.await;
+            }
         }
     }
 }
@@ -189,6 +239,7 @@ impl Drop for EndListeners {
 /// Whatever ends a stop, also that nobody waits for it any more: the listeners end, and everybody learns it.
 struct Finish<'a> {
     controller: &'a Controller,
+    supervision: &'a Supervision,
     finished: &'a CancellationToken,
 }
 
@@ -197,6 +248,7 @@ impl Drop for Finish<'_> {
         self.controller.queue.close();
         let listeners: Vec<_> = self.controller.between_batches().listeners().cloned().collect();
         listeners.iter().for_each(|listener| listener.stopped());
+        self.supervision.telemetry().release_name();
         self.finished.cancel();
     }
 }
