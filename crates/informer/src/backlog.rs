@@ -204,9 +204,7 @@ impl Net {
     fn is_void(&self) -> bool {
         match (&self.seen, &self.now) {
             (None, None) => true,
-            (Some(old), Some(now)) => {
-                !self.resync && self.between.is_empty() && is_same_state(old, now)
-            }
+            (Some(old), Some(now)) => !self.resync && self.between.is_empty() && is_same_state(old, now),
             _ => false,
         }
     }

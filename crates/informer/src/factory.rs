@@ -1,4 +1,4 @@
-//! One informer for each resource, however often it is asked for.
+//! Shares one informer for each resource.
 
 pub mod builtin;
 
@@ -21,13 +21,13 @@ use std::{
     time::Duration,
 };
 
-/// Shares informers: everybody who asks for the same resource gets the same watch and the same cache.
+/// Shares informers: all requests for the same resource return handles of one informer, with one watch and one cache.
 ///
 /// 1. What is shared is the resource with its scope, selectors and transform, not the type: a typed, a slim
 ///    and a dynamic handle of one resource use one watch and one store.
-/// 2. Asking registers; [`start`](Self::start) starts what has not been started, again and again if need be.
-/// 3. [`synced`](Self::synced) waits for everything that was asked for, and says what it is that keeps it.
-/// 4. After [`shutdown`](Self::shutdown) nothing runs, and nothing is started any more.
+/// 2. Requesting an informer registers it; each call of [`start`](Self::start) starts those that are not running.
+/// 3. [`synced`](Self::synced) waits for all registered informers; its error names those that are not synced.
+/// 4. After [`shutdown`](Self::shutdown) no informer runs, and none can be started.
 ///
 /// Cloning gives another handle on the same factory.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ enum Connect {
     Sources(MakeSource),
 }
 
-/// Which objects an informer covers, and how they are kept: what two askers must agree on to share one.
+/// The objects an informer covers, and how they are stored. Requests with equal options share an informer.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct InformerOptions {
@@ -83,7 +83,7 @@ pub struct InformerOptions {
     pub field_selector: FieldSelector,
     /// Only the metadata of the objects.
     pub metadata_only: bool,
-    /// What is done to every object before it is kept.
+    /// The transform of every object before it is stored.
     pub transform: Transform,
 }
 
@@ -138,8 +138,8 @@ impl InformerOptions {
 }
 
 impl InformerFactory {
-    /// A factory with a client of its own, made for informers: HTTP/2 with pings, nothing retried behind their
-    /// back. This is the recommended door.
+    /// A factory with a client of its own, made for informers: HTTP/2 with pings, no hidden
+    /// retries. Prefer this constructor.
     pub fn from_config(config: kube::Config) -> Result<Self, ClientError> {
         Ok(Self::new(informer_client(config)?))
     }
@@ -242,7 +242,7 @@ impl InformerFactory {
         self.of_with::<K, _>(|options| options.metadata_only(true))
     }
 
-    /// Starts every informer that has been asked for and not been started.
+    /// Starts every registered informer that was not started.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -253,8 +253,7 @@ impl InformerFactory {
         }
     }
 
-    /// Resolves when every informer that has been asked for has its first complete list. The error names those
-    /// that have not, and why.
+    /// Resolves when every registered informer has its initial list. The error names those that do not, with their status.
     pub async fn synced(&self, within: Duration) -> Result<(), SyncError> {
         let cores = self.cores();
         let all = async {
@@ -267,25 +266,25 @@ impl InformerFactory {
         };
         match time::timeout(within, all).await {
             Ok(true) => Ok(()),
-            _ => Err(SyncError { laggards: cores.iter().flat_map(|core| core.laggards()).collect() }),
+            _ => Err(SyncError { unsynced: cores.iter().flat_map(|core| core.unsynced()).collect() }),
         }
     }
 
     /// Stops every informer; events that are queued are dropped. When this resolves no handler is running, nor
-    /// will be. An informer that is asked for later is stopped from the beginning: it never starts, and waiting for it is an
+    /// will be. An informer that is requested later is stopped from the beginning: it never starts, and waiting for it is an
     /// error.
     pub async fn shutdown(&self) {
         self.shutdown_with(Stop::Drop).await;
     }
 
-    /// Stops every informer; events on their way are delivered or dropped, by choice.
+    /// Stops every informer; undelivered events are delivered or dropped, as `stop` says.
     pub async fn shutdown_with(&self, stop: Stop) {
         self.registry().shut_down = true;
         let cores = self.cores();
         futures_util::future::join_all(cores.iter().map(|core| core.stop(stop))).await;
     }
 
-    /// All informers that have been asked for.
+    /// All registered informers.
     pub fn informers(&self) -> Vec<SharedInformer<DynamicObject>> {
         self.cores().into_iter().map(SharedInformer::from_core).collect()
     }
@@ -370,7 +369,7 @@ impl InformerFactory {
     }
 }
 
-/// Whether two kinds are one resource; what a dynamic asker does not know about it plays no part.
+/// Whether two kinds are one resource. A dynamic kind may lack the rest.
 fn same_resource(a: &Kind, b: &Kind) -> bool {
     (&a.group, &a.version, &a.plural) == (&b.group, &b.version, &b.plural)
 }
@@ -419,13 +418,13 @@ impl FactoryBuilder {
         self
     }
 
-    /// What is done to every object before it is kept.
+    /// The transform of every object before it is stored.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.defaults.transform = transform;
         self
     }
 
-    /// How often handlers are told of every object although nothing changed; never by default.
+    /// Period of resyncs, which update every object although nothing changed; never by default.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self

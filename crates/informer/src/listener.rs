@@ -27,7 +27,7 @@ const SLOW_CALL: Duration = Duration::from_secs(1);
 /// Calls between two chances for other tasks.
 const CALLS_A_TURN: usize = 64;
 
-/// One handler of an informer: what it has still to hear, and how far it is.
+/// One handler of an informer, with its pending events.
 pub(crate) struct Listener {
     /// Held while an event is put in or taken out, never while the handler runs.
     state: Mutex<State>,
@@ -40,7 +40,7 @@ pub(crate) struct Listener {
 struct State {
     backlog: Backlog,
     end: End,
-    /// The handler, until its task takes it. A stream has none: whoever reads it takes the events himself.
+    /// The handler, until its task takes it. A stream has none: its reader takes the events.
     handler: Option<Deliver>,
     /// Whether events are taken by a stream.
     pulled: bool,
@@ -53,13 +53,13 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum End {
     Open,
-    /// What is queued is still delivered.
+    /// Queued events are still delivered.
     Draining,
     /// Nothing more is delivered.
     Closed,
 }
 
-/// Whether a handler has heard of everything that was there before it.
+/// Whether a handler has received every object that existed before it was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SyncState {
     Pending,
@@ -68,7 +68,7 @@ pub(crate) enum SyncState {
     Never,
 }
 
-/// What comes next for a handler.
+/// The next step of a handler.
 pub(crate) enum Next {
     Event(Event<Value>),
     Wait,
@@ -252,7 +252,7 @@ impl Listener {
         self.synced.subscribe()
     }
 
-    /// Entries waiting, and events absorbed into others.
+    /// Pending entries, and coalesced events.
     pub(crate) fn load(&self) -> (usize, u64) {
         let state = self.lock();
         (state.backlog.len(), state.backlog.coalesced())
@@ -299,7 +299,7 @@ pub(crate) fn run(
             }
         }
         supervision.recovered(&id);
-        // The handler goes before its end is announced: whoever waits for that may rely on it.
+        // The handler is dropped before its end is announced, so that callers who wait for the end can rely on it.
         drop(calls);
         drop(ended);
     }

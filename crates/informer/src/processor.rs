@@ -1,4 +1,4 @@
-//! Fan-out: every handler gets every change.
+//! Fan-out: queues every change for every listener.
 
 use crate::{
     delta::AnyObject,
@@ -17,8 +17,8 @@ pub(crate) type ListenerId = u64;
 
 /// The listeners of one informer.
 ///
-/// Whoever holds the processor's lock holds up the pipeline between two batches: joining, leaving, resync
-/// ticks and new indexes happen there, never between a store write and its fan-out.
+/// Its lock stops the pipeline between two batches: listeners join and leave, resyncs begin and snapshots are swapped under it,
+/// never between a swap and its fan-out.
 pub(crate) struct Processor {
     /// In the order in which they joined.
     listeners: Vec<Entry>,
@@ -31,14 +31,14 @@ struct Entry {
     id: ListenerId,
     listener: Arc<Listener>,
     due: Due,
-    /// Whether the resync that is on its way is for this listener.
+    /// Whether the resync that is queued is for this listener.
     syncing: bool,
 }
 
-/// A change on its way to the listeners.
+/// A change to be queued for the listeners.
 #[derive(Debug, Clone)]
 pub(crate) enum Notification {
-    /// For everybody. The state before it, if there was one.
+    /// For all listeners. The state before it, if there was one.
     Change(Event<Value>, Option<AnyObject>),
     /// For those that a resync is due for.
     Sync(AnyObject),
@@ -55,7 +55,7 @@ impl Processor {
         self.check.start();
     }
 
-    /// How often to look whether a resync is due.
+    /// Period of checks whether a resync is due.
     pub(crate) fn check_period(&self) -> Option<Duration> {
         self.check.get()
     }
@@ -82,7 +82,7 @@ impl Processor {
         id
     }
 
-    /// A listener leaves: it hears of nothing that happens from now on.
+    /// A listener leaves: it receives no further event.
     pub(crate) fn leave(&mut self, id: ListenerId) -> Option<Arc<Listener>> {
         let at = self.listeners.iter().position(|entry| entry.id == id)?;
         Some(self.listeners.remove(at).listener)
@@ -138,7 +138,7 @@ impl Processor {
         }
     }
 
-    /// A partition has its first list: everybody gets it who has not.
+    /// The initial list of a partition is complete: every listener that lacks it gets it.
     pub(crate) fn fill(
         &mut self,
         partition: Partition,

@@ -1,4 +1,4 @@
-//! Telling the outside: log, metrics, error hook. In one place, so that nothing is told twice or not at all.
+//! Log, metrics and error hook, in one place, so that each failure is reported once.
 
 mod names;
 
@@ -14,7 +14,7 @@ use std::{
 
 use names::{INFORMERS, Name, Names, bounded};
 
-/// A failure inside an informer. Nothing is lost by it: the informer goes on by itself, unless
+/// A failure inside an informer. It loses nothing, and the informer recovers without help, unless
 /// [`TaskFailed`](Self::TaskFailed) says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub enum InformerError {
     /// A watch could not be opened, or broke.
     #[error("watch: {0}")]
     Watch(#[source] ListWatchError),
-    /// Something came that has no readable identity. It is looked for by one list, then left out.
+    /// An object or event has no identity that can be decoded. It causes one relist, then it is skipped.
     #[error("an object or event was left out, {0}")]
     Unreadable(#[source] Unreadable),
     /// A transform panicked, left no object, or could not read the object's JSON; the object is kept with its identity
@@ -35,7 +35,7 @@ pub enum InformerError {
         /// The object.
         key: ObjectKey,
     },
-    /// The function of an index panicked; the object is left out of that index.
+    /// The function of an index, or `Ord` of its values, panicked; the index omits the object.
     #[error("the function of an index panicked on {key}; the index leaves it out")]
     Index {
         /// The object.
@@ -46,7 +46,7 @@ pub enum InformerError {
     HandlerPanicked {
         /// The handler.
         handler: Arc<str>,
-        /// The object it was told about.
+        /// The object of the event.
         key: ObjectKey,
     },
     /// A task of the informer panicked or was aborted. [`InformerStatus::Failed`] says whether it is restarted.
@@ -62,7 +62,7 @@ pub enum InformerError {
     HandlerSlow {
         /// The handler.
         handler: Arc<str>,
-        /// The object it was told about.
+        /// The object of the event.
         key: ObjectKey,
         /// How long.
         took: Duration,
@@ -146,7 +146,7 @@ pub(crate) struct ListenerMeters {
     pub(crate) name: Arc<str>,
     /// Keeps other handlers from using the name, until this one has ended.
     taken: Mutex<Option<Name>>,
-    /// Events absorbed into the net effect of another one.
+    /// Coalesced events.
     pub(crate) coalesced: Counter,
     /// For how long the handler has been behind, in seconds.
     pub(crate) lag: Gauge,
@@ -245,10 +245,10 @@ impl Telemetry {
         &self.kind
     }
 
-    /// Tells the hook; the log hears of changes of state only.
-    fn tell(&self, error: &InformerError) {
+    /// Calls the hook. Only changes of state are logged.
+    fn call_hook(&self, error: &InformerError) {
         let Some(hook) = &self.hook else { return };
-        // The hook is not ours: whatever it does, the task that reports goes on.
+        // The hook is code of the user: a panic in it must not end the task that reports.
         if catch_unwind(AssertUnwindSafe(|| hook(error))).is_err() {
             tracing::error!(kind = %self.kind, "the error hook panicked");
         }
@@ -256,30 +256,30 @@ impl Telemetry {
 
     pub(crate) fn failed(&self, error: &InformerError) {
         tracing::debug!(kind = %self.kind, %error, "informer request failed");
-        self.tell(error);
+        self.call_hook(error);
     }
 
     pub(crate) fn quarantined(&self, unreadable: Unreadable) {
         self.quarantined.increment(1);
         tracing::warn!(kind = %self.kind, reason = unreadable.reason, "left out something without readable identity");
-        self.tell(&InformerError::Unreadable(unreadable));
+        self.call_hook(&InformerError::Unreadable(unreadable));
     }
 
     pub(crate) fn transform_failed(&self, key: &ObjectKey) {
         self.transform_failures.increment(1);
         tracing::error!(kind = %self.kind, %key, "the transform failed; the content is left out");
-        self.tell(&InformerError::Transform { key: key.clone() });
+        self.call_hook(&InformerError::Transform { key: key.clone() });
     }
 
     pub(crate) fn index_panicked(&self, key: &ObjectKey) {
         tracing::error!(kind = %self.kind, %key, "the function of an index panicked; the object is left out of it");
-        self.tell(&InformerError::Index { key: key.clone() });
+        self.call_hook(&InformerError::Index { key: key.clone() });
     }
 
     pub(crate) fn handler_panicked(&self, handler: &Arc<str>, key: &ObjectKey) {
         self.panics.increment(1);
         tracing::error!(kind = %self.kind, %handler, %key, "a handler panicked; the event counts as delivered");
-        self.tell(&InformerError::HandlerPanicked { handler: Arc::clone(handler), key: key.clone() });
+        self.call_hook(&InformerError::HandlerPanicked { handler: Arc::clone(handler), key: key.clone() });
     }
 
     pub(crate) fn task_failed(&self, task: Task, why: String) {
@@ -287,13 +287,13 @@ impl Telemetry {
         labels.push(Label::new("task", task.to_string()));
         metrics::counter!("informer_task_failures_total", labels).increment(1);
         tracing::error!(kind = %self.kind, %task, why, "a task of the informer failed");
-        self.tell(&InformerError::TaskFailed { task, why });
+        self.call_hook(&InformerError::TaskFailed { task, why });
     }
 
     pub(crate) fn handler_slow(&self, handler: &Arc<str>, key: &ObjectKey, took: Duration) {
         self.slow.increment(1);
         tracing::warn!(kind = %self.kind, %handler, %key, ?took, "a handler blocks; put keys on a work queue instead");
-        self.tell(&InformerError::HandlerSlow { handler: Arc::clone(handler), key: key.clone(), took });
+        self.call_hook(&InformerError::HandlerSlow { handler: Arc::clone(handler), key: key.clone(), took });
     }
 
     /// A status with another word than before: one line.
@@ -310,18 +310,18 @@ impl Telemetry {
         }
     }
 
-    /// A page, or a whole list, is asked for.
+    /// A page, or a whole list, is requested.
     pub(crate) fn listing(&self) {
         self.pages.increment(1);
     }
 
-    /// A streaming list is asked for.
+    /// A streaming list is requested.
     pub(crate) fn streaming(&self) {
         self.streaming_lists.increment(1);
         self.watches.increment(1);
     }
 
-    /// The collection is asked for again from the start.
+    /// The collection is listed again.
     pub(crate) fn relisting(&self, reason: RelistReason) {
         let mut labels = self.labels.clone();
         labels.push(Label::new("reason", reason.word()));

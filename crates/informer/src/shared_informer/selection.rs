@@ -39,11 +39,11 @@ impl Selection {
 
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.labels.as_deref().unwrap_or_default())?;
-        match &self.fields {
-            Some(fields) => write!(f, ";{fields}"),
-            None => Ok(()),
+        write!(f, "{}", self.labels)?;
+        if self.fields.is_everything() {
+            return Ok(());
         }
+        write!(f, ";{}", self.fields)
     }
 }
 

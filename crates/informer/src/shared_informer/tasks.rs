@@ -1,4 +1,4 @@
-//! The tasks of one informer: who runs them, and how they end.
+//! The tasks of one informer, and how they end.
 
 use crate::{
     controller::Controller,
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::{runtime::Handle, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// What happens to events that are on their way when an informer stops.
+/// What a stop does with events that are not delivered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// What has been read from the server is applied, and handlers hear of it, before it ends.
+    /// Events that were read from the server are applied and delivered first.
     Drain,
     /// A call that is running ends; nothing else is delivered.
     Drop,
@@ -30,7 +30,7 @@ pub(super) struct Tasks {
     state: Mutex<State>,
     supervision: Arc<Supervision>,
     fail_points: FailPoints,
-    /// Cancelled when what is on its way is to be dropped.
+    /// Cancelled when undelivered events are to be dropped.
     dropping: CancellationToken,
     /// Cancelled when nothing runs any more.
     finished: CancellationToken,
@@ -137,8 +137,7 @@ impl Tasks {
         drop(state);
     }
 
-    /// Ends everything, in the order of the pipeline. When this returns, nothing runs any more, whoever else
-    /// has asked for it before.
+    /// Ends all tasks, in the order of the pipeline. When this returns no task runs, also if another call began the stop.
     pub(super) async fn stop(&self, stop: Stop, controller: &Arc<Controller>) {
         let state = std::mem::replace(&mut *self.lock(), State::Stopped);
         self.supervision.stop();
@@ -227,7 +226,7 @@ fn run_controller(
     }
 }
 
-/// Nothing comes any more once the task of the controller is gone.
+/// Ends the listeners with the task of the controller, after which no event is queued.
 struct EndListeners(Arc<Controller>);
 
 impl Drop for EndListeners {
@@ -236,7 +235,7 @@ impl Drop for EndListeners {
     }
 }
 
-/// Whatever ends a stop, also that nobody waits for it any more: the listeners end, and everybody learns it.
+/// Ends the listeners and announces the end of a stop, also if the future of the stop is dropped.
 struct Finish<'a> {
     controller: &'a Controller,
     supervision: &'a Supervision,

@@ -172,7 +172,7 @@ async fn those_that_are_not_synced_are_named() {
     factory.of::<Secret>();
     factory.start();
     let error = factory.synced(secs(30)).await.unwrap_err();
-    assert_eq!(error.laggards.len(), 1);
+    assert_eq!(error.unsynced.len(), 1);
     let text = error.to_string();
     assert!(text.contains("secrets (denied") && text.contains("403"), "{text}");
     secrets.heal();

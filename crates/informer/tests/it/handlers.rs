@@ -4,8 +4,8 @@ use crate::support::{Errors, Recorder, object, pass, secs, settle, source, start
 use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube_informer::{
-    Event, EventHandler, HandlerFuncs, HandlerOptions, Object, Registration, Stop, WorkQueue, enqueue_owner, filter,
-    testing::Fault,
+    Event, EventHandler, HandlerFuncs, HandlerOptions, Object, Registration, Stop, WorkQueue, enqueue_owner,
+    filter, testing::Fault,
 };
 use serde_json::{Value, json};
 use std::{
@@ -378,11 +378,14 @@ async fn every_owner_of_a_child_is_enqueued_although_changes_coalesce() {
             Event::Deleted(deleted) => handler.on_delete(deleted),
         }
     }
-    let mut owners: Vec<_> = std::iter::from_fn(|| queue.try_get().map(|item| {
-        let name = item.name().to_owned();
-        item.forget();
-        name
-    })).collect();
+    let mut owners: Vec<_> = std::iter::from_fn(|| {
+        queue.try_get().map(|item| {
+            let name = item.name().to_owned();
+            item.forget();
+            name
+        })
+    })
+    .collect();
     owners.sort();
     assert_eq!(owners, ["first", "fourth", "second", "third"]);
 }

@@ -2,7 +2,9 @@
 
 use crate::support::{object, pass, secs, settle, source, started};
 use futures_util::{FutureExt, Stream, StreamExt};
-use kube_informer::{Event, HandlerFuncs, HandlerOptions, InformerStatus, Scope, Stop, testing::Fault};
+use kube_informer::{
+    Event, HandlerFuncs, HandlerOptions, InformerStatus, LabelSelector, Scope, Stop, testing::Fault,
+};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -179,14 +181,18 @@ fn informers_of_one_resource_have_metrics_of_their_own() {
     recorded(async |snapshotter| {
         let source = source();
         let plain = || source.informer::<Value>(|builder| builder.name("own metrics"));
+        let long = |last: &str| -> LabelSelector {
+            let keys: String = (0..1000).map(|n| format!("k{n},")).collect();
+            format!("{keys}{last}").parse().unwrap()
+        };
         let one = plain();
         let others = [
             plain(),
-            source.informer(|builder| builder.name("own metrics").label_selector("app=a")),
-            source.informer(|builder| builder.name("own metrics").label_selector("app=b")),
-            source.informer(|builder| builder.name("own metrics").field_selector("app=b")),
-            source.informer(|builder| builder.name("own metrics").label_selector("a,".repeat(5000) + "b")),
-            source.informer(|builder| builder.name("own metrics").label_selector("a,".repeat(5000) + "c")),
+            source.informer(|builder| builder.name("own metrics").label_selector("app=a".parse().unwrap())),
+            source.informer(|builder| builder.name("own metrics").label_selector("app=b".parse().unwrap())),
+            source.informer(|builder| builder.name("own metrics").field_selector("app=b".parse().unwrap())),
+            source.informer(|builder| builder.name("own metrics").label_selector(long("b"))),
+            source.informer(|builder| builder.name("own metrics").label_selector(long("c"))),
             source.informer(|builder| builder.name("own metrics").scope(Scope::namespace("ns").unwrap())),
             source.informer(|builder| {
                 let many = (0..500).map(|n| format!("ns-{n}"));
@@ -210,7 +216,7 @@ fn informers_of_one_resource_have_metrics_of_their_own() {
 fn handlers_of_one_name_have_metrics_of_their_own() {
     recorded(async |snapshotter| {
         let informer = source().informer::<Value>(|builder| builder);
-        let named = || HandlerOptions { name: Some("sync".into()), resync: None };
+        let named = || HandlerOptions::new().name("sync");
         let _one = informer.add_handler_with(HandlerFuncs::new(), named());
         let two = informer.add_handler_with(HandlerFuncs::new(), named());
         let _stream = informer.events_with(named());
