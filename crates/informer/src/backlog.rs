@@ -3,7 +3,7 @@
 use crate::{
     delta::{AnyObject, Deleted},
     handler::Event,
-    indexer::Snapshot,
+    indexer::Contents,
     scope::Partition,
 };
 use hashbrown::HashMap;
@@ -19,13 +19,14 @@ use std::{
 /// 1. Up to the bound, events are kept as they are, in order.
 /// 2. Events beyond the bound are coalesced into the **net effect** on each object, relative to the state that the
 ///    handler will have seen by then. So the backlog never holds more than the bound plus one entry for each object
-///    that the handler has seen or that exists.
+///    that the handler has seen or that exists. A net effect keeps a state for each controlling owner that the object had
+///    in between, because handlers that reconcile owners must be called for all of them.
 /// 3. The initial list, and the replay for a handler that is added later, is a *walk* over a snapshot: nothing is copied.
 /// 4. Events about one object are never reordered.
 #[derive(Default)]
 pub(crate) struct Backlog {
     queue: VecDeque<Item>,
-    /// Events in `queue`, walks not counted. Invariant: at most the bound plus one.
+    /// Events in `queue`, walks not counted. Invariant: at most the bound, plus those of one net effect.
     queued: usize,
     /// Invariant: later than any event of the same object in `queue`.
     overflow: Overflow,
@@ -42,7 +43,7 @@ enum Item {
 
 /// A walk over the objects of a snapshot.
 struct Walk {
-    snapshot: Arc<Snapshot>,
+    objects: Arc<Contents>,
     /// Only this partition; `None` for all.
     partition: Option<Partition>,
     last: Option<ObjectKey>,
@@ -51,9 +52,9 @@ struct Walk {
 impl Walk {
     fn next(&mut self) -> Option<AnyObject> {
         loop {
-            let object = self.snapshot.after(self.last.as_ref())?.clone();
+            let object = self.objects.after(self.last.as_ref())?.clone();
             self.last = Some(object.key().clone());
-            let partitions = self.snapshot.partitions();
+            let partitions = self.objects.partitions();
             if self.partition.is_none_or(|partition| partitions.contains(partition, object.key())) {
                 return Some(object);
             }
@@ -79,8 +80,8 @@ impl Backlog {
     /// Adds all objects of a snapshot, or of one partition of it, as initial objects.
     ///
     /// No event of these objects may be pending: a partition is walked before its first change.
-    pub(crate) fn walk(&mut self, snapshot: Arc<Snapshot>, partition: Option<Partition>) {
-        self.queue.push_back(Item::Walk(Walk { snapshot, partition, last: None }));
+    pub(crate) fn walk(&mut self, objects: Arc<Contents>, partition: Option<Partition>) {
+        self.queue.push_back(Item::Walk(Walk { objects, partition, last: None }));
         self.walks += 1;
     }
 
@@ -101,9 +102,10 @@ impl Backlog {
                     return Some(event);
                 }
                 None => {
-                    let (first, second) = self.overflow.pop()?.into_events();
-                    if let Some(second) = second {
-                        self.queue.push_front(Item::Event(second));
+                    let mut events = self.overflow.pop()?.into_events().into_iter();
+                    let first = events.next();
+                    for later in events.rev() {
+                        self.queue.push_front(Item::Event(later));
                         self.queued += 1;
                     }
                     if first.is_some() {
@@ -129,8 +131,10 @@ impl Backlog {
         self.coalesced
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Self { bound: self.bound, coalesced: self.coalesced, ..Self::default() };
+    /// Removes everything, and returns it to be dropped without a lock.
+    pub(crate) fn clear(&mut self) -> Self {
+        let empty = Self { bound: self.bound, coalesced: self.coalesced, ..Self::default() };
+        std::mem::replace(self, empty)
     }
 }
 
@@ -146,6 +150,9 @@ struct Overflow {
 struct Net {
     /// The state that the handler will have seen before; `None` if there was no object.
     seen: Option<AnyObject>,
+    /// A state under each controlling owner that the object had since then and has no longer: these owners must be
+    /// reconciled too. At most [`MAX_OWNERS`].
+    between: Vec<AnyObject>,
     /// The delete of the object in `seen`, if there was one.
     delete: Option<Deleted<Value>>,
     /// The newest state; `None` if the object is deleted.
@@ -154,8 +161,30 @@ struct Net {
     resync: bool,
 }
 
+/// Controlling owners of one object between two calls of a handler that are remembered.
+const MAX_OWNERS: usize = 16;
+
 impl Net {
+    fn new(seen: Option<AnyObject>) -> Self {
+        Self { seen, between: Vec::new(), delete: None, now: None, resync: false }
+    }
+
+    /// Keeps the present state if it has a controlling owner that no other state with an event of its own has. `next` is
+    /// the state that replaces it; `None` if it is deleted.
+    fn keep_owner(&mut self, next: Option<&AnyObject>) {
+        let Some(object) = &self.now else { return };
+        let Some(owner) = object.controller() else { return };
+        let has_owner = |other: &AnyObject| {
+            other.is_same(object) && other.controller().is_some_and(|other| other.uid == owner.uid)
+        };
+        let known = next.is_some_and(has_owner) || self.seen.iter().chain(&self.between).any(has_owner);
+        if !known && self.between.len() < MAX_OWNERS {
+            self.between.push(object.clone());
+        }
+    }
+
     fn add(&mut self, event: Event<Value>) {
+        self.keep_owner((!matches!(event, Event::Deleted(_))).then(|| event.object()));
         self.resync |= matches!(&event, Event::Updated { old, new } if is_same_state(old, new));
         self.now = match event {
             // Initial objects are walked and never coalesced.
@@ -175,34 +204,44 @@ impl Net {
     fn is_void(&self) -> bool {
         match (&self.seen, &self.now) {
             (None, None) => true,
-            (Some(old), Some(now)) => !self.resync && is_same_state(old, now),
+            (Some(old), Some(now)) => !self.resync && self.between.is_empty() && is_same_state(old, now),
             _ => false,
         }
     }
 
     /// Number of events that the handler will receive.
     fn events(&self) -> u64 {
-        match (&self.seen, &self.now) {
-            _ if self.is_void() => 0,
-            (Some(old), Some(now)) if !old.is_same(now) => 2,
-            _ => 1,
+        if self.is_void() {
+            return 0;
         }
+        let (mut events, mut last) = (0, self.seen.as_ref());
+        for state in self.between.iter().chain(&self.now) {
+            events += if last.is_some_and(|last| !last.is_same(state)) { 2 } else { 1 };
+            last = Some(state);
+        }
+        events + u64::from(self.now.is_none() && last.is_some())
     }
 
-    /// One event or two; none if the events cancel out.
-    fn into_events(self) -> (Option<Event<Value>>, Option<Event<Value>>) {
-        let Self { seen, delete, now, .. } = self;
-        let deleted = |old| Event::Deleted(delete.unwrap_or_else(|| Deleted::unknown(old)));
-        match (seen, now) {
-            (Some(old), Some(new)) if old.is_same(&new) => (Some(Event::Updated { old, new }), None),
-            (seen, now) => {
-                let added = now.map(|object| Event::Added { object, initial: false });
-                match seen {
-                    Some(old) => (Some(deleted(old)), added),
-                    None => (added, None),
+    /// The events that bring a handler from the state it saw to the newest one; none if the events cancel out.
+    fn into_events(self) -> Vec<Event<Value>> {
+        let Self { seen, between, delete, now, .. } = self;
+        let deleted = |old: AnyObject| {
+            let delete = delete.clone().filter(|delete| delete.object().is_same(&old));
+            Event::Deleted(delete.unwrap_or_else(|| Deleted::unknown(old)))
+        };
+        let (exists, mut events, mut last) = (now.is_some(), Vec::new(), seen);
+        for state in between.into_iter().chain(now) {
+            match last.take() {
+                Some(old) if old.is_same(&state) => events.push(Event::Updated { old, new: state.clone() }),
+                old => {
+                    events.extend(old.map(deleted));
+                    events.push(Event::Added { object: state.clone(), initial: false });
                 }
             }
+            last = Some(state);
         }
+        events.extend(last.filter(|_| !exists).map(deleted));
+        events
     }
 }
 
@@ -219,7 +258,7 @@ impl Overflow {
     fn merge(&mut self, event: Event<Value>, seen: Option<AnyObject>) -> u64 {
         let key = event.object().key().clone();
         let Some((_, net)) = self.entries.get_mut(&key) else {
-            let mut net = Net { seen, delete: None, now: None, resync: false };
+            let mut net = Net::new(seen);
             net.add(event);
             self.order.insert(self.next, key.clone());
             self.entries.insert(key, (self.next, net));
@@ -233,7 +272,7 @@ impl Overflow {
             self.remove(&key);
         }
         // An object that was recreated with a new uid is two events.
-        before + 1 - after
+        (before + 1).saturating_sub(after)
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Net> {

@@ -203,17 +203,17 @@ impl Controller {
         self.fail_points.at(FailPoint::BatchTaken);
     }
 
-    /// Completes the batch in flight. If an index is added or removed while the batch is applied, it is applied again.
+    /// Completes the batch in flight.
     async fn finish_batch(&self) {
         let start = Instant::now();
-        loop {
-            let applied = match self.batch_to_apply() {
-                Some(batch) => Some(self.apply_batch(&batch).await),
-                None => None,
-            };
-            if self.publish(applied, start) {
-                return;
-            }
+        let mut applied = match self.batch_to_apply() {
+            Some(batch) => Some(self.apply_batch(&batch).await),
+            None => None,
+        };
+        while let Some(mut stale) = self.publish(applied, start) {
+            // An index was added or removed while the batch was applied. Index functions run here, without a lock.
+            stale.store.rebase();
+            applied = Some(stale);
         }
     }
 
@@ -249,21 +249,22 @@ impl Controller {
         Applied { store, notifications, first_fill }
     }
 
-    /// Publishes the store, notifies the listeners and commits the batch. Returns whether that is done: not if another store
-    /// was published meanwhile. From the moment at which the store shows the batch, `in_flight` says so.
-    fn publish(&self, applied: Option<Applied<'_>>, start: Instant) -> bool {
+    /// Publishes the store, notifies the listeners and commits the batch. If another store was published meanwhile, returns the
+    /// applied batch instead. From the moment at which the store shows the batch, `in_flight` says so.
+    fn publish<'a>(&self, applied: Option<Applied<'a>>, start: Instant) -> Option<Applied<'a>> {
         let mut slot = self.lock_in_flight();
-        let Some(in_flight) = &mut *slot else { return true };
+        let in_flight = slot.as_mut()?;
         let mut processor = self.between_batches();
-        if let Some(Applied { store, notifications, first_fill }) = applied {
-            if !store.is_current() {
-                return false;
+        if let Some(applied) = applied {
+            if !applied.store.is_current() {
+                return Some(applied);
             }
+            let Applied { store, notifications, first_fill } = applied;
             let (swapped, fan_out) = (store.swap(), processor.fan_out());
             *in_flight = InFlight::Published(Published { swapped, first_fill, notifications, fan_out });
         }
         let InFlight::Published(Published { swapped, first_fill, notifications, fan_out }) = in_flight else {
-            return false;
+            unreachable!("a batch is applied before it is published");
         };
         self.fail_points.at(FailPoint::BatchPublished);
         let queued = || self.fail_points.at(FailPoint::BatchQueued);
@@ -279,11 +280,11 @@ impl Controller {
         self.fail_points.at(FailPoint::BatchDelivered);
         swapped.before.clear();
         self.queue.commit();
-        let Some(InFlight::Published(Published { swapped, fan_out, .. })) = slot.take() else { return true };
+        let Some(InFlight::Published(Published { swapped, fan_out, .. })) = slot.take() else { return None };
         drop(slot);
         self.report(&swapped.panicked, fan_out.into_interrupted());
         self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot);
-        true
+        None
     }
 
     fn report(&self, panicked: &[ObjectKey], interrupted: Vec<Arc<Listener>>) {

@@ -1,4 +1,4 @@
-//! One informer for each resource, however often it is asked for.
+//! Shares one informer for each resource.
 
 pub mod builtin;
 
@@ -22,13 +22,13 @@ use std::{
     time::Duration,
 };
 
-/// Shares informers: everybody who asks for the same resource gets the same watch and the same cache.
+/// Shares informers: all requests for the same resource return handles of one informer, with one watch and one cache.
 ///
 /// 1. What is shared is the resource with its scope, selectors and transform, not the type: a typed, a slim
 ///    and a dynamic handle of one resource use one watch and one store.
-/// 2. Asking registers; [`start`](Self::start) starts what has not been started, again and again if need be.
-/// 3. [`synced`](Self::synced) waits for everything that was asked for, and says what it is that keeps it.
-/// 4. After [`shutdown`](Self::shutdown) nothing runs, and nothing is started any more.
+/// 2. Requesting an informer registers it; each call of [`start`](Self::start) starts those that are not running.
+/// 3. [`synced`](Self::synced) waits for all registered informers; its error names those that are not synced.
+/// 4. After [`shutdown`](Self::shutdown) no informer runs, and none can be started.
 ///
 /// Cloning gives another handle on the same factory.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ struct Shared {
     connect: Connect,
     defaults: InformerOptions,
     configure: Option<Configure>,
-    /// Held while an informer is looked up or added, never over an `.await`.
+    /// Held while an informer is looked up or added, never over an `.await` or code of the user.
     registry: Mutex<Registry>,
 }
 
@@ -56,6 +56,13 @@ struct Entry {
     core: Arc<Core>,
 }
 
+impl Registry {
+    fn find(&self, kind: &Kind, options: &InformerOptions) -> Option<Arc<Core>> {
+        let same = |entry: &&Entry| same_resource(&entry.kind, kind) && entry.options.is_same(options);
+        self.informers.iter().find(same).map(|entry| Arc::clone(&entry.core))
+    }
+}
+
 type Configure = Arc<dyn Fn(InformerBuilder) -> InformerBuilder + Send + Sync>;
 type MakeSource =
     Arc<dyn Fn(&Arc<Origin>, &InformerOptions, Option<&str>) -> Arc<dyn ListWatch> + Send + Sync>;
@@ -65,7 +72,7 @@ enum Connect {
     Sources(MakeSource),
 }
 
-/// Which objects an informer covers, and how they are kept: what two askers must agree on to share one.
+/// The objects an informer covers, and how they are stored. Requests with equal options share an informer.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct InformerOptions {
@@ -77,7 +84,7 @@ pub struct InformerOptions {
     pub field_selector: FieldSelector,
     /// Only the metadata of the objects.
     pub metadata_only: bool,
-    /// What is done to every object before it is kept.
+    /// The transform of every object before it is stored.
     pub transform: Transform,
 }
 
@@ -132,8 +139,8 @@ impl InformerOptions {
 }
 
 impl InformerFactory {
-    /// A factory with a client of its own, made for informers: HTTP/2 with pings, nothing retried behind their
-    /// back. This is the recommended door.
+    /// A factory with a client of its own, made for informers: HTTP/2 with pings, no hidden
+    /// retries. Prefer this constructor.
     pub fn from_config(config: kube::Config) -> Result<Self, ClientError> {
         Ok(Self::new(informer_client(config)?))
     }
@@ -236,19 +243,18 @@ impl InformerFactory {
         self.of_with::<K, _>(|options| options.metadata_only(true))
     }
 
-    /// Starts every informer that has been asked for and not been started.
+    /// Starts every registered informer that was not started.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(&self) {
-        let registry = self.registry();
-        if !registry.shut_down {
-            registry.informers.iter().for_each(|entry| entry.core.start());
+        // An informer that is stopped meanwhile does not start.
+        if !self.registry().shut_down {
+            self.cores().iter().for_each(|core| core.start());
         }
     }
 
-    /// Resolves when every informer that has been asked for has its first complete list. The error names those
-    /// that have not, and why.
+    /// Resolves when every registered informer has its initial list. The error names those that do not, with their status.
     pub async fn synced(&self, within: Duration) -> Result<(), SyncError> {
         let cores = self.cores();
         let all = async {
@@ -261,39 +267,62 @@ impl InformerFactory {
         };
         match time::timeout(within, all).await {
             Ok(true) => Ok(()),
-            _ => Err(SyncError { laggards: cores.iter().flat_map(|core| core.laggards()).collect() }),
+            _ => Err(SyncError { unsynced: cores.iter().flat_map(|core| core.unsynced()).collect() }),
         }
     }
 
-    /// Stops every informer; events on their way are dropped. When this resolves no handler is running, nor
-    /// will be.
+    /// Stops every informer; events that are queued are dropped. When this resolves no handler is running, nor
+    /// will be. An informer that is requested later is stopped from the beginning: it never starts, and waiting for it is an
+    /// error.
     pub async fn shutdown(&self) {
         self.shutdown_with(Stop::Drop).await;
     }
 
-    /// Stops every informer; events on their way are delivered or dropped, by choice.
+    /// Stops every informer; undelivered events are delivered or dropped, as `stop` says.
     pub async fn shutdown_with(&self, stop: Stop) {
         self.registry().shut_down = true;
         let cores = self.cores();
         futures_util::future::join_all(cores.iter().map(|core| core.stop(stop))).await;
     }
 
-    /// All informers that have been asked for.
+    /// All registered informers.
     pub fn informers(&self) -> Vec<SharedInformer<DynamicObject>> {
         self.cores().into_iter().map(SharedInformer::from_core).collect()
     }
 
     fn informer<T: 'static>(&self, kind: Kind, options: InformerOptions) -> SharedInformer<T> {
-        let mut registry = self.registry();
-        // One that was stopped by itself is replaced.
-        registry.informers.retain(|entry| !entry.core.is_stopped());
-        let same = |entry: &&Entry| same_resource(&entry.kind, &kind) && entry.options.is_same(&options);
-        if let Some(entry) = registry.informers.iter().find(same) {
-            return SharedInformer::from_core(Arc::clone(&entry.core));
+        if let Some(core) = self.find(&kind, &options) {
+            return SharedInformer::from_core(core);
         }
-        let informer = self.make::<T>(kind.clone(), &options);
-        registry.informers.push(Entry { kind, options, core: Arc::clone(&informer.core) });
-        informer
+        // Without the lock, because the source and the configuration are code of the user, which may use the factory. If
+        // another caller, or that code, registers the same informer meanwhile, that one is used.
+        let made = self.make::<T>(kind.clone(), &options);
+        let mut registry = self.registry();
+        if registry.shut_down {
+            drop(registry);
+            made.core.refuse();
+            return made;
+        }
+        match registry.find(&kind, &options) {
+            Some(core) => {
+                drop(registry);
+                SharedInformer::from_core(core)
+            }
+            None => {
+                registry.informers.push(Entry { kind, options, core: Arc::clone(&made.core) });
+                made
+            }
+        }
+    }
+
+    /// The registered informer of a resource. One that was stopped on its own is removed, and dropped without the lock.
+    fn find(&self, kind: &Kind, options: &InformerOptions) -> Option<Arc<Core>> {
+        let mut registry = self.registry();
+        let stopped: Vec<_> = registry.informers.extract_if(.., |entry| entry.core.is_stopped()).collect();
+        let found = registry.find(kind, options);
+        drop(registry);
+        drop(stopped);
+        found
     }
 
     fn make<T: 'static>(&self, kind: Kind, options: &InformerOptions) -> SharedInformer<T> {
@@ -341,7 +370,7 @@ impl InformerFactory {
     }
 }
 
-/// Whether two kinds are one resource; what a dynamic asker does not know about it plays no part.
+/// Whether two kinds are one resource. A dynamic kind may lack the rest.
 fn same_resource(a: &Kind, b: &Kind) -> bool {
     (&a.group, &a.version, &a.plural) == (&b.group, &b.version, &b.plural)
 }
@@ -390,13 +419,13 @@ impl FactoryBuilder {
         self
     }
 
-    /// What is done to every object before it is kept.
+    /// The transform of every object before it is stored.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.defaults.transform = transform;
         self
     }
 
-    /// How often handlers are told of every object although nothing changed; never by default.
+    /// Period of resyncs, which update every object although nothing changed; never by default.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self

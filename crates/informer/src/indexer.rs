@@ -9,7 +9,7 @@ pub use index::Index;
 pub use index::IndexMissing;
 use index::{AnyIndex, TypedIndex};
 pub(crate) use index::{Extract, IndexId};
-pub(crate) use snapshot::{Objects, Snapshot};
+pub(crate) use snapshot::{Contents, Objects, Snapshot};
 
 use crate::{
     delta::AnyObject,
@@ -192,6 +192,12 @@ impl Transaction<'_> {
     /// Whether the store is still in the state this change started from.
     pub(crate) fn is_current(&self) -> bool {
         Arc::ptr_eq(&self.base, &self.indexer.current.load())
+    }
+
+    /// Lets the change start from the current state instead, in which indexes were added or removed.
+    pub(crate) fn rebase(&mut self) {
+        self.base = self.indexer.current.load_full();
+        self.next.rebase(&self.base, &mut self.panicked);
     }
 
     /// Makes the change visible to readers that look. Drops and wakes nothing, so that no code of the user runs and nothing

@@ -48,7 +48,8 @@
 //!
 //! # Metrics
 //!
-//! Through the `metrics` facade, with the labels `name`, `group`, `version` and `resource`:
+//! Through the `metrics` facade, with the labels `name`, `group`, `version`, `resource`, `scope` and `selector` (long values are
+//! cut, and end in a hash), so that no two informers, and no two handlers of one, write the same series:
 //! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
 //! client-go, and `informer_lists_total` (`mode`), `informer_watches_total`, `informer_relists_total` (`reason`),
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
@@ -138,12 +139,13 @@ pub use shared_informer::EventStream;
 pub use shared_informer::HandlerOptions;
 pub use shared_informer::IndexError;
 pub use shared_informer::InformerBuilder;
-pub use shared_informer::Laggard;
 pub use shared_informer::NotReady;
 pub use shared_informer::SharedInformer;
 pub use shared_informer::Stop;
 pub use shared_informer::SyncError;
+pub use shared_informer::UnsyncedCache;
 pub use shared_informer::WaitError;
+pub use shared_informer::WeakInformer;
 pub use source::ClientError;
 pub use source::KubeSource;
 pub use source::informer_client;

@@ -5,7 +5,7 @@ use crate::{
     delta::AnyObject,
     fail_point::{FailPoint, FailPoints},
     handler::{Deliver, Event},
-    indexer::Snapshot,
+    indexer::Contents,
     scope::Partition,
     supervision::{Restarts, Supervision, TaskId},
     telemetry::{ListenerMeters, Telemetry},
@@ -28,9 +28,8 @@ const SLOW_CALL: Duration = Duration::from_secs(1);
 /// Calls between two chances for other tasks.
 const CALLS_A_TURN: usize = 64;
 
-/// One handler of an informer: what it has still to hear, and how far it is.
+/// One handler of an informer, with its pending events.
 pub(crate) struct Listener {
-    name: Arc<str>,
     /// Held while an event is put in or taken out, never while the handler runs.
     state: Mutex<State>,
     wake: Notify,
@@ -42,7 +41,7 @@ pub(crate) struct Listener {
 struct State {
     backlog: Backlog,
     end: End,
-    /// The handler, until its task takes it. A stream has none: whoever reads it takes the events himself.
+    /// The handler, until its task takes it. A stream has none: its reader takes the events.
     handler: Option<Deliver>,
     /// Whether events are taken by a stream.
     pulled: bool,
@@ -55,13 +54,13 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum End {
     Open,
-    /// What is queued is still delivered.
+    /// Queued events are still delivered.
     Draining,
     /// Nothing more is delivered.
     Closed,
 }
 
-/// Whether a handler has heard of everything that was there before it.
+/// Whether a handler has received every object that existed before it was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SyncState {
     Pending,
@@ -70,7 +69,7 @@ pub(crate) enum SyncState {
     Never,
 }
 
-/// What comes next for a handler.
+/// The next step of a handler.
 pub(crate) enum Next {
     Event(Event<Value>),
     Wait,
@@ -78,7 +77,7 @@ pub(crate) enum Next {
 }
 
 impl Listener {
-    pub(crate) fn new(name: Arc<str>, bound: usize, meters: ListenerMeters) -> Self {
+    pub(crate) fn new(bound: usize, meters: ListenerMeters) -> Self {
         let state = State {
             backlog: Backlog::new(bound),
             end: End::Open,
@@ -88,11 +87,11 @@ impl Listener {
             behind_since: None,
         };
         let (synced, ended) = (watch::Sender::new(SyncState::Pending), watch::Sender::new(false));
-        Self { name, state: Mutex::new(state), wake: Notify::new(), synced, ended, meters }
+        Self { state: Mutex::new(state), wake: Notify::new(), synced, ended, meters }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
-        &self.name
+        &self.meters.name
     }
 
     /// Sets the handler that a task is to call.
@@ -122,33 +121,31 @@ impl Listener {
     pub(crate) fn push(&self, events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) -> u64 {
         let mut state = self.lock();
         let before = state.backlog.coalesced();
-        if state.end == End::Open {
+        if state.end != End::Closed {
             events.into_iter().for_each(|(event, seen)| state.backlog.push(event, seen));
             state.behind_since.get_or_insert_with(Instant::now);
         }
         state.backlog.coalesced() - before
     }
 
-    /// Events have been queued. What wakes up here, and the metrics, may be code of the user.
+    /// Events have been queued: wakes the task and updates the metrics, both of which may run code of the user. To be called
+    /// without a lock.
     pub(crate) fn announce(&self, coalesced: u64) {
         self.wake.notify_one();
         self.meters.coalesced.increment(coalesced);
     }
 
     /// Queues everything in a snapshot, or in one partition of it.
-    pub(crate) fn walk(&self, snapshot: Arc<Snapshot>, partition: Option<Partition>) {
+    pub(crate) fn walk(&self, objects: Arc<Contents>, partition: Option<Partition>) {
         let mut state = self.lock();
-        if state.end == End::Open {
-            state.backlog.walk(snapshot, partition);
+        if state.end != End::Closed {
+            state.backlog.walk(objects, partition);
         }
-        drop(state);
-        self.wake.notify_one();
     }
 
     /// The informer has its first complete list, and this listener has been given it.
     pub(crate) fn upstream_synced(&self) {
         self.lock().upstream_synced = true;
-        self.wake.notify_one();
     }
 
     /// The next event. Asking for it says that the one before has been dealt with.
@@ -199,12 +196,13 @@ impl Listener {
         if end > state.end {
             state.end = end;
         }
-        let mut idle = None;
+        let (mut undelivered, mut idle) = (None, None);
         if state.end == End::Closed {
-            state.backlog.clear();
+            undelivered = Some(state.backlog.clear());
             idle = state.handler.take();
         }
         drop(state);
+        drop(undelivered);
         self.wake.notify_one();
         if idle.is_some() {
             // No task will ever call it, nor say that it ended.
@@ -231,6 +229,7 @@ impl Listener {
 
     fn mark_ended(&self) {
         self.settle(SyncState::Never);
+        self.meters.release_name();
         self.ended.send_replace(true);
     }
 
@@ -254,7 +253,7 @@ impl Listener {
         self.synced.subscribe()
     }
 
-    /// Entries waiting, and events absorbed into others.
+    /// Pending entries, and coalesced events.
     pub(crate) fn load(&self) -> (usize, u64) {
         let state = self.lock();
         (state.backlog.len(), state.backlog.coalesced())
@@ -301,7 +300,7 @@ pub(crate) fn run(
             }
         }
         supervision.recovered(&id);
-        // The handler goes before its end is announced: whoever waits for that may rely on it.
+        // The handler is dropped before its end is announced, so that callers who wait for the end can rely on it.
         drop(calls);
         drop(ended);
     }
@@ -358,5 +357,47 @@ fn call(listener: &Listener, deliver: &mut Deliver, event: Event<Value>, telemet
     }
     if took >= SLOW_CALL {
         telemetry.handler_slow(listener.name(), &key, took);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fixtures::object, scope::Scope, shared_informer::Selection};
+    use kube_informer_wire::Kind;
+
+    fn listener() -> Listener {
+        let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
+        let telemetry = Telemetry::new("listener", kind, &Scope::all(), &Selection::default(), None);
+        Listener::new(10, telemetry.listener("test"))
+    }
+
+    fn push(listener: &Listener) {
+        let added = Event::Added { object: object("ns/a", 1), initial: false };
+        listener.push([(added, None)]);
+    }
+
+    #[test]
+    fn a_draining_listener_delivers_everything_and_ends() {
+        let listener = listener();
+        push(&listener);
+        listener.close(true);
+        push(&listener);
+        for _ in 0..2 {
+            assert!(matches!(listener.next(), Next::Event(_)));
+        }
+        assert!(matches!(listener.next(), Next::End));
+    }
+
+    #[test]
+    fn a_closed_listener_keeps_nothing() {
+        let listener = listener();
+        push(&listener);
+        listener.close(false);
+        push(&listener);
+        let indexer = crate::indexer::Indexer::new(crate::scope::Partitions::of_scope(&Scope::all()));
+        listener.walk(indexer.snapshot().contents(), None);
+        assert_eq!(listener.load().0, 0);
+        assert!(matches!(listener.next(), Next::End));
     }
 }

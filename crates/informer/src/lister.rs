@@ -6,8 +6,8 @@ use std::{borrow::Borrow, fmt, marker::PhantomData, sync::Arc};
 
 /// Reads the cache of an informer. Cheap to clone; never talks to the server, never waits for the writer.
 ///
-/// Every call answers from one consistent snapshot, in the order in which the server lists objects. Several
-/// questions that must fit together are asked of one [`snapshot`](Self::snapshot).
+/// Every call reads one consistent snapshot, in the order in which the server lists objects. Use one
+/// [`snapshot`](Self::snapshot) for several reads that must be consistent with each other.
 pub struct Lister<T> {
     indexer: Arc<Indexer>,
     of: PhantomData<fn() -> T>,
@@ -18,7 +18,7 @@ impl<T> Lister<T> {
         Self { indexer, of: PhantomData }
     }
 
-    /// What the cache holds now; it does not change any more.
+    /// The current state of the cache. It does not change any more.
     pub fn snapshot(&self) -> CacheSnapshot<T> {
         CacheSnapshot { snapshot: self.indexer.snapshot(), of: PhantomData }
     }
@@ -28,7 +28,7 @@ impl<T> Lister<T> {
         self.indexer.look(|snapshot| snapshot.get(key).map(Object::cast))
     }
 
-    /// All objects: the [`snapshot`](Self::snapshot), by the name one looks for. Nothing is copied, however many there are.
+    /// All objects: the same as [`snapshot`](Self::snapshot). Nothing is copied, however many there are.
     ///
     /// ```
     /// # use kube_informer::Lister;
@@ -124,7 +124,7 @@ impl<T> CacheSnapshot<T> {
 
     /// The objects whose labels match a selector.
     pub fn matching(&self, selector: &LabelSelector) -> Vec<Object<T>> {
-        // Objects that stand side by side often share their labels: one look is enough for them.
+        // Neighbouring objects often share their labels, which are then matched once.
         let mut last = None;
         let mut matches = |labels: &Labels| match &last {
             Some((seen, matched)) if labels.is_identical(seen) => *matched,
@@ -169,7 +169,7 @@ impl<T> CacheSnapshot<T> {
         self.len() == 0
     }
 
-    /// The version this state shows; `None` before the first list, and for an informer of several namespaces
+    /// The version this state shows; `None` before the initial list, and for an informer of several namespaces
     /// (each has its own, see [`namespace_version`](Self::namespace_version)).
     pub fn resource_version(&self) -> Option<ResourceVersion> {
         match self.snapshot.partitions().len() {

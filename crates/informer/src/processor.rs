@@ -1,4 +1,4 @@
-//! Fan-out: every handler gets every change.
+//! Fan-out: queues every change for every listener.
 
 use crate::{
     delta::AnyObject,
@@ -17,8 +17,8 @@ pub(crate) type ListenerId = u64;
 
 /// The listeners of one informer.
 ///
-/// Whoever holds the processor's lock holds up the pipeline between two batches: joining, leaving, resync
-/// ticks and new indexes happen there, never between a store write and its fan-out.
+/// Its lock stops the pipeline between two batches: listeners join and leave, resyncs begin and snapshots are swapped under it,
+/// never between a swap and its fan-out.
 pub(crate) struct Processor {
     /// In the order in which they joined.
     listeners: Vec<Entry>,
@@ -37,10 +37,10 @@ struct Entry {
     syncing: bool,
 }
 
-/// A change on its way to the listeners.
+/// A change to be queued for the listeners.
 #[derive(Debug, Clone)]
 pub(crate) enum Notification {
-    /// For everybody. The state before it, if there was one.
+    /// For all listeners. The state before it, if there was one.
     Change(Event<Value>, Option<AnyObject>),
     /// For those that a resync is due for.
     Sync(AnyObject),
@@ -57,7 +57,7 @@ impl Processor {
         self.check.start();
     }
 
-    /// How often to look whether a resync is due.
+    /// Period of checks whether a resync is due.
     pub(crate) fn check_period(&self) -> Option<Duration> {
         self.check.get()
     }
@@ -71,7 +71,7 @@ impl Processor {
         now: Instant,
     ) -> ListenerId {
         if snapshot.len() > 0 {
-            listener.walk(Arc::clone(snapshot), None);
+            listener.walk(snapshot.contents(), None);
         }
         if self.filled {
             listener.upstream_synced();
@@ -84,7 +84,7 @@ impl Processor {
         id
     }
 
-    /// A listener leaves: it hears of nothing that happens from now on.
+    /// A listener leaves: it receives no further event.
     pub(crate) fn leave(&mut self, id: ListenerId) -> Option<Arc<Listener>> {
         let at = self.listeners.iter().position(|entry| entry.id == id)?;
         Some(self.listeners.remove(at).listener)
@@ -147,7 +147,7 @@ impl Processor {
         }
     }
 
-    /// A partition has its first list: everybody gets it who has not.
+    /// The initial list of a partition is complete: every listener that lacks it gets it.
     pub(crate) fn fill(
         &mut self,
         partition: Partition,
@@ -156,12 +156,13 @@ impl Processor {
         queued: impl Fn(),
     ) {
         self.filled = snapshot.is_filled();
+        let objects = snapshot.contents();
         self.leave_interrupted(fan_out);
         for entry in &self.listeners {
             if !fan_out.begin(entry.id) {
                 continue;
             }
-            entry.listener.walk(Arc::clone(snapshot), Some(partition));
+            entry.listener.walk(Arc::clone(&objects), Some(partition));
             if self.filled {
                 entry.listener.upstream_synced();
             }

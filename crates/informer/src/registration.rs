@@ -1,4 +1,4 @@
-//! A handler's place at an informer.
+//! The handle of an added handler.
 
 use crate::{
     controller::Controller,
@@ -23,7 +23,7 @@ pub struct Registration {
 pub struct HandlerLoad {
     /// Events waiting; a replay of the whole cache counts as one.
     pub waiting: usize,
-    /// Events that were absorbed into the net effect of another one because the handler was too slow.
+    /// Events that were coalesced because the handler was too slow.
     pub coalesced: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct HandlerLoad {
 pub struct HandlerInfo {
     /// Its name, as in metrics.
     pub name: String,
-    /// Whether it has been told of everything that was there before it.
+    /// Whether it has received every object that existed before it was added.
     pub synced: bool,
     /// How far behind it is.
     pub load: HandlerLoad,
@@ -53,13 +53,13 @@ impl HandlerLoad {
     }
 }
 
-/// The handler ended before it had heard of everything: the informer stopped, or the handler was removed.
+/// The handler ended before it was synced: the informer stopped, or the handler was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler ended before it was synced: the informer stopped, or the handler was removed")]
 pub struct HandlerEnded;
 
 impl Registration {
-    /// Resolves when the handler has been told of everything that was there before it, and has returned from
+    /// Resolves when the handler has received every object that existed before it was added, and has returned from
     /// the last of those calls.
     pub async fn synced(&self) -> Result<(), HandlerEnded> {
         let mut synced = self.listener.synced();
@@ -70,7 +70,7 @@ impl Registration {
         }
     }
 
-    /// Whether the handler has been told of everything that was there before it.
+    /// Whether the handler has received every object that existed before it was added.
     pub fn is_synced(&self) -> bool {
         *self.listener.synced().borrow() == SyncState::Done
     }

@@ -1,4 +1,4 @@
-//! One pipeline, shared by everybody who needs the same objects.
+//! One pipeline, shared by all users of the same objects.
 
 mod builder;
 mod events;
@@ -7,15 +7,17 @@ mod selection;
 mod statuses;
 mod tasks;
 mod waiting;
+mod weak;
 
 pub use builder::InformerBuilder;
 pub use events::EventStream;
 pub use indexes::IndexError;
 pub use tasks::Stop;
-pub use waiting::Laggard;
 pub use waiting::NotReady;
 pub use waiting::SyncError;
+pub use waiting::UnsyncedCache;
 pub use waiting::WaitError;
+pub use weak::WeakInformer;
 
 use crate::{
     controller::Controller,
@@ -35,32 +37,31 @@ use tokio::{sync::watch, time::Instant};
 
 /// A local, indexed, always-current copy of the objects of one kind, and a call for every change.
 ///
-/// What it promises:
+/// Promises:
 ///
 /// 1. The states of an object that the cache shows are states it really had, in order; some may be skipped.
 ///    Within one history of the server the cache never goes back.
-/// 2. Store and indexes show a change before any handler hears of it. A list is applied whole.
-/// 3. Each handler is called for one thing after another, in the order in which things happened. Handlers do
-///    not wait for each other; the cache waits for none of them.
-/// 4. A handler that is added late gets everything the cache holds, then everything that happens: nothing is
-///    missed, doubled or reordered.
-/// 5. An object that vanished unseen is reported as [`Deleted::FinalStateUnknown`](crate::Deleted); another
-///    object of the same name is a delete and an add, never an update.
-/// 6. Whatever fails is tried again and shown in [`status`](Self::status); nothing that fails loses anything
-///    else.
+/// 2. Store and indexes show a change before any handler receives it. A list is applied whole.
+/// 3. Each handler is called for one event after another, in order. Handlers do not wait for each other, and the cache
+///    does not wait for them.
+/// 4. A handler that is added later receives all cached objects, then every change: nothing is missed, doubled or
+///    reordered.
+/// 5. An object whose deletion was missed is reported as [`Deleted::FinalStateUnknown`](crate::Deleted); one that was
+///    recreated with a new uid is a delete and an add, never an update.
+/// 6. Every failure is retried and shown in [`status`](Self::status). A failure affects nothing else.
 ///
-/// What it does not promise: that every intermediate state is seen, that two informers agree at one moment, or
-/// that the cache shows a write of yours at once (see [`reached`](Self::reached)).
+/// Not promised: that every intermediate state is seen, that two informers agree at one moment, or that the cache shows your own
+/// write immediately (see [`reached`](Self::reached)).
 ///
 /// `T` is how objects are read. Handles with different types may share one pipeline. Cloning is a reference
 /// count. The pipeline stops with [`stop`](Self::stop), or when the last handle (and the factory that made it)
-/// is gone.
+/// is dropped.
 pub struct SharedInformer<T> {
     pub(crate) core: Arc<Core>,
     of: PhantomData<fn() -> T>,
 }
 
-/// What all handles of one informer share. Owns the tasks; no task owns it.
+/// The state that all handles of one informer share. Owns the tasks; no task owns it.
 pub(crate) struct Core {
     pub(crate) origin: Arc<Origin>,
     pub(crate) partitions: Partitions,
@@ -81,11 +82,11 @@ pub(crate) struct Core {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct HandlerOptions {
-    /// A name for logs and metrics.
+    /// A name for logs and metrics. Handlers of one informer with equal names are numbered: `sync`, `sync#2`.
     pub name: Option<String>,
-    /// How often to be told of every object although nothing changed; `None` is the informer's default, zero
-    /// and `Duration::MAX` are never. As in client-go, an informer made without a period never resyncs, and one that runs already
-    /// does not look more often than it did.
+    /// Period of resyncs, which update every object although nothing changed; `None` is the informer's default, zero and
+    /// `Duration::MAX` are never. As in client-go, an informer that was built without a period never resyncs, and one that
+    /// runs already does not check more often than before.
     pub resync: Option<Duration>,
 }
 
@@ -132,9 +133,11 @@ impl<T: 'static> SharedInformer<T> {
 
     /// Adds a handler. It gets everything the cache holds as initial adds, then every change.
     ///
-    /// A handler that falls more than the informer's bound behind is told the net effect of what it missed: an
-    /// object it never saw and that is gone is not mentioned, one it knows is updated from what it saw to what
-    /// there is now. So a slow handler costs bounded memory and still ends up with the truth.
+    /// If a handler falls behind by more events than the informer's bound, further events are coalesced: it does not receive an
+    /// object that it never saw and that is deleted, and one that it knows is updated from the state it saw to the current one. So a slow handler costs bounded memory and still ends up with the current state.
+    ///
+    /// The informer owns its handlers. A handler that owns its informer is a reference cycle, which keeps both for ever unless
+    /// [`stop`](Self::stop) is called: give it a [`Lister`], or a [`WeakInformer`] ([`downgrade`](Self::downgrade)).
     pub fn add_handler(&self, handler: impl EventHandler<T>) -> Registration {
         self.add_handler_with(handler, HandlerOptions::default())
     }
@@ -168,12 +171,12 @@ impl<T: 'static> SharedInformer<T> {
         self.core.tasks.is_stopped()
     }
 
-    /// Whether the first list of everything it covers is in the cache.
+    /// Whether the initial list of everything it covers is in the cache.
     pub fn is_synced(&self) -> bool {
         self.core.controller.indexer.snapshot().is_filled()
     }
 
-    /// The handlers and streams that hear of its changes, in the order in which they joined.
+    /// Its handlers and streams, in the order in which they were added.
     pub fn handlers(&self) -> Vec<HandlerInfo> {
         let processor = self.core.controller.between_batches();
         processor.listeners().map(|listener| HandlerInfo::of(listener)).collect()
@@ -191,7 +194,7 @@ impl<T: 'static> SharedInformer<T> {
 }
 
 impl Core {
-    /// A listener joins between two batches; `begin` makes sure that somebody listens.
+    /// A listener joins between two batches; `begin` starts its task, or lets a stream read it.
     fn join<R>(
         &self,
         name: String,
@@ -199,7 +202,7 @@ impl Core {
         begin: impl FnOnce(Arc<Listener>, &Self) -> R,
     ) -> (Registration, R) {
         let meters = self.tasks.supervision().telemetry().listener(&name);
-        let listener = Arc::new(Listener::new(name.into(), self.handler_bound, meters));
+        let listener = Arc::new(Listener::new(self.handler_bound, meters));
         let id = {
             let mut processor = self.controller.between_batches();
             let snapshot = self.controller.indexer.snapshot();
@@ -207,7 +210,7 @@ impl Core {
         };
         let begun = begin(Arc::clone(&listener), self);
         if *listener.has_ended().borrow() {
-            // The informer has stopped, or its runtime is gone: nobody would ever remove it.
+            // The informer has stopped, or its runtime is shut down: nothing would ever remove it.
             self.controller.between_batches().leave(id);
         }
         (Registration { controller: Arc::clone(&self.controller), listener, id }, begun)
@@ -225,6 +228,11 @@ impl Core {
                 starts
             });
         }
+    }
+
+    /// Stops an informer that was never started.
+    pub(crate) fn refuse(&self) {
+        self.tasks.refuse();
     }
 
     pub(crate) async fn stop(&self, stop: Stop) {
@@ -249,8 +257,8 @@ impl Core {
     }
 }
 
-/// The last handle is gone: nobody will stop this any more, so it stops here. After a stop that drains, streams
-/// may still take what is left.
+/// The last handle is dropped, so that the informer can no longer be stopped by a call. After a stop that drains, streams may
+/// still take the rest of their events.
 impl Drop for Core {
     fn drop(&mut self) {
         if !self.tasks.is_stopped() {

@@ -1,16 +1,20 @@
-//! Telling the outside: log, metrics, error hook. In one place, so that nothing is told twice or not at all.
+//! Log, metrics and error hook, in one place, so that each failure is reported once.
 
-use crate::{indexer::Snapshot, status::InformerStatus};
-use kube_informer_wire::{Kind, ListWatchError, Malformed, ObjectKey};
+mod names;
+
+use crate::{indexer::Snapshot, scope::Scope, shared_informer::Selection, status::InformerStatus};
+use kube_informer_wire::{Kind, ListWatchError, Malformed, ObjectKey, sync::lock};
 use metrics::{Counter, Gauge, Histogram, Label};
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-/// A failure inside an informer. Nothing is lost by it: the informer goes on by itself, unless
+use names::{INFORMERS, Name, Names, bounded};
+
+/// A failure inside an informer. It loses nothing, and the informer recovers without help, unless
 /// [`TaskFailed`](Self::TaskFailed) says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -21,7 +25,7 @@ pub enum InformerError {
     /// A watch could not be opened, or broke.
     #[error("watch: {0}")]
     Watch(#[source] ListWatchError),
-    /// Something came that has no readable identity. It is looked for by one list, then left out.
+    /// An object or event has no identity that can be decoded. It causes one relist, then it is skipped.
     #[error("an object or event was left out, {0}")]
     Malformed(#[source] Malformed),
     /// A transform panicked, left no object, or could not read the object's JSON; the object is kept with its identity
@@ -31,7 +35,7 @@ pub enum InformerError {
         /// The object.
         key: ObjectKey,
     },
-    /// The function of an index panicked; the object is left out of that index.
+    /// The function of an index, or `Ord` of its values, panicked; the index omits the object.
     #[error("the function of an index panicked on {key}; the index leaves it out")]
     Index {
         /// The object.
@@ -42,7 +46,7 @@ pub enum InformerError {
     HandlerPanicked {
         /// The handler.
         handler: Arc<str>,
-        /// The object it was told about.
+        /// The object of the event.
         key: ObjectKey,
     },
     /// A task of the informer panicked or was aborted. [`InformerStatus::Failed`] says whether it is restarted.
@@ -58,7 +62,7 @@ pub enum InformerError {
     HandlerSlow {
         /// The handler.
         handler: Arc<str>,
-        /// The object it was told about.
+        /// The object of the event.
         key: ObjectKey,
         /// How long.
         took: Duration,
@@ -112,6 +116,10 @@ impl RelistReason {
 pub(crate) struct Telemetry {
     kind: Kind,
     labels: Vec<Label>,
+    /// Keeps other informers from using the same labels, until this one has stopped.
+    name: Mutex<Option<Name>>,
+    /// Names of its handlers.
+    handlers: Arc<Names>,
     hook: Option<ErrorHook>,
     queued: Gauge,
     latency: Histogram,
@@ -134,10 +142,22 @@ pub(crate) struct Telemetry {
 
 /// The metrics of one handler.
 pub(crate) struct ListenerMeters {
-    /// Events absorbed into the net effect of another one.
+    /// The name of the handler, which no other handler of the informer has.
+    pub(crate) name: Arc<str>,
+    /// Keeps other handlers from using the name, until this one has ended.
+    taken: Mutex<Option<Name>>,
+    /// Coalesced events.
     pub(crate) coalesced: Counter,
     /// For how long the handler has been behind, in seconds.
     pub(crate) lag: Gauge,
+}
+
+impl ListenerMeters {
+    /// The handler has ended: another one may use its name in metrics.
+    pub(crate) fn release_name(&self) {
+        let name = lock(&self.taken).take();
+        drop(name);
+    }
 }
 
 impl fmt::Debug for Telemetry {
@@ -147,12 +167,25 @@ impl fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    pub(crate) fn new(name: &str, kind: Kind, hook: Option<ErrorHook>) -> Self {
-        let labels: Vec<Label> =
-            [("name", name), ("group", &kind.group), ("version", &kind.version), ("resource", &kind.plural)]
-                .into_iter()
-                .map(|(key, value)| Label::new(key, value.to_owned()))
-                .collect();
+    pub(crate) fn new(
+        name: &str,
+        kind: Kind,
+        scope: &Scope,
+        selection: &Selection,
+        hook: Option<ErrorHook>,
+    ) -> Self {
+        let mut labels: Vec<Label> = [
+            ("group", kind.group.clone()),
+            ("version", kind.version.clone()),
+            ("resource", kind.plural.clone()),
+            ("scope", if scope.is_all() { "*".to_owned() } else { bounded(&scope.to_string()) }),
+            ("selector", bounded(&selection.to_string())),
+        ]
+        .into_iter()
+        .map(|(key, value)| Label::new(key, value))
+        .collect();
+        let taken = INFORMERS.take(format!("{name} {labels:?}"));
+        labels.insert(0, Label::new("name", taken.of(name)));
         let event = |kind: &'static str| {
             let mut labels = labels.clone();
             labels.push(Label::new("type", kind));
@@ -182,24 +215,36 @@ impl Telemetry {
             panics: metrics::counter!("informer_handler_panics_total", labels.clone()),
             slow: metrics::counter!("informer_handler_slow_calls_total", labels.clone()),
             labels,
+            name: Mutex::new(Some(taken)),
+            handlers: Arc::default(),
             kind,
             hook,
         }
     }
 
+    /// The informer has stopped: another one may use its name in metrics.
+    pub(crate) fn release_name(&self) {
+        let name = lock(&self.name).take();
+        drop(name);
+    }
+
     pub(crate) fn listener(&self, handler: &str) -> ListenerMeters {
+        let taken = self.handlers.take(handler.to_owned());
+        let name = taken.of(handler);
         let mut labels = self.labels.clone();
-        labels.push(Label::new("handler", handler.to_owned()));
+        labels.push(Label::new("handler", name.clone()));
         ListenerMeters {
+            name: name.into(),
+            taken: Mutex::new(Some(taken)),
             coalesced: metrics::counter!("informer_coalesced_total", labels.clone()),
             lag: metrics::gauge!("informer_handler_lag_seconds", labels),
         }
     }
 
-    /// Tells the hook; the log hears of changes of state only.
-    fn tell(&self, error: &InformerError) {
+    /// Calls the hook. Only changes of state are logged.
+    fn call_hook(&self, error: &InformerError) {
         let Some(hook) = &self.hook else { return };
-        // The hook is not ours: whatever it does, the task that reports goes on.
+        // The hook is code of the user: a panic in it must not end the task that reports.
         if catch_unwind(AssertUnwindSafe(|| hook(error))).is_err() {
             tracing::error!(kind = %self.kind, "the error hook panicked");
         }
@@ -207,30 +252,30 @@ impl Telemetry {
 
     pub(crate) fn failed(&self, error: &InformerError) {
         tracing::debug!(kind = %self.kind, %error, "informer request failed");
-        self.tell(error);
+        self.call_hook(error);
     }
 
     pub(crate) fn quarantined(&self, malformed: Malformed) {
         self.quarantined.increment(1);
         tracing::warn!(kind = %self.kind, reason = malformed.reason, "left out an object or event whose identity cannot be read");
-        self.tell(&InformerError::Malformed(malformed));
+        self.call_hook(&InformerError::Malformed(malformed));
     }
 
     pub(crate) fn transform_failed(&self, key: &ObjectKey) {
         self.transform_failures.increment(1);
         tracing::error!(kind = %self.kind, %key, "the transform failed; the content is left out");
-        self.tell(&InformerError::Transform { key: key.clone() });
+        self.call_hook(&InformerError::Transform { key: key.clone() });
     }
 
     pub(crate) fn index_panicked(&self, key: &ObjectKey) {
         tracing::error!(kind = %self.kind, %key, "the function of an index panicked; the object is left out of it");
-        self.tell(&InformerError::Index { key: key.clone() });
+        self.call_hook(&InformerError::Index { key: key.clone() });
     }
 
     pub(crate) fn handler_panicked(&self, handler: &Arc<str>, key: &ObjectKey) {
         self.panics.increment(1);
         tracing::error!(kind = %self.kind, %handler, %key, "a handler panicked; the event counts as delivered");
-        self.tell(&InformerError::HandlerPanicked { handler: Arc::clone(handler), key: key.clone() });
+        self.call_hook(&InformerError::HandlerPanicked { handler: Arc::clone(handler), key: key.clone() });
     }
 
     pub(crate) fn task_failed(&self, task: Task, why: String) {
@@ -238,13 +283,13 @@ impl Telemetry {
         labels.push(Label::new("task", task.to_string()));
         metrics::counter!("informer_task_failures_total", labels).increment(1);
         tracing::error!(kind = %self.kind, %task, why, "a task of the informer failed");
-        self.tell(&InformerError::TaskFailed { task, why });
+        self.call_hook(&InformerError::TaskFailed { task, why });
     }
 
     pub(crate) fn handler_slow(&self, handler: &Arc<str>, key: &ObjectKey, took: Duration) {
         self.slow.increment(1);
         tracing::warn!(kind = %self.kind, %handler, %key, ?took, "a handler blocks; put keys on a work queue instead");
-        self.tell(&InformerError::HandlerSlow { handler: Arc::clone(handler), key: key.clone(), took });
+        self.call_hook(&InformerError::HandlerSlow { handler: Arc::clone(handler), key: key.clone(), took });
     }
 
     /// A status with another word than before: one line.
@@ -261,18 +306,18 @@ impl Telemetry {
         }
     }
 
-    /// A page, or a whole list, is asked for.
+    /// A page, or a whole list, is requested.
     pub(crate) fn listing(&self) {
         self.pages.increment(1);
     }
 
-    /// A streaming list is asked for.
+    /// A streaming list is requested.
     pub(crate) fn streaming(&self) {
         self.streaming_lists.increment(1);
         self.watches.increment(1);
     }
 
-    /// The collection is asked for again from the start.
+    /// The collection is listed again.
     pub(crate) fn relisting(&self, reason: RelistReason) {
         let mut labels = self.labels.clone();
         labels.push(Label::new("reason", reason.word()));

@@ -4,6 +4,7 @@ mod heap;
 
 use crate::discarded::Discarded;
 use crate::index::{Index, Lookup};
+use crate::panics;
 use crate::priority::Priority;
 use heap::{Heap, Node, Slots};
 
@@ -57,6 +58,14 @@ pub(crate) struct Due<K> {
     pub(crate) priority: Priority,
     /// The time it was due.
     pub(crate) at: u64,
+}
+
+/// A copy of a delayed key.
+pub(crate) struct Copied<K> {
+    pub(crate) key: K,
+    pub(crate) due: u64,
+    pub(crate) arrival: u32,
+    pub(crate) priority: Priority,
 }
 
 impl<K: Eq> DelayedKeys<K> {
@@ -150,14 +159,31 @@ impl<K: Eq> DelayedKeys<K> {
         std::mem::replace(self, empty)
     }
 
-    /// All keys in no particular order, each with its due time and its turn: keys due at the same time are taken in
-    /// order of their turns.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, u64, u32, Priority)> {
-        self.heap.nodes().filter_map(|node| {
-            let slot = node.slot as usize;
-            let turn = node.arrival.wrapping_sub(self.arrivals);
-            self.slots[slot].key.as_ref().map(|key| (key, node.due, turn, self.priority(node.slot)))
-        })
+    /// Copies of the keys in some slots from `slot` on, and the slot to continue at; `None` at the end. A key keeps its slot
+    /// while it is delayed.
+    pub(crate) fn copy(&self, slot: usize, slots: usize) -> (Vec<Copied<K>>, Option<usize>)
+    where
+        K: Clone,
+    {
+        let end = slot.saturating_add(slots).min(self.slots.len());
+        let copy = |at: usize| {
+            let Slot { key, position, .. } = &self.slots[at];
+            let node = self.heap.node(*position as usize);
+            key.as_ref().map(|key| Copied {
+                key: key.clone(),
+                due: node.due,
+                arrival: node.arrival,
+                priority: self.priority(at as u32),
+            })
+        };
+        let occupied = |at: &usize| self.slots[*at].key.is_some();
+        let copied = (slot.min(end)..end).filter(occupied).filter_map(copy).collect();
+        (copied, (end < self.slots.len()).then_some(end))
+    }
+
+    /// Number of the next arrival. Keys due at the same time are taken in order of arrival; numbers wrap around.
+    pub(crate) fn next_arrival(&self) -> u32 {
+        self.arrivals
     }
 
     /// Finds the slot of a key.
@@ -166,7 +192,8 @@ impl<K: Eq> DelayedKeys<K> {
             return Lookup::Absent;
         }
         let slot = |slot: u32| &self.slots[slot as usize];
-        self.index.find(hash, |number| slot(number).hash, |number| slot(number).key.as_ref() == Some(key))
+        let is_it = |number| slot(number).key.as_ref().is_some_and(|other| panics::equal(other, key));
+        self.index.find(hash, |number| slot(number).hash, is_it)
     }
 
     fn due_of(&self, slot: u32) -> u64 {
@@ -212,5 +239,12 @@ impl<K: Eq> DelayedKeys<K> {
         } else {
             self.free.push(slot);
         }
+    }
+}
+
+impl<K> DelayedKeys<K> {
+    /// All keys, in no particular order.
+    pub(crate) fn into_keys(self) -> impl Iterator<Item = K> {
+        self.slots.into_iter().filter_map(|slot| slot.key)
     }
 }

@@ -1,6 +1,7 @@
 //! Keys to be dropped after the lock is released.
 
 use crate::delayed::DelayedKeys;
+use crate::panics;
 
 /// Keys that an operation has removed. Dropping a key may run code of the user, which may use the queue, so it must not
 /// happen under the lock.
@@ -27,6 +28,17 @@ impl<K> Discarded<K> {
         match &self.first {
             None => self.first = Some(key),
             Some(_) => self.more.push(key),
+        }
+    }
+
+    /// Drops the keys. Must be called without the lock. A drop that panics does not keep the others from being dropped, nor
+    /// reaches the caller, who may be unwinding already.
+    pub(crate) fn drop_each(self) {
+        let delayed = self.delayed.into_iter().flat_map(DelayedKeys::into_keys);
+        for key in self.first.into_iter().chain(self.more).chain(delayed) {
+            if let Err(panic) = panics::catch(|| drop(key)) {
+                tracing::error!(panic, "the drop of a key panicked");
+            }
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Get<'a, K: Clone + Eq + Hash + Send + Sync + 'static> {
     queue: &'a WorkQueue<K>,
     /// Registration while it waits.
     waiter: Option<WaiterId>,
-    /// Armed only while this future is the timekeeper for all waiters.
+    /// Armed only while this future is the timekeeper for all waiters of its runtime.
     timer: Timer,
 }
 
@@ -45,9 +45,9 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Future for Get<'_, K> {
                 return Poll::Pending;
             };
             match polled {
-                Polled::Taken(ticket) => {
+                Polled::Taken(taken) => {
                     budget.made_progress();
-                    return Poll::Ready(Some(Item::new(queue.same(), ticket, started)));
+                    return Poll::Ready(Some(Item::new(queue.same(), taken, started)));
                 }
                 Polled::Exhausted => return Poll::Ready(None),
                 Polled::Pending(None) => {

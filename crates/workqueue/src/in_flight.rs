@@ -3,6 +3,7 @@
 use hashbrown::HashTable;
 
 use crate::discarded::Discarded;
+use crate::panics;
 use crate::priority::Priority;
 use crate::ready::{Ticket, widen};
 
@@ -14,9 +15,14 @@ pub(crate) struct InFlight<K> {
     keys: HashTable<Flight<K>>,
     /// Number of keys that were added again and will be queued when their worker is done.
     dirty: usize,
+    next_id: FlightId,
 }
 
+/// Identifies one take of a key, so that it can be finished without comparing keys.
+pub(crate) type FlightId = u64;
+
 struct Flight<K> {
+    id: FlightId,
     key: K,
     hash: u32,
     /// The priority to queue the key with when its worker is done; `None` if it was not added again.
@@ -46,7 +52,7 @@ pub(crate) enum Added {
 
 impl<K: Eq> InFlight<K> {
     pub(crate) fn new() -> Self {
-        Self { keys: HashTable::new(), dirty: 0 }
+        Self { keys: HashTable::new(), dirty: 0, next_id: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -63,9 +69,12 @@ impl<K: Eq> InFlight<K> {
     }
 
     /// A worker takes `key`.
-    pub(crate) fn start(&mut self, hash: u32, key: K, started: u64) {
-        let flight = Flight { key, hash, again: None, since: 0, started };
+    pub(crate) fn start(&mut self, hash: u32, key: K, started: u64) -> FlightId {
+        let id = self.next_id;
+        self.next_id += 1;
+        let flight = Flight { id, key, hash, again: None, since: 0, started };
         self.keys.insert_unique(widen(hash), flight, |flight| widen(flight.hash));
+        id
     }
 
     /// Marks a key to run once more, if a worker holds it.
@@ -73,7 +82,9 @@ impl<K: Eq> InFlight<K> {
         if self.is_empty() {
             return Added::NotInFlight;
         }
-        let Some(flight) = self.keys.find_mut(widen(ticket.hash), |flight| flight.key == ticket.key) else {
+        let is_it =
+            |flight: &Flight<K>| flight.hash == ticket.hash && panics::equal(&flight.key, &ticket.key);
+        let Some(flight) = self.keys.find_mut(widen(ticket.hash), is_it) else {
             return Added::NotInFlight;
         };
         if let Some(priority) = &mut flight.again {
@@ -86,12 +97,12 @@ impl<K: Eq> InFlight<K> {
         Added::Marked
     }
 
-    /// The worker is done with `key`.
-    pub(crate) fn finish(&mut self, hash: u32, key: &K, discarded: &mut Discarded<K>) -> Finished<K> {
-        let Ok(entry) = self.keys.find_entry(widen(hash), |flight| flight.key == *key) else {
+    /// The worker is done with a key.
+    pub(crate) fn finish(&mut self, hash: u32, id: FlightId, discarded: &mut Discarded<K>) -> Finished<K> {
+        let Ok(entry) = self.keys.find_entry(widen(hash), |flight| flight.id == id) else {
             return Finished { started: 0, again: None };
         };
-        let (Flight { key, hash, again, since, started }, _) = entry.remove();
+        let (Flight { key, hash, again, since, started, .. }, _) = entry.remove();
         let Some(priority) = again else {
             discarded.push(key);
             return Finished { started, again: None };
@@ -116,7 +127,7 @@ mod tests {
     #[test]
     fn the_sum_of_ages_saturates() {
         let mut in_flight = InFlight::new();
-        (0..3).for_each(|key| in_flight.start(key, key, 0));
+        (0..3).for_each(|key| _ = in_flight.start(key, key, 0));
         assert_eq!(in_flight.ages(u64::MAX / 2), (u64::MAX, u64::MAX / 2));
     }
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use tracing::error;
 
+use crate::in_flight::FlightId;
 use crate::panics;
 use crate::priority::Priority;
 use crate::queue::WorkQueue;
 use crate::ready::Ticket;
+use crate::state::Taken;
 
 /// A key in flight: no other worker gets it until this item is finished or dropped. Dropping an item without calling one
 /// of its methods (a panic, an early return, a cancelled future) is [`retry`](Item::retry).
@@ -19,6 +21,7 @@ pub struct Item<K: Clone + Eq + Hash + Send + Sync + 'static> {
     queue: WorkQueue<K>,
     key: K,
     hash: u32,
+    flight: FlightId,
     priority: Priority,
     /// What happens to the key when the item is dropped.
     again: Again,
@@ -33,12 +36,12 @@ enum Again {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Item<K> {
-    pub(crate) fn new(queue: WorkQueue<K>, ticket: Ticket<K>, started: u64) -> Self {
-        let Ticket { key, hash, priority, since } = ticket;
+    pub(crate) fn new(queue: WorkQueue<K>, taken: Taken<K>, started: u64) -> Self {
+        let Taken { ticket: Ticket { key, hash, priority, since }, flight } = taken;
         if let Some(metrics) = queue.shared.metrics() {
             metrics.taken(started.saturating_sub(since));
         }
-        Self { queue, key, hash, priority, again: Again::RateLimited }
+        Self { queue, key, hash, flight, priority, again: Again::RateLimited }
     }
 
     /// The key.
@@ -103,7 +106,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Drop for Item<K> {
                 error!(queue = shared.name(), panic, "a key panicked; it is not retried");
             }
         }
-        let started = shared.with(|state| state.finish(self.hash, &self.key));
+        let started = shared.with(|state| state.finish(self.hash, self.flight));
         if let Some(metrics) = shared.metrics() {
             metrics.finished(shared.now().saturating_sub(started));
         }

@@ -10,12 +10,16 @@ use tokio::time::Instant;
 
 use crate::add::AddOptions;
 use crate::builder::Builder;
+use crate::delayed::Copied;
 use crate::drain::{Delayed, Drain};
 use crate::get::Get;
 use crate::item::Item;
 use crate::priority::Priority;
 use crate::ready::Ticket;
 use crate::shared::{Shared, nanos};
+
+/// Number of delayed keys that are copied while the lock is held.
+const COPY_AT_ONCE: usize = 64;
 
 /// A queue of keys that need work, shared by any number of producers and workers.
 ///
@@ -35,6 +39,12 @@ use crate::shared::{Shared, nanos};
 /// one hash value. A key beyond that may run several times instead of once, and [`due`](WorkQueue::due) and
 /// [`cancel`](WorkQueue::cancel) may not find it; it is never lost, and never has two workers. With a sound `Hash` this
 /// does not happen.
+///
+/// `Hash`, `Eq` and `Clone` of keys must not use the queue: some calls of them need its lock. They are few, whatever the
+/// number of keys: an add compares the key with at most [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) queued and as many
+/// delayed keys, and with keys in flight, of the same hash value; a take hashes and clones one key. If one of them panics, that
+/// key is dropped or not deduplicated, and the queue goes on with the others. Everything else of the user (drops of keys, rate limiters,
+/// wakers, metrics) is called without the lock.
 ///
 /// Not promised: that a key is taken as often as it was added, or that a delayed key runs while no task waits in `get`
 /// (the queue has no task of its own; waiting workers watch the clock).
@@ -149,8 +159,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
     /// Takes a key if one is ready.
     pub fn try_get(&self) -> Option<Item<K>> {
         let started = self.shared.measured_now();
-        let ticket = self.shared.with_due(|state| state.take(started))?;
-        Some(Item::new(self.same(), ticket, started))
+        let taken = self.shared.with_due(|state| state.take(started))?;
+        Some(Item::new(self.same(), taken, started))
     }
 
     /// Number of keys that are ready to be taken.
@@ -178,12 +188,21 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> WorkQueue<K> {
         self.shared.forget(key);
     }
 
-    /// The delayed keys, soonest first. Clones them all under the lock: for debugging and tests, not for hot paths.
+    /// The delayed keys, soonest first: for debugging and tests, not for hot paths. Copies a few keys at a time under the lock. A
+    /// key that is added, cancelled or becomes due during the call may be listed or not.
     pub fn delayed(&self) -> Vec<DelayedKey<K>> {
-        let copy = |(key, due, turn, priority): (&K, u64, u32, Priority)| (due, turn, key.clone(), priority);
-        let mut keys: Vec<_> = self.shared.with_due(|state| state.delayed().iter().map(copy).collect());
-        keys.sort_unstable_by_key(|(due, turn, ..)| (*due, *turn));
-        let describe = |(due, _, key, priority)| DelayedKey { key, due: self.shared.instant(due), priority };
+        let (mut keys, mut slot) = (Vec::new(), Some(0));
+        while let Some(from) = slot {
+            let (copied, next) = self.shared.with_due(|state| state.delayed().copy(from, COPY_AT_ONCE));
+            keys.extend(copied);
+            slot = next;
+        }
+        let next_arrival = self.shared.with(|state| state.delayed().next_arrival());
+        keys.sort_unstable_by_key(|copied| (copied.due, copied.arrival.wrapping_sub(next_arrival)));
+        let describe = |copied: Copied<K>| {
+            let Copied { key, due, priority, .. } = copied;
+            DelayedKey { key, due: self.shared.instant(due), priority }
+        };
         keys.into_iter().map(describe).collect()
     }
 

@@ -7,6 +7,7 @@ mod ranked;
 use std::hash::{BuildHasher, Hash};
 
 use crate::discarded::Discarded;
+use crate::index::Lookup;
 use crate::priority::Priority;
 use fifo::Fifo;
 use ranked::Ranked;
@@ -50,59 +51,84 @@ pub(crate) enum Push {
 
 /// Queued keys, each at most once (but see [`Push::Crowded`]).
 ///
-/// Starts as a plain first-in, first-out queue and becomes a ranked one when a priority other than the default is used
-/// for the first time: a queue without priorities pays nothing for them.
+/// A queue without priorities is first in, first out, and pays nothing for priorities. Once a priority other than the default is
+/// used, new keys go to a ranked queue beside it. Keys that were queued before stay where they are until they are taken or their
+/// priority is raised: changing over costs nothing, however many there are. They are older than the ranked keys, but for those
+/// that moved.
 pub(crate) struct Ready<K> {
-    order: Order<K>,
+    fifo: Fifo<K>,
+    ranked: Option<Ranked<K>>,
     hasher: Hasher,
-    /// Every n-th take serves the oldest key, whatever its priority.
+    /// Every n-th take serves the oldest key, whatever its priority. A key with `m` older keys before it is therefore taken
+    /// within `oldest_every * (m + 1)` takes.
     oldest_every: u32,
+    takes: u32,
 }
 
-enum Order<K> {
-    Fifo(Fifo<K>),
-    Ranked(Ranked<K>),
-}
-
-impl<K: Clone + Eq + Hash> Ready<K> {
+impl<K: Eq + Hash> Ready<K> {
     pub(crate) fn new(hasher: Hasher, oldest_every: u32, keep_times: bool) -> Self {
-        Self { order: Order::Fifo(Fifo::new(keep_times)), hasher, oldest_every }
+        Self { fifo: Fifo::new(keep_times), ranked: None, hasher, oldest_every, takes: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
-        match &self.order {
-            Order::Fifo(fifo) => fifo.len(),
-            Order::Ranked(ranked) => ranked.len(),
-        }
+        self.fifo.len() + self.ranked.as_ref().map_or(0, Ranked::len)
     }
 
     /// Queues a key. A key that is queued already keeps its place, or moves up to a higher priority.
     pub(crate) fn push(&mut self, ticket: Ticket<K>, discarded: &mut Discarded<K>) -> Push {
-        if ticket.priority != Priority::default() {
-            self.rank(discarded);
-        }
-        match &mut self.order {
-            Order::Fifo(fifo) => fifo.push(ticket, discarded),
-            Order::Ranked(ranked) => ranked.push(ticket, discarded),
-        }
-    }
-
-    /// Takes the next key.
-    pub(crate) fn pop(&mut self, discarded: &mut Discarded<K>) -> Option<Ticket<K>> {
-        match &mut self.order {
-            Order::Fifo(fifo) => fifo.pop(&self.hasher),
-            Order::Ranked(ranked) => ranked.pop(&self.hasher, discarded),
-        }
-    }
-
-    /// Changes to a ranked queue.
-    fn rank(&mut self, discarded: &mut Discarded<K>) {
-        if let Order::Fifo(fifo) = &mut self.order {
-            let mut ranked = Ranked::new(self.oldest_every);
-            while let Some(ticket) = fifo.pop(&self.hasher) {
-                ranked.push(ticket, discarded);
+        let plain = ticket.priority == Priority::default();
+        match &mut self.ranked {
+            None if plain => self.fifo.push(ticket, discarded),
+            ranked => {
+                Self::push_ranked(&mut self.fifo, ranked.get_or_insert_with(Ranked::new), ticket, discarded)
             }
-            self.order = Order::Ranked(ranked);
         }
+    }
+
+    fn push_ranked(
+        fifo: &mut Fifo<K>,
+        ranked: &mut Ranked<K>,
+        ticket: Ticket<K>,
+        discarded: &mut Discarded<K>,
+    ) -> Push {
+        match fifo.find(ticket.hash, &ticket.key) {
+            Lookup::Found(place) if ticket.priority > Priority::default() => {
+                let (arrival, since) = fifo.remove(place, discarded);
+                ranked.push_older(Ticket { since, ..ticket }, arrival);
+                Push::Duplicate
+            }
+            Lookup::Found(_) => {
+                discarded.push(ticket.key);
+                Push::Duplicate
+            }
+            Lookup::Absent => ranked.push(ticket, discarded),
+            Lookup::Crowded => match ranked.push(ticket, discarded) {
+                Push::New => Push::Crowded,
+                push => push,
+            },
+        }
+    }
+
+    /// Takes the next key. Calls `Hash` of it; keys on which that panics are discarded.
+    pub(crate) fn pop(&mut self, discarded: &mut Discarded<K>) -> Option<Ticket<K>> {
+        let Some(ranked) = &mut self.ranked else { return self.fifo.pop(&self.hasher, discarded) };
+        if self.fifo.len() + ranked.len() == 0 {
+            return None;
+        }
+        self.takes = self.takes.wrapping_add(1);
+        let oldest = self.takes.is_multiple_of(self.oldest_every);
+        let from_ranked = match (self.fifo.first_arrival(), ranked.first_priority()) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(fifo), Some(_)) if oldest => ranked.first_arrival().is_some_and(|ranked| ranked < fifo),
+            (Some(_), Some(priority)) => priority > Priority::default(),
+        };
+        let popped = match from_ranked {
+            true if oldest => ranked.pop_oldest(),
+            true => ranked.pop(),
+            false => self.fifo.pop(&self.hasher, discarded),
+        };
+        // All keys of the one may have been discarded.
+        popped.or_else(|| ranked.pop())
     }
 }

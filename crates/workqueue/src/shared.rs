@@ -21,7 +21,8 @@ const DELAY_AFTER_PANIC: Duration = Duration::from_secs(1);
 /// A queue.
 pub(crate) struct Shared<K> {
     /// Held for a few table operations at a time; never while waking tasks, recording metrics, calling the rate limiter
-    /// or dropping keys.
+    /// or dropping keys. `Hash`, `Eq` and `Clone` of keys run under it a bounded number of times, and never interrupt it by a
+    /// panic.
     state: Mutex<State<K>>,
     hasher: Hasher,
     name: String,
@@ -126,7 +127,9 @@ impl<K: Clone + Eq + Hash> Shared<K> {
         if let Some(metrics) = &self.metrics {
             metrics.added(counts.added, counts.queued);
         }
-        drop(discarded);
+        if let Some(discarded) = discarded {
+            discarded.drop_each();
+        }
     }
 
     /// Nanoseconds since the queue was built.

@@ -5,7 +5,8 @@ use std::task::Waker;
 
 use crate::delayed::{DelayedKeys, Due};
 use crate::discarded::Discarded;
-use crate::in_flight::{Added, Finished, InFlight};
+use crate::in_flight::{Added, Finished, FlightId, InFlight};
+use crate::panics;
 use crate::priority::Priority;
 use crate::ready::{Hasher, Push, Ready, Ticket};
 use crate::waiters::{WaiterId, Waiters, Wakes};
@@ -21,7 +22,8 @@ const PROMOTE_AT_ONCE: usize = 1_000;
 /// Exception: if more than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) keys share a hash, a key may be ready twice, or
 /// ready and in flight. [`State::take`] makes up for it.
 ///
-/// Invariants, true whenever the lock is free ([`State::settle`] restores them):
+/// Invariants, true whenever the lock is free ([`State::settle`] restores them). The first two hold for the waiters of each
+/// runtime, so that a runtime whose thread is blocked does not delay keys for workers of another one:
 /// 1. There are at least as many called waiters as ready keys, or no waiter is idle.
 /// 2. If a key is delayed and there are waiters, then the timekeeper's timer is set to the first due time or earlier, or
 ///    a waiter is called.
@@ -62,9 +64,15 @@ pub(crate) struct Counts {
     pub(crate) queued: isize,
 }
 
+/// A key that a worker took.
+pub(crate) struct Taken<K> {
+    pub(crate) ticket: Ticket<K>,
+    pub(crate) flight: FlightId,
+}
+
 /// Result of [`State::poll_take`].
 pub(crate) enum Polled<K> {
-    Taken(Ticket<K>),
+    Taken(Taken<K>),
     /// The queue is shut down and no key can become ready any more.
     Exhausted,
     /// No key is ready. If a time is given, the caller is the timekeeper and must poll again then.
@@ -144,17 +152,30 @@ impl<K: Clone + Eq + Hash> State<K> {
         moved < PROMOTE_AT_ONCE
     }
 
-    /// Takes a ready key for a worker, which must [`finish`](State::finish) it.
-    pub(crate) fn take(&mut self, started: u64) -> Option<Ticket<K>> {
+    /// Takes a ready key for a worker, which must [`finish`](State::finish) it. A key whose `Hash` or `Clone` panics is dropped.
+    pub(crate) fn take(&mut self, started: u64) -> Option<Taken<K>> {
         loop {
-            let ticket = self.ready.pop(&mut self.discarded)?;
+            let before = self.ready.len();
+            let ticket = self.ready.pop(&mut self.discarded);
+            let lost = before - self.ready.len() - usize::from(ticket.is_some());
+            if lost > 0 {
+                self.counts.queued -= lost as isize;
+                self.settle();
+            }
+            let ticket = ticket?;
             if self.may_repeat && self.is_in_flight(&ticket) {
                 self.discarded.push(ticket.key);
                 continue;
             }
+            let Ok(copy) = panics::catch(|| ticket.key.clone()) else {
+                self.counts.queued -= 1;
+                self.discarded.push(ticket.key);
+                self.settle();
+                continue;
+            };
             self.may_repeat &= self.ready.len() > 0;
-            self.in_flight.start(ticket.hash, ticket.key.clone(), started);
-            return Some(ticket);
+            let flight = self.in_flight.start(ticket.hash, copy, started);
+            return Some(Taken { ticket, flight });
         }
     }
 
@@ -191,8 +212,8 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     /// Ends the work on a key, which is ready again if it was added meanwhile. Returns when it was taken.
-    pub(crate) fn finish(&mut self, hash: u32, key: &K) -> u64 {
-        let Finished { started, again } = self.in_flight.finish(hash, key, &mut self.discarded);
+    pub(crate) fn finish(&mut self, hash: u32, flight: FlightId) -> u64 {
+        let Finished { started, again } = self.in_flight.finish(hash, flight, &mut self.discarded);
         if let Some(ticket) = again {
             self.push(ticket);
         }
@@ -299,22 +320,22 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     fn call_waiters(&mut self) {
-        let wakes = &mut self.wakes;
-        while self.waiters.called() < self.ready.len() && self.waiters.call_one(wakes) {}
-        match (self.delayed.first_due(), self.waiters.timer()) {
-            (Some(due), Some(timer)) if due < timer => {
-                self.waiters.call_timekeeper(wakes);
+        let (wakes, due) = (&mut self.wakes, self.delayed.first_due());
+        for group in self.waiters.groups() {
+            while group.called() < self.ready.len() && group.call_one(wakes) {}
+            match (due, group.timer()) {
+                (Some(due), Some(timer)) if due < timer => _ = group.call_timekeeper(wakes),
+                (Some(_), None) if group.called() == 0 => _ = group.call_one(wakes),
+                _ => {}
             }
-            (Some(_), None) if self.waiters.called() == 0 => {
-                self.waiters.call_one(wakes);
-            }
-            _ => {}
         }
     }
 
     fn settle_closed(&mut self) {
         if self.exhausted() {
-            while self.waiters.call_one(&mut self.wakes) {}
+            for group in self.waiters.groups() {
+                while group.call_one(&mut self.wakes) {}
+            }
         }
         if self.at_rest() {
             self.drainers.drain(..).for_each(|(_, waker)| self.wakes.wake(waker));

@@ -17,6 +17,14 @@ pub(crate) fn after(start: Instant, duration: Duration) -> Option<Instant> {
     start.checked_add(duration)
 }
 
+/// A tokio runtime; `None` outside of one.
+pub(crate) type RuntimeId = Option<tokio::runtime::Id>;
+
+/// The runtime that polls the current task.
+pub(crate) fn runtime() -> RuntimeId {
+    tokio::runtime::Handle::try_current().ok().map(|runtime| runtime.id())
+}
+
 /// A timer that can be pointed at another deadline; it allocates on first use only, because most waits for
 /// work never need one.
 #[derive(Default)]

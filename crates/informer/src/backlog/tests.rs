@@ -42,13 +42,13 @@ fn net(events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) -> V
     drain(&mut backlog).split_off(1)
 }
 
-fn snapshot(scope: &Scope, objects: impl IntoIterator<Item = AnyObject>) -> Arc<Snapshot> {
+fn snapshot(scope: &Scope, objects: impl IntoIterator<Item = AnyObject>) -> Arc<Contents> {
     let indexer = Indexer::new(Partitions::of_scope(scope));
     let mut store = indexer.begin();
     for object in objects {
         store.put(object);
     }
-    store.publish()
+    store.publish().contents()
 }
 
 #[test]
@@ -188,7 +188,58 @@ fn cleared_it_holds_nothing() {
     let snapshot = snapshot(&Scope::all(), [object("ns/a", 1)]);
     backlog.walk(Arc::clone(&snapshot), None);
     push(&mut backlog, [added(object("ns/b", 1)), added(object("ns/b", 2))]);
-    backlog.clear();
+    drop(backlog.clear());
     assert_eq!((backlog.len(), backlog.is_walked(), Arc::strong_count(&snapshot)), (0, true, 1));
     assert_eq!(backlog.coalesced(), 1, "what was counted stays");
+}
+
+/// `ns/a` at a version, controlled by an owner.
+fn owned(owner: &str, version: u64) -> AnyObject {
+    let reference = serde_json::json!([{
+        "apiVersion": "v1", "kind": "Owner", "name": owner, "uid": owner, "controller": true,
+    }]);
+    crate::fixtures::parse(&serde_json::json!({"metadata": {
+        "namespace": "ns", "name": "a", "uid": "a", "resourceVersion": version.to_string(), "ownerReferences": reference,
+    }}))
+}
+
+/// The owners that a handler would reconcile: those of old and new states.
+fn owners(events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) -> Vec<String> {
+    let mut backlog = full();
+    push(&mut backlog, events);
+    backlog.next();
+    let mut names = std::collections::BTreeSet::new();
+    while let Some(event) = backlog.next() {
+        let old = if let Event::Updated { old, .. } = &event { Some(old) } else { None };
+        let states = old.into_iter().chain([event.object()]);
+        names.extend(states.filter_map(|state| state.controller().map(|owner| owner.name.to_string())));
+    }
+    names.into_iter().collect()
+}
+
+#[test]
+fn no_owner_of_coalesced_states_is_skipped() {
+    let [x, y, z, w] = [("x", 1), ("y", 2), ("z", 3), ("w", 4)].map(|(owner, version)| owned(owner, version));
+    let moves = || [updated(x.clone(), y.clone()), updated(y.clone(), z.clone())];
+    assert_eq!(owners(moves()), ["x", "y", "z"]);
+    assert_eq!(net(moves()), ["~a@1>2", "~a@2>3"]);
+    let unseen = [added(x.clone()), updated(x.clone(), y.clone()), updated(y.clone(), z.clone())];
+    assert_eq!(owners(unseen), ["x", "y", "z"]);
+    let ended = [updated(x.clone(), y.clone()), deleted(y.clone(), y.clone())];
+    assert_eq!(owners(ended), ["x", "y"]);
+    let back = [updated(x.clone(), y.clone()), updated(y.clone(), owned("x", 5))];
+    assert_eq!(owners(back), ["x", "y"]);
+    let later = [updated(x.clone(), y.clone()), updated(y.clone(), owned("y", 6)), updated(owned("y", 6), w)];
+    assert_eq!(owners(later), ["w", "x", "y"]);
+}
+
+#[test]
+fn states_with_the_same_owner_are_one_event() {
+    let moves = (1..50).map(|version| updated(owned("x", version), owned("x", version + 1)));
+    assert_eq!(net(moves), ["~a@1>50"]);
+    let flips = (1..1000).map(|version| {
+        let owner = |version: u64| format!("o{}", version % 100);
+        updated(owned(&owner(version), version), owned(&owner(version + 1), version + 1))
+    });
+    assert_eq!(net(flips).len(), MAX_OWNERS + 1, "bounded");
 }

@@ -6,6 +6,7 @@ use crate::{
     fixtures::{object, short, short_event},
     listener::{Listener, Next},
     scope::{Partitions, Scope},
+    shared_informer::Selection,
 };
 use futures_util::FutureExt;
 use kube_informer_wire::Kind;
@@ -22,8 +23,8 @@ impl Rig {
         let queue = Arc::new(DeltaQueue::new(partitions.clone(), 100));
         let indexer = Arc::new(Indexer::new(partitions));
         let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
-        let telemetry = Arc::new(Telemetry::new("test", kind, None));
-        let listener = Arc::new(Listener::new("test".into(), 100, telemetry.listener("test")));
+        let telemetry = Arc::new(Telemetry::new("test", kind, &Scope::all(), &Selection::default(), None));
+        let listener = Arc::new(Listener::new(100, telemetry.listener("test")));
         let controller = Controller::new(queue, indexer, Processor::new(Duration::ZERO, false), telemetry);
         let snapshot = controller.indexer.snapshot();
         let joined = Arc::clone(&listener);
@@ -105,7 +106,7 @@ async fn whoever_joins_around_the_first_list_gets_it_once() {
     let rig = Rig::new();
     let join = |rig: &Rig| {
         let telemetry = &rig.controller.telemetry;
-        let listener = Arc::new(Listener::new("late".into(), 100, telemetry.listener("late")));
+        let listener = Arc::new(Listener::new(100, telemetry.listener("late")));
         let snapshot = rig.controller.indexer.snapshot();
         let mut processor = rig.controller.between_batches();
         processor.join(Arc::clone(&listener), Duration::ZERO, &snapshot, Instant::now());
@@ -137,7 +138,7 @@ async fn overlapping_resyncs_are_complete_for_each_handler() {
         processor.join(Arc::clone(listener), Duration::from_secs(seconds), &snapshot, start);
     };
     let meters = rig.controller.telemetry.listener("often");
-    let often = Arc::new(Listener::new("often".into(), 10 * OBJECTS, meters));
+    let often = Arc::new(Listener::new(10 * OBJECTS, meters));
     join(&rig.listener, 2);
     join(&often, 1);
     rig.list((0..OBJECTS).map(|i| object(&format!("ns/{i:03}"), i as u64 + 1)), 1000);

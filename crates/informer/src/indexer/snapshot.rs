@@ -36,6 +36,25 @@ impl PartialEq for Stored {
     }
 }
 
+/// The objects of a snapshot without its indexes. Values of indexes are of types of the user, and must not be dropped under the
+/// lock of a listener.
+pub(crate) struct Contents {
+    partitions: Partitions,
+    objects: OrdMap<ObjectKey, Stored>,
+}
+
+impl Contents {
+    /// The first object after a key, or the first of all.
+    pub(crate) fn after(&self, key: Option<&ObjectKey>) -> Option<&AnyObject> {
+        let start = key.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
+        self.objects.range((start, Bound::Unbounded)).next().map(|(_, stored)| &stored.0)
+    }
+
+    pub(crate) fn partitions(&self) -> &Partitions {
+        &self.partitions
+    }
+}
+
 /// One consistent state of the store. Cloning shares all nodes of the trees.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
@@ -117,10 +136,9 @@ impl Snapshot {
             .map(|(_, stored)| &stored.0)
     }
 
-    /// The first object after a key, or the first of all.
-    pub(crate) fn after(&self, key: Option<&ObjectKey>) -> Option<&AnyObject> {
-        let start = key.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
-        self.objects.range((start, Bound::Unbounded)).next().map(|(_, stored)| &stored.0)
+    /// The objects without the indexes. Shares all nodes of their tree.
+    pub(crate) fn contents(&self) -> Arc<Contents> {
+        Arc::new(Contents { partitions: self.partitions.clone(), objects: self.objects.clone() })
     }
 
     /// The first `max` keys after a key, or of all.
@@ -212,7 +230,7 @@ impl Snapshot {
     /// Brings an index that covers `covered` up to this state. Adds the keys on which code of the user panicked to `panicked`.
     pub(super) fn catch_up(
         &self,
-        index: &mut impl AnyIndex,
+        index: &mut dyn AnyIndex,
         covered: &mut OrdMap<ObjectKey, Stored>,
         panicked: &mut Vec<ObjectKey>,
     ) {
@@ -230,6 +248,24 @@ impl Snapshot {
             }
         }
         *covered = self.objects.clone();
+    }
+
+    /// Takes over the indexes that were added and removed in `current` since this state began there. Their objects are the same
+    /// as then, because one task writes objects. Code of the user runs for added indexes only.
+    pub(super) fn rebase(&mut self, current: &Self, panicked: &mut Vec<ObjectKey>) {
+        self.next_index = current.next_index;
+        self.fields = current.fields.clone();
+        let mut own = std::mem::take(&mut self.indexes);
+        let rebase = |entry: &Entry| match own.iter().position(|own| own.number == entry.number) {
+            Some(at) => Entry { users: entry.users, ..own.swap_remove(at) },
+            None => {
+                let mut added = entry.clone();
+                self.catch_up(&mut *added.index, &mut current.objects.clone(), panicked);
+                added
+            }
+        };
+        let indexes = current.indexes.iter().map(rebase).collect();
+        self.indexes = indexes;
     }
 
     /// The slot of a field that is to be indexed.

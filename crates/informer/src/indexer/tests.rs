@@ -126,6 +126,7 @@ fn a_namespace_is_a_stretch_of_the_store() {
     assert_eq!(names("a"), ["a/w", "a/x"]);
     assert_eq!(names("a-b"), ["a-b/x"]);
     assert!(names("c").is_empty());
+    let snapshot = snapshot.contents();
     assert_eq!(snapshot.after(None).map(|o| o.key().to_string()).as_deref(), Some("a"));
     assert_eq!(snapshot.after(Some(object("b/x", 1).key())).map(|o| o.key().clone()), None);
 }

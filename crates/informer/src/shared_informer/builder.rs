@@ -1,4 +1,4 @@
-//! Putting an informer together.
+//! Builder of an informer.
 
 use super::{Core, Selection, SharedInformer, tasks::Tasks};
 use crate::{
@@ -20,7 +20,7 @@ use kube_informer_wire::{
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
-/// Puts together an informer over any source of objects.
+/// Builds an informer over any source of objects.
 ///
 /// Most programs get their informers from an [`InformerFactory`](crate::InformerFactory) instead.
 #[must_use = "an informer exists only once it is built"]
@@ -63,7 +63,8 @@ impl InformerBuilder {
         }
     }
 
-    /// A name for metrics; the resource by default.
+    /// A name for metrics; the resource by default. Informers whose name, resource, scope and selectors are equal are numbered:
+    /// `pods`, `pods#2`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -89,7 +90,7 @@ impl InformerBuilder {
         self
     }
 
-    /// What is done to every object before it is kept.
+    /// The transform of every object before it is stored.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = transform;
         self
@@ -101,8 +102,8 @@ impl InformerBuilder {
         self
     }
 
-    /// How often handlers are told of every object although nothing changed, unless they ask for another
-    /// period; zero, the default, and `Duration::MAX` are never.
+    /// Period of resyncs, which update every object although nothing changed, for handlers without a period of their own; zero, the
+    /// default, and `Duration::MAX` are never.
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = period;
         self
@@ -120,7 +121,7 @@ impl InformerBuilder {
         self
     }
 
-    /// Page size of lists; by default 500, or none where the server answers from its cache.
+    /// Page size of lists; by default 500, or none where the server responds from its cache.
     pub fn page_size(mut self, objects: u32) -> Self {
         self.settings.page_size = Some(objects);
         self
@@ -210,7 +211,8 @@ impl InformerBuilder {
         let partitions = Partitions::of_scope(&self.scope);
         let queue = Arc::new(DeltaQueue::new(partitions.clone(), self.queue_bound));
         let indexer = Arc::new(Indexer::new(partitions.clone()));
-        let telemetry = Arc::new(Telemetry::new(&self.name, self.origin.kind().clone(), self.hook));
+        let kind = self.origin.kind().clone();
+        let telemetry = Arc::new(Telemetry::new(&self.name, kind, &self.scope, &self.selection, self.hook));
         let transform = Arc::new(self.transform);
         let packer = Arc::new(Packer::new(self.packing));
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);

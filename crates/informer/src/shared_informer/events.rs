@@ -21,7 +21,7 @@ use std::{
 ///
 /// The stream is a handler like any other: it has a backlog of its own, and if it is not polled for long it
 /// gets the net effect of what it missed. Dropping it ends it. It ends by itself when the informer stops; after
-/// [`Stop::Drain`](crate::Stop) what was on its way can still be taken from it.
+/// [`Stop::Drain`](crate::Stop) queued events can still be taken from it.
 #[must_use = "streams do nothing unless polled, and dropping this one ends it"]
 pub struct EventStream<T> {
     registration: Registration,

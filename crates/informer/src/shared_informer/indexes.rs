@@ -34,7 +34,8 @@ impl<T: 'static> SharedInformer<T> {
     ///
     /// May be called before and after the start; the index covers everything from the moment this returns. The function,
     /// and `Ord` of the values, are called without a lock and may use the informer. If they panic, the index omits the
-    /// object, which is reported as [`InformerError::Index`](crate::InformerError::Index).
+    /// object, which is reported as [`InformerError::Index`](crate::InformerError::Index). A function that uses its own
+    /// informer holds a [`WeakInformer`](crate::WeakInformer): the informer owns the function.
     pub fn index<V, I>(
         &self,
         values: impl Fn(&Object<T>) -> I + Send + Sync + 'static,

@@ -2,7 +2,7 @@
 
 use kube::core::ObjectMeta;
 use kube_informer_wire::{FieldSelector, LabelSelector};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 /// The selectors that the source of an informer uses.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,16 @@ impl Selection {
         };
         let mut terms = self.fields.terms().iter();
         terms.any(|term| known(&term.field).is_some_and(|value| (*value == *term.value) != term.equal))
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.labels)?;
+        if self.fields.is_everything() {
+            return Ok(());
+        }
+        write!(f, ";{}", self.fields)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an informer is doing, now and as it changes.
+//! The status of an informer and its changes.
 
 use super::SharedInformer;
 use crate::{status::InformerStatus, supervision::Board};
@@ -7,22 +7,21 @@ use futures_util::{FutureExt, StreamExt, future::select_all, stream};
 use tokio::sync::watch;
 
 impl<T: 'static> SharedInformer<T> {
-    /// What it is doing; of several namespaces, what most needs attention.
+    /// The current status; of several namespaces, the one that most needs attention.
     pub fn status(&self) -> InformerStatus {
         self.core.status()
     }
 
-    /// What each namespace is doing; `None` stands for all of them.
+    /// The status of each namespace; `None` stands for all of them.
     pub fn namespace_statuses(&self) -> Vec<(Option<String>, InformerStatus)> {
         let namespace = |partition| self.core.partitions.namespace(partition).map(str::to_owned);
         let status = |partition: usize| self.core.partition_status(partition);
         self.core.partitions.all().map(|partition| (namespace(partition), status(partition))).collect()
     }
 
-    /// What it is doing now, then whenever that changes: what a progress bar or a health endpoint follows.
+    /// The current status, then every change of it: for a progress bar or a health endpoint.
     ///
-    /// A reader that is slow skips what is no longer true. That the server was heard of while the informer is live
-    /// is no change. The stream ends after [`InformerStatus::Stopped`]; it does not keep the informer alive.
+    /// A slow reader skips statuses that are outdated. A sign of life of the server while the informer is live is no change. The stream ends after [`InformerStatus::Stopped`]; it does not keep the informer alive.
     ///
     /// ```
     /// # use futures_util::StreamExt;
@@ -45,7 +44,7 @@ impl<T: 'static> SharedInformer<T> {
     pub fn status_changes(&self) -> impl Stream<Item = InformerStatus> + Send + Unpin + use<T> {
         let (board, partitions) = (self.core.tasks.supervision().board(), self.core.statuses.clone());
         let open = vec![true; partitions.len()];
-        let changes = Changes { board, partitions, open, told: None };
+        let changes = Changes { board, partitions, open, last: None };
         let changes =
             stream::unfold(changes, async |mut changes| changes.next().await.map(|status| (status, changes)));
         Box::pin(changes.fuse())
@@ -57,26 +56,26 @@ struct Changes {
     partitions: Vec<watch::Receiver<InformerStatus>>,
     /// Which partitions can still change.
     open: Vec<bool>,
-    told: Option<InformerStatus>,
+    last: Option<InformerStatus>,
 }
 
 impl Changes {
     async fn next(&mut self) -> Option<InformerStatus> {
         loop {
-            if self.told == Some(InformerStatus::Stopped) {
+            if self.last == Some(InformerStatus::Stopped) {
                 return None;
             }
-            let status = self.look();
-            if !self.told.as_ref().is_some_and(|told| told.is_like(&status)) {
-                self.told = Some(status.clone());
+            let status = self.current();
+            if !self.last.as_ref().is_some_and(|last| last.is_like(&status)) {
+                self.last = Some(status.clone());
                 return Some(status);
             }
             self.changed().await;
         }
     }
 
-    /// What is true now. It counts as seen before it is read, so that no change falls between the two.
-    fn look(&mut self) -> InformerStatus {
+    /// The current status. It counts as seen before it is read, so that no change falls between the two.
+    fn current(&mut self) -> InformerStatus {
         let board = self.board.borrow_and_update().status();
         let own =
             InformerStatus::of_all(self.partitions.iter_mut().map(|one| one.borrow_and_update().clone()));

@@ -1,4 +1,4 @@
-//! The tasks of one informer: who runs them, and how they end.
+//! The tasks of one informer, and how they end.
 
 use crate::{
     controller::Controller,
@@ -9,16 +9,17 @@ use crate::{
     supervision::Supervision,
     telemetry::Task,
 };
+use futures_util::{FutureExt, future::BoxFuture};
 use kube_informer_wire::sync::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::{runtime::Handle, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// What happens to events that are on their way when an informer stops.
+/// What a stop does with events that are not delivered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// What has been read from the server is applied, and handlers hear of it, before it ends.
+    /// Events that were read from the server are applied and delivered first.
     Drain,
     /// A call that is running ends; nothing else is delivered.
     Drop,
@@ -26,11 +27,11 @@ pub enum Stop {
 
 /// The tasks of one informer. Dropping this aborts them all.
 pub(super) struct Tasks {
-    /// Held while tasks are started or taken out, never over an `.await`.
+    /// Held while tasks are spawned or taken out, never over an `.await` or a drop of code of the user.
     state: Mutex<State>,
     supervision: Arc<Supervision>,
     fail_points: FailPoints,
-    /// Cancelled when what is on its way is to be dropped.
+    /// Cancelled when undelivered events are to be dropped.
     dropping: CancellationToken,
     /// Cancelled when nothing runs any more.
     finished: CancellationToken,
@@ -74,10 +75,11 @@ impl Tasks {
         matches!(*self.lock(), State::Stopped)
     }
 
-    /// Starts what has not been started.
+    /// Starts the tasks, once.
     pub(super) fn start(&self, controller: &Arc<Controller>) {
         // Outside a runtime this panics: before anything has been taken out.
         let runtime = Handle::current();
+        let mut parked = Vec::new();
         let mut state = self.lock();
         let State::New { reflectors, pending } = &mut *state else { return };
         let (reflectors, pending) = (std::mem::take(reflectors), std::mem::take(pending));
@@ -90,33 +92,53 @@ impl Tasks {
             listeners: JoinSet::new(),
         };
         for listener in pending {
-            running.listen(listener);
+            parked.extend(running.listen(listener));
         }
         let run =
             run_controller(Arc::clone(controller), self.dropping.clone(), Arc::clone(&self.supervision));
-        running.controller.spawn(self.supervision.guard(Task::Controller, run));
+        let run = Parked::new(self.supervision.guard(Task::Controller, run));
+        running.controller.spawn_on(run.unpark(), &running.runtime);
+        parked.push(run);
         for reflector in reflectors {
-            running.reflectors.spawn(self.supervision.guard(Task::Reflector, reflector.run()));
+            let run = Parked::new(self.supervision.guard(Task::Reflector, reflector.run()));
+            running.reflectors.spawn_on(run.unpark(), &running.runtime);
+            parked.push(run);
         }
         *state = State::Running(running);
+        drop(state);
+        drop(parked);
     }
 
-    /// Sees to it that a listener's events reach its handler.
+    /// Calls a handler with the events of its listener from now on, or from the start on.
     pub(super) fn deliver(&self, listener: Arc<Listener>, deliver: Deliver) {
         listener.set_handler(deliver);
-        match &mut *self.lock() {
+        let mut state = self.lock();
+        let parked = match &mut *state {
             State::New { pending, .. } => {
-                // One that was removed in the meantime is no longer of interest.
                 pending.retain(|listener| !*listener.has_ended().borrow());
                 pending.push(listener);
+                return;
             }
             State::Running(running) => running.listen(listener),
-            State::Stopped => listener.ended(),
-        }
+            State::Stopped => {
+                drop(state);
+                listener.ended();
+                return;
+            }
+        };
+        drop(state);
+        drop(parked);
     }
 
-    /// Ends everything, in the order of the pipeline. When this returns, nothing runs any more, whoever else
-    /// has asked for it before.
+    /// Makes tasks that were never started stop: they will not be.
+    pub(super) fn refuse(&self) {
+        let state = std::mem::replace(&mut *self.lock(), State::Stopped);
+        self.supervision.stop();
+        self.finished.cancel();
+        drop(state);
+    }
+
+    /// Ends all tasks, in the order of the pipeline. When this returns no task runs, also if another call began the stop.
     pub(super) async fn stop(&self, stop: Stop, controller: &Arc<Controller>) {
         let state = std::mem::replace(&mut *self.lock(), State::Stopped);
         self.supervision.stop();
@@ -128,7 +150,7 @@ impl Tasks {
             self.finished.cancelled().await;
             return;
         }
-        let _finish = Finish { controller, finished: &self.finished };
+        let _finish = Finish { controller, supervision: &self.supervision, finished: &self.finished };
         if let State::Running(mut running) = state {
             running.reflectors.shutdown().await;
             controller.queue.close();
@@ -154,13 +176,40 @@ impl Drop for Tasks {
 }
 
 impl Running {
-    fn listen(&mut self, listener: Arc<Listener>) {
-        // Those that ended are forgotten here, so that coming and going handlers leave nothing behind.
+    /// Starts the task of a listener. The result is to be dropped without the lock.
+    #[must_use]
+    fn listen(&mut self, listener: Arc<Listener>) -> Option<Parked> {
+        // Those that ended are removed here, so that handlers that come and go leave nothing behind.
         while self.listeners.try_join_next().is_some() {}
-        if let Some(handler) = listener.take_handler() {
-            let calls =
-                listener::run(listener, handler, Arc::clone(&self.supervision), self.fail_points.clone());
-            self.listeners.spawn_on(self.supervision.guard(Task::Handler, calls), &self.runtime);
+        let handler = listener.take_handler()?;
+        let calls = listener::run(listener, handler, Arc::clone(&self.supervision), self.fail_points.clone());
+        let calls = Parked::new(self.supervision.guard(Task::Handler, calls));
+        self.listeners.spawn_on(calls.unpark(), &self.runtime);
+        Some(calls)
+    }
+}
+
+/// The future of a task until the task runs.
+///
+/// A runtime that is shut down drops what is spawned on it at once. The future owns code of the user (handler, source, error
+/// hook), which must not be dropped under our lock: so the task only takes the future from here, and the one who spawned it
+/// drops this after the lock.
+struct Parked(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
+
+impl Parked {
+    fn new(future: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(future.boxed()))))
+    }
+
+    /// The future of the task.
+    fn unpark(&self) -> impl Future<Output = ()> + Send + use<> {
+        let parked = Arc::clone(&self.0);
+        async move {
+            let future = lock(&parked).take();
+            drop(parked);
+            if let Some(future) = future {
+                future.await;
+            }
         }
     }
 }
@@ -178,7 +227,7 @@ fn run_controller(
     }
 }
 
-/// Nothing comes any more once the task of the controller is gone.
+/// Ends the listeners with the task of the controller, after which no event is queued.
 struct EndListeners(Arc<Controller>);
 
 impl Drop for EndListeners {
@@ -187,9 +236,10 @@ impl Drop for EndListeners {
     }
 }
 
-/// Whatever ends a stop, also that nobody waits for it any more: the listeners end, and everybody learns it.
+/// Ends the listeners and announces the end of a stop, also if the future of the stop is dropped.
 struct Finish<'a> {
     controller: &'a Controller,
+    supervision: &'a Supervision,
     finished: &'a CancellationToken,
 }
 
@@ -198,6 +248,7 @@ impl Drop for Finish<'_> {
         self.controller.queue.close();
         let listeners: Vec<_> = self.controller.between_batches().listeners().cloned().collect();
         listeners.iter().for_each(|listener| listener.stopped());
+        self.supervision.telemetry().release_name();
         self.finished.cancel();
     }
 }

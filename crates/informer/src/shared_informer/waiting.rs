@@ -1,4 +1,4 @@
-//! Waiting for the cache: until it is synced, until it shows a write, until an object is as wanted.
+//! Waiting for the cache: until it is synced, shows a write, or meets a condition.
 
 use super::{Core, SharedInformer};
 use crate::{
@@ -13,32 +13,32 @@ use std::{fmt, time::Duration};
 /// How long [`SharedInformer::reached`] waits.
 const REACH: Duration = Duration::from_secs(30);
 
-/// Caches that were not filled in time.
+/// Caches that were not synced in time.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SyncError {
-    /// Which, and what they are doing instead.
-    pub laggards: Vec<Laggard>,
+    /// The caches, each with its status.
+    pub unsynced: Vec<UnsyncedCache>,
 }
 
-/// A cache that was not filled in time.
+/// A cache that was not synced in time.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Laggard {
+pub struct UnsyncedCache {
     /// The resource.
     pub resource: String,
     /// The namespace, if it has its own.
     pub namespace: Option<String>,
-    /// What it is doing.
+    /// Its status.
     pub status: InformerStatus,
 }
 
 impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not synced:")?;
-        for laggard in &self.laggards {
-            let namespace = laggard.namespace.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
-            write!(f, " {}{namespace} ({});", laggard.resource, laggard.status)?;
+        for cache in &self.unsynced {
+            let namespace = cache.namespace.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+            write!(f, " {}{namespace} ({});", cache.resource, cache.status)?;
         }
         f.write_str(" has it been started, and may the caller list and watch it?")
     }
@@ -57,7 +57,7 @@ pub enum WaitError {
         what: String,
         /// For how long.
         after: Duration,
-        /// What the informer was doing.
+        /// The status of the informer.
         status: String,
     },
     /// The informer stopped.
@@ -66,7 +66,7 @@ pub enum WaitError {
         /// What was waited for.
         what: String,
     },
-    /// A task of the informer is gone and is not restarted.
+    /// A task of the informer was aborted and is not restarted.
     #[error("the informer failed while waiting for {what}: {why}")]
     Failed {
         /// What was waited for.
@@ -90,33 +90,33 @@ pub enum WaitError {
     },
 }
 
-/// Why a cache should not be relied on now.
+/// A cache is not ready to be relied on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{resource} is {status}")]
 #[non_exhaustive]
 pub struct NotReady {
     /// The resource.
     pub resource: String,
-    /// What the informer is doing.
+    /// The status of the informer.
     pub status: InformerStatus,
 }
 
-/// Why the cache does not change any more.
+/// The reason why a cache no longer changes.
 pub(crate) enum Ended {
     Stopped,
-    /// A task is gone and is not restarted.
+    /// A task was aborted and is not restarted.
     Failed(String),
 }
 
 impl<T: 'static> SharedInformer<T> {
-    /// Resolves when the first list of everything it covers is in the cache. `Duration::MAX` waits without limit, here
+    /// Resolves when the initial list of everything it covers is in the cache. `Duration::MAX` waits without limit, here
     /// and below. A task that panicked is waited for, because it restarts; tasks whose runtime was shut down do not, which
     /// is an error at once.
     pub async fn synced(&self, within: Duration) -> Result<(), SyncError> {
         let synced = self.core.until(|snapshot| snapshot.is_filled());
         match timeout(within, synced).await {
             Ok(Ok(())) => Ok(()),
-            _ => Err(SyncError { laggards: self.core.laggards() }),
+            _ => Err(SyncError { unsynced: self.core.unsynced() }),
         }
     }
 
@@ -150,7 +150,7 @@ impl<T: 'static> SharedInformer<T> {
     }
 
     /// Resolves when the cache shows a version of an object, or something later. If a selector of the informer excludes the
-    /// object, which a key does not tell, this may time out; see [`reached`](Self::reached).
+    /// object, which a key does not show, this may time out; see [`reached`](Self::reached).
     pub async fn reached_version(
         &self,
         key: &ObjectKey,
@@ -229,7 +229,7 @@ impl Core {
         let holds = async {
             loop {
                 let mut published = std::pin::pin!(self.controller.indexer.published());
-                // Waits before it looks, so that nothing published in between is missed.
+                // Registered before the state is read, so that no publication in between is missed.
                 published.as_mut().enable();
                 if condition(&self.controller.indexer.snapshot()) {
                     return;
@@ -245,12 +245,12 @@ impl Core {
         }
     }
 
-    /// Which partitions are not filled, and why.
-    pub(crate) fn laggards(&self) -> Vec<Laggard> {
+    /// Partitions without a complete initial list, with their status.
+    pub(crate) fn unsynced(&self) -> Vec<UnsyncedCache> {
         let snapshot = self.controller.indexer.snapshot();
         let unfilled = self.partitions.all().filter(|&partition| !snapshot.is_partition_filled(partition));
         unfilled
-            .map(|partition| Laggard {
+            .map(|partition| UnsyncedCache {
                 resource: self.origin.kind().to_string(),
                 namespace: self.partitions.namespace(partition).map(str::to_owned),
                 status: self.partition_status(partition),

@@ -1,11 +1,11 @@
 //! One informer for each resource, however often it is asked for.
 
 use crate::support::{Recorder, pass, secs, settle};
-use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
 use kube::core::ApiResource;
 use kube_informer::{
-    FactoryBuilder, InformerFactory, InformerOptions, Kind, ListWatch, Scope, SharedInformer, Stop,
-    Transform, kind_of,
+    FactoryBuilder, HandlerFuncs, IndexError, InformerFactory, InformerOptions, Kind, ListWatch, Scope,
+    SharedInformer, Stop, Transform, WaitError, kind_of,
     testing::{FakeSource, Fault},
 };
 use serde::Deserialize;
@@ -172,7 +172,7 @@ async fn those_that_are_not_synced_are_named() {
     factory.of::<Secret>();
     factory.start();
     let error = factory.synced(secs(30)).await.unwrap_err();
-    assert_eq!(error.laggards.len(), 1);
+    assert_eq!(error.unsynced.len(), 1);
     let text = error.to_string();
     assert!(text.contains("secrets (denied") && text.contains("403"), "{text}");
     secrets.heal();
@@ -238,4 +238,24 @@ async fn add_update_and_delete_flow_within_namespace_and_selection() {
     calls.sort();
     assert_eq!(calls, ["+a@101", "+c@103", "-c@105", "~a@101>104"]);
     factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_of_a_factory_that_was_shut_down_never_starts() {
+    let fake = FakeSource::new(kind_of::<ConfigMap>());
+    let source = fake.clone();
+    let factory = InformerFactory::from_sources(move |_, _, namespace| source.source(namespace)).build();
+    factory.shutdown().await;
+    let late = factory.of::<ConfigMap>();
+    assert!(late.is_stopped());
+    late.start();
+    factory.start();
+    let error = late.synced(secs(5)).await.unwrap_err();
+    assert!(error.to_string().contains("stopped"), "{error}");
+    let waited = late.wait_until(&"ns/a".parse().unwrap(), secs(5), |object| object.is_none()).await;
+    assert!(matches!(waited, Err(WaitError::Stopped { .. })), "{waited:?}");
+    assert!(matches!(late.index_field("data.value"), Err(IndexError::Stopped)));
+    assert!(late.add_handler(HandlerFuncs::new()).synced().await.is_err());
+    late.stop(Stop::Drain).await;
+    assert_eq!((fake.requests().len(), late.status().word()), (0, "stopped"));
 }

@@ -2,8 +2,10 @@
 
 use crate::support::{Errors, Recorder, object, pass, secs, settle, source, started, watched};
 use futures_util::{FutureExt, StreamExt};
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube_informer::{
-    Event, EventHandler, HandlerFuncs, HandlerOptions, Object, Registration, Stop, filter, testing::Fault,
+    Event, EventHandler, HandlerFuncs, HandlerOptions, Object, Registration, Stop, WorkQueue, enqueue_owner,
+    filter, testing::Fault,
 };
 use serde_json::{Value, json};
 use std::{
@@ -344,4 +346,46 @@ async fn a_resync_while_the_first_list_is_on_its_way_tells_nothing_early() {
     assert_eq!(recorder.take(), ["+a@101!"]);
     pass(5).await;
     assert_eq!(recorder.take(), ["~a@101>101"]);
+}
+
+/// A child moves from one owner to the next while the handler is busy, so that its changes are coalesced. Each of the owners may
+/// have been reconciled with the child in the cache meanwhile, so each has to be reconciled again.
+#[tokio::test(start_paused = true)]
+async fn every_owner_of_a_child_is_enqueued_although_changes_coalesce() {
+    let child = |owner: &str| {
+        let reference = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true}]);
+        json!({"metadata": {"namespace": "ns", "name": "child", "uid": "child", "ownerReferences": reference}})
+    };
+    let source = source();
+    source.put(child("first"));
+    let informer = source.informer::<Value>(|builder| builder.handler_bound(1));
+    let mut events = informer.events();
+    started(&informer).await;
+    assert!(events.next().await.is_some());
+    for n in 0..3 {
+        source.put(object(&format!("filler{n}"), 1));
+    }
+    for owner in ["second", "third", "fourth"] {
+        source.put(child(owner));
+        settle().await;
+    }
+    let queue = WorkQueue::builder().build();
+    let mut handler = enqueue_owner::<ReplicaSet>(&queue);
+    while let Some(Some(event)) = events.next().now_or_never() {
+        match &event {
+            Event::Added { object, initial } => handler.on_add(object, *initial),
+            Event::Updated { old, new } => handler.on_update(old, new),
+            Event::Deleted(deleted) => handler.on_delete(deleted),
+        }
+    }
+    let mut owners: Vec<_> = std::iter::from_fn(|| {
+        queue.try_get().map(|item| {
+            let name = item.name().to_owned();
+            item.forget();
+            name
+        })
+    })
+    .collect();
+    owners.sort();
+    assert_eq!(owners, ["first", "fourth", "second", "third"]);
 }

@@ -22,4 +22,5 @@ mod stop;
 mod supervision;
 mod support;
 mod transforms;
+mod user_code;
 mod waiting;

@@ -55,8 +55,8 @@ async fn one_failing_namespace_holds_up_no_other() {
     assert!(statuses[1].1.is_live());
     assert!(matches!(informer.status(), InformerStatus::Denied { .. }), "the worst of them");
     let error = informer.synced(secs(0)).await.unwrap_err();
-    assert_eq!(error.laggards.len(), 1);
-    assert_eq!(error.laggards[0].namespace.as_deref(), Some("x"));
+    assert_eq!(error.unsynced.len(), 1);
+    assert_eq!(error.unsynced[0].namespace.as_deref(), Some("x"));
     pass(5).await;
     assert_eq!(recorder.take(), ["+a@101!"], "still an initial object");
     assert!(informer.is_synced() && registration.is_synced());

@@ -2,7 +2,9 @@
 
 use crate::support::{object, pass, secs, settle, source, started};
 use futures_util::{FutureExt, Stream, StreamExt};
-use kube_informer::{Event, HandlerFuncs, HandlerOptions, InformerStatus, Stop, testing::Fault};
+use kube_informer::{
+    Event, HandlerFuncs, HandlerOptions, InformerStatus, LabelSelector, Scope, Stop, testing::Fault,
+};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -164,5 +166,65 @@ fn metrics_tell_lists_from_relists() {
         // What was counted before has been taken out by the first look.
         let after = measured(&snapshotter, "reason");
         assert_eq!(after.get("informer_relists_total expired"), Some(&1.0), "{after:#?}");
+    });
+}
+
+/// The distinct series of a metric.
+fn series(snapshotter: &Snapshotter, metric: &str) -> Vec<String> {
+    let all = snapshotter.snapshot().into_vec().into_iter().map(|(key, ..)| key.key().clone());
+    let named = all.filter(|key| key.name() == metric);
+    named.map(|key| key.labels().map(|label| format!("{label:?}")).collect()).collect()
+}
+
+#[test]
+fn informers_of_one_resource_have_metrics_of_their_own() {
+    recorded(async |snapshotter| {
+        let source = source();
+        let plain = || source.informer::<Value>(|builder| builder.name("own metrics"));
+        let long = |last: &str| -> LabelSelector {
+            let keys: String = (0..1000).map(|n| format!("k{n},")).collect();
+            format!("{keys}{last}").parse().unwrap()
+        };
+        let one = plain();
+        let others = [
+            plain(),
+            source.informer(|builder| builder.name("own metrics").label_selector("app=a".parse().unwrap())),
+            source.informer(|builder| builder.name("own metrics").label_selector("app=b".parse().unwrap())),
+            source.informer(|builder| builder.name("own metrics").field_selector("app=b".parse().unwrap())),
+            source.informer(|builder| builder.name("own metrics").label_selector(long("b"))),
+            source.informer(|builder| builder.name("own metrics").label_selector(long("c"))),
+            source.informer(|builder| builder.name("own metrics").scope(Scope::namespace("ns").unwrap())),
+            source.informer(|builder| {
+                let many = (0..500).map(|n| format!("ns-{n}"));
+                builder.name("own metrics").scope(Scope::namespaces(many).unwrap())
+            }),
+        ];
+        let distinct = series(&snapshotter, "informer_cached_objects");
+        assert_eq!(distinct.len(), others.len() + 1, "{distinct:#?}");
+        assert!(distinct.iter().all(|labels| labels.len() < 800), "labels are bounded: {distinct:#?}");
+        one.stop(Stop::Drop).await;
+        let _again = plain();
+        assert_eq!(
+            series(&snapshotter, "informer_cached_objects").len(),
+            distinct.len(),
+            "the metrics of a stopped informer are continued"
+        );
+    });
+}
+
+#[test]
+fn handlers_of_one_name_have_metrics_of_their_own() {
+    recorded(async |snapshotter| {
+        let informer = source().informer::<Value>(|builder| builder);
+        let named = || HandlerOptions::new().name("sync");
+        let _one = informer.add_handler_with(HandlerFuncs::new(), named());
+        let two = informer.add_handler_with(HandlerFuncs::new(), named());
+        let _stream = informer.events_with(named());
+        let names = || informer.handlers().into_iter().map(|one| one.name).collect::<Vec<_>>();
+        assert_eq!(names(), ["sync", "sync#2", "sync#3"]);
+        assert_eq!(series(&snapshotter, "informer_handler_lag_seconds").len(), 3);
+        two.remove().await;
+        let _again = informer.add_handler_with(HandlerFuncs::new(), named());
+        assert_eq!(names(), ["sync", "sync#3", "sync#2"]);
     });
 }

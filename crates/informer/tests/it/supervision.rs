@@ -165,7 +165,7 @@ async fn a_reflector_that_panics_again_and_again_backs_off() {
     assert!((60..130).contains(&crashes), "every 30 to 60 s: {crashes}");
     assert!(is_failed(&informer, "bomb"));
     let unsynced = informer.synced(secs(1)).await.unwrap_err();
-    assert!(unsynced.laggards[0].status.is_failed(), "{unsynced}");
+    assert!(unsynced.unsynced[0].status.is_failed(), "{unsynced}");
     bomb.arm(0);
     pass(60).await;
     started(&informer).await;
@@ -377,7 +377,7 @@ fn a_runtime_that_never_ran_anything_is_a_visible_failure() {
     assert!(is_failed(&informer, "aborted"), "{}", informer.status());
     assert_eq!(errors.take().len(), 1);
     let unsynced = runtime().block_on(informer.synced(Duration::MAX)).unwrap_err();
-    assert!(unsynced.laggards[0].status.is_failed(), "{unsynced}");
+    assert!(unsynced.unsynced[0].status.is_failed(), "{unsynced}");
 }
 
 #[tokio::test(start_paused = true)]

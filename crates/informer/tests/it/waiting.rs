@@ -23,7 +23,7 @@ async fn who_is_not_synced_is_named_with_the_reason() {
     }
     informer.start();
     let error = informer.synced(secs(20)).await.unwrap_err();
-    assert!(matches!(error.laggards[0].status, InformerStatus::Denied { .. }));
+    assert!(matches!(error.unsynced[0].status, InformerStatus::Denied { .. }));
     assert!(error.to_string().contains("403") && error.to_string().contains("not allowed"), "{error}");
 }
 

@@ -43,8 +43,9 @@ impl Heap {
         self.nodes.first()
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter()
+    /// The node at a position.
+    pub(super) fn node(&self, position: usize) -> &Node {
+        &self.nodes[position]
     }
 
     /// When the slot at a position is due.

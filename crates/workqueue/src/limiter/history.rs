@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use tokio::time::Instant;
 
 use crate::MAX_KEYS_PER_HASH;
+use crate::panics;
 use crate::ready::{Hasher, hash_of, widen};
 use crate::sync::{Mutex, lock};
 use crate::time;
@@ -167,7 +168,7 @@ impl<K: Eq> Counts<K> {
 
 impl<K: Eq> Count<K> {
     fn is_of(&self, hash: u32, key: &K) -> bool {
-        self.hash == hash && self.key.as_ref() == Some(key)
+        self.hash == hash && self.key.as_ref().is_some_and(|own| panics::equal(own, key))
     }
 
     fn is_shared(&self, hash: u32) -> bool {

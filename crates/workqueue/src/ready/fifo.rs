@@ -1,11 +1,14 @@
 //! First-in, first-out queue of distinct keys.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
 use super::places::{Claim, Live, Places};
+use super::ranked::Arrival;
 use super::{Hasher, Push, Ticket, hash_of};
 use crate::discarded::Discarded;
+use crate::index::Lookup;
+use crate::panics;
 use crate::priority::Priority;
 
 /// Capacity up to which memory is kept.
@@ -14,8 +17,12 @@ const KEEP: usize = 1024;
 /// A compact queue of distinct keys: each key is stored once, in line. The table that finds it stores four bytes of its
 /// hash and its place number.
 pub(super) struct Fifo<K> {
-    /// Queued keys, oldest first. The key at position `i` has place number `head + i`.
+    /// Queued keys, oldest first. The key at position `i` has place number `head + i`. The first one is not removed.
     keys: VecDeque<K>,
+    /// Place numbers of keys that were removed from the middle. Their keys are discarded when they come to the front.
+    removed: HashSet<u32>,
+    /// Place number that counts as the first arrival.
+    origin: u32,
     /// Place number of the first key; wraps around.
     head: u32,
     /// Place numbers by hash.
@@ -26,18 +33,29 @@ pub(super) struct Fifo<K> {
 
 impl<K: Eq + Hash> Fifo<K> {
     pub(super) fn new(keep_times: bool) -> Self {
-        Self { keys: VecDeque::new(), head: 0, places: Places::new(), times: keep_times.then(VecDeque::new) }
+        Self {
+            keys: VecDeque::new(),
+            removed: HashSet::new(),
+            origin: 0,
+            head: 0,
+            places: Places::new(),
+            times: keep_times.then(VecDeque::new),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.keys.len() - self.removed.len()
     }
 
     pub(super) fn push(&mut self, ticket: Ticket<K>, discarded: &mut Discarded<K>) -> Push {
+        if self.keys.is_empty() {
+            self.origin = self.head;
+        }
         let live = self.live();
         let place = live.head.wrapping_add(live.len);
-        let at = |place: u32| &self.keys[place.wrapping_sub(live.head) as usize];
-        let push = match self.places.claim(ticket.hash, place, live, |place| *at(place) == ticket.key) {
+        let is_it =
+            |place: u32| panics::equal(&self.keys[place.wrapping_sub(live.head) as usize], &ticket.key);
+        let push = match self.places.claim(ticket.hash, place, live, is_it) {
             Claim::Duplicate => {
                 discarded.push(ticket.key);
                 return Push::Duplicate;
@@ -52,16 +70,70 @@ impl<K: Eq + Hash> Fifo<K> {
         push
     }
 
-    pub(super) fn pop(&mut self, hasher: &Hasher) -> Option<Ticket<K>> {
+    /// Takes the first key. Keys whose `Hash` panics are discarded.
+    pub(super) fn pop(&mut self, hasher: &Hasher, discarded: &mut Discarded<K>) -> Option<Ticket<K>> {
+        loop {
+            // The worker is about to read the key anyway, so hashing it again is cheaper than storing the hash of each key.
+            let front = self.keys.front()?;
+            let hash = panics::catch(|| hash_of(hasher, front));
+            let (key, since) = self.pop_front()?;
+            self.discard_removed(discarded);
+            match hash {
+                Ok(hash) => return Some(Ticket { key, hash, priority: Priority::default(), since }),
+                Err(_) => discarded.push(key),
+            }
+        }
+    }
+
+    /// Finds the place of a key.
+    pub(super) fn find(&self, hash: u32, key: &K) -> Lookup {
+        if self.keys.is_empty() {
+            return Lookup::Absent;
+        }
+        let live = self.live();
+        let is_it = |place: u32| {
+            let other = &self.keys[place.wrapping_sub(live.head) as usize];
+            !self.removed.contains(&place) && panics::equal(other, key)
+        };
+        self.places.find(hash, live, is_it)
+    }
+
+    /// Arrival of the first key. No key is pushed after the ranked queue is used, so arrivals do not wrap around.
+    pub(super) fn first_arrival(&self) -> Option<Arrival> {
+        (!self.keys.is_empty()).then(|| self.arrival(self.head))
+    }
+
+    /// Removes the key at a place. Returns its arrival, and since when it was queued.
+    pub(super) fn remove(&mut self, place: u32, discarded: &mut Discarded<K>) -> (Arrival, u64) {
+        let at = place.wrapping_sub(self.head) as usize;
+        let since = self.times.as_ref().and_then(|times| times.get(at)).copied().unwrap_or(0);
+        self.removed.insert(place);
+        let arrival = self.arrival(place);
+        self.discard_removed(discarded);
+        (arrival, since)
+    }
+
+    fn arrival(&self, place: u32) -> Arrival {
+        u64::from(place.wrapping_sub(self.origin))
+    }
+
+    fn pop_front(&mut self) -> Option<(K, u64)> {
         let key = self.keys.pop_front()?;
         self.head = self.head.wrapping_add(1);
         let since = self.times.as_mut().and_then(VecDeque::pop_front).unwrap_or(0);
         if self.keys.capacity() > KEEP && self.keys.len() <= self.keys.capacity() / 8 {
             self.shrink();
         }
-        // The worker is about to read the key anyway, so hashing it again is cheaper than storing the hash of each key.
-        let hash = hash_of(hasher, &key);
-        Some(Ticket { key, hash, priority: Priority::default(), since })
+        Some((key, since))
+    }
+
+    /// Discards removed keys that came to the front.
+    fn discard_removed(&mut self, discarded: &mut Discarded<K>) {
+        while !self.removed.is_empty() && self.removed.remove(&self.head) {
+            if let Some((key, _)) = self.pop_front() {
+                discarded.push(key);
+            }
+        }
     }
 
     fn live(&self) -> Live {

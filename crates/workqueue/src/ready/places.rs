@@ -1,6 +1,7 @@
 //! Table from the hash of a queued key to its place in the queue.
 
 use crate::MAX_KEYS_PER_HASH;
+use crate::index::Lookup;
 
 /// Slots of the smallest table. All sizes are powers of two.
 const SMALLEST: usize = 64;
@@ -68,6 +69,11 @@ impl Places {
             }
         }
         table.claim(Slot::new(hash, place), live, is_it)
+    }
+
+    /// Finds the live place of `hash` for which `is_it` holds.
+    pub(super) fn find(&self, hash: u32, live: Live, is_it: impl Fn(u32) -> bool) -> Lookup {
+        self.tables[self.table(hash)].find(tag(hash), live, is_it)
     }
 
     /// Releases memory that the live places do not need.
@@ -183,6 +189,29 @@ impl Table {
         self.used += usize::from(dead.is_none());
         self.slots[dead.unwrap_or(at)] = new;
         Claim::Recorded
+    }
+
+    /// See [`Places::find`].
+    fn find(&self, tag: u32, live: Live, is_it: impl Fn(u32) -> bool) -> Lookup {
+        if self.slots.is_empty() {
+            return Lookup::Absent;
+        }
+        let mut compared = 0;
+        let mut at = self.first(tag);
+        while self.slots[at] != Slot::FREE {
+            let slot = self.slots[at];
+            if slot.tag() == tag && live.contains(slot.place()) {
+                if is_it(slot.place()) {
+                    return Lookup::Found(slot.place());
+                }
+                compared += 1;
+                if compared == MAX_KEYS_PER_HASH {
+                    return Lookup::Crowded;
+                }
+            }
+            at = self.next(at);
+        }
+        Lookup::Absent
     }
 
     /// Inserts a place that is not in the table. The table must not be full.

@@ -2,54 +2,50 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::hash::Hash;
 
-use hashbrown::HashTable;
-
-use super::{Hasher, Push, Ticket, hash_of, widen};
-use crate::MAX_KEYS_PER_HASH;
+use super::{Push, Ticket};
 use crate::discarded::Discarded;
+use crate::index::{Index, Lookup};
+use crate::panics;
 use crate::priority::Priority;
 
-/// Queued keys: highest priority first, first in, first out within a priority.
-///
-/// Every `oldest_every`-th take serves the key that arrived first, whatever its priority. A key with `m` older keys
-/// before it is therefore taken within `oldest_every * (m + 1)` takes.
+/// Number of slots up to which memory is kept.
+const KEEP: usize = 1024;
+
+/// Queued keys: highest priority first, first in, first out within a priority. Each key is stored once.
 pub(super) struct Ranked<K> {
-    /// All queued keys in the order of taking: priority, then arrival.
-    by_rank: BTreeMap<(Reverse<Priority>, Arrival), Queued<K>>,
-    /// The same keys by arrival.
-    by_age: BTreeMap<Arrival, Priority>,
-    /// Place of a key in the two maps, by hash: at most [`MAX_KEYS_PER_HASH`] keys of one hash.
-    places: HashTable<Place<K>>,
-    arrivals: Arrival,
-    takes: u32,
-    oldest_every: u32,
+    /// Slots in the order of taking: priority, then arrival.
+    by_rank: BTreeMap<(Reverse<Priority>, Arrival), u32>,
+    /// Slots by arrival.
+    by_age: BTreeMap<Arrival, u32>,
+    slots: Vec<Option<Slot<K>>>,
+    /// Free slots.
+    free: Vec<u32>,
+    /// Slots by hash.
+    index: Index,
+    next_arrival: Arrival,
 }
 
-type Arrival = u64;
+/// Orders keys by when they were first added.
+pub(super) type Arrival = u64;
 
-struct Queued<K> {
-    key: K,
-    since: u64,
-}
+/// Arrivals of keys that were queued before this queue was used are below this.
+const FIRST_ARRIVAL: Arrival = 1 << 32;
 
-struct Place<K> {
-    key: K,
-    hash: u32,
-    priority: Priority,
+struct Slot<K> {
+    ticket: Ticket<K>,
     arrival: Arrival,
 }
 
-impl<K: Clone + Eq + Hash> Ranked<K> {
-    pub(super) fn new(oldest_every: u32) -> Self {
+impl<K: Eq> Ranked<K> {
+    pub(super) fn new() -> Self {
         Self {
             by_rank: BTreeMap::new(),
             by_age: BTreeMap::new(),
-            places: HashTable::new(),
-            arrivals: 0,
-            takes: 0,
-            oldest_every,
+            slots: Vec::new(),
+            free: Vec::new(),
+            index: Index::new(),
+            next_arrival: FIRST_ARRIVAL,
         }
     }
 
@@ -57,64 +53,103 @@ impl<K: Clone + Eq + Hash> Ranked<K> {
         self.by_rank.len()
     }
 
+    /// Queues a key. A key that is queued already keeps its arrival, and moves up to a higher priority.
     pub(super) fn push(&mut self, ticket: Ticket<K>, discarded: &mut Discarded<K>) -> Push {
-        let Ticket { key, hash, priority, since } = ticket;
-        let mut compared = 0;
-        let found = self.places.find_mut(widen(hash), |place| {
-            let same_hash = place.hash == hash;
-            compared += usize::from(same_hash);
-            same_hash && place.key == key
-        });
-        if let Some(place) = found {
-            if priority > place.priority {
-                let old = std::mem::replace(&mut place.priority, priority);
-                let arrival = place.arrival;
-                self.raise(old, priority, arrival);
-            }
-            discarded.push(key);
+        let found = self.find(ticket.hash, &ticket.key);
+        if let Lookup::Found(number) = found {
+            self.raise(number, ticket.priority);
+            discarded.push(ticket.key);
             return Push::Duplicate;
         }
-        let arrival = self.arrivals;
-        self.arrivals += 1;
-        let crowded = compared >= MAX_KEYS_PER_HASH;
-        if !crowded {
-            let place = Place { key: key.clone(), hash, priority, arrival };
-            self.places.insert_unique(widen(hash), place, |place| widen(place.hash));
-        }
-        self.by_age.insert(arrival, priority);
-        self.by_rank.insert((Reverse(priority), arrival), Queued { key, since });
-        if crowded { Push::Crowded } else { Push::New }
+        let arrival = self.next_arrival;
+        self.next_arrival += 1;
+        self.insert(ticket, arrival, matches!(found, Lookup::Absent));
+        if matches!(found, Lookup::Absent) { Push::New } else { Push::Crowded }
     }
 
-    pub(super) fn pop(&mut self, hasher: &Hasher, discarded: &mut Discarded<K>) -> Option<Ticket<K>> {
-        let rank = self.next()?;
-        let (Reverse(priority), arrival) = rank;
-        let Queued { key, since } = self.by_rank.remove(&rank)?;
+    /// Queues a key that arrived before all keys that were pushed here.
+    pub(super) fn push_older(&mut self, ticket: Ticket<K>, arrival: Arrival) {
+        let absent = matches!(self.find(ticket.hash, &ticket.key), Lookup::Absent);
+        self.insert(ticket, arrival, absent);
+    }
+
+    /// Priority of the key that is taken next.
+    pub(super) fn first_priority(&self) -> Option<Priority> {
+        self.by_rank.first_key_value().map(|((Reverse(priority), _), _)| *priority)
+    }
+
+    /// Arrival of the oldest key.
+    pub(super) fn first_arrival(&self) -> Option<Arrival> {
+        self.by_age.first_key_value().map(|(arrival, _)| *arrival)
+    }
+
+    /// Takes the key with the highest priority.
+    pub(super) fn pop(&mut self) -> Option<Ticket<K>> {
+        let (_, number) = self.by_rank.first_key_value()?;
+        self.remove(*number)
+    }
+
+    /// Takes the oldest key.
+    pub(super) fn pop_oldest(&mut self) -> Option<Ticket<K>> {
+        let (_, number) = self.by_age.first_key_value()?;
+        self.remove(*number)
+    }
+
+    fn find(&self, hash: u32, key: &K) -> Lookup {
+        let is_it = |number: u32| self.slot(number).is_some_and(|slot| panics::equal(&slot.ticket.key, key));
+        self.index.find(hash, |number| self.hash(number), is_it)
+    }
+
+    fn slot(&self, number: u32) -> Option<&Slot<K>> {
+        self.slots[number as usize].as_ref()
+    }
+
+    fn hash(&self, number: u32) -> u32 {
+        self.slot(number).map_or(0, |slot| slot.ticket.hash)
+    }
+
+    fn insert(&mut self, ticket: Ticket<K>, arrival: Arrival, indexed: bool) {
+        let (hash, priority) = (ticket.hash, ticket.priority);
+        let slot = Some(Slot { ticket, arrival });
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.slots[number as usize] = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 queued keys")
+            }
+        };
+        self.by_age.insert(arrival, number);
+        self.by_rank.insert((Reverse(priority), arrival), number);
+        if indexed {
+            let slots = &self.slots;
+            let hash_of = |number: u32| slots[number as usize].as_ref().map_or(0, |slot| slot.ticket.hash);
+            self.index.insert(hash, number, hash_of);
+        }
+    }
+
+    fn remove(&mut self, number: u32) -> Option<Ticket<K>> {
+        let Slot { ticket, arrival } = self.slots[number as usize].take()?;
+        self.by_rank.remove(&(Reverse(ticket.priority), arrival));
         self.by_age.remove(&arrival);
-        let hash = hash_of(hasher, &key);
-        if let Ok(place) = self.places.find_entry(widen(hash), |place| place.arrival == arrival) {
-            discarded.push(place.remove().0.key);
-        }
-        Some(Ticket { key, hash, priority, since })
-    }
-
-    fn next(&mut self) -> Option<(Reverse<Priority>, Arrival)> {
-        if self.by_rank.is_empty() {
-            return None;
-        }
-        self.takes = self.takes.wrapping_add(1);
-        if self.takes.is_multiple_of(self.oldest_every) {
-            self.by_age.first_key_value().map(|(&arrival, &priority)| (Reverse(priority), arrival))
+        self.index.remove(ticket.hash, number);
+        if self.by_rank.is_empty() && self.slots.len() > KEEP {
+            *self = Self { next_arrival: self.next_arrival, ..Self::new() };
         } else {
-            self.by_rank.first_key_value().map(|(&rank, _)| rank)
+            self.free.push(number);
         }
+        Some(ticket)
     }
 
     /// Moves a key up. It keeps its arrival, as if it had been added with the new priority.
-    fn raise(&mut self, old: Priority, new: Priority, arrival: Arrival) {
-        if let Some(queued) = self.by_rank.remove(&(Reverse(old), arrival)) {
-            self.by_rank.insert((Reverse(new), arrival), queued);
-            self.by_age.insert(arrival, new);
+    fn raise(&mut self, number: u32, priority: Priority) {
+        let Some(Slot { ticket, arrival }) = &mut self.slots[number as usize] else { return };
+        if priority > ticket.priority {
+            self.by_rank.remove(&(Reverse(ticket.priority), *arrival));
+            self.by_rank.insert((Reverse(priority), *arrival), number);
+            ticket.priority = priority;
         }
     }
 }

@@ -291,3 +291,40 @@ async fn moving_many_due_keys_yields_to_other_tasks() {
     assert!(yields >= 5, "{yields} yields");
     assert_eq!((*item, queue.len(), queue.delayed_len()), (0, 9_999, 0));
 }
+
+/// The waiter that watches the clock is in a runtime whose thread is blocked: here, one that is not driven any more. A worker of
+/// another runtime gets the key in time.
+#[test]
+fn a_blocked_runtime_does_not_delay_due_keys_for_another_one() {
+    let runtime =
+        || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (blocked, other) = (runtime(), runtime());
+    let queue = queue();
+    let mut waits = Box::pin(queue.get());
+    blocked.block_on(async {
+        queue.add_after("k", 300 * MS);
+        assert!((&mut waits).now_or_never().is_none());
+    });
+    let taken = other.block_on(async { tokio::time::timeout(3000 * MS, queue.get()).await });
+    assert_eq!(taken.ok().flatten().map(|item| *item), Some("k"));
+    drop(waits);
+}
+
+/// Each of two runtimes has a worker; whichever is blocked, the other one takes keys that are added.
+#[test]
+fn a_blocked_runtime_does_not_keep_added_keys_from_another_one() {
+    let runtime =
+        || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (blocked, other) = (runtime(), runtime());
+    let queue = queue();
+    let mut waits = Box::pin(queue.get());
+    blocked.block_on(async { assert!((&mut waits).now_or_never().is_none()) });
+    let taken = other.block_on(async {
+        let mut get = Box::pin(queue.get());
+        assert!((&mut get).now_or_never().is_none());
+        queue.add("k");
+        tokio::time::timeout(MS, get).await
+    });
+    assert_eq!(taken.ok().flatten().map(|item| *item), Some("k"));
+    drop(waits);
+}

@@ -8,6 +8,7 @@ mod guard;
 mod limiters;
 mod measurements;
 mod model;
+mod panicking_keys;
 mod poor_hash;
 mod priority;
 mod reentrant;

@@ -10,6 +10,7 @@ use shuttle::thread;
 
 use crate::WorkQueue;
 use crate::drain::Delayed;
+use crate::time;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -180,6 +181,27 @@ fn cancelling_the_first_delayed_key_strands_no_waiter() {
         });
         queue.cancel(&1);
         assert_eq!(worker.join().unwrap(), Some(2));
+    });
+}
+
+/// A runtime whose thread is blocked holds a waiter that was woken, or the timer. A worker of another runtime gets the key.
+#[test]
+fn a_blocked_runtime_does_not_keep_keys_from_another_one() {
+    widely(|| {
+        for delay in [Duration::ZERO, MS] {
+            let queue = queue();
+            let worker = in_thread(&queue, |queue| {
+                time::enter_runtime(1);
+                take(queue)
+            });
+            // Waits, is perhaps woken, and is never polled again.
+            let mut blocked = Box::pin(queue.get());
+            let polled = blocked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_pending());
+            queue.add_after(1, delay);
+            assert_eq!(worker.join().unwrap(), Some(1));
+            drop(blocked);
+        }
     });
 }
 

@@ -13,6 +13,22 @@ thread_local! {
     static CLOCK: Cell<Instant> = Cell::new(Instant::now());
 }
 
+shuttle::thread_local! {
+    /// The runtime that a thread of a check belongs to.
+    static RUNTIME: Cell<RuntimeId> = Cell::new(0);
+}
+
+pub(crate) type RuntimeId = u8;
+
+pub(crate) fn runtime() -> RuntimeId {
+    RUNTIME.with(Cell::get)
+}
+
+/// Puts this thread of a check into a runtime.
+pub(crate) fn enter_runtime(id: RuntimeId) {
+    RUNTIME.with(|runtime| runtime.set(id));
+}
+
 pub(crate) fn now() -> Instant {
     CLOCK.get()
 }
