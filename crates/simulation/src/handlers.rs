@@ -159,7 +159,7 @@ impl Handler {
     fn coalesced(&self) -> u64 {
         let load = match &self.subscription {
             Subscription::Registered(registration) => Some(registration.load()),
-            Subscription::Stream { load, .. } => *lock(&load),
+            Subscription::Stream { load, .. } => *lock(load),
         };
         load.map_or(0, |load| load.coalesced)
     }
