@@ -134,7 +134,7 @@ impl ModelState {
             self.log.record_fault(Fault::MalformedEvent);
             truth.received_malformed(client, write.version);
             let resource_version = with_version.then(|| write.version.into());
-            let malformed = Malformed::new("garbled").at(resource_version);
+            let malformed = Malformed::new("malformed").at(resource_version);
             return Next::Event(Box::new(WatchEvent::Malformed(malformed)));
         }
         if connection.initial_end.is_none() {

@@ -131,7 +131,7 @@ impl ModelState {
     fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, named: bool) -> Malformed {
         self.log.record_fault(Fault::MalformedItem);
         let key = |at: usize| page.get(at).map(|write| write.key.clone());
-        let mut item = Malformed::new("garbled");
+        let mut item = Malformed::new("malformed");
         let range = if named {
             item.key = key(at);
             KeyRange::One(page[at].key.clone())
