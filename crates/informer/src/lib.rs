@@ -1,8 +1,8 @@
-//! A local, indexed, always-current copy of Kubernetes objects, and a call for every change.
+//! Shared informers for Kubernetes: a local, indexed, current cache of objects, and a handler call for every change.
 //!
-//! An informer lists and watches one kind of object, keeps the objects in an indexed local store, and calls its
-//! handlers for every change. Everybody in a program who needs the same objects shares one informer, and so one
-//! watch and one copy. This is client-go's machinery with Rust's manners; client-go users will find its nouns.
+//! An informer lists and watches one kind of objects, keeps them in an indexed local store, and calls its handlers for
+//! every change. All parts of a program that need the same objects share one informer: one watch and one copy. The
+//! components and names are those of client-go, with idiomatic Rust types.
 //!
 //! ```no_run
 //! use k8s_openapi::api::core::v1::Pod;
@@ -17,29 +17,29 @@
 //!     HandlerFuncs::new()
 //!         .on_add(|pod: &Object<Pod>, _initial| println!("+ {}", pod.key()))
 //!         .on_update(|_old, new| println!("~ {}", new.key()))
-//!         .on_delete(|gone| println!("- {}", gone.key())),
+//!         .on_delete(|deleted| println!("- {}", deleted.key())),
 //! );
 //! factory.start();
 //! factory.synced(Duration::from_secs(30)).await?;
 //! for pod in pods.lister().by(&by_node, "node-1")? {
-//!     println!("{} has labels {:?}", pod.key(), pod.labels()); // read without decoding
-//!     let whole = pod.decode()?; // the k8s-openapi type, decoded here
-//!     println!("{:?}", whole.status.as_ref().and_then(|status| status.phase.as_ref()));
+//!     println!("{} has labels {:?}", pod.key(), pod.labels()); // decodes nothing
+//!     let decoded = pod.decode()?; // the k8s-openapi type
+//!     println!("{:?}", decoded.status.as_ref().and_then(|status| status.phase.as_ref()));
 //! }
 //! factory.shutdown().await;
 //! # Ok(()) }
 //! ```
 //!
-//! # Where to look
+//! # Overview
 //!
-//! - [`InformerFactory`] shares informers; [`SharedInformer`] is one, and says what it promises.
-//! - [`Lister`] reads the cache; [`Object`] is what it holds: identity in the open, content as bytes.
-//! - [`EventHandler`], [`HandlerFuncs`], [`enqueue`], [`filter`], [`updates_when`] and
-//!   [`SharedInformer::events`] are ways to hear of changes.
+//! - [`InformerFactory`] shares informers; [`SharedInformer`] is one of them, and documents its guarantees.
+//! - [`Lister`] reads the cache of [`Object`]s: the identity is decoded, the content is bytes.
+//! - [`EventHandler`], [`HandlerFuncs`], [`on_event`], [`enqueue`], [`filter`], [`updates_when`] and
+//!   [`SharedInformer::events`] receive changes.
 //! - [`SharedInformer::reached`] waits for your own writes, [`SharedInformer::wait_until`] for a condition.
-//! - [`Transform`] makes objects smaller, [`Packing`] says how they are kept.
-//! - [`InformerStatus`] and [`InformerError`] tell what goes wrong; nothing that does loses anything else.
-//! - [`testing::FakeSource`] is a collection for tests that fails on demand.
+//! - [`Transform`] drops fields before objects are cached, [`Packing`] selects how they are stored.
+//! - [`InformerStatus`] and [`InformerError`] report failures. An informer recovers by itself.
+//! - [`testing::FakeSource`] is a source for tests that fails on demand.
 //!
 //! # The application chooses the Kubernetes version
 //!
@@ -48,16 +48,16 @@
 //!
 //! # Metrics
 //!
-//! Through the `metrics` facade, with the labels `name`, `group`, `version`, `resource`, `scope` and `selector` (long values are
+//! The crate reports through the `metrics` facade, with the labels `name`, `group`, `version`, `resource`, `scope` and `selector` (long values are
 //! cut, and end in a hash), so that no two informers, and no two handlers of one, write the same series:
 //! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
 //! client-go, and `informer_lists_total` (`mode`), `informer_watches_total`, `informer_relists_total` (`reason`),
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
 //! `informer_transform_failures_total`, `informer_cached_objects`, `informer_cached_bytes`, `informer_coalesced_total`,
 //! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
-//! two of these with `handler`), `informer_task_failures_total` (`task`). Install the recorder before making informers.
+//! two of these with `handler`), `informer_task_failures_total` (`task`). Install the recorder before building informers.
 
-// Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
+// Time arithmetic saturates: clippy.toml lists the rejected operations. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]

@@ -7,7 +7,7 @@
 //! The central type is [`Object`]: one version of one object, with its identity decoded and its content as the bytes the
 //! server sent.
 
-// Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
+// Time arithmetic saturates: clippy.toml lists the rejected operations. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]

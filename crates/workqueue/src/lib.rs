@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Time arithmetic saturates: clippy.toml says what these reject. Tests may panic.
+// Time arithmetic saturates: clippy.toml lists the rejected operations. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
