@@ -29,6 +29,7 @@ fn main() {
     best("1M distinct keys", || distinct(&keys));
     best("64 workers contending", || contending(&keys));
     best("1M delayed keys", || delayed(&keys));
+    best("8,000 keys of one hash", one_hash);
     live_bytes("memory of a queued key", || memory(&keys, |queue, key, _| queue.add(key)));
     let after =
         |queue: &WorkQueue<Key>, key, n: usize| queue.add_after(key, Duration::from_secs(n as u64 + 1));
@@ -107,6 +108,27 @@ fn distinct(keys: &[Key]) -> Cost {
         }
         watch.stop(keys.len())
     })
+}
+
+/// A key with a legal but useless `Hash`.
+#[derive(Clone, PartialEq, Eq)]
+struct OneHash(usize);
+
+impl std::hash::Hash for OneHash {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        0.hash(state);
+    }
+}
+
+fn one_hash() -> Cost {
+    const KEYS: usize = 8_000;
+    let queue = WorkQueue::builder().build();
+    let watch = Stopwatch::start();
+    (0..KEYS).for_each(|number| queue.add(OneHash(number)));
+    while let Some(item) = queue.try_get() {
+        black_box(item).done();
+    }
+    watch.stop(KEYS)
 }
 
 fn contending(keys: &[Key]) -> Cost {
