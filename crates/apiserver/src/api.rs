@@ -1,4 +1,4 @@
-//! The server without its sockets: its parts, put together.
+//! The parts of a server, without its sockets.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct ApiConfig {
     pub(crate) controllers: Switches,
     pub(crate) limits: ServerLimits,
     pub(crate) fault_endpoints: bool,
-    /// Present if large requests get threads of their own. Without it everything happens in the task of the caller.
+    /// Present if large requests get threads of their own. Without it requests run in the task of the caller.
     pub(crate) cpu_pool: Option<CpuPool>,
 }
 

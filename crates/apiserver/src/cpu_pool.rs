@@ -6,20 +6,22 @@ use std::thread;
 
 use http::Extensions;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, TryAcquireError};
-use tokio::task::spawn_blocking;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::work::{Abandoned, Work};
 
 /// Requests that may wait or run at once, as many as kube-apiserver has mutating requests in flight.
 const MAX_REQUESTS: usize = 200;
+/// Requests of one connection among them.
+const MAX_PER_CONNECTION: usize = 25;
 
 /// A bounded pool for requests with much computation.
 ///
 /// 1. They run on threads of their own, on half of the processors: the tasks of all other requests keep the rest.
 /// 2. One connection computes one request at a time, and connections take turns.
 /// 3. A request whose client no longer waits is abandoned at its next [step](Work::step). It keeps its place until then.
-/// 4. Beyond 200 requests the next is refused with 429.
+/// 4. Beyond 200 requests, or 25 of one connection, the next is refused with 429.
 #[derive(Debug)]
 pub(crate) struct CpuPool {
     places: Semaphore,
@@ -39,12 +41,23 @@ pub(crate) enum PoolError {
 
 /// The turn of a connection: it has one request in the pool at a time. Travels with each of its requests.
 #[derive(Debug, Clone)]
-pub(crate) struct ConnectionTurn(Arc<Semaphore>);
+pub(crate) struct ConnectionTurn {
+    turn: Arc<Semaphore>,
+    /// Requests that may wait or run at once.
+    places: Arc<Semaphore>,
+}
 
 impl ConnectionTurn {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self { turn: semaphore(1), places: semaphore(MAX_PER_CONNECTION) }
     }
+}
+
+/// The right to wait in the pool.
+struct Place<'p> {
+    _pool: SemaphorePermit<'p>,
+    _connection: Option<OwnedSemaphorePermit>,
 }
 
 impl CpuPool {
@@ -65,14 +78,8 @@ impl CpuPool {
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         let _awaited = work.awaited();
-        let _place = self.places.try_acquire().map_err(|error| match error {
-            TryAcquireError::NoPermits => PoolError::Full,
-            TryAcquireError::Closed => PoolError::ShuttingDown,
-        })?;
-        let turn = match extensions.get::<ConnectionTurn>() {
-            Some(turn) => Arc::clone(&turn.0).acquire_owned().await.ok(),
-            None => None,
-        };
+        let _place = self.place(extensions)?;
+        let turn = turn(extensions).await;
         let thread = Arc::clone(&self.threads).acquire_owned().await.ok();
         work.check().map_err(PoolError::from)?;
         let runtime = Handle::current();
@@ -81,14 +88,66 @@ impl CpuPool {
             let _permits = (turn, thread);
             runtime.block_on(request)
         });
-        match done.await {
-            Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(PoolError::ShuttingDown.into()),
-            },
+        joined(done.await)?
+    }
+}
+
+impl CpuPool {
+    /// Calls `step` in the pool until it returns a result. Between two steps the thread is free for other requests, in the order in which
+    /// they wait: of several long requests none waits for the whole of another.
+    pub(crate) async fn run_in_steps<T, E, S>(
+        &self,
+        extensions: &Extensions,
+        work: &Work,
+        mut step: S,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<PoolError> + Send + 'static,
+        S: FnMut() -> Result<Option<T>, E> + Send + 'static,
+    {
+        let _awaited = work.awaited();
+        let _place = self.place(extensions)?;
+        let _turn = turn(extensions).await;
+        loop {
+            let thread = Arc::clone(&self.threads).acquire_owned().await.ok();
+            work.check().map_err(PoolError::from)?;
+            let done = spawn_blocking(move || {
+                let _permit = thread;
+                (step(), step)
+            });
+            let result;
+            (result, step) = joined(done.await)?;
+            if let Some(value) = result? {
+                return Ok(value);
+            }
         }
     }
+
+    fn place(&self, extensions: &Extensions) -> Result<Place<'_>, PoolError> {
+        let refused = |error| match error {
+            TryAcquireError::NoPermits => PoolError::Full,
+            TryAcquireError::Closed => PoolError::ShuttingDown,
+        };
+        let connection = extensions.get::<ConnectionTurn>();
+        let connection = connection.map(|turn| Arc::clone(&turn.places).try_acquire_owned()).transpose();
+        let connection = connection.map_err(refused)?;
+        Ok(Place { _pool: self.places.try_acquire().map_err(refused)?, _connection: connection })
+    }
+}
+
+/// Waits until the connection has no other request in the pool.
+async fn turn(extensions: &Extensions) -> Option<OwnedSemaphorePermit> {
+    let turn = extensions.get::<ConnectionTurn>()?;
+    Arc::clone(&turn.turn).acquire_owned().await.ok()
+}
+
+/// The result of a thread. A panic continues in the caller.
+fn joined<T>(result: Result<T, JoinError>) -> Result<T, PoolError> {
+    result.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => PoolError::ShuttingDown,
+    })
 }
 
 #[cfg(test)]
@@ -185,6 +244,52 @@ mod tests {
         };
         let (first, second, ()) = tokio::join!(first, second, beside);
         assert_eq!((first.ok(), second.ok()), (Some(7), Some(2)));
+    }
+
+    #[tokio::test]
+    async fn long_requests_of_two_connections_alternate() {
+        let pool = CpuPool::with_threads(1);
+        let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let run = async |name: &'static str| {
+            let (order, mut left) = (Arc::clone(&order), 5);
+            let step = move || {
+                order.lock().unwrap().push(name);
+                left -= 1;
+                Ok::<_, PoolError>((left == 0).then_some(()))
+            };
+            pool.run_in_steps(&connection(), &Work::default(), step).await.unwrap();
+        };
+        tokio::join!(run("a"), run("b"));
+        let order = order.lock().unwrap();
+        assert_eq!(order.len(), 10);
+        assert!(order.chunks(2).all(|pair| pair[0] != pair[1]), "{order:?}");
+    }
+
+    #[tokio::test]
+    async fn one_connection_does_not_take_all_places() {
+        let pool = CpuPool::with_threads(1);
+        let (greedy, other, work) = (connection(), connection(), Work::default());
+        let (started, _end, request) = busy(&work);
+        let mut held = Box::pin(pool.run(&greedy, &work, request));
+        tokio::select! {
+            _ = &mut held => panic!("it does not end by itself"),
+            _ = started => {}
+        }
+        let waiting: Vec<Work> = (1..MAX_PER_CONNECTION).map(|_| Work::default()).collect();
+        let mut queue: Vec<_> = waiting
+            .iter()
+            .map(|work| Box::pin(pool.run(&greedy, work, async { Ok::<_, PoolError>(0) })))
+            .collect();
+        for request in &mut queue {
+            assert_eq!(request.as_mut().now_or_never(), None, "it waits for its turn");
+        }
+        let next = Work::default();
+        let refused = pool.run(&greedy, &next, async { Ok::<_, PoolError>(1) });
+        assert_eq!(refused.await, Err(PoolError::Full));
+        let mut admitted = std::pin::pin!(pool.run(&other, &next, async { Ok::<_, PoolError>(2) }));
+        assert_eq!(admitted.as_mut().now_or_never(), None, "it waits for the thread");
+        drop((held, queue));
+        assert_eq!(admitted.await, Ok(2));
     }
 
     #[tokio::test]

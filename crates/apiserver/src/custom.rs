@@ -3,6 +3,7 @@
 //! Once a CRD is established, [`resources`] converts it to entries of the registry. This module consists of pure functions of
 //! CRDs and values. `controllers/custom_resource_definitions.rs` and `registry/rules.rs` call them, and `serving.rs` keeps the results.
 
+mod allowed;
 mod check;
 mod coerce;
 mod columns;
@@ -35,7 +36,7 @@ pub(crate) use conditions::TERMINATING;
 pub(crate) use conditions::holds;
 pub(crate) use conditions::set as set_condition;
 pub(crate) use definition::Names;
-pub(crate) use names::accept;
+pub(crate) use names::AcceptedNames;
 pub(crate) use resources::Installed;
 pub(crate) use rules::default_definition;
 pub(crate) use rules::prepare_definition;

@@ -2,15 +2,19 @@
 
 mod body;
 mod discovery;
+mod dispatch;
 mod error;
 mod frames;
 pub(crate) mod fuzzing;
 mod gzip;
 mod handler;
+mod list_encoder;
 mod metrics;
 mod negotiate;
 mod openapi;
 mod probes;
+mod request_head;
+mod resource_request;
 mod respond;
 mod route;
 mod switches;

@@ -1,8 +1,8 @@
-//! Who owns which field: `metadata.managedFields` and server-side apply.
+//! Field ownership: `metadata.managedFields` and server-side apply.
 //!
 //! A manager owns the fields it last set. An update takes over the fields it changes; an apply may only change fields that no other
-//! owns, unless forced, and gives up what it no longer mentions. Which lists and objects are owned piece by piece, and which as a
-//! whole, the schema says; without one, objects are taken apart and lists are not.
+//! owns, unless forced, and gives up the fields it no longer contains. The schema decides which lists and objects are owned by element and
+//! which as a whole; without a schema, objects are owned by field and lists as a whole.
 
 mod compare;
 mod fields;
@@ -22,7 +22,7 @@ use crate::custom::Structural;
 use crate::registry::{Resource, Schema};
 use crate::schema::{ListKind, Shape, Type, types};
 
-/// What is known about a value: from the table of built-in types, from the schema of a definition, or nothing.
+/// The schema of a value: a built-in type, that of a custom resource, or none.
 #[derive(Debug, Clone, Copy)]
 enum Model<'s> {
     Type(&'s Type),
@@ -33,16 +33,16 @@ enum Model<'s> {
     Free,
 }
 
-/// What that means for the value at hand.
+/// How a value is owned.
 #[derive(Debug, Clone, Copy)]
 enum Kind<'s> {
-    /// An object taken apart by its fields.
+    /// An object, by field.
     Fields(Model<'s>),
     /// A list whose elements are identified by these fields.
     Keyed(&'s [String], Model<'s>),
-    /// A list of distinct plain values.
+    /// A set of scalar values.
     Set,
-    /// One thing.
+    /// As a whole.
     Whole,
 }
 
@@ -77,11 +77,11 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// What a list element has in a key that it leaves out.
+    /// The default of a key that a list element does not have.
     fn default_key(self, key: &str) -> Option<Value> {
         match self {
             Self::Custom(schema) => schema.property(key)?.default_value().cloned(),
-            // The one key of a built-in kind that may be left out.
+            // The only key of built-in kinds with a default.
             _ => (key == "protocol").then(|| "TCP".into()),
         }
     }

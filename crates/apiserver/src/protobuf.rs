@@ -64,22 +64,22 @@ fn read_object(json: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
 }
 
 /// Encodes a list as a protobuf body. Only one item at a time is decoded.
-pub(crate) struct ListWriter<'a> {
-    api_version: &'a str,
-    kind: &'a str,
+pub(crate) struct ListWriter {
+    api_version: String,
+    kind: String,
     item: &'static Message,
     raw: Vec<u8>,
 }
 
-impl<'a> ListWriter<'a> {
-    pub(crate) fn new(api_version: &'a str, kind: &'a str, metadata: &Value) -> Result<Self, ProtobufError> {
+impl ListWriter {
+    pub(crate) fn new(api_version: &str, kind: &str, metadata: &Value) -> Result<Self, ProtobufError> {
         let item = message_of(api_version, kind.strip_suffix("List").unwrap_or(kind))?;
         let mut raw = Vec::new();
         if let (Some(metadata), Some(message)) = (metadata.as_object(), messages().named("meta.v1.ListMeta"))
         {
             write::nested(&mut raw, 1, |out| write::message(out, message, metadata))?;
         }
-        Ok(Self { api_version, kind, item, raw })
+        Ok(Self { api_version: api_version.to_owned(), kind: kind.to_owned(), item, raw })
     }
 
     /// Appends an item, given as JSON.
@@ -88,8 +88,10 @@ impl<'a> ListWriter<'a> {
         write::nested(&mut self.raw, 2, |out| write::message(out, self.item, &object))
     }
 
-    pub(crate) fn finish(self) -> Bytes {
-        Envelope { api_version: self.api_version, kind: self.kind, raw: &self.raw }.encode().into()
+    /// The whole list. Call it once, after the last item.
+    pub(crate) fn finish(&mut self) -> Bytes {
+        let raw = std::mem::take(&mut self.raw);
+        Envelope { api_version: &self.api_version, kind: &self.kind, raw: &raw }.encode().into()
     }
 }
 

@@ -23,8 +23,9 @@ mod subresource;
 mod validation;
 mod versions;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use imbl::OrdMap;
 
 pub(crate) use built_in::is_built_in;
 pub(crate) use columns::Columns;
@@ -54,13 +55,20 @@ pub(crate) use stored_form::CodecError;
 pub(crate) use subresource::Subresource;
 pub(crate) use versions::precedence;
 
-/// The versions of a group, and in each its resources by plural name.
-pub(crate) type Versions = BTreeMap<Version, BTreeMap<String, Arc<Resource>>>;
+use crate::work::count_visit;
 
-/// All resources that are served, by group, version and plural. Immutable: a change of resources makes another registry.
+/// The versions of a group, and in each its resources by plural name.
+pub(crate) type Versions = OrdMap<Version, Plurals>;
+
+/// The resources of one version by plural name.
+pub(crate) type Plurals = OrdMap<String, Arc<Resource>>;
+
+/// All resources that are served, by group, version and plural.
+///
+/// The maps are persistent: a clone is O(1), and adding or removing a resource takes the same time however many there are.
 #[derive(Debug, Clone)]
 pub(crate) struct Registry {
-    groups: BTreeMap<Group, Versions>,
+    groups: OrdMap<Group, Versions>,
 }
 
 /// Why a path names no resource.
@@ -75,22 +83,31 @@ pub(crate) enum Missing {
 impl Registry {
     /// The built-in resources.
     pub(crate) fn built_in() -> Self {
-        let mut registry = Self { groups: BTreeMap::new() };
+        let mut registry = Self { groups: OrdMap::new() };
         built_in::resources().map(Arc::new).for_each(|resource| registry.add(resource));
         registry
     }
 
-    /// These resources and more. A resource whose path is taken is left out.
-    pub(crate) fn with(&self, more: impl IntoIterator<Item = Arc<Resource>>) -> Self {
-        let mut registry = self.clone();
-        more.into_iter().for_each(|resource| registry.add(resource));
-        registry
-    }
-
-    fn add(&mut self, resource: Arc<Resource>) {
+    /// Adds a resource, unless its path is taken.
+    pub(crate) fn add(&mut self, resource: Arc<Resource>) {
         let versions = self.groups.entry(resource.group.clone()).or_default();
         let resources = versions.entry(resource.version.clone()).or_default();
         resources.entry(resource.plural.clone()).or_insert(resource);
+    }
+
+    /// Removes a resource. Another resource with its path stays.
+    pub(crate) fn remove(&mut self, resource: &Arc<Resource>) {
+        let Some(versions) = self.groups.get_mut(&resource.group) else { return };
+        let Some(resources) = versions.get_mut(&resource.version) else { return };
+        if resources.get(&resource.plural).is_some_and(|known| Arc::ptr_eq(known, resource)) {
+            resources.remove(&resource.plural);
+        }
+        if resources.is_empty() {
+            versions.remove(&resource.version);
+        }
+        if versions.is_empty() {
+            self.groups.remove(&resource.group);
+        }
     }
 
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Result<&Arc<Resource>, Missing> {
@@ -106,7 +123,8 @@ impl Registry {
 
     /// Every resource once.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.groups.values().flat_map(|versions| versions.values()).flat_map(|resources| resources.values())
+        let resources = self.groups.values().flat_map(|versions| versions.values());
+        resources.flat_map(|resources| resources.values()).inspect(|_| count_visit())
     }
 
     /// The first resource with this lifecycle.

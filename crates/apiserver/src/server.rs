@@ -5,6 +5,7 @@ mod activity;
 mod builder;
 mod connections;
 mod limits;
+mod request_body;
 mod slots;
 mod tls;
 mod tokens;
@@ -34,7 +35,7 @@ use crate::storage::Storage;
 /// A Kubernetes API server on a free port of this machine.
 ///
 /// 1. [`ApiServer::start`] returns when the server accepts requests; that takes milliseconds.
-/// 2. Dropping it closes the port, every connection and every watch, and frees all it stored.
+/// 2. Dropping it closes the port, every connection and every watch, and frees all objects in memory.
 /// 3. [`shutdown`](Self::shutdown) does the same gracefully: running requests get their responses and watches end cleanly first.
 /// 4. By default it listens on the loopback interface. There it requires no credential, but refuses web pages and foreign `Host`
 ///    headers. On any other address it starts only with TLS and tokens.
@@ -86,21 +87,21 @@ pub struct ApiServer {
 /// ```
 #[derive(Debug, Clone)]
 pub struct LocalServer {
-    api: Arc<Api>,
+    pub(crate) api: Arc<Api>,
 }
 
 impl ApiServer {
-    /// A server with everything at its default.
+    /// Starts a server with default options.
     pub async fn start() -> Result<Self, StartError> {
         Self::builder().start().await
     }
 
-    /// Choices before the start.
+    /// Returns a builder.
     pub fn builder() -> ApiServerBuilder {
         ApiServerBuilder::default()
     }
 
-    /// Where clients find it, such as `http://127.0.0.1:PORT`.
+    /// Its URL, such as `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         self.access.url.clone()
     }
@@ -115,7 +116,7 @@ impl ApiServer {
         self.access.client()
     }
 
-    /// A kubeconfig file for tools that want one. It holds the first token, so it is as secret as that.
+    /// A kubeconfig file. It contains the first token, so it is as secret as that.
     pub fn kubeconfig(&self) -> String {
         self.access.kubeconfig()
     }
@@ -125,12 +126,12 @@ impl ApiServer {
         &self.local
     }
 
-    /// What can go wrong, on demand.
+    /// Controls fault injection.
     pub fn faults(&self) -> Faults {
         self.local.faults()
     }
 
-    /// Stops taking connections, ends watches, lets requests under way finish, and returns when all are done.
+    /// Stops accepting connections, ends watches, and returns when running requests have finished.
     pub async fn shutdown(mut self) {
         self.local.api.shutdown.begin();
         self.stop.send_replace(true);
@@ -158,12 +159,12 @@ impl LocalServer {
         client::in_process(Arc::clone(&self.api))
     }
 
-    /// What can go wrong, on demand.
+    /// Controls fault injection.
     pub fn faults(&self) -> Faults {
         Faults::new(&self.api)
     }
 
-    /// Where everything is kept.
+    /// The storage.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.api.storage
     }

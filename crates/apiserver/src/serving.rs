@@ -1,8 +1,9 @@
 //! The resources that are served now, with their caches. Custom resource definitions replace the snapshot.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use imbl::OrdMap;
 use tokio::sync::OnceCell;
 
 use crate::custom::Installed;
@@ -19,8 +20,6 @@ use crate::watch_cache::{self, CacheOptions, WatchCache};
 ///    resources.
 pub(crate) struct ServedResources {
     state: RwLock<State>,
-    /// The resources no definition can change.
-    built_in: Registry,
     definitions: Arc<Resource>,
 }
 
@@ -35,11 +34,20 @@ struct Definition {
     cache: Arc<Cache>,
 }
 
-/// Resources and caches at one moment.
+/// Resources and caches at one moment. Persistent: a clone is O(1).
+#[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) registry: Registry,
     /// By storage prefix: all versions of a resource share one.
-    caches: HashMap<String, Arc<Cache>>,
+    stores: OrdMap<String, Store>,
+}
+
+/// The objects under one storage prefix.
+#[derive(Clone)]
+struct Store {
+    /// The resource whose objects they are.
+    owner: Arc<Resource>,
+    cache: Arc<Cache>,
 }
 
 /// The cache of one resource, started when it is first used.
@@ -84,26 +92,68 @@ impl Cache {
 }
 
 impl Snapshot {
+    fn built_in(registry: Registry) -> Self {
+        let stored: Vec<Arc<Resource>> = registry.all().filter(|r| r.is_stored()).cloned().collect();
+        let mut snapshot = Self { registry, stores: OrdMap::new() };
+        // A resource that is stored as another one shares the store of that one.
+        for resource in stored.iter().filter(|r| r.owns_store()) {
+            snapshot.add_store(resource, Cache::of(resource));
+        }
+        for resource in &stored {
+            if snapshot.cache(resource).is_none() {
+                snapshot.add_store(resource, Cache::of(resource));
+            }
+        }
+        snapshot
+    }
+
+    fn add_store(&mut self, owner: &Arc<Resource>, cache: Arc<Cache>) {
+        let store = Store { owner: Arc::clone(owner), cache };
+        self.stores.entry(owner.storage_prefix()).or_insert(store);
+    }
+
+    /// Adds the resources of a definition. Those whose path is taken are left out.
+    fn add(&mut self, definition: &Definition) {
+        for resource in &definition.made.resources {
+            self.registry.add(Arc::clone(resource));
+            self.add_store(resource, Arc::clone(&definition.cache));
+        }
+    }
+
+    /// Removes the resources of a definition.
+    fn remove(&mut self, definition: &Definition) {
+        for resource in &definition.made.resources {
+            self.registry.remove(resource);
+            let prefix = resource.storage_prefix();
+            if self.stores.get(&prefix).is_some_and(|store| Arc::ptr_eq(&store.cache, &definition.cache)) {
+                self.stores.remove(&prefix);
+            }
+        }
+    }
+
     pub(crate) fn cache(&self, resource: &Resource) -> Option<&Arc<Cache>> {
-        self.caches.get(&resource.storage_prefix())
+        self.stores.get(&resource.storage_prefix()).map(|store| &store.cache)
     }
 
     /// The resource, namespace and name of a storage key.
     pub(crate) fn locate<'k>(&self, key: &'k str) -> Option<(Arc<Resource>, Option<&'k str>, &'k str)> {
-        let mut own = self.registry.all().filter(|r| r.is_stored() && r.owns_store());
-        let resource = own.find(|r| key.starts_with(&r.storage_prefix()))?;
-        let rest = &key[resource.storage_prefix().len()..];
-        if !resource.namespaced {
-            return Some((Arc::clone(resource), None, rest));
+        let slashes: Vec<usize> = key.match_indices('/').map(|(at, _)| at).take(3).collect();
+        // `/plural/…` or `/group/plural/…`
+        let mut prefixes = slashes.iter().skip(1).map(|end| key.split_at(end + 1));
+        let (owner, rest) = prefixes
+            .find_map(|(prefix, rest)| Some((&self.stores.get(prefix)?.owner, rest)))
+            .filter(|(owner, _)| owner.is_stored() && owner.owns_store())?;
+        if !owner.namespaced {
+            return Some((Arc::clone(owner), None, rest));
         }
         let (namespace, name) = rest.split_once('/')?;
-        Some((Arc::clone(resource), Some(namespace), name))
+        Some((Arc::clone(owner), Some(namespace), name))
     }
 
     /// Every cache once, in order of discovery.
     pub(crate) fn caches<'s>(&'s self, plural: Option<&'s str>) -> impl Iterator<Item = &'s Arc<Cache>> {
         let chosen = self.registry.all().filter(move |r| plural.is_none_or(|p| r.plural == p));
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         chosen.filter(move |r| seen.insert(r.storage_prefix())).filter_map(|r| self.cache(r))
     }
 }
@@ -111,14 +161,11 @@ impl Snapshot {
 impl ServedResources {
     /// Serves the built-in resources.
     pub(crate) fn new() -> Arc<Self> {
-        let built_in = Registry::built_in();
-        let stored = built_in.all().filter(|r| r.is_stored());
-        let caches = stored.map(|r| (r.storage_prefix(), Cache::of(r))).collect();
-        let current = Arc::new(Snapshot { registry: built_in.clone(), caches });
-        let definitions = built_in.with_lifecycle(Lifecycle::CustomResourceDefinition);
+        let current = Snapshot::built_in(Registry::built_in());
+        let definitions = current.registry.with_lifecycle(Lifecycle::CustomResourceDefinition);
         let definitions = Arc::clone(definitions.expect("a built-in resource"));
-        let state = RwLock::new(State { current, installed: BTreeMap::new() });
-        Arc::new(Self { state, built_in, definitions })
+        let state = RwLock::new(State { current: Arc::new(current), installed: BTreeMap::new() });
+        Arc::new(Self { state, definitions })
     }
 
     /// The current state.
@@ -132,6 +179,11 @@ impl ServedResources {
         let state = self.read();
         let made = state.installed.get(&custom.definition).map(|definition| &definition.made);
         made.is_some_and(|made| made.uid == custom.uid && !made.terminating)
+    }
+
+    /// A resource of a definition.
+    pub(crate) fn of_definition(&self, name: &str) -> Option<Arc<Resource>> {
+        self.read().installed.get(name)?.made.resources.first().cloned()
     }
 
     /// The prefix under which definitions are stored.
@@ -149,12 +201,7 @@ impl ServedResources {
 
     /// Serves the resources of a definition, or stops serving them.
     fn install(&self, name: &str, made: Option<Installed>) {
-        let ended = {
-            let mut state = self.write();
-            let ended = state.replace(name, made);
-            state.current = Arc::new(state.snapshot(&self.built_in));
-            ended
-        };
+        let ended = { self.write().replace(name, made) };
         // A watch that is being opened ends when it finds its cache drained; all others end here.
         if let Some(watches) = ended.as_ref().and_then(|cache| cache.if_started()) {
             watches.drain_watches();
@@ -164,35 +211,35 @@ impl ServedResources {
 
 impl State {
     /// Replaces a definition. Returns the cache whose watches must end.
+    ///
+    /// Takes time in proportion to the resources of this definition, not to the number of definitions.
     fn replace(&mut self, name: &str, made: Option<Installed>) -> Option<Arc<Cache>> {
         let old = self.installed.remove(name);
-        let Some(made) = made else { return old.map(|old| old.cache) };
-        let (cache, ended) = match old {
-            Some(old) if old.made.is_like(&made) => (Some(old.cache), None),
-            Some(old) => (None, Some(old.cache)),
-            None => (None, None),
+        if old.is_none() && made.is_none() {
+            return None;
+        }
+        let mut next = Snapshot::clone(&self.current);
+        if let Some(old) = &old {
+            next.remove(old);
+        }
+        let ended = match made {
+            None => old.map(|old| old.cache),
+            Some(made) => {
+                let (kept, ended) = match old {
+                    Some(old) if old.made.is_like(&made) => (Some(old.cache), None),
+                    Some(old) => (None, Some(old.cache)),
+                    None => (None, None),
+                };
+                if let Some(cache) = kept.or_else(|| made.resources.first().map(|r| Cache::of(r))) {
+                    let definition = Definition { made, cache };
+                    next.add(&definition);
+                    self.installed.insert(name.to_owned(), definition);
+                }
+                ended
+            }
         };
-        if let Some(cache) = cache.or_else(|| made.resources.first().map(|r| Cache::of(r))) {
-            self.installed.insert(name.to_owned(), Definition { made, cache });
-        }
+        self.current = Arc::new(next);
         ended
-    }
-
-    fn snapshot(&self, built_in: &Registry) -> Snapshot {
-        let custom = self.installed.values().flat_map(|d| &d.made.resources).cloned();
-        let registry = built_in.with(custom);
-        let mut caches: HashMap<String, Arc<Cache>> = HashMap::new();
-        for resource in built_in.all().filter(|r| r.is_stored()) {
-            if let Some(cache) = self.current.cache(resource) {
-                caches.insert(resource.storage_prefix(), Arc::clone(cache));
-            }
-        }
-        for definition in self.installed.values() {
-            for resource in &definition.made.resources {
-                caches.entry(resource.storage_prefix()).or_insert_with(|| Arc::clone(&definition.cache));
-            }
-        }
-        Snapshot { registry, caches }
     }
 }
 
@@ -215,9 +262,9 @@ fn read(definitions: &Resource, stored: &Stored) -> Option<Installed> {
 impl Follower for ServedResources {
     fn reset(&self, _revision: u64, items: Vec<Arc<Stored>>) {
         let gone: Vec<String> = {
+            let stored: HashSet<&str> = items.iter().map(|item| item.name()).collect();
             let state = self.read();
-            let stays = |name: &&String| items.iter().any(|item| item.name() == name.as_str());
-            state.installed.keys().filter(|name| !stays(name)).cloned().collect()
+            state.installed.keys().filter(|name| !stored.contains(name.as_str())).cloned().collect()
         };
         gone.iter().for_each(|name| self.install(name, None));
         items.iter().for_each(|item| self.install(item.name(), read(&self.definitions, item)));

@@ -4,6 +4,7 @@
 //! delegation rule decides. The store notifies the cache of every change before it responds to the write, so a cache needs no background
 //! task and costs nothing while it is idle.
 
+mod encodings;
 mod error;
 mod event;
 mod faults;

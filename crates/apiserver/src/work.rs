@@ -8,6 +8,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[error("the request was abandoned")]
 pub(crate) struct Abandoned;
 
+/// Counts a resource that a loop over all resources visits. Only tests read the count.
+#[inline]
+pub(crate) fn count_visit() {
+    #[cfg(test)]
+    visits::add();
+}
+
+/// Visits by the current thread.
+#[cfg(test)]
+pub(crate) mod visits {
+    use std::cell::Cell;
+
+    thread_local! {
+        static VISITS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(super) fn add() {
+        VISITS.set(VISITS.get() + 1);
+    }
+
+    pub(crate) fn count() -> u64 {
+        VISITS.get()
+    }
+}
+
 /// The work on one request. Clones count together.
 ///
 /// 1. Loops over what a client sent count one step for each element, each lookup and each comparison. Steps are what tests measure.

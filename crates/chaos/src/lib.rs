@@ -2,8 +2,9 @@
 //!
 //! The simulation checks informers against a model in one thread. This crate checks them over TCP, on several threads,
 //! against processes that are killed and paused, for hours. Caches are compared with a LIST over a connection
-//! without faults.
+//! without faults. It also runs hostile clients against the embedded server.
 
+mod attacks;
 mod cluster;
 mod endpoint;
 mod etcd_client;
@@ -20,6 +21,10 @@ mod subject;
 mod work;
 mod writers;
 
+pub use attacks::Attack;
+pub use attacks::AttackOptions;
+pub use attacks::attacks;
+pub use attacks::serve_attacked;
 pub use load::HandlerLoad;
 pub use load::InformerLoad;
 pub use load::ObjectLoad;

@@ -3,8 +3,8 @@
 
 use anyhow::Context;
 use chaos::{
-    HandlerLoad, InformerLoad, ObjectLoad, RateLoad, SocketOptions, Step, many_handlers, many_informers,
-    many_objects, many_writes, serve, sockets,
+    Attack, AttackOptions, HandlerLoad, InformerLoad, ObjectLoad, RateLoad, SocketOptions, Step, attacks,
+    many_handlers, many_informers, many_objects, many_writes, serve, serve_attacked, sockets,
 };
 use clap::{Args, Parser, Subcommand};
 use std::{
@@ -27,6 +27,18 @@ enum Command {
     /// Run a load test
     #[command(subcommand)]
     Load(Load),
+    /// Run hostile clients against the embedded server, with a well-behaved client beside them
+    Attacks {
+        /// Run smaller attacks, which take less than a minute together
+        #[arg(long)]
+        quick: bool,
+        /// Run only this attack
+        #[arg(long, value_name = "ATTACK")]
+        only: Option<Attack>,
+    },
+    /// Run the embedded server for an attack; started by `attacks`
+    #[command(hide = true)]
+    AttackedServer,
     /// Run the embedded server for a load test; started by `load`
     #[command(hide = true)]
     Server,
@@ -102,6 +114,8 @@ async fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Sockets(arguments) => run_sockets(arguments).await,
         Command::Load(load) => run_load(load).await,
+        Command::Attacks { quick, only } => run_attacks(AttackOptions { quick, only }).await,
+        Command::AttackedServer => serve_attacked().await,
         Command::Server => serve().await,
     }
 }
@@ -123,6 +137,14 @@ async fn run_sockets(arguments: SocketArguments) -> anyhow::Result<()> {
         failures.is_empty(),
         "checks failed; repeat the last world with `chaos sockets --seconds 1 --seed {seed}`"
     );
+    Ok(())
+}
+
+async fn run_attacks(options: AttackOptions) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let failures = attacks(options, &|line| println!("{:>4}s {line}", began.elapsed().as_secs())).await?;
+    failures.iter().for_each(|failure| println!("FAILED {failure}"));
+    anyhow::ensure!(failures.is_empty(), "an attack was successful; repeat it with `chaos attacks --only`");
     Ok(())
 }
 

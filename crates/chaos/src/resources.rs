@@ -36,6 +36,11 @@ pub(crate) fn rss_of(id: u32) -> anyhow::Result<u64> {
     status(&id.to_string(), "VmRSS:")
 }
 
+/// Peak resident memory of another process, in bytes.
+pub(crate) fn peak_of(id: u32) -> anyhow::Result<u64> {
+    status(&id.to_string(), "VmHWM:")
+}
+
 /// Peak resident memory of this process since the last reset, in bytes.
 pub(crate) fn peak() -> anyhow::Result<u64> {
     status("self", "VmHWM:")

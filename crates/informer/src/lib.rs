@@ -48,8 +48,9 @@
 //!
 //! # Metrics
 //!
-//! The crate reports through the `metrics` facade, with the labels `name`, `group`, `version`, `resource`, `scope` and `selector` (long values are
-//! cut, and end in a hash), so that no two informers, and no two handlers of one, write the same series:
+//! The crate reports through the `metrics` facade, with the labels `name`, `group`, `version`, `resource`, `scope` and
+//! `selector` (long values are cut, and end in a hash), so that no two informers, and no two handlers of one, write the
+//! same series:
 //! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
 //! client-go, and `informer_lists_total` (`mode`), `informer_watches_total`, `informer_relists_total` (`reason`),
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,

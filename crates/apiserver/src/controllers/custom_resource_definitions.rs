@@ -12,7 +12,7 @@ use super::edit::{drop_finalizer, edit};
 use super::metadata::{Metadata, Observation};
 use super::{Controller, Settled};
 use crate::caches::Caches;
-use crate::custom::{self, Condition, Names};
+use crate::custom::{self, AcceptedNames, Condition, Names};
 use crate::managed::{Managers, Writer};
 use crate::registry::{Object, Resource, Subresource};
 use crate::storage::{Range, Stored, Update, guaranteed_update};
@@ -28,16 +28,22 @@ pub(super) struct CustomResourceDefinitions {
     prefix: String,
     /// Keys of definitions that are being deleted. Locked for one operation, never over an await.
     terminating: Mutex<BTreeSet<Arc<str>>>,
+    /// The names in use. Locked for one operation, never over an await.
+    names: Mutex<AcceptedNames>,
 }
 
 impl CustomResourceDefinitions {
     pub(super) fn new(context: Arc<WriteContext>, caches: Arc<Caches>, definitions: Arc<Resource>) -> Self {
         let prefix = definitions.storage_prefix();
-        Self { context, caches, definitions, prefix, terminating: Mutex::default() }
+        Self { context, caches, definitions, prefix, terminating: Mutex::default(), names: Mutex::default() }
     }
 
     fn terminating(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
         lock(&self.terminating)
+    }
+
+    fn names(&self) -> MutexGuard<'_, AcceptedNames> {
+        lock(&self.names)
     }
 
     async fn advance(&self, key: &str) -> Result<Settled, VerbError> {
@@ -56,8 +62,7 @@ impl CustomResourceDefinitions {
 
     /// Gives a definition the names that are free, and establishes it once it has all of them.
     async fn accept(&self, name: &str) -> Settled {
-        let group = self.definitions_of(group_of(name)).await;
-        self.write_status(name, |object| self.accept_names(object, &group)).await;
+        self.write_status(name, |object| self.accept_names(object)).await;
         let settled = self
             .write_status(name, |object| {
                 if custom::holds(object, "NamesAccepted") {
@@ -65,22 +70,21 @@ impl CustomResourceDefinitions {
                 }
             })
             .await;
-        if let Some(resource) = self.context.resources.snapshot().registry.all().find(|r| makes(r, name)) {
+        if let Some(resource) = self.context.resources.of_definition(name) {
             // A started cache lets a watch begin at any later version. Without one the first read starts it.
-            let _ = self.caches.of(resource).await;
+            let _ = self.caches.of(&resource).await;
         }
         settled
     }
 
-    fn accept_names(&self, object: &mut Object, group: &[Object]) {
+    fn accept_names(&self, object: &mut Object) {
         let names = |object: &Object, pointer: &str| -> Names {
             let names = object.at(pointer).cloned().unwrap_or_default();
             serde_json::from_value(names).unwrap_or_default()
         };
-        let others = group.iter().filter(|o| o.name() != object.name());
-        let others: Vec<Names> = others.map(|o| names(o, "/status/acceptedNames")).collect();
-        let asked = names(object, "/spec/names");
-        let accepted = custom::accept(&asked, &names(object, "/status/acceptedNames"), &others);
+        let requested = names(object, "/spec/names");
+        let previous = names(object, "/status/acceptedNames");
+        let accepted = self.names().accept(object.name().unwrap_or_default(), &requested, &previous);
         let now = self.context.clock.timestamp();
         let established = custom::holds(object, "Established");
         let (naming, establishing) = match &accepted.conflict {
@@ -124,18 +128,11 @@ impl CustomResourceDefinitions {
         }
     }
 
-    /// The definitions of a group. Others are not decoded, because some are large.
-    async fn definitions_of(&self, group: &str) -> Vec<Object> {
-        let all = self.stored_under(&self.prefix).await;
-        let own = all.iter().filter(|stored| group_of(stored.name()) == group);
-        own.filter_map(|stored| self.definitions.decode(stored).ok()).collect()
-    }
-
-    /// Lets the other definitions of the group have the names of one that is gone.
+    /// Gives the names of a removed definition to others of its group that request them.
     async fn offer_names(&self, name: &str) {
-        let others = self.definitions_of(group_of(name)).await;
-        for other in others.iter().filter(|o| !custom::holds(o, "NamesAccepted")) {
-            self.accept(other.name().unwrap_or_default()).await;
+        let others = self.names().rejected_beside(name);
+        for other in others {
+            self.accept(&other).await;
         }
     }
 
@@ -161,11 +158,11 @@ impl CustomResourceDefinitions {
     async fn remove_objects(&self, definition: &Object) -> bool {
         let prefix =
             format!("/{}/{}/", definition.str_at("/spec/group"), definition.str_at("/spec/names/plural"));
-        let snapshot = self.context.resources.snapshot();
-        let resource = snapshot.registry.all().find(|r| definition.name().is_some_and(|name| makes(r, name)));
+        let resource = definition.name().and_then(|name| self.context.resources.of_definition(name));
         let mut left = 0;
         for stored in self.stored_under(&prefix).await {
-            let removed = match resource {
+            tokio::task::consume_budget().await;
+            let removed = match &resource {
                 Some(resource) => {
                     let namespace = resource.namespaced.then(|| stored.parent());
                     let options = DeleteOptions::at_once();
@@ -204,12 +201,19 @@ impl Controller for CustomResourceDefinitions {
         let deleting = |stored: &&&Arc<Stored>| Metadata::read(stored).is_some_and(|d| d.is_deleting());
         *self.terminating() =
             definitions.iter().filter(deleting).map(|stored| Arc::clone(&stored.key)).collect();
+        let mut names = self.names();
+        names.clear();
+        for stored in &definitions {
+            names.update(stored.name(), Some(&stored.json(&self.definitions.head)));
+        }
         definitions.into_iter().map(|stored| Arc::clone(&stored.key)).collect()
     }
 
     fn change(&self, change: &Observation<'_>) -> Vec<Arc<str>> {
         let key = change.key();
-        if key.starts_with(&self.prefix) {
+        if let Some(name) = key.strip_prefix(&*self.prefix) {
+            let json = change.current().map(|stored| stored.json(&self.definitions.head));
+            self.names().update(name, json.as_deref());
             if change.metadata().is_some_and(Metadata::is_deleting) {
                 self.terminating().insert(Arc::clone(key));
             } else {
@@ -225,11 +229,5 @@ impl Controller for CustomResourceDefinitions {
     }
 }
 
-/// The group in the name of a definition.
-fn group_of(name: &str) -> &str {
-    name.split_once('.').map_or("", |(_, group)| group)
-}
-
-fn makes(resource: &Resource, definition: &str) -> bool {
-    resource.custom.as_ref().is_some_and(|custom| custom.definition == definition)
-}
+#[cfg(test)]
+mod tests;

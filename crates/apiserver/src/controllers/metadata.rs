@@ -113,6 +113,11 @@ impl<'c> Observation<'c> {
         self.change.key()
     }
 
+    /// The object as it is now; `None` if it was removed.
+    pub(super) fn current(&self) -> Option<&'c Arc<Stored>> {
+        self.change.current.as_ref()
+    }
+
     pub(super) fn is_removal(&self) -> bool {
         self.change.current.is_none()
     }

@@ -62,6 +62,7 @@ impl Namespaces {
         let options = DeleteOptions::at_once();
         for resource in self.resources() {
             for name in self.names(&resource, namespace).await {
+                tokio::task::consume_budget().await;
                 if let Err(error) = remove(&self.context, &resource, Some(namespace), &name, &options).await {
                     let resource = &resource.plural;
                     tracing::debug!(namespace, name, resource, %error, "cannot delete an object");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Number, Value};
 
+use super::allowed::Allowed;
 use super::pattern::{PatternError, Patterns};
 use super::props::{Props, SchemaOrBool};
 use crate::schema::ListKind;
@@ -56,7 +57,7 @@ pub(super) enum Additional {
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     pub(super) required: Vec<String>,
-    pub(super) allowed: Vec<Value>,
+    pub(super) allowed: Allowed,
     pub(super) format: Option<String>,
     pub(super) pattern: Option<(String, Regex)>,
     pub(super) maximum: Option<Bound>,
@@ -176,7 +177,7 @@ impl Checks {
         };
         Ok(Self {
             required: props.required.clone(),
-            allowed: props.r#enum.clone(),
+            allowed: Allowed::new(&props.r#enum),
             format: (!props.format.is_empty()).then(|| props.format.clone()),
             pattern,
             maximum: bound(&props.maximum, props.exclusive_maximum),

@@ -194,12 +194,8 @@ fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: Path<'_>
 }
 
 fn check_enum(checks: &Checks, value: &Value, path: Path<'_>, errors: &mut FieldErrors) {
-    let equal = |allowed: &&Value| match (value, allowed) {
-        (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
-        (a, b) => a == *b,
-    };
-    if !checks.allowed.is_empty() && !checks.allowed.iter().any(|allowed| equal(&allowed)) {
-        errors.push(FieldError::not_among(path, value, &checks.allowed));
+    if !checks.allowed.contains(value) {
+        errors.push(FieldError::not_among(path, value, checks.allowed.values()));
     }
 }
 

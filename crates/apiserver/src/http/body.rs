@@ -1,5 +1,6 @@
 //! Bodies of responses: whole, a list in pieces, or a watch.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use futures_core::future::BoxFuture;
 use http_body::{Body, Frame, SizeHint};
 use prometheus::IntCounter;
 use serde_json::{Map, Value};
+use tokio::task::coop::poll_proceed;
 
 use super::frames::{Frames, write_metadata};
 use super::gzip::Gzip;
@@ -21,11 +23,16 @@ use crate::storage::{Stored, TypeHead};
 use crate::watch_cache::{WatchItem, WatchStream};
 
 /// List items are written in pieces of about this size, so that a large list never exists as one body.
-const PIECE: usize = 64 * 1024;
+pub(crate) const PIECE: usize = 64 * 1024;
+
+/// Objects beyond this size are sent from their stored bytes, without a copy. A client that does not read holds no copy of its own.
+pub(crate) const SHARED: usize = 16 * 1024;
 
 /// The body of a response.
 pub(crate) enum ResponseBody {
     Whole(Option<Bytes>),
+    /// One stored object: its beginning, and the stored bytes.
+    Shared(VecDeque<Bytes>),
     List(ListBody),
     Zipped(Box<Gzip>),
     Watch(Box<WatchBody>),
@@ -36,6 +43,8 @@ pub(crate) struct ListBody {
     head: Option<Bytes>,
     items: std::vec::IntoIter<Arc<Stored>>,
     view: ItemView,
+    /// Stored bytes of a large item, sent before the next piece.
+    shared: Option<Bytes>,
     first: bool,
     done: bool,
 }
@@ -53,6 +62,8 @@ pub(crate) enum ItemView {
 pub(crate) struct WatchBody {
     stream: WatchStream,
     frames: Frames,
+    /// Pieces of the current event.
+    pieces: VecDeque<Bytes>,
     /// Ready when the server shuts down.
     closing: BoxFuture<'static, ()>,
     /// Counts frames, for `/metrics`.
@@ -66,7 +77,7 @@ pub(crate) struct WatchBody {
 impl ListBody {
     /// `head` reaches up to and including `"items":[`.
     pub(crate) fn new(head: Bytes, items: Vec<Arc<Stored>>, view: ItemView) -> Self {
-        Self { head: Some(head), items: items.into_iter(), view, first: true, done: false }
+        Self { head: Some(head), items: items.into_iter(), view, shared: None, first: true, done: false }
     }
 
     /// Bytes the items will need, about.
@@ -77,12 +88,13 @@ impl ListBody {
     /// Bytes the next piece will need, about. Looks only at the items in it: a list of many pieces would
     /// otherwise be counted over and over.
     fn next_len(&self) -> usize {
-        let mut len = 16;
+        let mut len = 1024;
         for item in self.items.as_slice() {
-            len += item.document.encoded_len() + 2;
-            if len >= PIECE {
+            let item = item.document.encoded_len();
+            if item > SHARED || len >= PIECE {
                 break;
             }
+            len += item + 2;
         }
         len
     }
@@ -90,6 +102,9 @@ impl ListBody {
     pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
         if let Some(head) = self.head.take() {
             return Some(head);
+        }
+        if let Some(shared) = self.shared.take() {
+            return Some(shared);
         }
         if self.done {
             return None;
@@ -104,13 +119,29 @@ impl ListBody {
             if !std::mem::take(&mut self.first) {
                 piece.push(b',');
             }
-            self.view.write(&item, &mut piece);
+            self.shared = self.view.write_shared(&item, &mut piece);
+            if self.shared.is_some() {
+                break;
+            }
         }
         Some(piece.into())
     }
 }
 
 impl ItemView {
+    /// Appends the JSON of an item. Returns the end of a large one, which shares the stored bytes.
+    fn write_shared(&self, item: &Stored, out: &mut Vec<u8>) -> Option<Bytes> {
+        match self {
+            Self::Whole(head, None) if item.document.encoded_len() > SHARED => {
+                Some(item.document.write_shared(head.as_ref(), item.revision, out))
+            }
+            _ => {
+                self.write(item, out);
+                None
+            }
+        }
+    }
+
     /// Appends the JSON of an item.
     pub(crate) fn write(&self, item: &Stored, out: &mut Vec<u8>) {
         match self {
@@ -136,7 +167,16 @@ impl WatchBody {
             // An error means the server is gone, which ends watches as well.
             let _ = closing.wait_for(|closing| *closing).await;
         });
-        Self { stream, frames, closing, sent, _api: Arc::clone(api), _permit: None, done: false }
+        Self {
+            stream,
+            frames,
+            pieces: VecDeque::new(),
+            closing,
+            sent,
+            _api: Arc::clone(api),
+            _permit: None,
+            done: false,
+        }
     }
 
     /// Holds the permit while the watch is open.
@@ -145,6 +185,9 @@ impl WatchBody {
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(Some(piece));
+        }
         if self.done || self.closing.as_mut().poll(cx).is_ready() {
             self.done = true;
             return Poll::Ready(None);
@@ -155,7 +198,9 @@ impl WatchBody {
         }
         Poll::Ready(item.map(|item| {
             self.sent.inc();
-            self.frames.frame(&item)
+            let (first, rest) = self.frames.frame(&item);
+            self.pieces.extend(rest.into_iter().flatten());
+            first
         }))
     }
 }
@@ -163,6 +208,13 @@ impl WatchBody {
 impl ResponseBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self::Whole(Some(bytes.into()).filter(|b| !b.is_empty()))
+    }
+
+    /// A stored object, without a copy of its content.
+    pub(crate) fn shared(stored: &Stored, head: &TypeHead) -> Self {
+        let mut start = Vec::with_capacity(1024);
+        let rest = stored.document.write_shared(Some(head), stored.revision, &mut start);
+        Self::Shared([start.into(), rest].into())
     }
 }
 
@@ -174,28 +226,34 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        // Makes the task yield now and then: a client that reads fast would keep a thread busy with one long response.
+        let budget = std::task::ready!(poll_proceed(cx));
         let next = match self.get_mut() {
             Self::Whole(bytes) => bytes.take(),
+            Self::Shared(pieces) => pieces.pop_front(),
             Self::List(list) => list.next_piece(),
             Self::Zipped(zipped) => zipped.next_piece(),
             Self::Watch(watch) => std::task::ready!(watch.poll_event(cx)),
         };
+        budget.made_progress();
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
-            Self::List(list) => list.head.is_none() && list.done,
+            Self::Shared(pieces) => pieces.is_empty(),
+            Self::List(list) => list.head.is_none() && list.shared.is_none() && list.done,
             Self::Zipped(zipped) => zipped.is_done(),
-            Self::Watch(watch) => watch.done,
+            Self::Watch(watch) => watch.done && watch.pieces.is_empty(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            _ => SizeHint::default(),
+            Self::Shared(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
+            Self::List(_) | Self::Zipped(_) | Self::Watch(_) => SizeHint::default(),
         }
     }
 }

@@ -1,15 +1,12 @@
 //! Discovery: one document for each group and version, or the aggregated document.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use http::header::{ETAG, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::body::ResponseBody;
 use super::respond::respond_text;
-use crate::registry::{GroupVersion, Registry, Resource, Subresource, Versions, precedence};
+use crate::registry::{GroupVersion, Plurals, Registry, Resource, Subresource, Versions, precedence};
 use crate::verb::Verb;
 
 /// The media type of the aggregated form.
@@ -89,7 +86,7 @@ fn group_document(group: &str, versions: &Versions) -> Value {
 }
 
 /// The versions of a group, the preferred one first.
-fn preferred_first(versions: &Versions) -> impl Iterator<Item = (&str, &BTreeMap<String, Arc<Resource>>)> {
+fn preferred_first(versions: &Versions) -> impl Iterator<Item = (&str, &Plurals)> {
     let mut sorted: Vec<_> =
         versions.iter().map(|(version, resources)| (version.as_str(), resources)).collect();
     sorted.sort_by_key(|(version, _)| precedence(version));

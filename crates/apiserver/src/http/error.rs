@@ -1,5 +1,6 @@
 //! The errors of requests, from the socket to the verb.
 
+use crate::cpu_pool::PoolError;
 use crate::faults::Fault;
 use crate::protobuf::ProtobufError;
 use crate::registry::CodecError;
@@ -51,6 +52,12 @@ pub(crate) enum SwitchError {
 
 impl From<RequestError> for HttpError {
     fn from(error: RequestError) -> Self {
+        Self::Verb(error.into())
+    }
+}
+
+impl From<PoolError> for HttpError {
+    fn from(error: PoolError) -> Self {
         Self::Verb(error.into())
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::body::SHARED;
 use super::error::HttpError;
 use super::negotiate::{Format, View};
 use super::table::TableMaker;
@@ -51,11 +52,18 @@ impl Frames {
         Self { resource: Arc::clone(resource), shown, format }
     }
 
-    pub(crate) fn frame(&mut self, item: &WatchItem) -> Bytes {
+    /// The frame of an item. A large object is in two further pieces, of which the first shares the stored bytes.
+    pub(crate) fn frame(&mut self, item: &WatchItem) -> (Bytes, [Option<Bytes>; 2]) {
         if self.format == Format::Protobuf {
-            return self.protobuf_frame(item);
+            return (self.protobuf_frame(item), [None, None]);
         }
-        self.json_frame(item)
+        if let (WatchItem::Event(event), Shown::Whole(None)) = (item, &self.shown)
+            && event.object().document.encoded_len() > SHARED
+        {
+            let (start, rest) = event.shared_frame(&self.resource.head);
+            return (start, [Some(rest), Some(Bytes::from_static(b"}\n"))]);
+        }
+        (self.json_frame(item), [None, None])
     }
 
     /// The JSON line converted to protobuf, once for all equal watches.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::handler::parse_duration;
 use super::negotiate::{Format, Subject, View, negotiate};
+use super::request_head::parse_duration;
 use crate::protobuf;
 use crate::status::Status;
 use crate::verbs::options::Query;

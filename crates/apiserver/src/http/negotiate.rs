@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_protobuf_form_is_refused_in_protobuf_or_shown_otherwise() {
+    fn kinds_without_a_protobuf_form_fall_back_to_json() {
         let untyped = |accept| negotiate(Some(accept), Subject::Object, &Query::default(), false);
         assert_eq!(untyped(protobuf::MEDIA_TYPE).unwrap_err().format, Format::Protobuf);
         let either = format!("{},application/json", protobuf::MEDIA_TYPE);

@@ -1,6 +1,6 @@
-//! OpenAPI v3, made from the table of types: enough for clients that validate, explain or build patches from it.
+//! OpenAPI v3, generated from the table of types: enough for clients that validate, explain or build patches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, ETAG, HeaderValue, LOCATION};
@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 use super::body::ResponseBody;
 use super::discovery::digest;
 use super::respond::respond_text;
-use crate::registry::{Custom, Registry, Resource, Schema, Subresource};
+use crate::registry::{Custom, Plurals, Registry, Resource, Schema, Subresource};
 use crate::schema::{ListKind, Merge, Shape, Type, types};
 
 const JSON: &str = "application/json";
 
-/// `/openapi/v3`: where the document of each group version is.
+/// `/openapi/v3`: the URLs of the documents.
 pub(crate) fn index(registry: &Registry) -> Response<ResponseBody> {
     let mut paths = Map::new();
     for (group, versions) in registry.groups() {
@@ -26,7 +26,7 @@ pub(crate) fn index(registry: &Registry) -> Response<ResponseBody> {
             paths.insert(place, json!({"serverRelativeURL": url}));
         }
     }
-    // The original really calls it that.
+    // The name in kube-apiserver.
     respond_text(StatusCode::OK, "text/plain; charset=utf-8", json!({"paths": paths}).to_string())
 }
 
@@ -74,8 +74,8 @@ fn place(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-/// A name for the document that changes when it does.
-fn hash(group: &str, version: &str, resources: &BTreeMap<String, Arc<Resource>>) -> String {
+/// A hash of the document.
+fn hash(group: &str, version: &str, resources: &Plurals) -> String {
     let describe = |r: &Arc<Resource>| {
         let schema = r.custom.as_ref().map(|custom| custom.published.hash);
         let subresources: Vec<&str> = r.subresources.iter().map(|s| s.name()).collect();
@@ -237,13 +237,13 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{}", full_name(name))})
 }
 
-/// The published name of a custom kind: its group backwards, its version, its name.
+/// The name of a custom kind in OpenAPI: reversed group, version, kind.
 fn custom_name(resource: &Resource) -> String {
     let group: Vec<&str> = resource.group.as_str().rsplit('.').collect();
     format!("{}.{}.{}", group.join("."), resource.version, resource.kind)
 }
 
-/// The published name of a type of the table.
+/// The name of a built-in type in OpenAPI.
 fn full_name(name: &str) -> String {
     let prefix = match name.split('.').next().unwrap_or_default() {
         "meta" => "io.k8s.apimachinery.pkg.apis.",

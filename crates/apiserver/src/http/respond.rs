@@ -4,23 +4,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY};
-use http::{Response, StatusCode};
+use http::{Extensions, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::body::{ItemView, ListBody, ResponseBody, WatchBody};
+use super::dispatch::LARGE;
 use super::error::HttpError;
 use super::frames::Frames;
 use super::gzip::{Gzip, THRESHOLD};
+use super::list_encoder::{ListEncoder, Rows};
 use super::negotiate::{Format, Representation, View};
 use super::table::{TableMaker, partial};
 use super::warnings::warn;
 use crate::api::Api;
-use crate::protobuf::{self, ProtobufError};
+use crate::protobuf::{self, ListWriter};
 use crate::registry::Resource;
 use crate::status::Status;
-use crate::storage::Stored;
 use crate::verbs::{self, Content, Shown};
-use crate::watch_cache::ListResponse;
+use crate::watch_cache::{ListResponse, WatchStream};
+use crate::work::Work;
 
 /// The negotiated form of a response.
 #[derive(Debug, Clone, Copy)]
@@ -29,35 +31,140 @@ pub(crate) struct ResponseOptions {
     pub(crate) gzip: bool,
 }
 
-pub(crate) fn respond(
-    api: &Arc<Api>,
-    resource: &Arc<Resource>,
-    verbs::Response { content, warnings }: verbs::Response,
-    options: ResponseOptions,
-) -> Response<ResponseBody> {
-    let made = match content {
-        Content::Object { code, object } => object_json(api, resource, &object, options.representation.view)
-            .map(|json| whole(code, json, options)),
-        Content::Scale { code, scale } => Ok(whole(code, encode(&scale), options)),
-        Content::List(list) => respond_list(api, resource, list, options),
-        Content::Watch(stream) => {
-            let Representation { view, format, .. } = options.representation;
-            let frames = Frames::new(&api.writes.clock, resource, view, format);
-            let sent = api.metrics.watch_events(resource);
-            let body = ResponseBody::Watch(Box::new(WatchBody::new(api, frames, stream, sent)));
-            let protobuf = format == Format::Protobuf;
-            let content_type = if protobuf { protobuf::WATCH_MEDIA_TYPE } else { "application/json" };
-            Ok(new(StatusCode::OK, content_type, body))
+/// A response of a verb that is to be encoded.
+pub(crate) struct Responder<'r> {
+    pub(crate) api: &'r Arc<Api>,
+    pub(crate) resource: &'r Arc<Resource>,
+    pub(crate) options: ResponseOptions,
+    /// Those of the request.
+    pub(crate) extensions: &'r Extensions,
+}
+
+impl Responder<'_> {
+    /// Encodes a response, in the CPU pool if that takes long.
+    pub(crate) async fn respond(
+        &self,
+        verbs::Response { content, warnings }: verbs::Response,
+    ) -> Response<ResponseBody> {
+        let options = self.options;
+        let encoded = match content {
+            Content::Object { code, object } => self.object(code, object).await,
+            Content::Scale { code, scale } => Ok(whole(code, encode(&scale), options)),
+            Content::List(list) => self.list(list).await,
+            Content::Watch(stream) => Ok(self.watch(stream)),
+            Content::Deleted { target, uid } => {
+                Ok(respond_status(&Status::deleted(&target, uid.as_deref()), options.representation.format))
+            }
+            Content::Created => Ok(respond_status(&Status::created(), options.representation.format)),
+        };
+        let mut response =
+            encoded.unwrap_or_else(|error| respond_error(&error, options.representation.format));
+        let deprecation = self.resource.deprecation();
+        warn(&mut response, warnings.iter().map(String::as_str).chain(deprecation));
+        response
+    }
+
+    fn watch(&self, stream: WatchStream) -> Response<ResponseBody> {
+        let Representation { view, format, .. } = self.options.representation;
+        let frames = Frames::new(&self.api.writes.clock, self.resource, view, format);
+        let sent = self.api.metrics.watch_events(self.resource);
+        let body = ResponseBody::Watch(Box::new(WatchBody::new(self.api, frames, stream, sent)));
+        let protobuf = format == Format::Protobuf;
+        let content_type = if protobuf { protobuf::WATCH_MEDIA_TYPE } else { "application/json" };
+        new(StatusCode::OK, content_type, body)
+    }
+
+    async fn object(&self, code: u16, object: Shown) -> Result<Response<ResponseBody>, HttpError> {
+        let representation = self.options.representation;
+        let is_stored_form = representation.is_stored_form() && self.resource.conversion.is_none();
+        let size = match &object {
+            Shown::Stored(stored) => stored.document.encoded_len(),
+            Shown::Made(_) => usize::MAX,
+        };
+        match &object {
+            Shown::Stored(stored) if is_stored_form && size > LARGE && !self.options.gzip => {
+                let code = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+                return Ok(new(code, "application/json", ResponseBody::shared(stored, &self.resource.head)));
+            }
+            _ => {}
         }
-        Content::Deleted { target, uid } => {
-            Ok(respond_status(&Status::deleted(&target, uid.as_deref()), options.representation.format))
+        let (api, resource, options) = (Arc::clone(self.api), Arc::clone(self.resource), self.options);
+        let encode = move || {
+            let json = object_json(&api, &resource, &object, options.representation.view)?;
+            Ok(Some(whole(code, json, options)))
+        };
+        if is_stored_form || size <= LARGE {
+            self.encode_here(encode)
+        } else {
+            self.encode_in_pool(encode).await
         }
-        Content::Created => Ok(respond_status(&Status::created(), options.representation.format)),
-    };
-    let mut response = made.unwrap_or_else(|error| respond_error(&error, options.representation.format));
-    let deprecation = resource.deprecation();
-    warn(&mut response, warnings.iter().map(String::as_str).chain(deprecation));
-    response
+    }
+
+    async fn list(&self, list: ListResponse) -> Result<Response<ResponseBody>, HttpError> {
+        let (options, resource) = (self.options, self.resource);
+        let Representation { view, format, pretty } = options.representation;
+        let mut metadata = list_metadata(&list);
+        let (kind, api_version, view) = match view {
+            View::Table(include) => {
+                let maker = TableMaker::new(self.api.writes.clock.clone(), Arc::clone(resource), include);
+                let document = maker.empty(metadata);
+                let rows = Rows::Table(maker);
+                let encoder = ListEncoder::text(document, "rows", list.items, rows, options.representation);
+                return self.encoded_list(encoder).await;
+            }
+            View::Whole => {
+                // Items of custom resources have a type; those of built-in resources have that of the list.
+                let typed = resource.custom.is_some().then(|| resource.head.clone());
+                if typed.is_some() && list.continue_token.is_none() {
+                    metadata["continue"] = "".into(); // custom resources write empty fields
+                }
+                let view = ItemView::Whole(typed, resource.conversion.clone());
+                (resource.list_kind.as_str(), resource.api_version(), view)
+            }
+            View::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned(), ItemView::Metadata),
+        };
+        if format == Format::Json && !pretty {
+            let body = ListBody::new(list_head(kind, &api_version, &metadata), list.items, view);
+            return Ok(match options.gzip && body.estimated_len() > THRESHOLD {
+                true => zipped("application/json", Gzip::list(body)),
+                false => new(StatusCode::OK, "application/json", ResponseBody::List(body)),
+            });
+        }
+        let encoder = if format == Format::Protobuf {
+            let writer = ListWriter::new(&api_version, kind, &metadata);
+            let writer = writer.map_err(|error| HttpError::NoProtobufForm { content: "list", error })?;
+            ListEncoder::protobuf(writer, list.items, view)
+        } else {
+            let document = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+            ListEncoder::text(document, "items", list.items, Rows::Items(view), options.representation)
+        };
+        self.encoded_list(encoder).await
+    }
+
+    async fn encoded_list(&self, mut encoder: ListEncoder) -> Result<Response<ResponseBody>, HttpError> {
+        let large = encoder.remaining() > LARGE;
+        let step = move || encoder.step();
+        let body = if large { self.encode_in_pool(step).await? } else { self.encode_here(step)? };
+        Ok(finished(StatusCode::OK, content_type(self.options.representation), body, self.options))
+    }
+
+    /// Encodes in the CPU pool, or here if the server has none.
+    async fn encode_in_pool<T: Send + 'static>(
+        &self,
+        step: impl FnMut() -> Result<Option<T>, HttpError> + Send + 'static,
+    ) -> Result<T, HttpError> {
+        let Some(pool) = &self.api.cpu_pool else { return self.encode_here(step) };
+        let work = self.extensions.get::<Work>().cloned().unwrap_or_default();
+        pool.run_in_steps(self.extensions, &work, step).await
+    }
+
+    fn encode_here<T>(&self, mut step: impl FnMut() -> Result<Option<T>, HttpError>) -> Result<T, HttpError> {
+        loop {
+            if let Some(encoded) = step()? {
+                return Ok(encoded);
+            }
+        }
+    }
 }
 
 fn object_json(
@@ -107,67 +214,6 @@ pub(crate) fn respond_text(
     new(code, content_type, ResponseBody::whole(text))
 }
 
-fn respond_list(
-    api: &Arc<Api>,
-    resource: &Arc<Resource>,
-    list: ListResponse,
-    options: ResponseOptions,
-) -> Result<Response<ResponseBody>, HttpError> {
-    let mut metadata = list_metadata(&list);
-    let (kind, api_version, view) = match options.representation.view {
-        View::Table(include) => {
-            let maker = TableMaker::new(api.writes.clock.clone(), Arc::clone(resource), include);
-            return Ok(whole(200, encode(&maker.of_list(&list.items, metadata)?), options));
-        }
-        View::Whole => {
-            // Items of custom resources have a type; those of built-in resources have that of the list.
-            let typed = resource.custom.is_some().then(|| resource.head.clone());
-            if typed.is_some() && list.continue_token.is_none() {
-                metadata["continue"] = "".into(); // custom resources write empty fields
-            }
-            let view = ItemView::Whole(typed, resource.conversion.clone());
-            (resource.list_kind.as_str(), resource.api_version(), view)
-        }
-        View::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned(), ItemView::Metadata),
-    };
-    if options.representation.format == Format::Protobuf {
-        let body = protobuf_list(kind, &api_version, &metadata, &list.items, &view);
-        let body = body.map_err(|error| HttpError::NoProtobufForm { content: "list", error })?;
-        return Ok(finished(StatusCode::OK, protobuf::MEDIA_TYPE, body, options));
-    }
-    let mut body = ListBody::new(list_head(kind, &api_version, &metadata), list.items, view);
-    let streamed = Representation { view: View::Whole, ..options.representation }.is_stored_form();
-    Ok(match (streamed, options.gzip && body.estimated_len() > THRESHOLD) {
-        (true, false) => new(StatusCode::OK, "application/json", ResponseBody::List(body)),
-        (true, true) => zipped("application/json", Gzip::list(body)),
-        (false, _) => {
-            let mut json = Vec::new();
-            while let Some(piece) = body.next_piece() {
-                json.extend_from_slice(&piece);
-            }
-            whole(200, json.into(), options)
-        }
-    })
-}
-
-/// One item after another: decoded, a long list would be many times its size.
-fn protobuf_list(
-    kind: &str,
-    api_version: &str,
-    metadata: &Value,
-    items: &[Arc<Stored>],
-    view: &ItemView,
-) -> Result<Bytes, ProtobufError> {
-    let mut list = protobuf::ListWriter::new(api_version, kind, metadata)?;
-    let mut json = Vec::new();
-    for item in items {
-        json.clear();
-        view.write(item, &mut json);
-        list.push(&json)?;
-    }
-    Ok(list.finish())
-}
-
 fn list_metadata(list: &ListResponse) -> Value {
     let mut metadata = json!({"resourceVersion": list.revision.to_string()});
     if let Some(token) = &list.continue_token {
@@ -204,6 +250,14 @@ fn whole(code: u16, json: Bytes, options: ResponseOptions) -> Response<ResponseB
         }
     };
     finished(code, content_type, body, options)
+}
+
+fn content_type(representation: Representation) -> &'static str {
+    match representation.format {
+        Format::Json => "application/json",
+        Format::Yaml => "application/yaml",
+        Format::Protobuf => protobuf::MEDIA_TYPE,
+    }
 }
 
 fn finished(

@@ -76,6 +76,13 @@ impl Route {
     }
 }
 
+impl Route {
+    /// Whether it only has GET and HEAD.
+    pub(crate) fn is_read_only(&self) -> bool {
+        !matches!(self, Self::Resource(_) | Self::Faults(_) | Self::Unknown)
+    }
+}
+
 fn health(check: &str, rest: &[&str]) -> Route {
     let name = ["healthz", "livez", "readyz"].into_iter().find(|n| *n == check).unwrap_or("healthz");
     Route::Health(name, (!rest.is_empty()).then(|| rest.join("/")))

@@ -21,10 +21,14 @@ impl TableMaker {
         Self { clock, resource, include }
     }
 
-    pub(crate) fn of_list(&self, items: &[Arc<Stored>], metadata: Value) -> Result<Value, CodecError> {
-        let rows: Result<Vec<Value>, CodecError> =
-            items.iter().map(|item| Ok(self.row(&self.resource.decode(item)?))).collect();
-        Ok(self.table(metadata, rows?, true))
+    /// A table without rows.
+    pub(crate) fn empty(&self, metadata: Value) -> Value {
+        self.table(metadata, Vec::new(), true)
+    }
+
+    /// The row of a stored object.
+    pub(crate) fn row_of(&self, item: &Stored) -> Result<Value, CodecError> {
+        Ok(self.row(&self.resource.decode(item)?))
     }
 
     pub(crate) fn of_object(&self, object: &Object, with_columns: bool) -> Value {

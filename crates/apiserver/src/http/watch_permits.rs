@@ -1,4 +1,4 @@
-//! Permits of watches: how many may be open at a time.
+//! Permits of watches, which limit how many are open.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which fields a value has, and which differ between two.
+//! The fields of a value, and the differences between two values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use super::{Kind, Model};
 use crate::registry::Resource;
 use crate::work::{Abandoned, Work};
 
-/// What a write did.
+/// The changes of a write.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
     /// New or changed.
     pub(super) set: Fields,
-    /// No longer there.
+    /// Removed.
     pub(super) removed: Fields,
 }
 
@@ -58,7 +58,7 @@ fn set_elements<'v>(
     Ok(items.iter().map(|item| (Step::value(item), Fields::only_here())))
 }
 
-/// The step from `old` to `new`; either may be absent.
+/// The changes from `old` to `new`; either may be absent.
 pub(super) fn compare(
     old: Option<&Value>,
     new: Option<&Value>,
@@ -108,7 +108,7 @@ fn compare_both(old: &Value, new: &Value, model: Model<'_>, work: &Work) -> Resu
     Ok(found.into())
 }
 
-/// A null beside a list or an object is an empty one: what a typed server has where nothing was said.
+/// Null counts as empty beside a list or an object, as in Go.
 fn as_empty<'v>(value: &'v Value, beside: &Value) -> Cow<'v, Value> {
     match (value, beside) {
         (Value::Null, Value::Array(_)) => Cow::Owned(Value::Array(Vec::new())),
@@ -141,7 +141,7 @@ impl From<Found> for Difference {
     }
 }
 
-/// A value with all that is in it, objects and lists included: what appears or vanishes with it.
+/// The paths of a value and of everything in it.
 fn everything(value: &Value, model: Model<'_>, work: &Work) -> Result<Fields, Abandoned> {
     let kind = Kind::of(model, value);
     let mut below = Vec::new();
@@ -171,7 +171,7 @@ pub(crate) fn duplicate_key(resource: &Resource, config: &Value) -> Option<Strin
     find_duplicate(config, Model::of(resource), &mut String::new())
 }
 
-/// `path` leads to the value, and is the same afterwards unless something was found.
+/// `path` is the path of the value, and is unchanged unless a duplicate was found.
 fn find_duplicate(value: &Value, model: Model<'_>, path: &mut String) -> Option<String> {
     let mark = path.len();
     match (Kind::of(model, value), value) {
@@ -200,7 +200,7 @@ fn find_duplicate(value: &Value, model: Model<'_>, path: &mut String) -> Option<
     }
 }
 
-/// The step to an element of a keyed list. A key left out has the value it will be given.
+/// The step to an element of a keyed list. An absent key has its default.
 pub(super) fn keys_of(item: &Value, keys: &[String], inner: Model<'_>) -> Step {
     let pick = |key: &String| {
         let value = item.get(key).map(Cow::Borrowed);

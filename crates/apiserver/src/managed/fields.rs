@@ -140,7 +140,7 @@ impl Fields {
         }
     }
 
-    /// Everything that is in one of these sets.
+    /// The union of these sets.
     pub(super) fn union<'f>(sets: impl IntoIterator<Item = &'f Self>) -> Self {
         Self::union_of(&sets.into_iter().collect::<Vec<_>>())
     }
@@ -175,7 +175,7 @@ impl Fields {
         result
     }
 
-    /// Takes out the paths at or below those in `other`.
+    /// Removes the paths at or below those in `other`.
     pub(super) fn remove_trees(&mut self, other: &Self) {
         if other.here {
             *self = Self::default();
@@ -189,7 +189,7 @@ impl Fields {
         self.drop_empty();
     }
 
-    /// Takes out the steps that lead to nothing.
+    /// Removes steps without paths.
     pub(super) fn drop_empty(&mut self) {
         self.below.retain(|(_, set)| !set.is_empty());
     }
@@ -235,7 +235,7 @@ impl Fields {
         }
     }
 
-    /// How many paths are in the set.
+    /// The number of paths.
     pub(super) fn count(&self) -> usize {
         usize::from(self.here) + self.below.iter().map(|(_, set)| set.count()).sum::<usize>()
     }
@@ -288,7 +288,7 @@ pub(super) mod cost {
     #[cfg(not(test))]
     pub(super) fn count(_: usize) {}
 
-    /// What was counted while `work` ran.
+    /// The count while `work` ran.
     #[cfg(test)]
     pub(in super::super) fn of<T>(work: impl FnOnce() -> T) -> (T, usize) {
         COUNT.with(|count| count.set(0));

@@ -1,4 +1,4 @@
-//! Putting an applied configuration into an object, and taking out what is no longer claimed.
+//! Merging an applied configuration into an object, and removing fields that are no longer owned.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -67,7 +67,7 @@ fn places(
     Ok(places)
 }
 
-/// Takes the fields of `gone` out of `value`. An object or list that is emptied by that, and is itself not kept, goes too.
+/// Removes the fields of `gone` from `value`, and objects and lists that become empty by that.
 pub(super) fn remove(value: &mut Value, gone: &Fields, model: Model<'_>) {
     let kind = Kind::of(model, value);
     match (kind, &mut *value) {

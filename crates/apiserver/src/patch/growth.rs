@@ -1,5 +1,5 @@
-//! What a JSON patch may make of an object: a few operations that copy what they copied, or move what they moved into, lead to
-//! any size and any depth.
+//! Limits of JSON patches. A few operations that copy what they copied, or move what they moved into, lead to any size and any depth;
+//! operations at the front of a long list shift all its elements.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::PointerBuf;
@@ -11,19 +11,28 @@ use super::PatchError;
 const MAX_MOVED: usize = 1 << 20;
 /// Bytes of the texts in them.
 const MAX_MOVED_BYTES: usize = 3 << 20;
-/// Deepest nesting: what is deeper cannot be read again.
+/// List elements that one patch may shift: each insertion and removal shifts those behind it.
+const MAX_SHIFTED: usize = 1 << 26;
+/// Deepest nesting: deeper values cannot be decoded.
 const MAX_DEPTH: usize = 127;
 
-/// What one patch has moved so far.
+/// The work of one patch so far.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     values: usize,
     bytes: usize,
+    shifted: usize,
 }
 
 impl Growth {
-    /// Refuses an operation that would make the object too large or too deep.
+    /// Rejects an operation that would make the object too large or too deep, or shift too many list elements.
     pub(super) fn check(&mut self, object: &Value, operation: &PatchOperation) -> Result<(), PatchError> {
+        self.shifted += shifted(object, operation);
+        if self.shifted > MAX_SHIFTED {
+            return Err(PatchError::DoesNotApply(
+                "it shifts too many list elements; replace the list instead".to_owned(),
+            ));
+        }
         let (path, value) = match operation {
             PatchOperation::Add(add) => return nested(&add.path, &add.value),
             PatchOperation::Replace(replace) => return nested(&replace.path, &replace.value),
@@ -59,6 +68,24 @@ impl Growth {
     }
 }
 
+/// The list elements behind those that an operation inserts and removes.
+fn shifted(object: &Value, operation: &PatchOperation) -> usize {
+    match operation {
+        PatchOperation::Add(add) => behind(object, &add.path),
+        PatchOperation::Remove(remove) => behind(object, &remove.path),
+        PatchOperation::Copy(copy) => behind(object, &copy.path),
+        PatchOperation::Move(r#move) => behind(object, &r#move.from) + behind(object, &r#move.path),
+        PatchOperation::Replace(_) | PatchOperation::Test(_) => 0,
+    }
+}
+
+/// The list elements behind a path; zero outside lists.
+fn behind(object: &Value, path: &PointerBuf) -> usize {
+    let Some((list, index)) = path.as_str().rsplit_once('/') else { return 0 };
+    let list = object.pointer(list).and_then(Value::as_array);
+    list.zip(index.parse::<usize>().ok()).map_or(0, |(list, index)| list.len().saturating_sub(index))
+}
+
 fn nested(path: &PointerBuf, value: &Value) -> Result<(), PatchError> {
     if path.count() + depth(value) > MAX_DEPTH {
         return Err(PatchError::DoesNotApply(format!("it nests deeper than {MAX_DEPTH} levels")));
@@ -66,7 +93,7 @@ fn nested(path: &PointerBuf, value: &Value) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// Recursion ends: nothing here is deeper than the bound.
+/// Recursion is bounded, because no value here is deeper than the limit.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),

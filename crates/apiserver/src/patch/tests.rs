@@ -148,3 +148,28 @@ fn a_json_patch_cannot_grow_without_bound() {
     assert!(apply(nest(100)).is_ok());
     assert!(apply(nest(3000)).unwrap_err().contains("deeper"));
 }
+
+#[test]
+fn operations_at_the_front_of_a_long_list_are_limited() {
+    let list: Vec<Value> = vec![0.into(); 100_000];
+    let object = json!({"metadata": {}, "list": list});
+    let patch = |count: usize| {
+        let operations: Vec<Value> = (0..count)
+            .map(|n| {
+                if n % 2 == 0 {
+                    json!({"op": "remove", "path": "/list/0"})
+                } else {
+                    json!({"op": "add", "path": "/list/0", "value": 1})
+                }
+            })
+            .collect();
+        Patch::read(PatchKind::Json, operations.into()).unwrap()
+    };
+    assert!(patch(100).apply(object.clone(), None, &Work::default()).is_ok());
+    let error = patch(10_000).apply(object.clone(), None, &Work::default()).unwrap_err();
+    assert!(error.to_string().contains("shifts too many list elements"), "{error}");
+    let end: Vec<Value> = (0..10_000).map(|n| json!({"op": "add", "path": "/list/-", "value": n})).collect();
+    let appended =
+        Patch::read(PatchKind::Json, end.into()).unwrap().apply(object, None, &Work::default()).unwrap();
+    assert_eq!(appended["list"].as_array().unwrap().len(), 110_000);
+}

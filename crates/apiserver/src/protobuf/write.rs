@@ -85,14 +85,7 @@ fn value(
         }
         Shape::Map(inner) => {
             for (entry, found) in value.as_object().ok_or_else(mismatch)? {
-                nested(out, number, |out| {
-                    text(out, 1, entry);
-                    match &**inner {
-                        // A list cannot be the value of a map, so it is wrapped in a message.
-                        Shape::List(..) => nested(out, 2, |out| self::value(out, 1, field, inner, found)),
-                        inner => self::value(out, 2, field, inner, found),
-                    }
-                })?;
+                nested(out, number, |out| map_entry(out, field, inner, entry, found))?;
             }
         }
         Shape::List(inner, ..) => {
@@ -102,6 +95,21 @@ fn value(
         }
     }
     Ok(())
+}
+
+fn map_entry(
+    out: &mut Vec<u8>,
+    field: &Field,
+    shape: &Shape,
+    name: &str,
+    found: &Value,
+) -> Result<(), ProtobufError> {
+    text(out, 1, name);
+    match shape {
+        // A list cannot be the value of a map, so it is wrapped in a message.
+        Shape::List(..) => nested(out, 2, |out| value(out, 1, field, shape, found)),
+        shape => value(out, 2, field, shape, found),
+    }
 }
 
 fn time(out: &mut Vec<u8>, number: u32, text: &str) -> Option<()> {

@@ -1,4 +1,4 @@
-//! How each kind shows itself as a row: what `kubectl get` prints.
+//! The table columns of each kind, which `kubectl get` prints.
 
 mod age;
 pub(super) mod cluster;
@@ -31,7 +31,7 @@ struct Column {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fixed {
     columns: &'static [Column],
-    /// The cells of one object, given the present in seconds since 1970.
+    /// The cells of one object, given the current time in seconds since 1970.
     cells: fn(&Object, i64) -> Vec<Value>,
 }
 
@@ -54,7 +54,7 @@ impl Columns {
         }
     }
 
-    /// The cells of one object, given the present in seconds since 1970.
+    /// The cells of one object, given the current time in seconds since 1970.
     pub(crate) fn cells(&self, object: &Object, now: i64) -> Vec<Value> {
         match self {
             Self::Fixed(table) => (table.cells)(object, now),
@@ -88,7 +88,7 @@ const fn truth(name: &'static str) -> Column {
 const NAME: Column = Column { name: "Name", kind: "string", format: "name", priority: 0 };
 const AGE: Column = text("Age");
 
-/// Name and creation time: kinds without columns of their own.
+/// Name and creation time, for kinds without other columns.
 pub(super) const GENERIC: Fixed = Fixed {
     columns: &[NAME, Column { name: "Created At", kind: "date", format: "", priority: 0 }],
     cells: |object, _| vec![object.name().into(), object.meta_str("creationTimestamp").into()],
@@ -104,7 +104,7 @@ fn or_none(text: &str) -> Value {
     if text.is_empty() { "<none>".into() } else { text.into() }
 }
 
-/// Text that may be missing, which is not the same as empty.
+/// Text, or null if it is absent.
 fn or_unset(object: &Object, pointer: &str) -> Value {
     object.at(pointer).cloned().unwrap_or("<unset>".into())
 }
@@ -113,7 +113,7 @@ fn flag(object: &Object, pointer: &str, without: bool) -> Value {
     object.at(pointer).and_then(Value::as_bool).unwrap_or(without).into()
 }
 
-/// How old the object is.
+/// The age of the object.
 fn born(object: &Object, now: i64) -> Value {
     age(object.meta_str("creationTimestamp"), now)
 }

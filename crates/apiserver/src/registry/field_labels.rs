@@ -1,4 +1,4 @@
-//! Which fields of a kind can be selected on, and how they read.
+//! Field labels: the fields that field selectors can use.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -8,15 +8,15 @@ use super::Object;
 /// The selectable fields of a kind besides `metadata.name` and `metadata.namespace`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldLabels {
-    /// Label and where its value is. Booleans and numbers are selected on by their text.
+    /// Label and JSON pointer. Booleans and numbers are compared as text.
     pub(crate) fields: &'static [(&'static str, &'static str)],
-    /// Other names of the above.
+    /// Aliases of labels.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
-    /// Kinds with a table of their own word the refusal of unknown labels differently.
+    /// Whether kube-apiserver has a conversion function for the kind, which has another error message.
     pub(crate) own_table: bool,
 }
 
-/// A label the kind cannot be selected by.
+/// A label that field selectors cannot use.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum UnknownLabel {
     #[error("field label not supported: {0}")]
@@ -27,10 +27,10 @@ pub(crate) enum UnknownLabel {
 
 impl FieldLabels {
     pub(crate) const NONE: Self = Self { fields: &[], aliases: &[], own_table: false };
-    /// Custom kinds name theirs in their definition.
+    /// Custom resources declare theirs in their definition.
     pub(crate) const CUSTOM: Self = Self { own_table: true, ..Self::NONE };
 
-    /// The label as it is stored under, or why it cannot be used.
+    /// The label under which the value is stored.
     pub(crate) fn resolve<'l>(&self, label: &'l str, namespaced: bool) -> Result<&'l str, UnknownLabel> {
         if label == "metadata.name" || (label == "metadata.namespace" && (namespaced || !self.own_table)) {
             return Ok(label);
@@ -54,7 +54,7 @@ impl FieldLabels {
     }
 }
 
-/// The values of an object of a custom kind.
+/// The values of a custom object.
 pub(super) fn values<'l>(fields: &'l [(String, String)], object: &Object) -> Vec<(&'l str, String)> {
     fields.iter().map(|(label, pointer)| (label.as_str(), text(object.at(pointer), ""))).collect()
 }
@@ -65,11 +65,11 @@ fn text(value: Option<&Value>, label: &str) -> String {
         Some(Value::Bool(b)) => b.to_string(),
         Some(Value::Number(n)) => n.to_string(),
         Some(Value::Array(items)) => {
-            // status.podIPs is the only list one can select on.
+            // status.podIPs is the only list with a field label.
             let ips = items.iter().filter_map(|i| i.get("ip").and_then(Value::as_str));
             ips.collect::<Vec<_>>().join(",")
         }
-        // Absent is empty, except that an absent flag is false and an absent count zero.
+        // Absent text is empty, an absent flag is false, and an absent count is zero.
         _ if matches!(label, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
         _ if matches!(label, "status.replicas" | "status.successful") => "0".to_owned(),
         _ => String::new(),

@@ -2,10 +2,10 @@
 
 /// Without vowels and look-alikes, so that no word appears by chance.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// What remains of a 63-byte name after the five letters.
+/// The longest prefix: 63 bytes without the five letters.
 const MAX_PREFIX: usize = 58;
 
-/// A name from `prefix`. Whether it is free only the store knows.
+/// A name with this prefix, which may be taken.
 pub(crate) fn generate_name(prefix: &str, rng: &mut fastrand::Rng) -> String {
     let mut end = prefix.len().min(MAX_PREFIX);
     while !prefix.is_char_boundary(end) {

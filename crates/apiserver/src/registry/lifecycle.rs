@@ -1,11 +1,11 @@
-//! How objects of a resource begin and end.
+//! Creation and deletion of the objects of a resource.
 
-/// The life of the objects of one resource, as far as it differs between resources.
+/// The lifecycle of the objects of a resource, as far as it differs between resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
     /// A delete removes the object once it has no finalizers.
     Plain,
-    /// A delete first grants a grace period.
+    /// A delete starts a grace period.
     Pod,
     /// A delete begins the termination of the namespace; `spec.finalizers` and the objects in it hold it.
     Namespace,

@@ -1,6 +1,6 @@
 //! Rules for names, with the messages of kube-apiserver.
 
-/// The shape of a kind's names.
+/// The rule for the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameRule {
     /// DNS-1123 subdomain: most kinds.
@@ -16,7 +16,7 @@ const SUBDOMAIN_REGEX: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-
 const LABEL1035_REGEX: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 
 impl NameRule {
-    /// What is wrong with `name`. A `prefix` (of a generated name) may end in `-`.
+    /// The errors of `name`. A `prefix` (of a generated name) may end in `-`.
     pub(crate) fn check(self, name: &str, prefix: bool) -> Vec<String> {
         let masked;
         let name = if prefix && name.len() > 1 && name.ends_with('-') {
@@ -108,7 +108,7 @@ fn explain(what: &str, regex: &str, examples: &[&str]) -> String {
     format!("{what} (e.g. {examples}, regex used for validation is '{regex}')")
 }
 
-/// What is wrong with a label key, annotation key or finalizer: `[prefix/]name`.
+/// The errors of a label key, annotation key or finalizer: `[prefix/]name`.
 pub(crate) fn qualified_name(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let name = match value.split_once('/') {
@@ -150,7 +150,7 @@ pub(crate) fn qualified_name(value: &str) -> Vec<String> {
 
 const QUALIFIED_REGEX: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 
-/// What is wrong with a label value.
+/// The errors of a label value.
 pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut errors = too_long(value, 63);
     if !value.is_empty() && !is_word(value) {
@@ -164,7 +164,7 @@ pub(crate) fn label_value(value: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with a key of a config map's or secret's data.
+/// The errors of a key in the data of a config map or secret.
 pub(crate) fn data_key(key: &str) -> Vec<String> {
     let mut errors = too_long(key, 253);
     if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')) {

@@ -1,11 +1,12 @@
-//! Objects of a resource from and to the documents in the store.
+//! Conversion between objects and stored documents.
 
 use super::{Object, Resource};
 use crate::budget::TooLarge;
 use crate::protobuf;
 use crate::storage::{Document, DocumentError, Stored};
+use crate::work::count_visit;
 
-/// A document that is no object, or an object that cannot be stored.
+/// The error of decoding a document or encoding an object.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodecError {
     #[error(transparent)]
@@ -17,8 +18,9 @@ pub(crate) enum CodecError {
 }
 
 impl Resource {
-    /// A stored version as an object of this resource, with its type and version.
+    /// Decodes a stored version, with its type and resource version.
     pub(crate) fn decode(&self, stored: &Stored) -> Result<Object, CodecError> {
+        count_visit();
         let mut object = Object::new(stored.to_value(&self.head)?).ok_or(CodecError::NoMetadata)?;
         if let Some(conversion) = &self.conversion {
             conversion.show(object.root_mut());
@@ -26,7 +28,7 @@ impl Resource {
         Ok(object)
     }
 
-    /// An object as it is stored, with the values that selectors compare.
+    /// Encodes an object, with the values for selectors.
     pub(crate) fn encode(&self, object: &Object) -> Result<Document, CodecError> {
         match &self.conversion {
             Some(conversion) => {
@@ -38,8 +40,7 @@ impl Resource {
         }
     }
 
-    /// The same for an object that has to fit into `limit` bytes. One that is too large loses its managed fields first, as in
-    /// kube-apiserver.
+    /// Encodes an object in at most `limit` bytes. The managed fields of a larger one are dropped first, as in kube-apiserver.
     pub(crate) fn encode_within(&self, object: &Object, limit: usize) -> Result<Document, CodecError> {
         let document = self.encode(object)?;
         if self.fits(&document, limit) {
@@ -53,7 +54,8 @@ impl Resource {
         if self.fits(&document, limit) { Ok(document) } else { Err(TooLarge.into()) }
     }
 
-    /// Whether a document can be stored. For a kind with a protobuf form that form counts, and is made only if JSON is too long.
+    /// Whether a document can be stored. For a kind with a protobuf form the size of that form counts; it is encoded only if JSON is too
+    /// long.
     fn fits(&self, document: &Document, limit: usize) -> bool {
         if document.encoded_len() <= limit {
             return true;

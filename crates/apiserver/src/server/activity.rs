@@ -36,10 +36,15 @@ pub(super) struct Activity {
     /// Milliseconds from `opened` to the last use. Written before `busy` falls, so that a connection that is not busy has been idle
     /// since then.
     last_use: AtomicU64,
+    /// Whether the socket waits for the client.
+    write_pending: Arc<AtomicBool>,
 }
 
+/// How often a connection is checked at a shutdown.
+const QUIET_CHECK: Duration = Duration::from_millis(50);
+
 impl Activity {
-    pub(super) fn new(slot: Slot) -> Arc<Self> {
+    pub(super) fn new(slot: Slot, write_pending: Arc<AtomicBool>) -> Arc<Self> {
         Arc::new(Self {
             slot,
             opened: Instant::now(),
@@ -47,6 +52,7 @@ impl Activity {
             busy: AtomicUsize::new(0),
             unread: AtomicUsize::new(0),
             last_use: AtomicU64::new(0),
+            write_pending,
         })
     }
 
@@ -71,6 +77,17 @@ impl Activity {
             }
             // While the connection is busy the deadline moves on, and is looked at again when the earliest possible one has come.
             tokio::time::sleep_until(deadline).await;
+        }
+    }
+
+    /// Completes when no request is running and no response is being sent, at two checks in a row.
+    pub(super) async fn quiet(&self) {
+        let mut quiet_checks = 0;
+        while quiet_checks < 2 {
+            tokio::time::sleep(QUIET_CHECK).await;
+            let in_use = self.busy.load(Ordering::Acquire) + self.unread.load(Ordering::Acquire) > 0;
+            let in_use = in_use || self.write_pending.load(Ordering::Relaxed);
+            quiet_checks = if in_use { 0 } else { quiet_checks + 1 };
         }
     }
 

@@ -1,4 +1,4 @@
-//! Choices before the start.
+//! The builder of a server.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::delegate::FeatureGates;
 use crate::storage::{MemoryStorage, Storage, StorageError};
 use crate::watch_cache::CacheOptions;
 
-/// How a server is made. Every choice has a default.
+/// Configures a server. Every option has a default.
 #[must_use = "a builder does nothing until it is started"]
 pub struct ApiServerBuilder {
     storage: Option<Arc<dyn Storage>>,
@@ -39,26 +39,26 @@ pub struct ApiServerBuilder {
     fault_endpoints: bool,
 }
 
-/// Why a server did not start.
+/// The error of starting a server.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The port cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: choose another port, or 0 for any free one: {source}")]
     Listen {
-        /// The address tried.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Other machines could reach a server that does not check who they are.
+    /// Other machines could reach a server without authentication.
     #[error(
         "will not listen on {address}, where other machines can reach it, without {missing}: add what is missing, or listen on 127.0.0.1"
     )]
     Exposed {
         /// The requested address.
         address: SocketAddr,
-        /// What is missing.
+        /// The missing option.
         missing: &'static str,
     },
     /// Other machines could make the server fail.
@@ -96,7 +96,7 @@ impl Default for ApiServerBuilder {
 }
 
 impl ApiServerBuilder {
-    /// Keeps objects here instead of in memory of its own.
+    /// Stores objects here instead of in memory.
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = Some(storage);
         self
@@ -120,33 +120,33 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Makes uids, generated names and watch lengths the same in every run.
+    /// Makes uids, generated names and durations of watches the same in every run.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Whether deleted namespaces are emptied and removed, which elsewhere a controller does. On by default.
+    /// Whether deleted namespaces are emptied and removed, as the namespace controller does in a cluster. On by default.
     pub fn empty_namespaces(mut self, yes: bool) -> Self {
         self.controllers.namespaces = yes;
         self
     }
 
-    /// Whether dependents of deleted objects are deleted, and propagation policies acted on, which elsewhere a controller does: in the
-    /// background, in the foreground, or not at all, as the delete asks. Off by default: a policy is then only noted on the object.
+    /// Whether dependents of deleted objects are deleted, and propagation policies have an effect, as the garbage collector does in a
+    /// cluster. Off by default: a policy then only adds a finalizer to the object.
     pub fn garbage_collection(mut self, yes: bool) -> Self {
         self.controllers.garbage_collection = yes;
         self
     }
 
-    /// Whether pods that are deleted with time to stop are removed at once, which elsewhere a kubelet does when they have stopped.
+    /// Whether pods that are deleted with a grace period are removed at once, as a kubelet does when they have stopped.
     /// Off by default: they stay until a client deletes them with a grace period of zero.
     pub fn finalize_pods(mut self, yes: bool) -> Self {
         self.controllers.finalize_pods = yes;
         self
     }
 
-    /// What clients may hold on to.
+    /// The limits of clients.
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
         self
@@ -158,13 +158,13 @@ impl ApiServerBuilder {
         self
     }
 
-    /// How many connections are open at once; more wait to be accepted. 1,000 by default.
+    /// The most open connections; further ones wait to be accepted. 1,000 by default.
     pub fn max_connections(mut self, n: usize) -> Self {
         self.limits.connections = n;
         self
     }
 
-    /// How long a client may take to send the head of a request; then its connection is closed. 10 seconds by default.
+    /// The time for the head of a request; then the connection is closed. 10 seconds by default.
     pub fn header_timeout(mut self, time: Duration) -> Self {
         self.limits.header_timeout = time;
         self
@@ -182,20 +182,19 @@ impl ApiServerBuilder {
         self
     }
 
-    /// The name clients know the server by, for its URL, its own certificates and the check of the `Host` header.
-    /// By default it is known by its address.
+    /// The host name of the server, for its URL, its self-signed certificate and the check of the `Host` header. By default its address.
     pub fn host_name(mut self, name: impl Into<String>) -> Self {
         self.host_name = Some(name.into());
         self
     }
 
-    /// Speaks HTTPS.
+    /// Serves HTTPS.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// Lets in only who has one of these tokens. One token is full access.
+    /// Requires one of these bearer tokens. Each gives full access.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
         self
@@ -207,12 +206,12 @@ impl ApiServerBuilder {
         self
     }
 
-    /// A server without sockets.
+    /// Starts a server without sockets.
     pub async fn in_process(self) -> Result<LocalServer, StartError> {
         Ok(LocalServer { api: self.api(None).await? })
     }
 
-    /// A server that listens.
+    /// Starts a server that listens.
     pub async fn start(mut self) -> Result<ApiServer, StartError> {
         self.check_exposure()?;
         let names = self.names();
@@ -236,7 +235,7 @@ impl ApiServerBuilder {
         Ok(ApiServer { local: LocalServer { api }, address, access, listener: Some(task), stop })
     }
 
-    /// Other machines are let near only with TLS and tokens, and never near the faults.
+    /// Checks that other machines can reach the server only with TLS and tokens, and never its fault endpoints.
     fn check_exposure(&self) -> Result<(), StartError> {
         let address = self.listen;
         if address.ip().is_loopback() {
@@ -252,7 +251,7 @@ impl ApiServerBuilder {
         Err(StartError::Exposed { address, missing })
     }
 
-    /// Everything a certificate of our own should be good for.
+    /// The names and addresses of a self-signed certificate.
     fn names(&self) -> Vec<String> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         let address = self.listen.ip();

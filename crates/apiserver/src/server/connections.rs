@@ -1,8 +1,10 @@
 //! Connections: accept, limit, serve and close them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::EXPECT;
 use http::{Method, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -17,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use super::access::{AccessControl, Caller};
 use super::activity::{Activity, TrackedBody};
 use super::limits::ServerLimits;
+use super::request_body::RequestBody;
 use super::slots::{Slot, Slots};
 use super::write_timeout::WriteTimeout;
 use crate::api::Api;
@@ -60,8 +63,8 @@ pub(super) async fn serve(
             Some(_) = connections.join_next() => continue,
             accepted = accept(&listener, &slots) => accepted,
         };
-        let Some(stream) = accepted else { continue };
-        let slot = slots.take(!context.access_control.requires_credentials());
+        let Some((stream, peer)) = accepted else { continue };
+        let slot = slots.take(!context.access_control.requires_credentials(), peer);
         let (context, builder, stopped) = (Arc::clone(&context), builder.clone(), stopped.clone());
         connections.spawn(async move { context.receive(&builder, stream, slot, stopped).await });
     }
@@ -72,13 +75,13 @@ pub(super) async fn serve(
     connections.shutdown().await;
 }
 
-async fn accept(listener: &TcpListener, slots: &Slots) -> Option<TcpStream> {
+async fn accept(listener: &TcpListener, slots: &Slots) -> Option<(TcpStream, IpAddr)> {
     slots.available().await;
     match listener.accept().await {
-        Ok((stream, _)) => {
+        Ok((stream, peer)) => {
             // Watch events are small and must not wait for each other.
             let _ = stream.set_nodelay(true);
-            Some(stream)
+            Some((stream, peer.ip()))
         }
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");
@@ -117,15 +120,20 @@ impl ConnectionContext {
         mut stopped: watch::Receiver<bool>,
     ) {
         let stream = WriteTimeout::new(stream, self.limits.write_timeout);
-        let Some(acceptor) = &self.acceptor else { return self.serve(builder, stream, slot, stopped).await };
+        let activity = |slot| Activity::new(slot, stream.pending());
+        let Some(acceptor) = &self.acceptor else {
+            let activity = activity(slot);
+            return self.serve(builder, stream, activity, stopped).await;
+        };
+        let activity = activity(slot);
         let handshake = tokio::select! {
             biased;
-            () = slot.evicted() => return,
+            () = activity.slot().evicted() => return,
             _ = stopped.wait_for(|stop| *stop) => return,
             handshake = tokio::time::timeout(self.limits.header_timeout, acceptor.accept(stream)) => handshake,
         };
         match handshake {
-            Ok(Ok(stream)) => self.serve(builder, stream, slot, stopped).await,
+            Ok(Ok(stream)) => self.serve(builder, stream, activity, stopped).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("closing a connection without a TLS handshake"),
         }
@@ -135,12 +143,11 @@ impl ConnectionContext {
         self: &Arc<Self>,
         builder: &auto::Builder<TokioExecutor>,
         stream: S,
-        slot: Slot,
+        activity: Arc<Activity>,
         mut stopped: watch::Receiver<bool>,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let activity = Activity::new(slot);
         let (context, used) = (Arc::clone(self), Arc::clone(&activity));
         let watches = ConnectionWatches::new(self.limits.watches_per_connection);
         let turn = ConnectionTurn::new();
@@ -160,9 +167,12 @@ impl ConnectionContext {
             () = activity.expired(&self.limits) => EXPIRY_GRACE,
         };
         connection.as_mut().graceful_shutdown();
-        match tokio::time::timeout(grace, connection).await {
-            Ok(result) => note_end(result),
-            Err(_) => tracing::debug!("closing a connection that did not end in time"),
+        tokio::select! {
+            biased;
+            result = connection => note_end(result),
+            // A client that sends nothing cannot delay the shutdown.
+            () = activity.quiet() => tracing::debug!("closing a quiet connection"),
+            () = tokio::time::sleep(grace) => tracing::debug!("closing a connection that did not end in time"),
         }
     }
 
@@ -194,12 +204,13 @@ impl ConnectionContext {
     /// An error closes the connection, or the HTTP/2 stream, without a response.
     async fn respond(
         &self,
-        mut request: http::Request<Incoming>,
+        request: http::Request<Incoming>,
     ) -> Result<http::Response<ResponseBody>, ResponseLost> {
         let work = Work::default();
+        let mut request = request.map(RequestBody::new);
         request.extensions_mut().insert(work.clone());
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let response = handle(Arc::clone(&self.api), request);
+        let response = execute(Arc::clone(&self.api), request);
         if reads {
             return response.await;
         }
@@ -215,6 +226,22 @@ impl ConnectionContext {
             },
         }
     }
+}
+
+/// Executes a request. On HTTP/1 the rest of its body is read before the response is sent.
+async fn execute(
+    api: Arc<Api>,
+    request: http::Request<RequestBody<Incoming>>,
+) -> Result<http::Response<ResponseBody>, ResponseLost> {
+    let one_by_one = request.version() < Version::HTTP_2;
+    let expects_continue = request.headers().contains_key(EXPECT);
+    let (parts, mut body) = request.into_parts();
+    let limit = api.limits.body_bytes;
+    let response = handle(api, http::Request::from_parts(parts, &mut body)).await;
+    if one_by_one {
+        body.discard(limit, expects_continue).await;
+    }
+    response
 }
 
 fn note_end(result: Result<(), Box<dyn std::error::Error + Send + Sync>>) {

@@ -1,26 +1,26 @@
-//! What clients may hold on to.
+//! Limits of clients.
 
 use std::time::Duration;
 
 /// The default limit of one stored object, which is etcd's.
 pub(crate) const OBJECT_BYTES: usize = 3 * 1024 * 1024 / 2;
 
-/// What one client, or all together, may take. Every limit has a default that no ordinary client meets.
+/// The resources that one client, or all together, may use. No ordinary client reaches the defaults.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerLimits {
     /// Open connections; further ones wait in the listener's backlog. 1,000.
     pub connections: usize,
-    /// Open connections that have not presented a valid credential, at most half of all; a further one replaces the oldest
+    /// Open connections that have not presented a valid credential, at most half of all; a further one replaces one
     /// of them. Without tokens every connection counts as authenticated. 250.
     pub unauthenticated_connections: usize,
     /// Time for the head of the first request of a connection, and for a TLS handshake; then the connection is closed. 10 seconds.
     pub header_timeout: Duration,
-    /// How long a connection stays open without a valid credential, whatever it sends. 30 seconds.
+    /// The lifetime of a connection without a valid credential. 30 seconds.
     pub unauthenticated_lifetime: Duration,
-    /// How long a connection stays open without a request or an open response, such as a watch. 90 seconds, as in kube-apiserver.
+    /// The lifetime of a connection without a request or an open response, such as a watch. 90 seconds, as in kube-apiserver.
     pub idle_timeout: Duration,
-    /// How long a client may accept nothing of what the server has to send; then its connection is closed. Clients of an HTTP/2 watch may
+    /// The longest time in which a client reads nothing of a response; then its connection is closed. Clients of an HTTP/2 watch may
     /// take any time as long as they acknowledge PINGs. 5 minutes.
     pub write_timeout: Duration,
     /// Bytes of one request head; beyond it 431. 64 KiB.
@@ -30,8 +30,8 @@ pub struct ServerLimits {
     /// Bytes of one request body; beyond it 413. 3 MiB, as in kube-apiserver.
     pub body_bytes: usize,
     /// Bytes of one stored object; beyond it, and without its managed fields, a write fails with 500 and `etcdserver: request is too
-    /// large`, as with kube-apiserver and etcd. What counts is what kube-apiserver would store: protobuf of built-in kinds, JSON of
-    /// custom ones. Defaults stop at this limit. 1.5 MiB.
+    /// large`, as with kube-apiserver and etcd. The size is that of the form which kube-apiserver stores: protobuf for built-in kinds, JSON
+    /// for custom ones. Defaults stop at this limit. 1.5 MiB.
     pub object_bytes: usize,
     /// Open watches of all clients; beyond it 429. 10,000.
     pub watches: usize,

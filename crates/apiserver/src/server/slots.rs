@@ -1,7 +1,8 @@
 //! Connection slots: how many connections are open, and which of them is closed to make room for a new one.
 
 use kube_informer_wire::sync::lock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -14,7 +15,7 @@ use super::limits::ServerLimits;
 /// 1. At most `connections` connections are open.
 /// 2. At most `unauthenticated_connections` of them have never presented a valid credential.
 /// 3. A new connection never waits for an unauthenticated one: where only such a connection is in the way, the oldest that already
-///    received a response is closed, otherwise the oldest. Connections that hold a slot without a credential therefore cannot keep others out.
+///    received a response is closed, otherwise the oldest of the address with the most of them. Connections that hold a slot without a credential therefore cannot keep others out.
 /// 4. An authenticated connection is never closed to make room.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -31,7 +32,7 @@ struct State {
     /// Slots in use.
     open: usize,
     /// Unauthenticated connections without a response, oldest first.
-    without_response: BTreeMap<u64, Arc<Notify>>,
+    without_response: BTreeMap<u64, (IpAddr, Arc<Notify>)>,
     /// Unauthenticated connections that received a response (a probe or a 401), oldest first.
     with_response: BTreeMap<u64, Arc<Notify>>,
 }
@@ -64,7 +65,7 @@ impl Slots {
     }
 
     /// Takes a slot for a new connection, and evicts an unauthenticated connection if the limits require it.
-    pub(super) fn take(self: &Arc<Self>, authenticated: bool) -> Slot {
+    pub(super) fn take(self: &Arc<Self>, authenticated: bool, peer: IpAddr) -> Slot {
         let mut state = self.lock();
         let at_share = !authenticated && state.unauthenticated() >= self.unauthenticated;
         if at_share || state.open >= self.connections {
@@ -74,7 +75,7 @@ impl Slots {
         state.last_id += 1;
         let (id, evicted) = (state.last_id, Arc::new(Notify::new()));
         if !authenticated {
-            state.without_response.insert(id, Arc::clone(&evicted));
+            state.without_response.insert(id, (peer, Arc::clone(&evicted)));
         }
         drop(state);
         Slot { slots: Arc::clone(self), id, authenticated: AtomicBool::new(authenticated), evicted }
@@ -96,12 +97,24 @@ impl State {
 
     /// Ends the unauthenticated connection that was served longest. Its slot is free from now on.
     fn evict(&mut self) {
-        if let Some((_, evicted)) =
-            self.with_response.pop_first().or_else(|| self.without_response.pop_first())
-        {
+        let served = self.with_response.pop_first().map(|(_, evicted)| evicted);
+        if let Some(evicted) = served.or_else(|| self.pop_without_response()) {
             evicted.notify_one();
             self.open -= 1;
         }
+    }
+
+    /// Removes the oldest connection without a response of the address with the most of them: a flood from one address does not evict
+    /// clients of other addresses in the middle of their TLS handshake.
+    fn pop_without_response(&mut self) -> Option<Arc<Notify>> {
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        for (peer, _) in self.without_response.values() {
+            *counts.entry(*peer).or_default() += 1;
+        }
+        let most = counts.values().copied().max()?;
+        let (id, _) = self.without_response.iter().find(|(_, (peer, _))| counts[peer] == most)?;
+        let id = *id;
+        self.without_response.remove(&id).map(|(_, evicted)| evicted)
     }
 
     /// Whether the connection was unauthenticated and not evicted.
@@ -128,7 +141,7 @@ impl Slot {
             return;
         }
         let mut state = self.slots.lock();
-        if let Some(evicted) = state.without_response.remove(&self.id) {
+        if let Some((_, evicted)) = state.without_response.remove(&self.id) {
             state.with_response.insert(self.id, evicted);
         }
     }
@@ -160,6 +173,8 @@ mod tests {
 
     use super::*;
 
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
     fn slots(connections: usize, unauthenticated: usize) -> Arc<Slots> {
         Slots::new(&ServerLimits {
             connections,
@@ -175,11 +190,11 @@ mod tests {
     #[test]
     fn unauthenticated_connections_share_their_part_and_the_oldest_served_one_makes_room() {
         let slots = slots(10, 3);
-        let [oldest, served, newest] = [(); 3].map(|()| slots.take(false));
+        let [oldest, served, newest] = [(); 3].map(|()| slots.take(false, PEER));
         served.responded();
-        let first = slots.take(false);
+        let first = slots.take(false, PEER);
         assert!(is_evicted(&served) && !is_evicted(&oldest));
-        let second = slots.take(false);
+        let second = slots.take(false, PEER);
         assert!(is_evicted(&oldest) && !is_evicted(&newest));
         drop((oldest, served));
         let (open, unauthenticated) = {
@@ -192,11 +207,20 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_from_one_address_evicts_its_own_connections() {
+        let slots = slots(100, 10);
+        let client = slots.take(false, IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2)));
+        let flood: Vec<Slot> = (0..1000).map(|_| slots.take(false, PEER)).collect();
+        assert!(!is_evicted(&client), "it is still in its TLS handshake");
+        assert_eq!(flood.iter().filter(|slot| !is_evicted(slot)).count(), 9);
+    }
+
+    #[test]
     fn authenticated_connections_take_all_slots_and_are_never_evicted() {
         let slots = slots(3, 1);
         let held: Vec<Slot> = (0..3)
             .map(|_| {
-                let slot = slots.take(false);
+                let slot = slots.take(false, PEER);
                 slot.authenticate();
                 slot
             })
@@ -209,8 +233,8 @@ mod tests {
     #[test]
     fn an_evicted_connection_cannot_authenticate_any_more() {
         let slots = slots(2, 1);
-        let late = slots.take(false);
-        let _next = slots.take(false);
+        let late = slots.take(false, PEER);
+        let _next = slots.take(false, PEER);
         late.authenticate();
         assert!(!late.is_authenticated());
         drop(late);

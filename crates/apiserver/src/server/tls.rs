@@ -1,4 +1,4 @@
-//! Certificates: given ones, or some of our own.
+//! Certificates: from the user, or self-signed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// How the server proves who it is.
+/// The certificate of a server.
 #[derive(Clone)]
 pub struct Tls {
     source: Source,
@@ -32,11 +32,11 @@ enum Source {
 #[derive(Clone)]
 pub(crate) struct Secured {
     pub(crate) acceptor: TlsAcceptor,
-    /// What clients should trust, as PEM; `None` is what they trust anyway.
+    /// The certificates that clients must trust, as PEM; `None` is the system's.
     pub(crate) authority: Option<String>,
 }
 
-/// Why a certificate cannot be used.
+/// The error of loading a certificate.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -45,27 +45,27 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The certificate file has none in it.
+    /// The certificate file contains no certificate.
     #[error(
         "there is no certificate: give a PEM file with the server's certificate first and its issuers after it"
     )]
     NoCertificate,
-    /// The key file has none in it.
+    /// The key file contains no key.
     #[error("there is no private key: give a PEM file with the key that belongs to the certificate")]
     NoKey,
-    /// Certificate and key do not fit, or use something unknown.
+    /// Certificate and key do not match, or use an unsupported algorithm.
     #[error("the certificate cannot be used: {0}; check that the key belongs to it")]
     Unusable(#[from] tokio_rustls::rustls::Error),
-    /// A certificate of our own could not be made.
+    /// The self-signed certificate could not be generated.
     #[error("cannot make a certificate: {0}; check that the host name is a valid one")]
     Generate(#[from] rcgen::Error),
 }
 
 impl Tls {
-    /// A certificate made at the start, for this server and this run alone. Clients learn from the kubeconfig to trust it.
+    /// A self-signed certificate that is generated at the start. The kubeconfig contains it.
     pub fn self_signed() -> Self {
         Self { source: Source::SelfSigned, authority: None }
     }
@@ -80,13 +80,13 @@ impl Tls {
         Ok(Self::from_pem(read(certificates.as_ref())?, read(key.as_ref())?))
     }
 
-    /// What kubeconfigs tell clients to trust, as PEM. By default: of a given certificate its issuers, or itself if it comes alone.
+    /// The CA certificates in kubeconfigs, as PEM. By default the issuers of the given certificate, or itself if it has none.
     pub fn authority(mut self, pem: impl Into<String>) -> Self {
         self.authority = Some(pem.into());
         self
     }
 
-    /// Makes or loads the certificate. `names` are host names and addresses for a certificate of our own.
+    /// Generates or loads the certificate. `names` are host names and addresses for a self-signed one.
     pub(crate) fn secure(&self, names: Vec<String>) -> Result<Secured, TlsError> {
         let (chain, key, trusted) = match &self.source {
             Source::SelfSigned => generate(names)?,
@@ -137,7 +137,7 @@ fn issuers(certificates: &str) -> String {
     format!("{}\n", whole.trim())
 }
 
-/// An authority of our own and a certificate signed by it: what is trusted and what is shown are not the same, as some clients insist.
+/// Generates a CA and a certificate signed by it: some clients reject a server certificate that is its own CA.
 fn generate(names: Vec<String>) -> Result<Identity, TlsError> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name.push(DnType::CommonName, "kube-informer embedded authority");

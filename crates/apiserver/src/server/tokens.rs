@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-/// The fewest characters of a token: what is shorter can be guessed.
+/// The shortest token, in characters: shorter ones can be guessed.
 const MIN_LENGTH: usize = 16;
 
 /// The bearer tokens that give access.
@@ -15,7 +15,7 @@ const MIN_LENGTH: usize = 16;
 #[derive(Clone)]
 pub struct Tokens(Vec<String>);
 
-/// Why tokens cannot be used.
+/// The error of loading tokens.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -24,7 +24,7 @@ pub enum TokenError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: std::io::Error,
     },
     /// There is no token.
@@ -56,8 +56,8 @@ impl Tokens {
         }
     }
 
-    /// The tokens in a file, one a line. Empty lines and lines that start with `#` do not count; of a line with commas, as in the
-    /// token files of kube-apiserver, the first column does.
+    /// The tokens in a file, one a line. Empty lines and lines that start with `#` are ignored. In a line with commas, as in the
+    /// token files of kube-apiserver, the token is the first column.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path)
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_guessed_or_not_be_sent_is_refused_unseen() {
+    fn tokens_that_are_short_or_cannot_be_sent_are_refused_without_showing_them() {
         assert!(matches!(Tokens::new(Vec::<String>::new()), Err(TokenError::Empty)));
         for bad in ["secret", "0123456789abcd\u{e9}f", "0123456789abc def"] {
             let error = Tokens::new([A, bad]).unwrap_err();

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -16,15 +18,23 @@ pub(super) struct WriteTimeout<S> {
     timeout: Duration,
     /// Runs while a write is pending.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Whether a write is pending.
+    pending: Arc<AtomicBool>,
 }
 
 impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S, timeout: Duration) -> Self {
-        Self { stream, timeout, stalled: None }
+        Self { stream, timeout, stalled: None, pending: Arc::default() }
+    }
+
+    /// Whether a write is pending: the peer has not read what was sent.
+    pub(super) fn pending(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.pending)
     }
 
     /// Turns a write that has been pending for too long into an error.
     fn bounded<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.pending.store(written.is_pending(), Ordering::Relaxed);
         if written.is_ready() {
             self.stalled = None;
             return written;

@@ -110,6 +110,8 @@ impl<'e> IntoIterator for &'e FieldErrors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Status;
+    use crate::verbs::error::RequestError;
 
     fn error(n: usize) -> FieldError {
         FieldError::required(format!("f[{n}]"), "")
@@ -124,6 +126,16 @@ mod tests {
         outer.extend(many);
         assert_eq!(outer.listed().len(), MAX_ERRORS);
         assert_eq!(outer.note().unwrap(), "too many errors: only the first 1000 are listed");
+    }
+
+    #[test]
+    fn a_response_is_bounded_whatever_its_errors_contain() {
+        // Each character of the value takes seven bytes in the response, and each error is listed twice.
+        let errors: FieldErrors =
+            (0..100_000).map(|n| FieldError::invalid(format!("f[{n}]"), "\u{1}".repeat(200), "no")).collect();
+        let error = RequestError::InvalidOptions { kind: "ListOptions", errors };
+        let response = Status::from(&error).to_json();
+        assert!(response.len() < 8 * MAX_BYTES, "{} bytes", response.len());
     }
 
     #[test]

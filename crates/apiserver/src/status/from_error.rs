@@ -199,3 +199,6 @@ fn injected(fault: Fault, verb: &str, target: &Target, namespace: Option<&str>) 
         Fault::InternalError | Fault::Delay(_) | Fault::ResponseLost => Status::internal("fault injected"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,6 +117,14 @@ impl Document {
         out.extend_from_slice(after);
     }
 
+    /// Appends the beginning of the object, up to its resource version. Returns the rest, which shares the stored bytes.
+    pub(crate) fn write_shared(&self, head: Option<&TypeHead>, revision: u64, out: &mut Vec<u8>) -> Bytes {
+        out.extend_from_slice(head.map_or(b"{", |h| h.0.as_bytes()));
+        out.extend_from_slice(&self.bytes[..self.gap as usize]);
+        write_revision(out, revision);
+        self.bytes.slice(self.gap as usize..)
+    }
+
     /// Decodes the object at a resource version.
     pub fn to_value(&self, head: &TypeHead, revision: u64) -> Result<Value, DocumentError> {
         let mut json = Vec::with_capacity(self.encoded_len() + head.0.len());
@@ -269,6 +277,17 @@ mod tests {
         let mut expected = pod();
         expected["metadata"]["resourceVersion"] = "9".into();
         assert_eq!(document.to_value(&head, 9).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_shared_form_is_the_same_without_a_copy() {
+        let document = Document::encode(&pod(), []).unwrap();
+        let head = TypeHead::new("v1", "Pod");
+        let (mut whole, mut start) = (Vec::new(), Vec::new());
+        document.write(Some(&head), 7, &mut whole);
+        let rest = document.write_shared(Some(&head), 7, &mut start);
+        assert_eq!([&start[..], &rest[..]].concat(), whole);
+        assert!(document.bytes.as_ptr_range().contains(&rest.as_ptr()));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! DELETE of a collection: list, then delete one by one.
 
+use tokio::task::consume_budget;
+
 use super::delete::{DeleteOptions, remove};
 use super::error::VerbError;
 use super::list::read;
@@ -18,6 +20,8 @@ pub(crate) async fn delete_collection(
     let list = read(caches, request, list).await?;
     let resource = &request.resource;
     for item in &list.items {
+        // The store in memory never waits: without this, a long collection would keep a thread busy.
+        consume_budget().await;
         let namespace = resource.namespaced.then(|| item.parent());
         match remove(context, resource, namespace, item.name(), &options).await {
             Err(error) if !error.is_not_found() => return Err(error),

@@ -8,7 +8,7 @@ use super::error::{Conflict, DecodeError, Rejection, VerbError};
 use super::options::WriteOptions;
 use super::{Request, Response, WriteContext};
 use crate::budget::TooLarge;
-use crate::managed::Managers;
+use crate::managed::{Managers, Writer};
 use crate::registry::{Generation, Lifecycle, Object, Resource, StatusMetadata, Subresource};
 use crate::storage::{Stored, Update, Updated, guaranteed_update};
 
@@ -97,30 +97,7 @@ pub(crate) async fn write(
     let mut warnings = Vec::new();
     let mut step = |stored: &Arc<Stored>| -> Result<Update, VerbError> {
         let old = resource.decode(stored)?;
-        let (mut new, settled) = match change(&old)? {
-            Change::Sent(new) => (new, None),
-            Change::Applied(new, managers) => (new, Some(managers)),
-        };
-        check_version(resource, &new, &old)?;
-        let known = known_managers(&new, &old);
-        carry_over(context, resource, part, &mut new, &old)?;
-        match (settled, known) {
-            (Some(managers), _) => managers.write(&mut new),
-            // An object without known managers gets none.
-            (None, Some(known)) if !known.is_empty() => {
-                known.updated(resource, &writer, Some(&old), &new, &request.work)?.write(&mut new);
-            }
-            (None, _) => Managers::default().write(&mut new),
-        }
-        request.work.check()?;
-        let mut errors = resource.validate_update(&new, &old);
-        if part == Part::Main {
-            errors.extend((resource.rules.validate_update)(&new, &old));
-        }
-        if !errors.is_empty() {
-            return Err(VerbError::rejected(resource, new.name(), Rejection::Invalid(errors)));
-        }
-        request.work.check()?;
+        let new = next_version(context, request, part, &writer, change(&old)?, &old)?;
         let update = if is_finished(resource, &new) {
             Update::Delete
         } else {
@@ -145,6 +122,43 @@ pub(crate) async fn write(
         Ok(updated) => Ok(Response::stored(200, Arc::clone(updated.stored())).with_warnings(warnings)),
         Err(error) => Err(VerbError::update(resource, name, error)),
     }
+}
+
+/// Completes and validates a changed object.
+fn next_version(
+    context: &WriteContext,
+    request: &Request,
+    part: Part,
+    writer: &Writer,
+    change: Change,
+    old: &Object,
+) -> Result<Object, VerbError> {
+    let resource = &request.resource;
+    let (mut new, settled) = match change {
+        Change::Sent(new) => (new, None),
+        Change::Applied(new, managers) => (new, Some(managers)),
+    };
+    check_version(resource, &new, old)?;
+    let known = known_managers(&new, old);
+    carry_over(context, resource, part, &mut new, old)?;
+    match (settled, known) {
+        (Some(managers), _) => managers.write(&mut new),
+        // An object without known managers gets none.
+        (None, Some(known)) if !known.is_empty() => {
+            known.updated(resource, writer, Some(old), &new, &request.work)?.write(&mut new);
+        }
+        (None, _) => Managers::default().write(&mut new),
+    }
+    request.work.check()?;
+    let mut errors = resource.validate_update(&new, old);
+    if part == Part::Main {
+        errors.extend((resource.rules.validate_update)(&new, old));
+    }
+    if !errors.is_empty() {
+        return Err(VerbError::rejected(resource, new.name(), Rejection::Invalid(errors)));
+    }
+    request.work.check()?;
+    Ok(new)
 }
 
 /// The managers before the write: those that the client sent, otherwise the stored ones; `None` if the client resets them.

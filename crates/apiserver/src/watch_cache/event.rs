@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
+use super::encodings::Encodings;
 use super::error::ReadError;
 use crate::storage::{Change, Stored, TypeHead};
 
@@ -44,6 +45,8 @@ pub enum EventType {
 pub struct WatchEvent {
     event_type: EventType,
     source: Source,
+    /// Shares encodings between watches.
+    encodings: Arc<Encodings>,
 }
 
 #[derive(Debug, Clone)]
@@ -100,19 +103,26 @@ impl Bookmark {
 
 impl WatchEvent {
     /// Returns the event for an object of the initial state.
-    pub(crate) fn initial(stored: Arc<Stored>) -> Self {
-        Self { event_type: EventType::Added, source: Source::State(stored) }
+    pub(crate) fn initial(stored: Arc<Stored>, encodings: &Arc<Encodings>) -> Self {
+        let source = Source::State(stored);
+        Self { event_type: EventType::Added, source, encodings: Arc::clone(encodings) }
     }
 
     /// Returns the event as one watcher sees it, or `None` if the watcher selects neither the previous nor the current version.
-    pub(crate) fn new(event: &Arc<Event>, selects_previous: bool, selects_current: bool) -> Option<Self> {
+    pub(crate) fn new(
+        event: &Arc<Event>,
+        selects_previous: bool,
+        selects_current: bool,
+        encodings: &Arc<Encodings>,
+    ) -> Option<Self> {
         let event_type = match (selects_previous, selects_current) {
             (false, true) => EventType::Added,
             (true, true) => EventType::Modified,
             (true, false) => EventType::Deleted,
             (false, false) => return None,
         };
-        Some(Self { event_type, source: Source::Window(Arc::clone(event)) })
+        let source = Source::Window(Arc::clone(event));
+        Some(Self { event_type, source, encodings: Arc::clone(encodings) })
     }
 
     /// Returns the type of the event.
@@ -148,10 +158,21 @@ impl WatchEvent {
     ///
     /// `encode` must not request another encoding of the same event.
     pub fn encoded(&self, format: &Format, encode: impl FnOnce() -> Bytes) -> Bytes {
+        let shared = || self.encodings.get(self.object(), self.event_type, self.revision(), format, encode);
         match &self.source {
-            Source::State(_) => encode(),
-            Source::Window(event) => event.encoded(self.event_type, format, encode),
+            Source::State(_) => shared(),
+            Source::Window(event) => event.encoded(self.event_type, format, shared),
         }
+    }
+
+    /// Encodes the event as a JSON watch frame without its last two bytes, `}` and a newline. The second part shares the stored bytes.
+    pub(crate) fn shared_frame(&self, head: &TypeHead) -> (Bytes, Bytes) {
+        let mut start = Vec::with_capacity(1024);
+        start.extend_from_slice(b"{\"type\":\"");
+        start.extend_from_slice(self.event_type.as_str().as_bytes());
+        start.extend_from_slice(b"\",\"object\":");
+        let rest = self.object().document.write_shared(Some(head), self.revision(), &mut start);
+        (start.into(), rest)
     }
 
     fn json_frame(&self, head: &TypeHead) -> Bytes {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use super::encodings::Encodings;
 use super::error::ReadError;
 use super::options::CacheOptions;
 use super::request::Resource;
@@ -23,6 +24,8 @@ pub(super) struct Shared {
     progress: AtomicU64,
     /// Wakes reads that wait for a revision.
     advanced: Notify,
+    /// Encodings of large objects that are being sent.
+    pub(super) encodings: Arc<Encodings>,
     /// Whether all streams are stalled (fault injection).
     stalled: AtomicBool,
     /// Whether `lag` is set; a cache that does not lag need not lock it.
@@ -54,6 +57,7 @@ impl Shared {
             state: Mutex::new(state),
             progress: AtomicU64::new(0),
             advanced: Notify::new(),
+            encodings: Arc::default(),
             stalled: AtomicBool::new(false),
             lagging: AtomicBool::new(false),
             lag: Mutex::new(None),

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use super::error::ReadError;
 use super::event::{Bookmark, Event, WatchEvent, WatchItem};
-use super::filter::Filter;
 use super::initial::InitialState;
 use super::registration::{Registration, Signal};
 use super::schedule::{Due, Schedule};
@@ -139,15 +138,18 @@ impl CachedWatch {
     fn next_buffered(&mut self) -> Option<WatchItem> {
         if let Some(initial) = &mut self.initial {
             if let Some(stored) = initial.next(&self.registration.filter) {
-                return Some(WatchItem::Event(WatchEvent::initial(stored)));
+                return Some(WatchItem::Event(WatchEvent::initial(
+                    stored,
+                    &self.registration.shared.encodings,
+                )));
             }
             self.initial = None;
         }
         if let Some(revision) = self.end_mark.take() {
             return Some(WatchItem::Bookmark(Bookmark { revision, initial_events_end: true }));
         }
-        let (filter, after) = (&self.registration.filter, self.after);
-        self.batch.find_map(|event| visible_event(filter, after, &event)).map(WatchItem::Event)
+        let (registration, after) = (&self.registration, self.after);
+        self.batch.find_map(|event| visible_event(registration, after, &event)).map(WatchItem::Event)
     }
 
     fn refill(&mut self, cx: &mut Context<'_>) -> Refill {
@@ -218,7 +220,10 @@ impl StorageWatch {
             return Poll::Ready(None);
         }
         if let Some(stored) = self.initial.next() {
-            return Poll::Ready(Some(WatchItem::Event(WatchEvent::initial(stored))));
+            return Poll::Ready(Some(WatchItem::Event(WatchEvent::initial(
+                stored,
+                &self.registration.shared.encodings,
+            ))));
         }
         if let Some(revision) = self.end_mark.take() {
             return Poll::Ready(Some(WatchItem::Bookmark(Bookmark { revision, initial_events_end: true })));
@@ -231,9 +236,8 @@ impl StorageWatch {
             }
             match self.changes.as_mut().poll_next(cx) {
                 Poll::Ready(Some(Ok(change))) => {
-                    if let Some(event) =
-                        visible_event(&self.registration.filter, 0, &Arc::new(Event::new(change)))
-                    {
+                    let event = Arc::new(Event::new(change));
+                    if let Some(event) = visible_event(&self.registration, 0, &event) {
                         return Poll::Ready(Some(WatchItem::Event(event)));
                     }
                 }
@@ -248,11 +252,12 @@ impl StorageWatch {
 }
 
 /// Returns the event as a watcher with this filter sees it: an object that starts to match is added, one that stops to match is deleted.
-fn visible_event(filter: &Filter, after: u64, event: &Arc<Event>) -> Option<WatchEvent> {
-    let change = &event.change;
+fn visible_event(registration: &Registration, after: u64, event: &Arc<Event>) -> Option<WatchEvent> {
+    let (change, filter) = (&event.change, &registration.filter);
     let selects = |stored: &Option<Arc<Stored>>| stored.as_ref().is_some_and(|stored| filter.selects(stored));
     if change.revision <= after {
         return None;
     }
-    WatchEvent::new(event, selects(&change.previous), selects(&change.current))
+    let (previous, current) = (selects(&change.previous), selects(&change.current));
+    WatchEvent::new(event, previous, current, &registration.shared.encodings)
 }

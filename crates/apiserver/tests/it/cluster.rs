@@ -79,6 +79,13 @@ impl Cluster {
         read(response).await
     }
 
+    /// Sends a GET, and does not read the response.
+    pub(crate) async fn open(&self, path: &str, accept: &str) -> kube::client::Body {
+        let response = self.send("GET", path, &[("Accept", accept)], Value::Null).await;
+        assert_eq!(response.status(), 200, "{path}");
+        response.into_body()
+    }
+
     /// Opens a watch.
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let response = self.send("GET", path, &[], Value::Null).await;
@@ -136,5 +143,15 @@ impl Watch {
                 .extend(lines.map(|line| serde_json::from_slice::<Value>(line).expect("one event a line")));
         }
         self.events.pop_front()
+    }
+
+    /// Returns the next event, which may come in several pieces.
+    pub(crate) async fn next_large(&mut self) -> Value {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\n") {
+            let frame = self.body.frame().await.expect("an event").expect("a frame");
+            line.extend_from_slice(&frame.into_data().expect("data"));
+        }
+        serde_json::from_slice(&line).expect("one event")
     }
 }

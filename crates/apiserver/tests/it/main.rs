@@ -13,5 +13,6 @@ mod golden;
 mod kube_rs;
 mod large;
 mod process;
+mod shared_bytes;
 mod transport;
 mod warnings;

@@ -181,7 +181,7 @@ async fn a_write_whose_response_is_lost_is_executed() {
     assert!(maps.get_opt("a").await.expect("read").is_some(), "the write was executed");
     server.faults().add(FaultRule::new(Fault::ResponseLost).verb(Verb::Delete));
     let lost = maps.delete("a", &Default::default()).await.expect_err("lost without sockets as well");
-    assert!(lost.to_string().contains("answer was lost"), "{lost}");
+    assert!(lost.to_string().contains("response was lost"), "{lost}");
     assert!(maps.get_opt("a").await.expect("read").is_none());
     assert_eq!(fetch(server.address(), post).await["status"], 201);
 }

@@ -184,6 +184,16 @@ mod tests {
     }
 
     #[test]
+    fn an_object_that_blocks_its_own_deletion_stays() {
+        // kube-controller-manager finds the object among its own blocking dependents and waits for ever.
+        let mut own = going("o", &["foregroundDeletion"]);
+        own["ownerReferences"] = json!([owned_by("o")]);
+        assert_eq!(plan(&graph(&[("/x/a/o", own.clone())]), "/x/a/o"), Plan::Nothing);
+        own["ownerReferences"][0]["blockOwnerDeletion"] = false.into();
+        assert_eq!(plan(&graph(&[("/x/a/o", own)]), "/x/a/o"), Plan::StopWaiting { uid: "o".into() });
+    }
+
+    #[test]
     fn orphans_lose_their_owner_and_stay() {
         let d = json!({"uid": "d", "ownerReferences": [owned_by("o")]});
         let graph = graph(&[("/x/a/o", going("o", &["orphan", "other"])), ("/x/a/d", d)]);

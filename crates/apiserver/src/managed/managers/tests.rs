@@ -101,7 +101,7 @@ fn applying_anothers_field_conflicts_unless_equal_or_forced() {
 }
 
 #[test]
-fn what_an_applier_leaves_out_goes_unless_another_has_it() {
+fn fields_that_an_applier_omits_are_removed_unless_another_owns_them() {
     let nothing = object(json!({"metadata": {"name": "x"}}));
     let one = apply(
         "configmaps",

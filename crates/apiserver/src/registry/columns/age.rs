@@ -1,8 +1,8 @@
-//! Durations for people.
+//! Durations as kubectl prints them.
 
 use serde_json::Value;
 
-/// How long ago a timestamp of an object was, or `<unknown>`.
+/// The time since a timestamp of an object, or `<unknown>`.
 pub(crate) fn age(timestamp: &str, now: i64) -> Value {
     match timestamp.parse::<jiff::Timestamp>() {
         Ok(then) => human(now - then.as_second()).into(),
@@ -10,7 +10,7 @@ pub(crate) fn age(timestamp: &str, now: i64) -> Value {
     }
 }
 
-/// Two units at most, and one where the second would not matter.
+/// At most two units, and only one if the second would not matter.
 pub(crate) fn human(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;

@@ -163,7 +163,7 @@ pub(in crate::registry) const EVENT: Fixed = Fixed {
     cells: event,
 };
 
-/// Events have two sets of names for the same fields.
+/// The two event APIs have different names for the same fields.
 fn event(o: &Object, now: i64) -> Vec<Value> {
     let either =
         |names: [&str; 2]| names.iter().map(|name| o.str_at(name)).find(|v| !v.is_empty()).unwrap_or("");

@@ -1,4 +1,4 @@
-//! Endpoints, ingresses, policies of the network.
+//! Endpoints, ingresses and network policies.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::super::Object;
 use super::selector::{selector, some_of};
 use super::{AGE, Fixed, NAME, born, items, or_none, text};
 
-/// As many addresses, ports or hosts as a row shows.
+/// The most addresses, ports or hosts of a row.
 const SHOWN: usize = 3;
 
 pub(in crate::registry) const ENDPOINTS: Fixed = Fixed {
@@ -81,7 +81,7 @@ fn hosts(ingress: &Object) -> String {
     if hosts.is_empty() {
         return "*".to_owned();
     }
-    // More is what comes after the last host that is shown, and it is counted in rules: some have no host.
+    // The rest counts rules after the last shown host, including rules without a host.
     let last = rules.iter().rposition(|rule| Some(&string(&rule["host"])) == hosts.get(SHOWN - 1));
     match last {
         Some(last) if last + 1 < rules.len() => {

@@ -1,4 +1,4 @@
-//! Pods: readiness, the reason they are in, restarts.
+//! Pods: readiness, reason, restarts.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn cells(pod: &Object, now: i64) -> Vec<Value> {
     ]
 }
 
-/// What the containers of a pod add up to.
+/// The totals of the containers of a pod.
 struct State<'p> {
     ready: usize,
     containers: usize,
@@ -44,7 +44,7 @@ struct State<'p> {
     reason: String,
 }
 
-/// How often containers were started again, and when the last of them had ended.
+/// Restarts of the containers, and the time of the last one.
 #[derive(Default, Clone, Copy)]
 struct Restarts<'p> {
     count: i64,
@@ -83,7 +83,7 @@ impl<'p> State<'p> {
         state
     }
 
-    /// Goes through the containers that come first. Whether one of them holds the others up, and what sidecars among them count.
+    /// Adds the init containers. Returns whether one has not completed, and the restarts of the sidecars among them.
     fn initialize(&mut self, pod: &'p Object) -> (bool, Restarts<'p>) {
         let all = items(pod, "/spec/initContainers");
         let mut of_sidecars = Restarts::default();
@@ -130,7 +130,7 @@ impl<'p> State<'p> {
             }
         }
         if self.reason == "Completed" {
-            // One is done, others may not be.
+            // One has completed, others may be running.
             match (running, holds(pod, "Ready"), error) {
                 (true, true, _) => self.reason = "Running".to_owned(),
                 (_, _, Some(error)) => self.reason = error,
@@ -140,7 +140,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// What is known of the containers, unless the pod is going.
+    /// The reason, from the containers unless the pod is being deleted.
     fn reason(&self, pod: &Object) -> String {
         let finished = ["Succeeded", "Failed"].contains(&pod.str_at("/status/phase"));
         match (pod.is_deleting(), pod.str_at("/status/reason")) {
@@ -161,7 +161,7 @@ fn phase_or_reason(pod: &Object) -> String {
     }
 }
 
-/// A container that starts first and stays.
+/// Whether an init container is a sidecar.
 fn is_sidecar(container: &Value) -> bool {
     container["restartPolicy"] == "Always"
 }

@@ -1,8 +1,8 @@
-//! Label selectors as text, and lists that are cut short.
+//! Label selectors as text, and truncated lists.
 
 use serde_json::Value;
 
-/// `a=1,b in (c,d),!e`, by key; nothing for a selector that is missing or selects everything.
+/// `a=1,b in (c,d),!e`, by key; empty for a selector that is absent or selects everything.
 pub(super) fn selector(selector: Option<&Value>) -> String {
     let Some(selector) = selector else { return String::new() };
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
@@ -32,7 +32,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The first few of many, and how many are not shown.
+/// The first elements, and the number of the others.
 pub(super) fn some_of(all: &[String], shown: usize, separator: &str) -> String {
     if all.len() <= shown {
         return all.join(separator);

@@ -80,14 +80,14 @@ fn phase(object: &Object) -> Value {
     if object.is_deleting() { "Terminating".into() } else { object.str_at("/status/phase").into() }
 }
 
-/// An annotation of old may name the class too, and counts more.
+/// The deprecated annotation of the class takes precedence.
 fn class(object: &Object) -> Value {
     let old =
         object.metadata().get("annotations").and_then(|a| a.get("volume.beta.kubernetes.io/storage-class"));
     old.cloned().unwrap_or(object.str_at("/spec/storageClassName").into())
 }
 
-/// `RWO,ROX`, in one order and each once.
+/// `RWO,ROX`, in a fixed order without duplicates.
 fn access_modes(modes: &[Value]) -> Value {
     let short = [
         ("ReadWriteOnce", "RWO"),

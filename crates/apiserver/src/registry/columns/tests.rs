@@ -31,7 +31,7 @@ fn every_kind_has_as_many_cells_as_columns_and_cells_of_their_types() {
 }
 
 #[test]
-fn what_each_kind_shows() {
+fn each_kind_has_its_columns() {
     let address = |ip: &str| json!({"ip": ip});
     let metric =
         json!({"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 80}}});

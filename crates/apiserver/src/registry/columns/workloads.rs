@@ -1,4 +1,4 @@
-//! Everything that makes pods from a template.
+//! Workloads: resources that create pods from a template.
 
 use serde_json::Value;
 

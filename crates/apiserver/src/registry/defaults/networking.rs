@@ -1,4 +1,4 @@
-//! Endpoints, slices, policies and classes of the network.
+//! Endpoints, endpoint slices, network policies and ingress classes.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Namespaces, secrets, volumes, nodes.
+//! Namespaces, secrets, volumes and nodes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,12 +27,12 @@ pub(in super::super) fn new_namespace(object: &mut Object) {
     object.section_mut("status").insert("phase".to_owned(), "Active".into());
 }
 
-/// Only `/finalize` takes a namespace's finalizers away.
+/// Only `/finalize` removes the finalizers of a namespace.
 pub(in super::super) fn keep_namespace_finalizers(new: &mut Object, old: &Object) {
     new.copy_field("spec", old);
 }
 
-/// `stringData` is for writing only: it ends up in `data`.
+/// `stringData` is write-only: it is merged into `data`.
 pub(in super::super) fn secret(object: &mut Object) {
     default_to(object.root_mut(), "type", "Opaque");
     if let Some(Value::Object(plain)) = object.root_mut().remove("stringData") {
@@ -48,7 +48,7 @@ pub(in super::super) fn claim(object: &mut Object) {
     default_to(object.section_mut("spec"), "volumeMode", "Filesystem");
 }
 
-/// The original also adds a protecting finalizer that a controller lifts; without that controller the claim could never go.
+/// kube-apiserver also adds a finalizer that a controller removes; without that controller the claim could never be deleted.
 pub(in super::super) fn new_claim(object: &mut Object) {
     object.section_mut("status").insert("phase".to_owned(), "Pending".into());
 }
@@ -69,7 +69,7 @@ pub(in super::super) fn new_volume(object: &mut Object) {
     status.insert("lastPhaseTransitionTime".to_owned(), now.into());
 }
 
-/// Nothing is to run on a node before its controller has seen it ready.
+/// Adds the taint of a node that is not ready.
 pub(in super::super) fn new_node(object: &mut Object) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let taints = object.section_mut("spec").entry("taints").or_insert_with(|| json!([]));

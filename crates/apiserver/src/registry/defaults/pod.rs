@@ -25,7 +25,7 @@ pub(in super::super) fn pod(object: &mut Object) {
     addresses_agree(object.section_mut("status"));
 }
 
-/// On the network of its node a container listens where the node does.
+/// With the network of the node, host ports equal container ports.
 fn host_ports(spec: &mut Map<String, Value>) {
     for list in ["initContainers", "containers"] {
         for port in each(spec, list).flat_map(|container| each(container, "ports")) {
@@ -47,7 +47,7 @@ fn addresses_agree(status: &mut Map<String, Value>) {
     }
 }
 
-/// A pod as the server admits it: waiting, with its quality of service settled for life.
+/// The status of a new pod: pending, with its quality of service class, which never changes.
 pub(in super::super) fn new_pod(object: &mut Object) {
     let class = quality_of_service(object.section_mut("spec"));
     let status = object.section_mut("status");
@@ -96,7 +96,7 @@ fn container(container: &mut Map<String, Value>) {
     }
 }
 
-/// A request left out equals its limit.
+/// An absent request equals the limit.
 fn requests_follow_limits(resources: &mut Map<String, Value>) {
     let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };
     let requests = child(resources, "requests");
@@ -123,7 +123,7 @@ fn http_get(handler: &mut Map<String, Value>) {
     }
 }
 
-/// What of the pod a file of a volume or a variable shows is named by a field of this version.
+/// The default `apiVersion` of field references in volumes and variables.
 fn field_reference(holder: &mut Map<String, Value>) {
     if let Some(source) = holder.get_mut("fieldRef").and_then(Value::as_object_mut) {
         default_to(source, "apiVersion", "v1");
@@ -156,7 +156,7 @@ fn projection(source: &mut Map<String, Value>) {
     }
 }
 
-/// No tag, or the tag `latest`: always pulled.
+/// The default pull policy: `Always` without a tag or with the tag `latest`.
 fn is_latest(image: &str) -> bool {
     if image.contains('@') {
         return false;

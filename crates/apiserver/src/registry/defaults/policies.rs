@@ -1,4 +1,4 @@
-//! Limits, shares, autoscaling, access, classes.
+//! Limit ranges, autoscalers, role bindings, priority classes.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::{default_to, each};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Of a container's limits, the highest is the usual one, and the usual one or else the lowest is what it requests.
+/// For containers, the default limit is the maximum, and the default request is the default limit or the minimum.
 pub(in super::super) fn limit_range(object: &mut Object) {
     for item in each(object.section_mut("spec"), "limits") {
         if item.get("type").is_some_and(|kind| kind == "Container") {
@@ -34,7 +34,7 @@ pub(in super::super) fn autoscaler(object: &mut Object) {
     default_to(spec, "metrics", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
     let Some(behavior) = spec.get_mut("behavior").and_then(Value::as_object_mut) else { return };
     let double = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
-    // Also the direction that the client did not speak of.
+    // Also for the direction that the client omitted.
     for (direction, policies) in [
         ("scaleUp", json!([{"type": "Pods", "value": 4, "periodSeconds": 15}, double])),
         ("scaleDown", json!([double])),
@@ -48,7 +48,7 @@ pub(in super::super) fn autoscaler(object: &mut Object) {
     }
 }
 
-/// Users and groups belong to the group of access control, service accounts to the core.
+/// The API group of users and groups is that of RBAC, that of service accounts is the core group.
 pub(in super::super) fn binding(object: &mut Object) {
     let reference = super::child(object.root_mut(), "roleRef");
     if reference.get("apiGroup").is_none_or(|group| group == "") {

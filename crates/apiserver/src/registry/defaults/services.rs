@@ -1,4 +1,4 @@
-//! Services: their defaults, and the addresses and ports that the server gives them.
+//! Services: defaults, and the addresses and ports that the server assigns.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::Object;
 use super::{child, default_to, each};
 
-/// How long a client stays with its endpoint, in seconds.
+/// The default session affinity timeout, in seconds.
 const THREE_HOURS: i32 = 10_800;
 
 pub(in super::super) fn service(object: &mut Object) {
@@ -59,8 +59,8 @@ pub(in super::super) fn new_service(object: &mut Object) {
     allocate(object);
 }
 
-/// Gives a service the address and the ports that it has not. They come from the uid: no allocator, no state, and two services
-/// practically never meet.
+/// Assigns a missing address and missing ports. They are derived from the uid, without an allocator: two services practically never
+/// get the same.
 fn allocate(object: &mut Object) {
     let [high, low, ..] = fold(object.uid().unwrap_or_default());
     let spec = object.section_mut("spec");
@@ -83,7 +83,7 @@ fn allocate(object: &mut Object) {
         }
     }
     if has_health_check(object) {
-        // The ports of a service go up from its base; this one is the last that is its own.
+        // Node ports count up from the base of the service; this is the last one of its range.
         default_to(object.section_mut("spec"), "healthCheckNodePort", 30_009 + u32::from(high) * 10);
     }
 }
@@ -101,8 +101,8 @@ fn has_health_check(service: &Object) -> bool {
     service.str_at("/spec/type") == "LoadBalancer" && service.str_at("/spec/externalTrafficPolicy") == "Local"
 }
 
-/// An update keeps what the server gave the service, as far as its type still asks for it; what it asks for anew it gets. What
-/// a type does not have and the client only sent back goes.
+/// An update keeps the assigned addresses and ports that the type still needs, and assigns those it newly needs. Fields that the type
+/// does not have are removed if the client only sent them back.
 pub(in super::super) fn settle_service(new: &mut Object, old: &Object) {
     normalize_addresses(new, old);
     if has_address(new) && has_address(old) {
@@ -135,7 +135,7 @@ pub(in super::super) fn settle_service(new: &mut Object, old: &Object) {
     allocate(new);
 }
 
-/// Clients of long ago know one address only: where they changed that one, the list follows.
+/// Old clients know only `clusterIP`: if they change it, `clusterIPs` follows.
 fn normalize_addresses(new: &mut Object, old: &Object) {
     let of = |o: &Object, field: &str| o.at(&format!("/spec/{field}")).cloned();
     let (one, many) = (of(new, "clusterIP"), of(new, "clusterIPs"));

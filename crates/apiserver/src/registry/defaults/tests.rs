@@ -33,7 +33,7 @@ fn holds(found: &Value, wanted: &Value, at: &str) {
 }
 
 #[test]
-fn what_the_client_leaves_out_is_filled_in() {
+fn absent_fields_get_defaults() {
     let rbac = "rbac.authorization.k8s.io";
     let claim = json!({"metadata": {"name": "v"}, "spec": {}});
     let rows = [

@@ -1,4 +1,4 @@
-//! Everything that makes pods from a template.
+//! Workloads: resources that create pods from a template.
 
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,7 @@ pub(in super::super) fn replica_set(object: &mut Object) {
     default_to(template(object), "replicas", 1);
 }
 
-/// Selector and labels of a replication controller follow its template.
+/// Selector and labels of a replication controller default to the labels of its template.
 pub(in super::super) fn replication_controller(object: &mut Object) {
     let spec = template(object);
     default_to(spec, "replicas", 1);
@@ -78,7 +78,7 @@ pub(in super::super) fn daemon_set(object: &mut Object) {
     }
 }
 
-/// Where a daemon set counts its templates, for clients of long ago.
+/// The deprecated annotation with the generation of the template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(in super::super) fn new_daemon_set(object: &mut Object) {
@@ -111,7 +111,7 @@ fn job_spec(spec: &mut Map<String, Value>) {
     default_to(spec, "manualSelector", false);
 }
 
-/// A job without labels has those of its pods.
+/// The labels of a job default to those of its pods.
 pub(in super::super) fn job(object: &mut Object) {
     job_spec(object.section_mut("spec"));
     if !object.metadata().contains_key("labels")
@@ -121,7 +121,7 @@ pub(in super::super) fn job(object: &mut Object) {
     }
 }
 
-/// A new job selects its pods by its own uid unless the client insists on a selector.
+/// A new job selects its pods by its uid, unless `manualSelector` is set.
 pub(in super::super) fn new_job(object: &mut Object) {
     let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let (uid, name) = (owned(object.uid()), owned(object.name()));

@@ -1,4 +1,4 @@
-//! Roles and who has them.
+//! Roles and role bindings.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -91,7 +91,7 @@ fn subject_faults(subject: &Value, at: &str, namespaced: bool) -> FieldErrors {
             if !group.is_empty() {
                 errors.push(FieldError::not_supported(format!("{at}.apiGroup"), group, &[""]));
             }
-            // In a namespace, an account without one is of that namespace.
+            // In a role binding, the namespace of a service account defaults to that of the binding.
             if !namespaced && text(subject, "namespace").is_empty() {
                 errors.push(FieldError::required(format!("{at}.namespace"), ""));
             }
@@ -105,7 +105,7 @@ fn subject_faults(subject: &Value, at: &str, namespaced: bool) -> FieldErrors {
     errors
 }
 
-/// A reference as it is shown to who sent it.
+/// A reference as Go prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct RoleReference<'r> {

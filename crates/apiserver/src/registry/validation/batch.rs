@@ -1,4 +1,4 @@
-//! Jobs, and what makes them regularly.
+//! Jobs and cron jobs.
 
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ pub(in crate::registry) fn job(object: &Object) -> FieldErrors {
 }
 
 pub(in crate::registry) fn job_update(new: &Object, old: &Object) -> FieldErrors {
-    // How many completions are wanted may follow the parallelism of an indexed job.
+    // The completions of an indexed job may change together with its parallelism.
     let indexed = new.str_at("/spec/completionMode") == "Indexed";
     let elastic = indexed && new.at("/spec/completions") == new.at("/spec/parallelism");
     let suspended = |job: &Object| job.at("/spec/suspend") == Some(&Value::Bool(true));
@@ -88,7 +88,7 @@ pub(in crate::registry) fn cron_job(object: &Object) -> FieldErrors {
     errors
 }
 
-/// Five fields, or a word for a schedule. What the fields hold is not looked into beyond their letters.
+/// A schedule: five fields or a macro such as `@daily`. Of the fields only the characters are checked.
 fn schedule(text: &str) -> Option<FieldError> {
     let words = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
     if words.contains(&text) || text.starts_with("@every ") {

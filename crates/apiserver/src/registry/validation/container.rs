@@ -11,10 +11,10 @@ use crate::status::{FieldError, FieldErrors};
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const MESSAGE_POLICIES: [&str; 2] = ["File", "FallbackToLogsOnError"];
-/// Resources of which requests may be less than limits. Others with a name of their own domain may not.
+/// Resources whose requests may be less than their limits. Those of extended resources may not.
 const NATIVE_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
-/// What is wrong with a container of a list at `at`. `volumes` are those it may mount.
+/// The errors of a container of a list at `at`. `volumes` are those it may mount.
 pub(super) fn container(container: &Value, at: &str, volumes: &HashSet<&str>) -> FieldErrors {
     let text = |field| container[field].as_str().unwrap_or_default();
     let mut errors = FieldErrors::new();
@@ -41,7 +41,7 @@ pub(super) fn container(container: &Value, at: &str, volumes: &HashSet<&str>) ->
     errors
 }
 
-/// A word out of a few. An empty one is a default that is not there yet.
+/// One of a few values. An empty one is a default that is not set yet.
 pub(super) fn among(value: &str, supported: &[&str], field: String) -> Option<FieldError> {
     (!value.is_empty() && !supported.contains(&value))
         .then(|| FieldError::not_supported(field, value, supported))
@@ -51,7 +51,7 @@ fn items(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
 }
 
-/// What is wrong with the number of a port.
+/// The errors of a port number.
 pub(super) fn port_number(number: i64, field: String) -> Option<FieldError> {
     (!(1..=65535).contains(&number))
         .then(|| FieldError::invalid(field, number, "must be between 1 and 65535, inclusive"))

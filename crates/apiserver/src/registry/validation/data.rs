@@ -36,7 +36,7 @@ pub(in crate::registry) fn secret(object: &Object) -> FieldErrors {
     errors
 }
 
-/// What the well-known types of secrets must hold.
+/// The required keys of the built-in types of secrets.
 fn typed_secret(object: &Object) -> FieldErrors {
     let data = object.at("/data").and_then(Value::as_object);
     let entry = |key: &str| data.and_then(|data| data.get(key)).and_then(Value::as_str);

@@ -3,7 +3,7 @@
 use crate::registry::Object;
 use crate::status::{FieldError, FieldErrors};
 
-/// An event lives in the namespace of what it is about.
+/// The namespace of an event is that of its object.
 pub(in crate::registry) fn event(object: &Object) -> FieldErrors {
     let about = object.str_at("/involvedObject/namespace");
     let namespace = object.namespace().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Ingresses, their classes, and policies of the network.
+//! Ingresses, ingress classes and network policies.
 
 use std::net::IpAddr;
 
@@ -61,7 +61,7 @@ fn ingress_rule(rule: &Value, at: &str) -> FieldErrors {
     errors
 }
 
-/// A name whose first part may be a star.
+/// A host name whose first label may be `*`.
 fn host(name: &str, field: &str) -> FieldErrors {
     match name.strip_prefix("*.") {
         Some(rest) if subdomain(rest).is_empty() => FieldErrors::new(),
@@ -260,7 +260,7 @@ fn ip_block(block: &Value, at: &str) -> FieldErrors {
     errors
 }
 
-/// Whether a network is a part of another, and not all of it.
+/// Whether a network is a strict subset of another.
 fn within(inner: Option<(IpAddr, u8)>, outer: Option<(IpAddr, u8)>) -> bool {
     let (Some((inner, inner_bits)), Some((outer, outer_bits))) = (inner, outer) else { return false };
     let (width, inner, outer) = match (inner, outer) {

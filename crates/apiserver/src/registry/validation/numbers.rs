@@ -7,7 +7,7 @@ use crate::status::{FieldError, FieldErrors};
 
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-/// The numbers at these places that are less than zero.
+/// Errors for negative numbers at these pointers.
 pub(super) fn not_negative(object: &Object, places: &[&str]) -> FieldErrors {
     let negative = |place: &&str| object.at(place)?.as_i64().filter(|number| *number < 0);
     let named = |place: &&str| place[1..].replace('/', ".");

@@ -1,4 +1,4 @@
-//! Pods, alone and as templates.
+//! Pods and pod templates.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// What is wrong with a name.
+/// The errors of a name.
 type Rule = fn(&str) -> Vec<String>;
 
 pub(in crate::registry) fn pod(object: &Object) -> FieldErrors {
@@ -35,7 +35,7 @@ pub(in crate::registry) fn pod(object: &Object) -> FieldErrors {
     errors
 }
 
-/// Who has no account cannot show a token of it. Templates may get theirs later.
+/// A projected token needs a service account. Templates may get theirs later.
 fn tokens_without_account(spec: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     if !text(spec, "serviceAccountName").is_empty() {
@@ -53,8 +53,8 @@ fn tokens_without_account(spec: &Value) -> FieldErrors {
     errors
 }
 
-/// Of a pod's spec only images, the deadline (down), tolerations (added) and scheduling gates (removed) may change. Who
-/// wants it on a node binds it.
+/// Only images, the deadline (decreased), tolerations (added) and scheduling gates (removed) of the spec may change. A binding sets the
+/// node.
 pub(in crate::registry) fn pod_update(new: &Object, old: &Object) -> FieldErrors {
     for list in ["containers", "initContainers"] {
         let count = |pod: &Object| pod.at("/spec").and_then(|spec| spec[list].as_array().map(Vec::len));
@@ -168,7 +168,7 @@ fn containers(spec: &Value, at: &str, volumes: &HashSet<&str>) -> FieldErrors {
     errors
 }
 
-/// The names that can be mounted, and what is wrong with the others.
+/// The names of valid volumes, and the errors of the others.
 fn volumes<'v>(list: &'v Value, at: &str) -> (HashSet<&'v str>, FieldErrors) {
     let (mut names, mut errors) = (HashSet::new(), FieldErrors::new());
     for (i, volume) in list.as_array().into_iter().flatten().enumerate() {

@@ -12,7 +12,7 @@ use crate::status::{FieldError, FieldErrors};
 
 const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-/// A budget as it is shown to who sent it.
+/// A budget as Go prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Budget<'b> {

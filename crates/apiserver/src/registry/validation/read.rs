@@ -1,4 +1,4 @@
-//! Looking into values, and checks that many kinds share.
+//! Access to values, and checks that many kinds share.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// The elements of a list field with their places.
+/// The elements of a list field with their paths.
 pub(super) fn each<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = (usize, &'v Value)> {
     value[field].as_array().into_iter().flatten().enumerate()
 }
@@ -25,7 +25,7 @@ pub(super) fn named(rule: fn(&str) -> Vec<String>, value: &str, field: &str) -> 
     rule(value).into_iter().map(|why| FieldError::invalid(field, value, why)).collect()
 }
 
-/// The same for a value that must be there.
+/// The same for a required value.
 pub(super) fn required(rule: fn(&str) -> Vec<String>, value: &str, field: &str) -> FieldErrors {
     if value.is_empty() { [FieldError::required(field, "")].into() } else { named(rule, value, field) }
 }
@@ -70,7 +70,7 @@ pub(super) fn ip(text: &str) -> Vec<String> {
     }
 }
 
-/// An address that something else than the machine itself can reach.
+/// The errors of an address that is unspecified, loopback or link-local.
 pub(super) fn endpoint_ip(text: &str) -> Vec<String> {
     let Ok(ip) = text.parse::<IpAddr>() else { return Vec::new() };
     let (local, local_group) = match ip {
@@ -88,7 +88,7 @@ pub(super) fn endpoint_ip(text: &str) -> Vec<String> {
     .collect()
 }
 
-/// An address with the length of its network, both read.
+/// A parsed CIDR: address and prefix length.
 pub(super) fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (ip, bits) = text.split_once('/')?;
     let ip: IpAddr = ip.parse().ok()?;

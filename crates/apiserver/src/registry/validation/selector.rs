@@ -7,7 +7,7 @@ use crate::registry::metadata::validate_labels;
 use crate::registry::names::qualified_name;
 use crate::status::{FieldError, FieldErrors};
 
-/// What is wrong with a selector by itself.
+/// The errors of a selector.
 pub(super) fn validate(selector: &Map<String, Value>, at: &str) -> FieldErrors {
     let mut errors = validate_labels(selector.get("matchLabels"), &format!("{at}.matchLabels"));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
@@ -40,7 +40,7 @@ pub(super) fn validate(selector: &Map<String, Value>, at: &str) -> FieldErrors {
     errors
 }
 
-/// The selector of a kind must choose the pods of its template.
+/// The selector must match the pods of the template.
 pub(super) fn must_match(selector: &Map<String, Value>, object: &Object) -> Option<FieldError> {
     let empty = Map::new();
     let labels = object.at("/spec/template/metadata/labels").and_then(Value::as_object).unwrap_or(&empty);
@@ -48,7 +48,7 @@ pub(super) fn must_match(selector: &Map<String, Value>, object: &Object) -> Opti
     (!selects(selector, labels)).then(|| FieldError::invalid("spec.template.metadata.labels", labels, why))
 }
 
-/// Whether a `LabelSelector` object chooses these labels.
+/// Whether a `LabelSelector` object matches these labels.
 fn selects(selector: &Map<String, Value>, labels: &Map<String, Value>) -> bool {
     let equal = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();

@@ -44,7 +44,7 @@ pub(in crate::registry) fn service(object: &Object) -> FieldErrors {
     errors
 }
 
-/// What may change of the address of a service: all of it between types with and without one, else nothing.
+/// The cluster IP may change only together with the type, to or from one without a cluster IP.
 pub(in crate::registry) fn service_update(new: &Object, old: &Object) -> FieldErrors {
     let external = |o: &Object| o.str_at("/spec/type") == "ExternalName";
     let (is, was) = (new.at("/spec/clusterIPs"), old.at("/spec/clusterIPs"));

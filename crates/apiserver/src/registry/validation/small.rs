@@ -15,7 +15,7 @@ use crate::status::{FieldError, FieldErrors};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-/// The highest priority that is not the system's.
+/// The highest priority that is not reserved for the system.
 const HIGHEST: i64 = 1_000_000_000;
 
 pub(in crate::registry) fn lease(object: &Object) -> FieldErrors {
@@ -168,7 +168,7 @@ pub(in crate::registry) fn limit_range(object: &Object) -> FieldErrors {
     errors
 }
 
-/// The lowest amount is not above any of the others.
+/// The minimum does not exceed any other amount.
 fn bounds(item: &Value, at: &str) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for (name, least) in item["min"].as_object().into_iter().flatten() {

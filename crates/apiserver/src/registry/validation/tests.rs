@@ -6,7 +6,7 @@ use crate::registry::{Object, Registry};
 const REFUSED: &str = include_str!("refused.jsonl");
 
 #[test]
-fn what_the_original_refuses_is_refused_in_its_words() {
+fn invalid_objects_are_rejected_with_the_messages_of_kube_apiserver() {
     let registry = Registry::built_in();
     for line in REFUSED.lines() {
         let row: Value = serde_json::from_str(line).unwrap();

@@ -1,4 +1,4 @@
-//! Kinds that keep pods made from a template.
+//! Workloads: resources that create pods from a template.
 
 use std::collections::HashSet;
 
@@ -86,7 +86,7 @@ pub(in crate::registry) fn stateful_set(object: &Object) -> FieldErrors {
     errors
 }
 
-/// Of a stateful set's spec most is fixed once and for all.
+/// Most of the spec of a stateful set is immutable.
 pub(in crate::registry) fn stateful_set_update(new: &Object, old: &Object) -> FieldErrors {
     let fixed = |set: &Object| {
         let mut spec = set.at("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -141,7 +141,7 @@ pub(in crate::registry) fn selector_update(new: &Object, old: &Object) -> FieldE
     }
 }
 
-/// The selector must choose what the template makes.
+/// The selector must match the labels of the template.
 fn chosen_template(object: &Object, for_a: &str, kind: &str) -> FieldErrors {
     let mut errors = FieldErrors::new();
     match object.at("/spec/selector").and_then(Value::as_object) {
@@ -160,7 +160,7 @@ fn chosen_template(object: &Object, for_a: &str, kind: &str) -> FieldErrors {
     errors
 }
 
-/// The template of pods that never end.
+/// The template of pods that are always restarted.
 fn template(object: &Object, kind: &str) -> FieldErrors {
     let at = "spec.template.spec";
     let labels = object.at("/spec/template/metadata/labels");

@@ -21,7 +21,7 @@ struct Served {
     api: Arc<Api>,
     /// Ends with the connection.
     task: JoinHandle<()>,
-    _stop: watch::Sender<bool>,
+    stop: watch::Sender<bool>,
 }
 
 async fn connect() -> Served {
@@ -33,11 +33,12 @@ async fn connect() -> Served {
     let (ours, theirs) = tokio::io::duplex(16 * 1024);
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(async move {
-        let slot = Slots::new(&context.limits).take(false);
+        let slot = Slots::new(&context.limits).take(false, IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
         let stream = WriteTimeout::new(ours, context.limits.write_timeout);
-        context.serve(&http_builder(&context.limits), stream, slot, stopped).await;
+        let activity = Activity::new(slot, stream.pending());
+        context.serve(&http_builder(&context.limits), stream, activity, stopped).await;
     });
-    Served { client: Some(theirs), api, task, _stop: stop }
+    Served { client: Some(theirs), api, task, stop }
 }
 
 impl Served {
@@ -184,4 +185,62 @@ async fn a_watch_with_a_slow_reader_stays_open() {
     }
     assert!(event.len() > 200_000);
     assert!(!served.is_closed_after(Duration::from_secs(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_connections_do_not_delay_a_shutdown() {
+    let second = Duration::from_secs(1);
+    let mut silent = connect().await;
+    let mut half = connect().await;
+    let mut client = half.client.take().expect("one client");
+    client.write_all(b"GET /version HTTP/1.1\r\nHost: ").await.expect("sent");
+    let mut idle = connect().await;
+    let _idle = idle.http2().await;
+    for served in [&mut silent, &mut half, &mut idle] {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        served.stop.send(true).expect("the connection is open");
+        assert!(served.is_closed_after(second).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_waits_for_a_response_that_is_being_read() {
+    let mut served = connect().await;
+    served.store("large", "x".repeat(200_000)).await;
+    let mut client = served.client.take().expect("one client");
+    let request =
+        format!("GET /api/v1/configmaps HTTP/1.1\r\nHost: server\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    client.write_all(request.as_bytes()).await.expect("sent");
+    let mut piece = vec![0; 4096];
+    client.read_exact(&mut piece).await.expect("the start");
+    served.stop.send(true).expect("the connection is open");
+    let mut received = piece.len();
+    loop {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        match client.read(&mut piece).await.expect("no error") {
+            0 => break,
+            read => received += read,
+        }
+    }
+    assert!(received > 200_000, "{received}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_arrives_though_the_body_is_too_large_or_not_wanted() {
+    for (path, status, size) in
+        [("/api/v1/namespaces/default/configmaps", "413", 5 << 20), ("/nothing", "404", 2 << 20)]
+    {
+        let mut served = connect().await;
+        let mut client = served.client.take().expect("one client");
+        let body = vec![b' '; size];
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: server\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        client.write_all(head.as_bytes()).await.expect("sent");
+        client.write_all(&body).await.expect("the whole body is read");
+        let mut response = [0; 12];
+        client.read_exact(&mut response).await.expect("a response");
+        assert_eq!(response, *format!("HTTP/1.1 {status}").as_bytes(), "{path}");
+    }
 }

@@ -1,0 +1,97 @@
+//! Execution of a resolved request by its verb.
+
+use std::sync::Arc;
+
+use http::Extensions;
+
+use super::request_head::with_json;
+use crate::api::Api;
+use crate::caches::Caches;
+use crate::registry::{Lifecycle, Subresource};
+use crate::verb::Verb;
+use crate::verbs::error::VerbError;
+use crate::verbs::list::scope;
+use crate::verbs::options::ListOptions;
+use crate::verbs::patch::PatchType;
+use crate::verbs::{self, Request};
+use crate::watch_cache::RevisionOption;
+use crate::work::Work;
+
+/// A body or an object beyond this is processed in the CPU pool. Below it, changing threads would take longer than the work.
+pub(super) const LARGE: usize = 32 * 1024;
+
+/// Executes a request, in the CPU pool if there is one and the request is large.
+pub(super) async fn execute(
+    api: &Arc<Api>,
+    verb: Verb,
+    mut request: Request,
+    extensions: &Extensions,
+) -> Result<verbs::Response, VerbError> {
+    match &api.cpu_pool {
+        Some(pool) if is_large(&api.caches, verb, &request).await => {
+            let work = extensions.get::<Work>().cloned().unwrap_or_default();
+            request.work = work.clone();
+            pool.run(extensions, &work, process(Arc::clone(api), verb, request)).await
+        }
+        _ => process(Arc::clone(api), verb, request).await,
+    }
+}
+
+/// Whether the body, or the object that the request changes, takes long to process.
+async fn is_large(caches: &Caches, verb: Verb, request: &Request) -> bool {
+    if request.body.len() > LARGE {
+        return true;
+    }
+    if !verb.has_body() || request.name.is_none() {
+        return false;
+    }
+    let Ok(cache) = caches.of(&request.resource).await else { return false };
+    let stored = cache.get(&scope(request), RevisionOption::Any).await;
+    stored.ok().flatten().is_some_and(|stored| stored.document.encoded_len() > LARGE)
+}
+
+async fn process(api: Arc<Api>, verb: Verb, request: Request) -> Result<verbs::Response, VerbError> {
+    let request = with_json(request)?;
+    let mark = api.controllers.mark();
+    let response = dispatch(&api, verb, &request).await;
+    if verb.has_body() {
+        // A failed reconciliation stays queued; the write itself has happened.
+        api.controllers.reconcile(mark).await;
+    }
+    response
+}
+
+async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Response, VerbError> {
+    let (caches, writes) = (&*api.caches, &*api.writes);
+    match (request.subresource, verb) {
+        (Some(Subresource::Scale), Verb::Get) => return verbs::scale::get(caches, request).await,
+        (Some(Subresource::Scale), Verb::Update) => return verbs::scale::update(writes, request).await,
+        (Some(Subresource::Scale), Verb::Patch) => {
+            return verbs::scale::patch(writes, request, PatchType::parse(request)?).await;
+        }
+        (Some(Subresource::Binding), _) => return verbs::pods::bind(writes, request).await,
+        (Some(Subresource::Eviction), _) => return verbs::pods::evict(writes, request).await,
+        _ => {}
+    }
+    match verb {
+        Verb::Get => verbs::get::get(caches, request).await,
+        Verb::List => verbs::list::list(caches, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Watch => verbs::watch::watch(caches, request, &ListOptions::parse(&request.query)?).await,
+        Verb::Create => match request.resource.lifecycle {
+            Lifecycle::Review(review) => {
+                verbs::reviews::review(&api.resources.snapshot().registry, request, review)
+            }
+            _ => verbs::create::create(writes, request).await,
+        },
+        Verb::Update => verbs::update::update(writes, request).await,
+        Verb::Patch => match PatchType::parse(request)? {
+            PatchType::Apply => verbs::apply::apply(writes, request).await,
+            PatchType::Patch(kind) => verbs::patch::patch(writes, request, kind).await,
+        },
+        Verb::Delete => verbs::delete::delete(writes, request).await,
+        Verb::DeleteCollection => {
+            let options = ListOptions::parse(&request.query)?;
+            verbs::delete_collection::delete_collection(writes, caches, request, &options).await
+        }
+    }
+}
