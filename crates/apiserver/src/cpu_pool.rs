@@ -152,6 +152,7 @@ fn joined<T>(result: Result<T, JoinError>) -> Result<T, PoolError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     use std::time::Duration;
 
     use futures_util::FutureExt;
@@ -247,22 +248,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_requests_of_two_connections_alternate() {
+    async fn a_long_request_lets_others_take_steps() {
         let pool = CpuPool::with_threads(1);
-        let order = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let run = async |name: &'static str| {
-            let (order, mut left) = (Arc::clone(&order), 5);
-            let step = move || {
-                order.lock().unwrap().push(name);
-                left -= 1;
-                Ok::<_, PoolError>((left == 0).then_some(()))
-            };
-            pool.run_in_steps(&connection(), &Work::default(), step).await.unwrap();
+        let (one, other) = (connection(), connection());
+        let is_done = Arc::new(AtomicBool::new(false));
+        // Ends only after the other request, which needs the same thread five times.
+        let until_done = {
+            let (is_done, mut steps) = (Arc::clone(&is_done), 0);
+            move || {
+                steps += 1;
+                assert!(steps < 100_000, "the other request gets no turn");
+                Ok::<_, PoolError>(is_done.load(SeqCst).then_some(()))
+            }
         };
-        tokio::join!(run("a"), run("b"));
-        let order = order.lock().unwrap();
-        assert_eq!(order.len(), 10);
-        assert!(order.chunks(2).all(|pair| pair[0] != pair[1]), "{order:?}");
+        let mut left = 5;
+        let five_steps = move || {
+            left -= 1;
+            Ok::<_, PoolError>((left == 0).then(|| is_done.store(true, SeqCst)))
+        };
+        let (long, short) = (Work::default(), Work::default());
+        let (long, short) = tokio::join!(
+            pool.run_in_steps(&one, &long, until_done),
+            pool.run_in_steps(&other, &short, five_steps)
+        );
+        assert_eq!((long, short), (Ok(()), Ok(())));
     }
 
     #[tokio::test]
@@ -283,8 +292,8 @@ mod tests {
         for request in &mut queue {
             assert_eq!(request.as_mut().now_or_never(), None, "it waits for its turn");
         }
-        let next = Work::default();
-        let refused = pool.run(&greedy, &next, async { Ok::<_, PoolError>(1) });
+        let (refused, next) = (Work::default(), Work::default());
+        let refused = pool.run(&greedy, &refused, async { Ok::<_, PoolError>(1) });
         assert_eq!(refused.await, Err(PoolError::Full));
         let mut admitted = std::pin::pin!(pool.run(&other, &next, async { Ok::<_, PoolError>(2) }));
         assert_eq!(admitted.as_mut().now_or_never(), None, "it waits for the thread");
