@@ -221,6 +221,11 @@ impl TruthState {
         }
     }
 
+    /// Whether the client has ever received a complete list.
+    pub(crate) fn has_received_list(&self, client: ClientId) -> bool {
+        !self.clients[client].possible.is_empty()
+    }
+
     pub(crate) fn set_list_in_flight(&mut self, client: ClientId, shown: Option<EpochVersion>) {
         self.clients[client].list_in_flight = shown;
     }
