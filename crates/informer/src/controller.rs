@@ -57,7 +57,7 @@ enum Resync {
     After(Option<ObjectKey>),
 }
 
-/// A batch on its way from the queue to the listeners.
+/// A batch between the queue and the listeners.
 enum InFlight {
     /// The store does not show it.
     Taken(Arc<Batch>),
@@ -301,11 +301,11 @@ impl Controller {
     }
 }
 
-/// Applies one delta to the store and notes what the handlers must hear.
+/// Applies one delta to the store and collects the notifications of handlers.
 fn apply(store: &mut Transaction<'_>, delta: Delta, notifications: &mut Vec<Notification>) {
     match delta {
         Delta::Sync(object) => {
-            // What is stored is what the resync is about: in this order of things it cannot have changed.
+            // A resync is only for the object that is stored.
             let stored = store.get(object.key()).is_some_and(|stored| stored.is_same(&object));
             if stored {
                 notifications.push(Notification::Sync(object));
@@ -325,7 +325,7 @@ fn apply(store: &mut Transaction<'_>, delta: Delta, notifications: &mut Vec<Noti
     }
 }
 
-/// What handlers hear when `new` takes the place of `old`.
+/// Collects the notifications of handlers when `new` replaces `old`.
 fn put(old: Option<AnyObject>, new: AnyObject, notifications: &mut Vec<Notification>) {
     let added = |object| Notification::Change(Event::Added { object, initial: false }, None);
     match old {

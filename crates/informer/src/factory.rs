@@ -1,6 +1,9 @@
 //! Shares one informer for each resource.
 
 pub mod builtin;
+mod options;
+
+pub use options::InformerOptions;
 
 use crate::{
     InformerBuilder, InformerError, KubeSource, Scope, ScopeError, SharedInformer, Stop, SyncError,
@@ -13,8 +16,7 @@ use crate::{
     time,
 };
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube_informer_wire::sync::lock;
-use kube_informer_wire::{FieldSelector, Kind, LabelSelector, ListWatch, Omissions, Origin};
+use kube_informer_wire::{FieldSelector, Kind, LabelSelector, ListWatch, Omissions, Origin, sync::lock};
 use std::{
     fmt,
     marker::PhantomData,
@@ -70,72 +72,6 @@ type MakeSource =
 enum Connect {
     Client(kube::Client),
     Sources(MakeSource),
-}
-
-/// The objects an informer covers, and how they are stored. Requests with equal options share an informer.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct InformerOptions {
-    /// The namespaces.
-    pub scope: Scope,
-    /// A label selector, such as `app=cart`.
-    pub label_selector: LabelSelector,
-    /// A field selector, such as `spec.nodeName=node-1`.
-    pub field_selector: FieldSelector,
-    /// Only the metadata of the objects.
-    pub metadata_only: bool,
-    /// The transform of every object before it is stored.
-    pub transform: Transform,
-}
-
-impl InformerOptions {
-    /// Options for all objects of a kind, whole and unchanged.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the namespaces.
-    #[must_use]
-    pub fn scope(mut self, scope: Scope) -> Self {
-        self.scope = scope;
-        self
-    }
-
-    /// Sets the label selector.
-    #[must_use]
-    pub fn label_selector(mut self, selector: LabelSelector) -> Self {
-        self.label_selector = selector;
-        self
-    }
-
-    /// Sets the field selector.
-    #[must_use]
-    pub fn field_selector(mut self, selector: FieldSelector) -> Self {
-        self.field_selector = selector;
-        self
-    }
-
-    /// Sets whether only the metadata of the objects is cached.
-    #[must_use]
-    pub fn metadata_only(mut self, metadata_only: bool) -> Self {
-        self.metadata_only = metadata_only;
-        self
-    }
-
-    /// Sets the transform.
-    #[must_use]
-    pub fn transform(mut self, transform: Transform) -> Self {
-        self.transform = transform;
-        self
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        self.scope == other.scope
-            && self.label_selector == other.label_selector
-            && self.field_selector == other.field_selector
-            && self.metadata_only == other.metadata_only
-            && self.transform.is_same(&other.transform)
-    }
 }
 
 impl InformerFactory {

@@ -100,7 +100,7 @@ async fn a_resync_while_a_batch_is_in_flight_does_not_turn_back_time() {
     );
 }
 
-/// Joining happens between two batches: before the list, or after its walk is on its way.
+/// A listener joins between two batches: before the list is applied, or after its walk is queued.
 #[tokio::test(start_paused = true)]
 async fn whoever_joins_around_the_first_list_gets_it_once() {
     let rig = Rig::new();

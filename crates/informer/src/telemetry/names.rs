@@ -12,8 +12,8 @@ const MAX_LABEL: usize = 63;
 /// The informers of this process, for which there is one metrics recorder.
 pub(super) static INFORMERS: LazyLock<Arc<Names>> = LazyLock::new(Arc::default);
 
-/// Names in use. Two that would be equal are told apart by a number: `pods`, `pods#2`. A number is used again once its holder
-/// is dropped, so that there are never more names than holders at one time.
+/// Names in use. Equal names get a number: `pods`, `pods#2`. A number is reused after its holder is dropped, so that there are
+/// never more names than holders.
 #[derive(Default)]
 pub(crate) struct Names(Mutex<BTreeMap<String, BTreeSet<u32>>>);
 

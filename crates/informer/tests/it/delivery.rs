@@ -14,7 +14,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Compares what it is told with what the store shows at that moment.
+/// Compares each event with the store at that moment.
 #[derive(Clone)]
 struct Comparing {
     lister: Lister<Value>,
@@ -156,7 +156,7 @@ async fn the_position_of_the_stream_is_the_version_of_the_store() {
     source.bookmark();
     settle().await;
     assert_eq!(version(), "252", "bookmarks move it");
-    assert!(recorder.take().is_empty(), "and nobody is called");
+    assert!(recorder.take().is_empty(), "and no handler is called");
     informer.reached_version(&"ns/other".parse().unwrap(), &250.into(), secs(1)).await.unwrap();
 }
 
@@ -247,7 +247,7 @@ async fn at_the_bound_the_reflector_stops_reading() {
         (500, 500),
         "all of them in the end"
     );
-    // As much as the bound in the queue, and no more than that in the batch on its way into the store.
+    // At most the bound in the queue, and at most as many in the batch in flight.
     assert!(
         ahead.load(Ordering::Relaxed) <= 2 * 4,
         "{} read ahead of the store",

@@ -247,7 +247,7 @@ async fn synced_means_that_the_last_initial_call_has_returned() {
     let (informer, _) = watched(&source, |builder| builder).await;
     let mut events = informer.events();
     settle().await;
-    assert!(events.synced_now().is_none(), "nobody has taken the object");
+    assert!(events.synced_now().is_none(), "the object has not been received");
     let _first = events.next().await;
     assert!(events.synced_now().is_none(), "nor dealt with it");
     assert!(tokio::time::timeout(secs(1), events.next()).await.is_err());

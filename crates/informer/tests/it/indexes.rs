@@ -121,7 +121,7 @@ async fn an_index_function_that_panics_harms_only_its_index() {
     assert_eq!(informer.lister().values(&fragile).unwrap(), ["a", "c"]);
     assert_eq!(informer.lister().values(&sound).unwrap(), ["a", "bad", "c"]);
     assert_eq!(informer.omitted_by(&fragile), Ok(1));
-    assert_eq!(errors.take().len(), 2, "and it is told");
+    assert_eq!(errors.take().len(), 2, "and the error hook is called");
     // Added to a running informer, it does no more harm.
     informer.index(|_: &Object<Value>| -> Option<u8> { panic!("never at its best") }).unwrap();
     source.put(object("d", 1));

@@ -281,7 +281,7 @@ async fn a_server_that_is_down_for_an_hour_is_asked_calmly() {
     assert_eq!(cached(&informer), ["a@101"]);
 }
 
-/// Panics at each request, as a source somebody else wrote may.
+/// Panics at each request, as a source of the user may.
 struct PanickingSource(AtomicUsize, FakeSource);
 
 impl ListWatch for PanickingSource {

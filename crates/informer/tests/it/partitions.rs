@@ -48,7 +48,7 @@ async fn one_failing_namespace_holds_up_no_other() {
     informer.start();
     settle().await;
     assert_eq!(names(&informer), ["y/b"]);
-    assert_eq!(recorder.take(), ["+b@102!"], "what is there is told");
+    assert_eq!(recorder.take(), ["+b@102!"], "the objects of the other namespace are delivered");
     assert!(!informer.is_synced() && !registration.is_synced());
     let statuses = informer.namespace_statuses();
     assert!(matches!(&statuses[0], (Some(x), InformerStatus::Denied { .. }) if x == "x"), "{statuses:?}");
@@ -76,7 +76,7 @@ async fn a_relist_of_one_namespace_does_not_touch_another() {
     recorder.take();
     source.delete_unnoticed("x/a");
     source.expire_history().cut();
-    // y is told nothing by its lists for a while.
+    // Both namespaces are listed again.
     pass(10).await;
     assert_eq!(recorder.take(), ["-a@101?"]);
     assert_eq!(names(&informer), ["y/b"]);

@@ -5,7 +5,7 @@ use kube_informer::InformerBuilder;
 use std::time::Duration;
 
 /// A tick that comes late must not make the next one look early: a handler with the period of its informer
-/// hears of every tick.
+/// is called at every tick.
 #[tokio::test(start_paused = true)]
 async fn a_late_tick_does_not_swallow_the_next() {
     let source = source();

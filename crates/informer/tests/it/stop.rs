@@ -20,7 +20,7 @@ async fn drain_delivers_what_is_on_its_way_and_drop_does_not() {
         }
         settle().await;
         let recorder = Recorder::default();
-        // A replay of the cache that nobody has had time for.
+        // A replay of the cache that no handler has received yet.
         informer.add_handler(recorder.clone());
         informer.stop(stop).await;
         assert_eq!(recorder.take().len(), expected, "{stop:?}");
@@ -189,7 +189,7 @@ async fn a_drained_stream_can_be_read_to_its_end() {
         kept.by_ref().map(|event: Event<Value>| event.object().name().to_owned()).collect().await;
     assert_eq!(names, ["a", "b"]);
     informer.stop(Stop::Drop).await;
-    assert!(dropped.next().await.is_none(), "a later drop takes back what nobody has taken");
+    assert!(dropped.next().await.is_none(), "a later drop discards what was not received");
 }
 
 #[tokio::test(start_paused = true)]

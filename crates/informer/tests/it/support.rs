@@ -71,7 +71,7 @@ pub(crate) async fn started(informer: &SharedInformer<Value>) {
     settle().await;
 }
 
-/// Gathers what the error hook is told.
+/// Collects the calls of the error hook.
 #[derive(Clone, Default)]
 pub(crate) struct Errors(Arc<Mutex<Vec<InformerError>>>);
 

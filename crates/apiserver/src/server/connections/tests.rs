@@ -102,7 +102,7 @@ async fn without_a_credential_pipelined_probes_do_not_hold_a_connection() {
     let mut client = served.client.take().expect("one client");
     let probes = "GET /healthz HTTP/1.1\r\nHost: server\r\n\r\n".repeat(10_000);
     let sender = tokio::spawn(async move { client.write_all(probes.as_bytes()).await });
-    assert!(served.is_closed_after(MINUTE).await, "nobody reads the responses");
+    assert!(served.is_closed_after(MINUTE).await, "the client does not read the responses");
     assert!(sender.await.expect("no panic").is_err());
 }
 

@@ -1,4 +1,4 @@
-//! Any story, any bound: what a handler is told adds up to the truth.
+//! Random events and bounds: the calls of a handler add up to the state of the collection.
 
 use super::*;
 use proptest::prelude::*;
@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(view, truth);
         let coalesced = world.backlog.coalesced() as usize;
         prop_assert!(world.told <= world.pushed);
-        prop_assert_eq!(world.told + coalesced, world.pushed, "each event is told or counted");
+        prop_assert_eq!(world.told + coalesced, world.pushed, "each event is delivered or counted as coalesced");
         prop_assert_eq!(world.backlog.len(), 0);
     }
 }

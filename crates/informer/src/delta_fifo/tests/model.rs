@@ -8,7 +8,7 @@ const KEYS: [&str; 5] = ["ns/a", "ns/b", "ns/c", "ns/d", "ns/e"];
 enum Op {
     /// The object at this place of `KEYS` is written on the server, and the watch says so.
     Write(usize),
-    /// Deleted and made anew within one version: a new uid.
+    /// Deleted and re-created within one version: a new uid.
     Recreate(usize),
     Delete(usize),
     /// Written or deleted unseen: only a list will tell.

@@ -164,7 +164,7 @@ async fn a_server_that_cannot_prove_its_name_is_not_reached() {
 
 #[tokio::test]
 async fn a_refused_connection_is_an_error_of_its_own() {
-    // Bound, so that nobody else gets the port, but not listening.
+    // Bound, so that no other process gets the port, but not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();

@@ -57,7 +57,7 @@ fn transform(rng: &mut fastrand::Rng) -> Transform {
     let mut transform = Transform::new();
     if rng.bool() {
         let seed = rng.u64(..);
-        // Objects are told apart by their version, so that each is changed in its own way.
+        // The version decides how an object is changed, so that objects change in different ways.
         transform = transform.function(move |object| {
             let version: u64 = object["metadata"]["resourceVersion"].as_str().unwrap_or("0").parse().unwrap();
             let mut rng = fastrand::Rng::with_seed(seed ^ version);
