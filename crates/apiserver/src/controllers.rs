@@ -13,6 +13,7 @@ mod namespaces;
 mod pods;
 mod queue;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ impl Default for Switches {
     }
 }
 
-/// The revision up to which a reconciliation has seen the object it was called for, if it wrote the object.
+/// The revision of the reconciliation's own last write to its object, if it wrote it.
 type Settled = Option<u64>;
 
 /// One controller.
@@ -69,7 +70,7 @@ trait Controller: Send + Sync {
 ///
 /// 1. Keys are reconciled in order of controller, then of key.
 /// 2. One controller reconciles one key at a time.
-/// 3. A key whose reconciliation fails or is dropped stays queued.
+/// 3. A key whose reconciliation fails or is dropped stays queued. It does not block other keys.
 pub(crate) struct Controllers {
     /// In order of precedence.
     controllers: Vec<Running>,
@@ -110,30 +111,31 @@ impl Controllers {
         Arc::new(Self { controllers, queue: Queue::default(), queued: Notify::new() })
     }
 
-    /// A mark of the present, to be taken before a write.
+    /// The sequence number of the last queued key. Call this before a write.
     pub(crate) fn mark(&self) -> u64 {
         self.queue.mark()
     }
 
     /// Reconciles every queued key, and waits for those that were queued after `mark` and are being reconciled by another task.
-    /// Returns false if a reconciliation failed; its key stays queued.
+    /// Returns false if a reconciliation failed. Its key stays queued and does not keep other keys from being reconciled.
     ///
     /// # Cancel safety
     /// If the future is dropped, the key being reconciled stays queued.
     pub(crate) async fn reconcile(&self, mark: u64) -> bool {
-        while let Some((controller, key)) = self.queue.next(mark) {
+        let mut failed = BTreeSet::new();
+        while let Some((controller, key)) = self.queue.next(mark, &failed) {
             let running = &self.controllers[controller];
             let _turn = running.turn.lock().await;
-            let Some(turn) = Turn::begin(&self.queue, controller, key) else { continue };
+            let Some(turn) = Turn::begin(&self.queue, controller, Arc::clone(&key)) else { continue };
             match running.controller.reconcile(turn.key()).await {
                 Ok(settled) => turn.finish(settled),
                 Err(error) => {
                     tracing::warn!(key = turn.key(), %error, "reconciliation failed; it will be retried");
-                    return false;
+                    failed.insert((controller, key));
                 }
             }
         }
-        true
+        failed.is_empty()
     }
 
     /// Reconciles keys as they are queued, for as long as the server runs.

@@ -157,24 +157,97 @@ pub use transform::Transform;
 
 // Objects, their identity and their content.
 #[doc(inline)]
-pub use kube_informer_wire::{
-    Apply, DecodeError, EditError, FieldPath, FieldPathError, FieldStep, JsonPatch, Kind, Labels, Limits,
-    Malformed, Object, ObjectKey, Omission, Omissions, Origin, Owner, PackStats, Packing, ParseKeyError,
-    ResourceVersion, Uid,
-};
+pub use kube_informer_wire::Apply;
+#[doc(inline)]
+pub use kube_informer_wire::DecodeError;
+#[doc(inline)]
+pub use kube_informer_wire::EditError;
+#[doc(inline)]
+pub use kube_informer_wire::FieldPath;
+#[doc(inline)]
+pub use kube_informer_wire::FieldPathError;
+#[doc(inline)]
+pub use kube_informer_wire::FieldStep;
+#[doc(inline)]
+pub use kube_informer_wire::JsonPatch;
+#[doc(inline)]
+pub use kube_informer_wire::Kind;
+#[doc(inline)]
+pub use kube_informer_wire::Labels;
+#[doc(inline)]
+pub use kube_informer_wire::Limits;
+#[doc(inline)]
+pub use kube_informer_wire::Malformed;
+#[doc(inline)]
+pub use kube_informer_wire::Object;
+#[doc(inline)]
+pub use kube_informer_wire::ObjectKey;
+#[doc(inline)]
+pub use kube_informer_wire::Omission;
+#[doc(inline)]
+pub use kube_informer_wire::Omissions;
+#[doc(inline)]
+pub use kube_informer_wire::Origin;
+#[doc(inline)]
+pub use kube_informer_wire::Owner;
+#[doc(inline)]
+pub use kube_informer_wire::PackStats;
+#[doc(inline)]
+pub use kube_informer_wire::Packing;
+#[doc(inline)]
+pub use kube_informer_wire::ParseKeyError;
+#[doc(inline)]
+pub use kube_informer_wire::ResourceVersion;
+#[doc(inline)]
+pub use kube_informer_wire::Uid;
 
 // Selectors.
 #[doc(inline)]
-pub use kube_informer_wire::{
-    FieldSelector, FieldTerm, LabelSelector, Lookup, Operator, Requirement, SelectorError,
-};
+pub use kube_informer_wire::FieldSelector;
+#[doc(inline)]
+pub use kube_informer_wire::FieldTerm;
+#[doc(inline)]
+pub use kube_informer_wire::LabelSelector;
+#[doc(inline)]
+pub use kube_informer_wire::Lookup;
+#[doc(inline)]
+pub use kube_informer_wire::Operator;
+#[doc(inline)]
+pub use kube_informer_wire::Requirement;
+#[doc(inline)]
+pub use kube_informer_wire::SelectorError;
 
 // Sources of objects.
 #[doc(inline)]
-pub use kube_informer_wire::{
-    Bookmark, BoxFuture, Cause, Details, ListMeta, ListOptions, ListPart, ListStream, ListWatch,
-    ListWatchError, Status, VersionMatch, WatchEvent, WatchOptions, WatchStream,
-};
+pub use kube_informer_wire::Bookmark;
+#[doc(inline)]
+pub use kube_informer_wire::BoxFuture;
+#[doc(inline)]
+pub use kube_informer_wire::Cause;
+#[doc(inline)]
+pub use kube_informer_wire::Details;
+#[doc(inline)]
+pub use kube_informer_wire::ListMeta;
+#[doc(inline)]
+pub use kube_informer_wire::ListOptions;
+#[doc(inline)]
+pub use kube_informer_wire::ListPart;
+#[doc(inline)]
+pub use kube_informer_wire::ListStream;
+#[doc(inline)]
+pub use kube_informer_wire::ListWatch;
+#[doc(inline)]
+pub use kube_informer_wire::ListWatchError;
+#[doc(inline)]
+pub use kube_informer_wire::Status;
+#[doc(inline)]
+pub use kube_informer_wire::VersionMatch;
+#[doc(inline)]
+pub use kube_informer_wire::WatchEvent;
+#[doc(inline)]
+pub use kube_informer_wire::WatchOptions;
+#[doc(inline)]
+pub use kube_informer_wire::WatchStream;
 
 // The work queue; `workqueue` has the rest of it, such as rate limiters.
 #[doc(inline)]

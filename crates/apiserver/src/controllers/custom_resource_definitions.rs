@@ -1,6 +1,6 @@
-//! Custom resource definitions: they get their names, are established, and are removed after their last object.
+//! The CRD controller: accepts names, establishes CRDs, and removes a deleted CRD after its last object.
 //!
-//! When the response to the create of a definition is sent, its resource can be used.
+//! A CRD is established before the response to its create is sent.
 
 use kube_informer_wire::sync::lock;
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ use crate::caches::Caches;
 use crate::custom::{self, AcceptedNames, Condition, Names};
 use crate::managed::{Managers, Writer};
 use crate::registry::{Object, Resource, Subresource};
-use crate::storage::{Range, Stored, Update, guaranteed_update};
+use crate::storage::{Range, StorageError, Stored, Update, UpdateError, guaranteed_update};
 use crate::verbs::WriteContext;
-use crate::verbs::delete::{DeleteOptions, Outcome, remove};
+use crate::verbs::delete::{DeleteOptions, remove};
 use crate::verbs::error::VerbError;
 use crate::work::Work;
 
@@ -26,7 +26,7 @@ pub(super) struct CustomResourceDefinitions {
     caches: Arc<Caches>,
     definitions: Arc<Resource>,
     prefix: String,
-    /// Keys of definitions that are being deleted. Locked for one operation, never over an await.
+    /// Keys of CRDs that are being deleted. Locked for one operation, never over an await.
     terminating: Mutex<BTreeSet<Arc<str>>>,
     /// The names in use. Locked for one operation, never over an await.
     names: Mutex<AcceptedNames>,
@@ -46,13 +46,13 @@ impl CustomResourceDefinitions {
         lock(&self.names)
     }
 
-    async fn advance(&self, key: &str) -> Result<Settled, VerbError> {
+    async fn reconcile_crd(&self, key: &str) -> Result<Settled, VerbError> {
         let name = key.strip_prefix(&self.prefix).unwrap_or_default();
         let Some(stored) = self.context.storage.get(key).await? else {
-            self.offer_names(name).await;
+            self.offer_names(name).await?;
             return Ok(None);
         };
-        let settled = self.accept(name).await;
+        let settled = self.accept(name).await?;
         if Metadata::read(&stored).is_some_and(|m| m.is_deleting() && m.has(custom::FINALIZER)) {
             self.terminate(key, &self.definitions.decode(&stored)?).await?;
             return Ok(None);
@@ -60,21 +60,21 @@ impl CustomResourceDefinitions {
         Ok(settled)
     }
 
-    /// Gives a definition the names that are free, and establishes it once it has all of them.
-    async fn accept(&self, name: &str) -> Settled {
-        self.write_status(name, |object| self.accept_names(object)).await;
+    /// Accepts the free names of a CRD, and establishes it once all are accepted.
+    async fn accept(&self, name: &str) -> Result<Settled, VerbError> {
+        self.write_status(name, |object| self.accept_names(object)).await?;
         let settled = self
             .write_status(name, |object| {
                 if custom::holds(object, "NamesAccepted") {
                     custom::set_condition(object, custom::ESTABLISHED, &self.context.clock.timestamp());
                 }
             })
-            .await;
+            .await?;
         if let Some(resource) = self.context.resources.of_definition(name) {
             // A started cache lets a watch begin at any later version. Without one the first read starts it.
             let _ = self.caches.of(&resource).await;
         }
-        settled
+        Ok(settled)
     }
 
     fn accept_names(&self, object: &mut Object) {
@@ -101,8 +101,13 @@ impl CustomResourceDefinitions {
         object.section_mut("status").insert("acceptedNames".to_owned(), names);
     }
 
-    /// Changes the status of a definition as kube-apiserver's own controllers do. Returns the revision it then has.
-    async fn write_status(&self, name: &str, mut change: impl FnMut(&mut Object)) -> Settled {
+    /// Changes the status of a CRD as kube-apiserver's own controllers do. Returns the revision it then has, or `None` if it is
+    /// gone.
+    async fn write_status(
+        &self,
+        name: &str,
+        mut change: impl FnMut(&mut Object),
+    ) -> Result<Settled, VerbError> {
         let definitions = &self.definitions;
         let writer = Writer {
             manager: "kube-apiserver".to_owned(),
@@ -120,25 +125,24 @@ impl CustomResourceDefinitions {
         })
         .await;
         match written {
-            Ok(updated) => Some(updated.stored().revision),
-            Err(error) => {
-                tracing::debug!(name, ?error, "cannot write the status of a definition");
-                None
-            }
+            Ok(updated) => Ok(Some(updated.stored().revision)),
+            Err(UpdateError::Storage(StorageError::NotFound)) => Ok(None),
+            Err(error) => Err(VerbError::update(definitions, name, error)),
         }
     }
 
-    /// Gives the names of a removed definition to others of its group that request them.
-    async fn offer_names(&self, name: &str) {
+    /// Accepts the released names of a removed CRD for other CRDs of its group that request them.
+    async fn offer_names(&self, name: &str) -> Result<(), VerbError> {
         let others = self.names().rejected_beside(name);
         for other in others {
-            self.accept(&other).await;
+            self.accept(&other).await?;
         }
+        Ok(())
     }
 
-    /// Deletes the objects of a definition, and the definition once they are gone. Objects with finalizers hold it.
+    /// Deletes the objects of a CRD, and the CRD once they are gone. Objects with finalizers hold it.
     async fn terminate(&self, key: &str, definition: &Object) -> Result<(), VerbError> {
-        if !self.remove_objects(definition).await {
+        if !self.remove_objects(definition).await? {
             return Ok(());
         }
         let done = Condition {
@@ -154,35 +158,44 @@ impl CustomResourceDefinitions {
         edit(&self.context, key, None, release).await
     }
 
-    /// Returns whether no object is left.
-    async fn remove_objects(&self, definition: &Object) -> bool {
+    /// Deletes the objects of a CRD. Returns whether none is left.
+    async fn remove_objects(&self, definition: &Object) -> Result<bool, VerbError> {
         let prefix =
             format!("/{}/{}/", definition.str_at("/spec/group"), definition.str_at("/spec/names/plural"));
         let resource = definition.name().and_then(|name| self.context.resources.of_definition(name));
-        let mut left = 0;
-        for stored in self.stored_under(&prefix).await {
+        let mut result = Ok(());
+        for stored in self.stored_under(&prefix).await? {
             tokio::task::consume_budget().await;
             let removed = match &resource {
                 Some(resource) => {
                     let namespace = resource.namespaced.then(|| stored.parent());
                     let options = DeleteOptions::at_once();
-                    let removed = remove(&self.context, resource, namespace, stored.name(), &options).await;
-                    matches!(removed, Ok(Outcome::Removed(_)))
+                    remove(&self.context, resource, namespace, stored.name(), &options).await.map(drop)
                 }
                 // No version is served: no client can see the objects, and no rules apply to them.
-                None => self.context.storage.delete(&stored.key, stored.revision).await.is_ok(),
+                None => self
+                    .context
+                    .storage
+                    .delete(&stored.key, stored.revision)
+                    .await
+                    .map(drop)
+                    .map_err(Into::into),
             };
-            left += usize::from(!removed);
+            match removed {
+                Err(error) if !error.is_not_found() => result = result.and(Err(error)),
+                _ => {}
+            }
         }
-        left == 0 || self.stored_under(&prefix).await.is_empty()
+        result?;
+        Ok(self.stored_under(&prefix).await?.is_empty())
     }
 
-    async fn stored_under(&self, prefix: &str) -> Vec<Arc<Stored>> {
+    async fn stored_under(&self, prefix: &str) -> Result<Vec<Arc<Stored>>, StorageError> {
         let range = Range { prefix: prefix.to_owned(), ..Range::default() };
-        self.context.storage.list(&range).await.map(|page| page.items).unwrap_or_default()
+        Ok(self.context.storage.list(&range).await?.items)
     }
 
-    /// The key of the definition of a custom object, if it is being deleted.
+    /// The key of the CRD of a custom object, if it is being deleted.
     fn terminating_definition(&self, object: &str) -> Option<Arc<str>> {
         let terminating = self.terminating();
         if terminating.is_empty() {
@@ -225,7 +238,7 @@ impl Controller for CustomResourceDefinitions {
     }
 
     fn reconcile<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Settled, VerbError>> {
-        Box::pin(self.advance(key))
+        Box::pin(self.reconcile_crd(key))
     }
 }
 

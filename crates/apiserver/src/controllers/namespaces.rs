@@ -10,7 +10,7 @@ use super::edit::edit;
 use super::metadata::{Metadata, Observation};
 use super::{Controller, Settled};
 use crate::registry::Resource;
-use crate::storage::{Range, Stored};
+use crate::storage::{Range, StorageError, Stored};
 use crate::verbs::WriteContext;
 use crate::verbs::delete::{DeleteOptions, remove};
 use crate::verbs::error::VerbError;
@@ -22,7 +22,7 @@ pub(super) struct Namespaces {
     terminating: Mutex<BTreeMap<String, Progress>>,
 }
 
-/// How far the termination of a namespace has come.
+/// Progress of the termination of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Marked,
@@ -43,12 +43,12 @@ impl Namespaces {
         let name = key.strip_prefix(&self.prefix).unwrap_or_default();
         let Some(progress) = self.terminating().get(name).copied() else { return Ok(()) };
         if progress == Progress::Marked {
-            self.empty(name).await;
+            self.delete_content(name).await?;
             if let Some(progress) = self.terminating().get_mut(name) {
                 *progress = Progress::Emptied;
             }
         }
-        if self.is_empty(name).await {
+        if self.is_empty(name).await? {
             let release = |namespace: &mut crate::registry::Object| {
                 namespace.section_mut("spec").remove("finalizers");
             };
@@ -58,26 +58,30 @@ impl Namespaces {
     }
 
     /// Deletes every object of a namespace, pods without a grace period.
-    async fn empty(&self, namespace: &str) {
+    ///
+    /// An object that cannot be deleted does not keep the others: the first error is returned after all were tried.
+    async fn delete_content(&self, namespace: &str) -> Result<(), VerbError> {
         let options = DeleteOptions::at_once();
+        let mut result = Ok(());
         for resource in self.resources() {
-            for name in self.names(&resource, namespace).await {
+            for name in self.names(&resource, namespace).await? {
                 tokio::task::consume_budget().await;
-                if let Err(error) = remove(&self.context, &resource, Some(namespace), &name, &options).await {
-                    let resource = &resource.plural;
-                    tracing::debug!(namespace, name, resource, %error, "cannot delete an object");
+                match remove(&self.context, &resource, Some(namespace), &name, &options).await {
+                    Err(error) if !error.is_not_found() => result = result.and(Err(error)),
+                    _ => {}
                 }
             }
         }
+        result
     }
 
-    async fn is_empty(&self, namespace: &str) -> bool {
+    async fn is_empty(&self, namespace: &str) -> Result<bool, StorageError> {
         for resource in self.resources() {
-            if !self.names(&resource, namespace).await.is_empty() {
-                return false;
+            if !self.names(&resource, namespace).await?.is_empty() {
+                return Ok(false);
             }
         }
-        true
+        Ok(true)
     }
 
     fn resources(&self) -> Vec<Arc<Resource>> {
@@ -85,11 +89,11 @@ impl Namespaces {
         snapshot.registry.all().filter(|r| r.namespaced && r.is_stored()).cloned().collect()
     }
 
-    async fn names(&self, resource: &Resource, namespace: &str) -> Vec<String> {
+    async fn names(&self, resource: &Resource, namespace: &str) -> Result<Vec<String>, StorageError> {
         let range =
             Range { prefix: format!("{}{namespace}/", resource.storage_prefix()), ..Range::default() };
-        let page = self.context.storage.list(&range).await;
-        page.map(|page| page.items.iter().map(|item| item.name().to_owned()).collect()).unwrap_or_default()
+        let page = self.context.storage.list(&range).await?;
+        Ok(page.items.iter().map(|item| item.name().to_owned()).collect())
     }
 }
 

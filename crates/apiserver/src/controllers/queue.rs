@@ -1,7 +1,7 @@
 //! The keys that controllers have to reconcile.
 
 use kube_informer_wire::sync::lock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Settled;
@@ -70,12 +70,12 @@ impl Queue {
         self.lock().entries.retain(|_, entry| entry.progress != Progress::Queued);
     }
 
-    /// The first key that is queued, or that was queued after `mark` and is running.
-    pub(super) fn next(&self, mark: u64) -> Option<(usize, Arc<str>)> {
+    /// The first key, except these, that is queued, or that was queued after `mark` and is running.
+    pub(super) fn next(&self, mark: u64, except: &BTreeSet<(usize, Arc<str>)>) -> Option<(usize, Arc<str>)> {
         let state = self.lock();
         let wanted = |entry: &Entry| entry.progress == Progress::Queued || entry.sequence > mark;
-        let found = state.entries.iter().find(|(_, entry)| wanted(entry));
-        found.map(|((controller, key), _)| (*controller, Arc::clone(key)))
+        let found = state.entries.iter().find(|(id, entry)| wanted(entry) && !except.contains(id));
+        found.map(|(id, _)| id.clone())
     }
 }
 
@@ -128,6 +128,7 @@ mod tests {
     use super::*;
 
     const NOW: u64 = u64::MAX;
+    const NONE: &BTreeSet<(usize, Arc<str>)> = &BTreeSet::new();
 
     fn queue(keys: &[(usize, &str)]) -> Queue {
         let queue = Queue::default();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     fn begin(queue: &Queue) -> Turn<'_> {
-        let (controller, key) = queue.next(NOW).expect("a key");
+        let (controller, key) = queue.next(NOW, NONE).expect("a key");
         Turn::begin(queue, controller, key).expect("queued")
     }
 
@@ -146,7 +147,7 @@ mod tests {
     fn keys_come_by_controller_and_then_by_name() {
         let queue = queue(&[(1, "a"), (0, "c"), (0, "b"), (0, "c")]);
         let mut order = Vec::new();
-        while queue.next(NOW).is_some() {
+        while queue.next(NOW, NONE).is_some() {
             let turn = begin(&queue);
             order.push(turn.key().to_owned());
             turn.finish(None);
@@ -155,10 +156,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_to_be_skipped_does_not_block_the_next_one() {
+        let queue = queue(&[(0, "a"), (1, "b")]);
+        let failed = BTreeSet::from([(0, Arc::from("a"))]);
+        assert_eq!(queue.next(NOW, &failed), Some((1, "b".into())));
+    }
+
+    #[test]
     fn a_dropped_turn_stays_queued() {
         let queue = queue(&[(0, "a")]);
         drop(begin(&queue));
-        assert!(queue.next(NOW).is_some());
+        assert!(queue.next(NOW, NONE).is_some());
     }
 
     #[test]
@@ -166,12 +174,12 @@ mod tests {
         let queue = queue(&[(0, "a")]);
         let turn = begin(&queue);
         queue.add(0, vec!["a".into()], 5);
-        assert!(queue.next(NOW).is_none(), "it is running");
+        assert!(queue.next(NOW, NONE).is_none(), "it is running");
         turn.finish(Some(4));
         let turn = begin(&queue);
         queue.add(0, vec!["a".into()], 6);
         turn.finish(Some(6));
-        assert!(queue.next(0).is_none());
+        assert!(queue.next(0, NONE).is_none());
     }
 
     #[test]
@@ -179,12 +187,12 @@ mod tests {
         let queue = queue(&[(0, "old")]);
         let mark = queue.mark();
         let old = begin(&queue);
-        assert!(queue.next(mark).is_none(), "queued before the write");
+        assert!(queue.next(mark, NONE).is_none(), "queued before the write");
         queue.add(1, vec!["new".into()], 2);
         let new = begin(&queue);
-        assert_eq!(queue.next(mark), Some((1, "new".into())));
+        assert_eq!(queue.next(mark, NONE), Some((1, "new".into())));
         new.finish(None);
         old.finish(None);
-        assert!(queue.next(0).is_none());
+        assert!(queue.next(0, NONE).is_none());
     }
 }

@@ -14,5 +14,6 @@ mod kube_rs;
 mod large;
 mod process;
 mod shared_bytes;
+mod storage_faults;
 mod transport;
 mod warnings;

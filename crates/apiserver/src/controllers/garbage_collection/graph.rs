@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::controllers::metadata::{Metadata, Observation};
 use crate::storage::Stored;
 
-/// Objects by key and by uid, and the dependents of each uid, whether or not it exists.
+/// Objects by key and by uid, and the dependents of each uid, whether or not an object has that uid.
 ///
 /// Invariant: `dependents[u]` has exactly the keys of nodes with an owner reference to `u`.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Graph {
     keys: HashMap<String, Arc<str>>,
     dependents: HashMap<String, BTreeSet<Arc<str>>>,
     /// Uids of removed objects that still have dependents. Such an owner is known to be gone even if its kind is not served.
-    gone: HashSet<String>,
+    removed: HashSet<String>,
 }
 
 impl Graph {
@@ -24,7 +24,7 @@ impl Graph {
     }
 
     fn replace(&mut self, key: &Arc<str>, node: Option<Metadata>) {
-        self.remove(key);
+        self.unlink(key);
         let Some(node) = node else { return };
         for owner in &node.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(Arc::clone(key));
@@ -33,7 +33,7 @@ impl Graph {
         self.nodes.insert(Arc::clone(key), node);
     }
 
-    fn remove(&mut self, key: &str) -> Option<Metadata> {
+    fn unlink(&mut self, key: &str) -> Option<Metadata> {
         let node = self.nodes.remove(key)?;
         self.keys.remove(&node.uid);
         for owner in &node.owners {
@@ -41,24 +41,24 @@ impl Graph {
                 dependents.remove(key);
                 if dependents.is_empty() {
                     self.dependents.remove(&owner.uid);
-                    self.gone.remove(&owner.uid);
+                    self.removed.remove(&owner.uid);
                 }
             }
         }
         Some(node)
     }
 
-    fn remove_for_good(&mut self, key: &str) -> Option<Metadata> {
-        let node = self.remove(key)?;
+    fn remove_object(&mut self, key: &str) -> Option<Metadata> {
+        let node = self.unlink(key)?;
         if self.dependents.contains_key(&node.uid) {
-            self.gone.insert(node.uid.clone());
+            self.removed.insert(node.uid.clone());
         }
         Some(node)
     }
 
-    /// Whether an object with this uid was removed.
-    pub(super) fn has_ended(&self, uid: &str) -> bool {
-        self.gone.contains(uid)
+    /// Whether an object with this uid was removed and still has dependents.
+    pub(super) fn was_removed(&self, uid: &str) -> bool {
+        self.removed.contains(uid)
     }
 
     pub(super) fn node(&self, key: &str) -> Option<&Metadata> {
@@ -76,11 +76,11 @@ impl Graph {
         self.dependents.get(uid).into_iter().flatten()
     }
 
-    /// Applies a change. Returns the keys that it may concern.
+    /// Applies a change. Returns the keys to reconcile.
     pub(super) fn apply(&mut self, change: &Observation<'_>) -> Vec<Arc<str>> {
         let key = change.key();
         let old = if change.is_removal() {
-            self.remove_for_good(key)
+            self.remove_object(key)
         } else {
             let old = self.nodes.get(key).cloned();
             self.replace(key, change.metadata().cloned());
@@ -90,12 +90,12 @@ impl Graph {
         if self.needs_collection(key) {
             keys.push(Arc::clone(key));
         }
-        self.related(key, old.as_ref(), &mut keys);
+        self.add_affected(key, old.as_ref(), &mut keys);
         keys
     }
 
     /// Adds the owners and dependents that a change of an object may concern.
-    fn related(&self, key: &str, old: Option<&Metadata>, keys: &mut Vec<Arc<str>>) {
+    fn add_affected(&self, key: &str, old: Option<&Metadata>, keys: &mut Vec<Arc<str>>) {
         let new = self.nodes.get(key);
         let waits = new.is_some_and(Metadata::waits_for_dependents);
         let began = waits && !old.is_some_and(Metadata::waits_for_dependents);

@@ -82,7 +82,7 @@ impl Graph {
         for owner in &node.owners {
             match self.owner(&owner.uid, &node.namespace) {
                 Some(found) if found.waits_for_dependents() => owners.waiting.push(owner),
-                None if self.has_ended(&owner.uid) || served(&owner.api_version, &owner.kind) => {
+                None if self.was_removed(&owner.uid) || served(&owner.api_version, &owner.kind) => {
                     owners.dangling.push(owner);
                 }
                 Some(_) | None => owners.solid += 1,
