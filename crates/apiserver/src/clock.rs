@@ -19,12 +19,12 @@ impl Clock {
         Timestamp::try_from((self.0)()).unwrap_or_default().as_second()
     }
 
-    /// The present, as objects write it.
+    /// The current time as an RFC 3339 timestamp in seconds.
     pub(crate) fn timestamp(&self) -> String {
         self.timestamp_in(0)
     }
 
-    /// The given number of seconds from now, as objects write it.
+    /// The time `seconds` from now in that format; negative counts as zero.
     pub(crate) fn timestamp_in(&self, seconds: i64) -> String {
         let then = (self.0)() + Duration::from_secs(seconds.max(0).unsigned_abs());
         let then = Timestamp::try_from(then).unwrap_or_default();

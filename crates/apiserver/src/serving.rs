@@ -1,4 +1,4 @@
-//! The resources that are served now, with their caches. Custom resource definitions replace the snapshot.
+//! The resources that are served now, with their caches. CRDs replace the snapshot.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,12 +11,12 @@ use crate::registry::{Lifecycle, Object, Registry, Resource};
 use crate::storage::{Change, Follower, Storage, StorageError, Stored};
 use crate::watch_cache::{self, CacheOptions, WatchCache};
 
-/// The served resources, kept current with the stored definitions.
+/// The served resources, kept current with the stored CRDs.
 ///
 /// 1. [`snapshot`](Self::snapshot) is one consistent state: a kind that is in its registry has its cache in it.
-/// 2. It follows the store of definitions, so a definition that another server wrote is served here too, and the response to a write
+/// 2. It follows the store of CRDs, so a CRD that another server wrote is served here too, and the response to a write
 ///    is sent only after every request sees the resources it creates.
-/// 3. A write of a definition that does not change its resources keeps caches and watches; any other change ends the watches of its
+/// 3. A write of a CRD that does not change its resources keeps caches and watches; any other change ends the watches of its
 ///    resources.
 pub(crate) struct ServedResources {
     state: RwLock<State>,
@@ -25,7 +25,7 @@ pub(crate) struct ServedResources {
 
 struct State {
     current: Arc<Snapshot>,
-    /// By name of the definition. Ordered, so that conflicts are resolved in the same way in every run.
+    /// By name of the CRD. Ordered, so that conflicts are resolved in the same way in every run.
     installed: BTreeMap<String, Definition>,
 }
 
@@ -112,7 +112,7 @@ impl Snapshot {
         self.stores.entry(owner.storage_prefix()).or_insert(store);
     }
 
-    /// Adds the resources of a definition. Those whose path is taken are left out.
+    /// Adds the resources of a CRD. Those whose path is taken are left out.
     fn add(&mut self, definition: &Definition) {
         for resource in &definition.made.resources {
             self.registry.add(Arc::clone(resource));
@@ -120,7 +120,7 @@ impl Snapshot {
         }
     }
 
-    /// Removes the resources of a definition.
+    /// Removes the resources of a CRD.
     fn remove(&mut self, definition: &Definition) {
         for resource in &definition.made.resources {
             self.registry.remove(resource);
@@ -173,7 +173,7 @@ impl ServedResources {
         Arc::clone(&self.read().current)
     }
 
-    /// Whether a resource is served as it is: its definition still exists with the same uid and is not being deleted.
+    /// Whether a resource is served as it is: its CRD still exists with the same uid and is not being deleted.
     pub(crate) fn is_current(&self, resource: &Resource) -> bool {
         let Some(custom) = &resource.custom else { return true };
         let state = self.read();
@@ -181,12 +181,12 @@ impl ServedResources {
         made.is_some_and(|made| made.uid == custom.uid && !made.terminating)
     }
 
-    /// A resource of a definition.
+    /// A resource of a CRD.
     pub(crate) fn of_definition(&self, name: &str) -> Option<Arc<Resource>> {
         self.read().installed.get(name)?.made.resources.first().cloned()
     }
 
-    /// The prefix under which definitions are stored.
+    /// The prefix under which CRDs are stored.
     pub(crate) fn definitions_prefix(&self) -> String {
         self.definitions.storage_prefix()
     }
@@ -199,7 +199,7 @@ impl ServedResources {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves the resources of a definition, or stops serving them.
+    /// Serves the resources of a CRD, or stops serving them.
     fn install(&self, name: &str, made: Option<Installed>) {
         let ended = { self.write().replace(name, made) };
         // A watch that is being opened ends when it finds its cache drained; all others end here.
@@ -210,9 +210,9 @@ impl ServedResources {
 }
 
 impl State {
-    /// Replaces a definition. Returns the cache whose watches must end.
+    /// Replaces a CRD. Returns the cache whose watches must end.
     ///
-    /// Takes time in proportion to the resources of this definition, not to the number of definitions.
+    /// Takes time in proportion to the resources of this CRD, not to the number of CRDs.
     fn replace(&mut self, name: &str, made: Option<Installed>) -> Option<Arc<Cache>> {
         let old = self.installed.remove(name);
         if old.is_none() && made.is_none() {
@@ -226,7 +226,7 @@ impl State {
             None => old.map(|old| old.cache),
             Some(made) => {
                 let (kept, ended) = match old {
-                    Some(old) if old.made.is_like(&made) => (Some(old.cache), None),
+                    Some(old) if old.made.has_same_resources(&made) => (Some(old.cache), None),
                     Some(old) => (None, Some(old.cache)),
                     None => (None, None),
                 };
@@ -243,17 +243,13 @@ impl State {
     }
 }
 
-/// The resources of a stored definition. A malformed one has none, and is reported.
+/// The resources of a stored CRD. A malformed one has none, and is reported.
 fn read(definitions: &Resource, stored: &Stored) -> Option<Installed> {
     let object = stored.to_value(&definitions.head).ok().and_then(Object::new)?;
     match Installed::read(&object) {
         Ok(made) => made,
         Err(error) => {
-            tracing::warn!(
-                definition = stored.name(),
-                error,
-                "the definition is not served: replace or delete it"
-            );
+            tracing::warn!(definition = stored.name(), error, "the CRD is not served: replace or delete it");
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Writers, which write at random and sometimes wait until an informer has their write.
+//! Tasks that make random writes and sometimes wait until an informer's cache has the write.
 
 use crate::{
     cluster::{
@@ -20,7 +20,7 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-/// Limit for a wait of a writer.
+/// Timeout that a writer passes to a wait.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Delay after the limit, allowed on a busy machine, after which a wait counts as hanging.
 const WAIT_SLACK: Duration = Duration::from_secs(20);
@@ -78,7 +78,7 @@ pub(crate) struct Writer {
 }
 
 /// The result of a write.
-enum Done {
+enum WriteResult {
     /// The object is at this version, with this color.
     Stored {
         version: u64,
@@ -87,7 +87,7 @@ enum Done {
     Deleted,
 }
 
-impl Done {
+impl WriteResult {
     /// Returns whether an informer that selects this color, or all, receives the write.
     fn is_selected(&self, color: Option<&str>) -> bool {
         match self {
@@ -151,7 +151,7 @@ impl Writer {
         }
     }
 
-    async fn change(&mut self, at: &(Kind, ObjectKey)) -> Result<Done, RequestError> {
+    async fn change(&mut self, at: &(Kind, ObjectKey)) -> Result<WriteResult, RequestError> {
         let (kind, key) = at;
         let all = collection(kind, key.namespace());
         let one = format!("{all}/{}", key.name());
@@ -170,7 +170,7 @@ impl Writer {
         if self.rng.u8(0..4) == 0 {
             self.direct.request("DELETE", &one, None).await?;
             self.present.remove(at);
-            return Ok(Done::Deleted);
+            return Ok(WriteResult::Deleted);
         }
         let mut patch = json!({"metadata": {"labels": {"color": color}}});
         if kind.plural == "pods" {
@@ -188,7 +188,7 @@ impl Writer {
     }
 
     /// Waits for a write in a random informer, and checks that its cache then has the write.
-    async fn await_write(&mut self, (kind, key): &(Kind, ObjectKey), epoch: u64, done: &Done) {
+    async fn await_write(&mut self, (kind, key): &(Kind, ObjectKey), epoch: u64, done: &WriteResult) {
         let namespace = key.namespace().unwrap_or_default();
         // An informer that does not select the object reaches the version with the next bookmark only. Such a wait often
         // times out, so there are few of them.
@@ -209,11 +209,11 @@ impl Writer {
         let began = Instant::now();
         let waiting = async {
             match done {
-                Done::Stored { version, .. } => {
+                WriteResult::Stored { version, .. } => {
                     let version = ResourceVersion::from(*version);
                     awaited.informer.reached_version(key, &version, WAIT_TIMEOUT).await
                 }
-                Done::Deleted => {
+                WriteResult::Deleted => {
                     awaited.informer.wait_until(key, WAIT_TIMEOUT, |object| object.is_none()).await
                 }
             }
@@ -244,11 +244,13 @@ impl Writer {
     }
 
     /// Checks that the cache has exactly the last write, because no other writer writes this object.
-    fn check_cache(&self, awaited: &AwaitedInformer, key: &ObjectKey, done: &Done) {
+    fn check_cache(&self, awaited: &AwaitedInformer, key: &ObjectKey, done: &WriteResult) {
         let cached = awaited.informer.lister().get(key).and_then(|object| object.resource_version().number());
         let expected = match done {
-            Done::Stored { version, .. } => done.is_selected(awaited.settings.color).then_some(*version),
-            Done::Deleted => None,
+            WriteResult::Stored { version, .. } => {
+                done.is_selected(awaited.settings.color).then_some(*version)
+            }
+            WriteResult::Deleted => None,
         };
         if cached != expected {
             let failure = format!("expected version {expected:?}, the cache has {cached:?}");
@@ -261,8 +263,11 @@ impl Writer {
     }
 }
 
-fn stored(object: &Value) -> Done {
+fn stored(object: &Value) -> WriteResult {
     let metadata = &object["metadata"];
     let version = metadata["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
-    Done::Stored { version, color: metadata["labels"]["color"].as_str().unwrap_or_default().to_owned() }
+    WriteResult::Stored {
+        version,
+        color: metadata["labels"]["color"].as_str().unwrap_or_default().to_owned(),
+    }
 }

@@ -254,7 +254,7 @@ impl Overflow {
         self.entries.is_empty()
     }
 
-    /// Coalesces an event. Returns how many events the handler will receive less for it.
+    /// Coalesces an event. Returns by how many the events to deliver decrease.
     fn merge(&mut self, event: Event<Value>, seen: Option<AnyObject>) -> u64 {
         let key = event.object().key().clone();
         let Some((_, net)) = self.entries.get_mut(&key) else {

@@ -32,8 +32,8 @@ const BATCH: usize = 1000;
 ///
 /// 1. One batch at a time: the store is written and published, then the listeners get their events, then the
 ///    batch is committed.
-/// 2. Whoever holds the processor sees store and listeners in step; everything that must happen between two
-///    batches takes it.
+/// 2. Code that holds the processor's lock sees store and listeners in the same state. Everything that must happen
+///    between two batches takes this lock.
 /// 3. A panic loses and doubles nothing: the batch in flight is kept with the stage it has reached, and the task
 ///    that is restarted goes on from there.
 pub(crate) struct Controller {
@@ -69,14 +69,14 @@ struct Applied<'a> {
     store: Transaction<'a>,
     notifications: Vec<Notification>,
     /// The partition whose initial list the batch is.
-    first_fill: Option<Partition>,
+    initial_list: Option<Partition>,
 }
 
 /// A batch that the store shows.
 struct Published {
     swapped: Swapped,
-    /// The partition whose first list the batch is.
-    first_fill: Option<Partition>,
+    /// The partition whose initial list the batch is.
+    initial_list: Option<Partition>,
     notifications: Vec<Notification>,
     fan_out: FanOut,
 }
@@ -242,11 +242,11 @@ impl Controller {
         batch.replaced.iter().for_each(|&partition| store.confirm(partition));
         store.reach(batch.positions.clone());
         if let Some(partition) = batch.replaced {
-            store.fill(partition);
+            store.mark_listed(partition);
         }
-        let first_fill = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
+        let initial_list = batch.replaced.filter(|&partition| !store.base().is_partition_listed(partition));
         self.fail_points.at(FailPoint::BatchApplied);
-        Applied { store, notifications, first_fill }
+        Applied { store, notifications, initial_list }
     }
 
     /// Publishes the store, notifies the listeners and commits the batch. If another store was published meanwhile, returns the
@@ -259,18 +259,21 @@ impl Controller {
             if !applied.store.is_current() {
                 return Some(applied);
             }
-            let Applied { store, notifications, first_fill } = applied;
+            let Applied { store, notifications, initial_list } = applied;
             let (swapped, fan_out) = (store.swap(), processor.fan_out());
-            *in_flight = InFlight::Published(Published { swapped, first_fill, notifications, fan_out });
+            *in_flight = InFlight::Published(Published { swapped, initial_list, notifications, fan_out });
         }
-        let InFlight::Published(Published { swapped, first_fill, notifications, fan_out }) = in_flight else {
+        let InFlight::Published(Published { swapped, initial_list, notifications, fan_out }) = in_flight
+        else {
             unreachable!("a batch is applied before it is published");
         };
         self.fail_points.at(FailPoint::BatchPublished);
         let queued = || self.fail_points.at(FailPoint::BatchQueued);
-        match *first_fill {
+        match *initial_list {
             // Every object of the partition is new to every listener: one walk covers them all.
-            Some(partition) => processor.fill(partition, &swapped.snapshot, fan_out, queued),
+            Some(partition) => {
+                processor.distribute_initial_list(partition, &swapped.snapshot, fan_out, queued)
+            }
             None => processor.distribute(notifications, fan_out, queued),
         }
         drop(processor);

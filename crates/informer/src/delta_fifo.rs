@@ -49,7 +49,7 @@ pub(crate) struct DeltaFifo {
     partitions: Partitions,
     /// Deltas not yet popped, oldest first. Invariant: never an empty list.
     items: HashMap<ObjectKey, VecDeque<Sequenced>>,
-    /// What comes next. Invariant: a key is here exactly once if and only if it is in `items`.
+    /// Entries in sequence order. Invariant: a key is here exactly once if and only if it is in `items`.
     queue: BTreeMap<u64, Filed>,
     /// The lists in `queue` with their sequence numbers, in order.
     lists: VecDeque<(u64, Arc<Replacement>)>,
@@ -199,7 +199,7 @@ impl DeltaFifo {
         offered
     }
 
-    /// What would become of a change if it were offered.
+    /// Returns how a change would be classified if it were offered.
     pub(crate) fn judge(&self, change: &Change, known: &dyn Known) -> Offered {
         let newest = self.newest(change.object().key(), known);
         judge(change.clone(), newest).1

@@ -195,7 +195,7 @@ impl InformerFactory {
         let cores = self.cores();
         let all = async {
             for core in &cores {
-                if core.until(|snapshot| snapshot.is_filled()).await.is_err() {
+                if core.until(|snapshot| snapshot.is_listed()).await.is_err() {
                     return false;
                 }
             }

@@ -1,4 +1,4 @@
-//! What the unit tests share: objects, and short ways to write down what happened.
+//! Fixtures of the unit tests: objects, and short notations for deltas and events.
 
 use crate::{
     delta::{AnyObject, Deleted, Delta},
@@ -16,12 +16,12 @@ use std::{
 static ORIGIN: LazyLock<Arc<Origin>> =
     LazyLock::new(|| Arc::new(Origin::new(Kind::namespaced("", "v1", "ConfigMap", "configmaps"))));
 
-/// Any object.
+/// Parses an object.
 pub(crate) fn parse(value: &Value) -> AnyObject {
     parse_text(&value.to_string())
 }
 
-/// Any object, also one with fields that cannot be decoded.
+/// Parses an object from text, which may have fields that cannot be decoded.
 pub(crate) fn parse_text(json: &str) -> AnyObject {
     Object::parse(&ORIGIN, json.to_owned().into(), &Limits::default()).unwrap()
 }
@@ -36,7 +36,7 @@ pub(crate) fn object_of(key: &str, uid: &str, version: u64) -> AnyObject {
     parse(&json!({ "metadata": meta }))
 }
 
-/// `ns/name` at a version; its uid follows from its name.
+/// `ns/name` at a version; its uid is derived from its key.
 pub(crate) fn object(key: &str, version: u64) -> AnyObject {
     object_of(key, &format!("uid-of-{key}"), version)
 }
@@ -72,7 +72,7 @@ pub(crate) fn short_event(event: &Event<Value>) -> String {
     }
 }
 
-/// A store that can only be asked.
+/// A store for tests.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Stored(pub(crate) BTreeMap<ObjectKey, AnyObject>);
 
@@ -81,7 +81,7 @@ impl Stored {
         Self(objects.into_iter().map(|object| (object.key().clone(), object)).collect())
     }
 
-    /// What the controller does to the store with one delta.
+    /// Applies a delta as the controller does.
     pub(crate) fn apply(&mut self, delta: &Delta) {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {

@@ -180,8 +180,8 @@ impl Transaction<'_> {
     }
 
     /// The initial list of a partition is complete.
-    pub(crate) fn fill(&mut self, partition: Partition) {
-        self.next.fill(partition);
+    pub(crate) fn mark_listed(&mut self, partition: Partition) {
+        self.next.mark_listed(partition);
     }
 
     /// The state this change started from.

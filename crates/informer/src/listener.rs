@@ -47,7 +47,7 @@ struct State {
     pulled: bool,
     /// Whether the informer has its first complete list, and with it the last walk.
     upstream_synced: bool,
-    /// Since when something has been waiting without a break.
+    /// When the backlog last became non-empty.
     behind_since: Option<Instant>,
 }
 
@@ -189,7 +189,8 @@ impl Listener {
         self.wake.notified().await;
     }
 
-    /// No more events come in; what is queued is delivered or not.
+    /// Ends the listener. With `drain`, pending and later events are still delivered; otherwise pending events are
+    /// dropped and later ones ignored.
     pub(crate) fn close(&self, drain: bool) {
         let mut state = self.lock();
         let end = if drain { End::Draining } else { End::Closed };
@@ -233,12 +234,12 @@ impl Listener {
         self.ended.send_replace(true);
     }
 
-    /// Decides about being synced, once.
-    fn settle(&self, as_what: SyncState) {
+    /// Sets the sync state unless it is already set.
+    fn settle(&self, state: SyncState) {
         self.synced.send_if_modified(|sync| {
             let pending = *sync == SyncState::Pending;
             if pending {
-                *sync = as_what;
+                *sync = state;
             }
             pending
         });
@@ -284,7 +285,7 @@ pub(crate) fn run(
     let ended = Ended(Arc::clone(&listener));
     let id = TaskId::Handler(Arc::clone(listener.name()), Arc::as_ptr(&listener).addr());
     let telemetry = Arc::clone(supervision.telemetry());
-    let mut calls = Calls { listener, deliver, telemetry, fail_points, in_hand: None };
+    let mut calls = Calls { listener, deliver, telemetry, fail_points, current_event: None };
     async move {
         let mut restarts = Restarts::new(0);
         loop {
@@ -313,14 +314,14 @@ struct Calls {
     telemetry: Arc<Telemetry>,
     fail_points: FailPoints,
     /// The event that has been taken and not yet delivered.
-    in_hand: Option<Event<Value>>,
+    current_event: Option<Event<Value>>,
 }
 
 impl Calls {
     async fn drive(&mut self, supervision: &Supervision, id: &TaskId) {
         let mut calls = 0_usize;
         loop {
-            if self.in_hand.is_none() {
+            if self.current_event.is_none() {
                 let (next, behind) = self.listener.take_next();
                 match next {
                     Next::End => return,
@@ -330,12 +331,12 @@ impl Calls {
                         self.listener.wait().await;
                         continue;
                     }
-                    Next::Event(event) => self.in_hand = Some(event),
+                    Next::Event(event) => self.current_event = Some(event),
                 }
                 self.listener.meters.lag.set(behind.as_secs_f64());
             }
             self.fail_points.at(FailPoint::HandlerCall);
-            if let Some(event) = self.in_hand.take() {
+            if let Some(event) = self.current_event.take() {
                 call(&self.listener, &mut self.deliver, event, &self.telemetry);
             }
             self.fail_points.at(FailPoint::HandlerReturned);

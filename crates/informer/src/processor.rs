@@ -24,7 +24,7 @@ pub(crate) struct Processor {
     listeners: Vec<Entry>,
     check: CheckPeriod,
     next_id: ListenerId,
-    filled: bool,
+    has_initial_list: bool,
 }
 
 struct Entry {
@@ -47,9 +47,9 @@ pub(crate) enum Notification {
 }
 
 impl Processor {
-    /// `filled` says whether the store is complete without a list, because its informer covers nothing.
-    pub(crate) fn new(resync: Duration, filled: bool) -> Self {
-        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, filled }
+    /// `has_initial_list` says whether the store is complete without a list, because its informer covers nothing.
+    pub(crate) fn new(resync: Duration, has_initial_list: bool) -> Self {
+        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, has_initial_list }
     }
 
     /// The informer starts: resync periods are settled.
@@ -73,7 +73,7 @@ impl Processor {
         if snapshot.len() > 0 {
             listener.walk(snapshot.contents(), None);
         }
-        if self.filled {
+        if self.has_initial_list {
             listener.upstream_synced();
         }
         let asked = self.check.request(resync);
@@ -148,14 +148,14 @@ impl Processor {
     }
 
     /// The initial list of a partition is complete: every listener that lacks it gets it.
-    pub(crate) fn fill(
+    pub(crate) fn distribute_initial_list(
         &mut self,
         partition: Partition,
         snapshot: &Arc<Snapshot>,
         fan_out: &mut FanOut,
         queued: impl Fn(),
     ) {
-        self.filled = snapshot.is_filled();
+        self.has_initial_list = snapshot.is_listed();
         let objects = snapshot.contents();
         self.leave_interrupted(fan_out);
         for entry in &self.listeners {
@@ -163,7 +163,7 @@ impl Processor {
                 continue;
             }
             entry.listener.walk(Arc::clone(&objects), Some(partition));
-            if self.filled {
+            if self.has_initial_list {
                 entry.listener.upstream_synced();
             }
             fan_out.done(entry.id, Some((Arc::clone(&entry.listener), 0)));

@@ -84,23 +84,24 @@ struct OpenStream {
     /// The watch is dead if the server has not ended it by then.
     dead_after: Duration,
     delivered: Delivered,
-    /// Whether the stream reaches the version of each event. A stream that was opened without a version starts with the
-    /// state of the collection, in no order of versions, up to the first event that is not ADDED.
-    positioned: bool,
+    /// Whether events arrive in the order of their versions. A watch that was opened without a version first sends the
+    /// current objects, in no such order, up to the first event that is not ADDED.
+    in_version_order: bool,
     /// Whether the server has shown that it has reached the version of the watch, or was probed for it.
-    proven: bool,
+    version_confirmed: bool,
 }
 
 impl OpenStream {
     fn new(events: WatchStream, url: Arc<str>, options: &WatchOptions, deadlines: &Deadlines) -> Self {
         let timeout = options.timeout.unwrap_or(deadlines.watch_without_timeout);
         let dead_after = timeout.saturating_add(deadlines.watch_end);
-        let (delivered, positioned) = (Delivered::Nothing, starts_at_version(options));
-        Self { events, url, opened: Instant::now(), dead_after, delivered, positioned, proven: !positioned }
+        let (delivered, in_version_order) = (Delivered::Nothing, starts_at_version(options));
+        let (opened, version_confirmed) = (Instant::now(), !in_version_order);
+        Self { events, url, opened, dead_after, delivered, in_version_order, version_confirmed }
     }
 }
 
-/// What a reflector reads from and delivers to.
+/// The connections of a reflector to the pipeline.
 pub(crate) struct Wiring {
     pub(crate) source: Arc<dyn ListWatch>,
     pub(crate) partition: Partition,

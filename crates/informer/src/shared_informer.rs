@@ -173,7 +173,7 @@ impl<T: 'static> SharedInformer<T> {
 
     /// Whether the initial list of everything it covers is in the cache.
     pub fn is_synced(&self) -> bool {
-        self.core.controller.indexer.snapshot().is_filled()
+        self.core.controller.indexer.snapshot().is_listed()
     }
 
     /// Its handlers and streams, in the order in which they were added.

@@ -20,7 +20,8 @@ use std::{fmt, sync::Arc};
 ///
 /// 1. Each call is one request, which is never retried; each failure is one typed error.
 /// 2. The HTTP status and the Content-Type are checked before the body; a body is never kept whole.
-/// 3. It has no deadlines: the informer that sends the requests has them, see [`Deadlines`](crate::Deadlines).
+/// 3. It has no deadlines of its own, except 5 s for the body of an error response: the informer that sends the
+///    requests has them, see [`Deadlines`](crate::Deadlines).
 /// 4. No error, log line or `Debug` output holds a part of a body or a header.
 ///
 /// ```no_run

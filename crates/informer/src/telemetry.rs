@@ -98,7 +98,7 @@ pub(crate) type ErrorHook = Arc<dyn Fn(&InformerError) + Send + Sync>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelistReason {
     Expired,
-    Doubtful,
+    Anomaly,
     Failed,
 }
 
@@ -106,7 +106,7 @@ impl RelistReason {
     fn word(self) -> &'static str {
         match self {
             Self::Expired => "expired",
-            Self::Doubtful => "doubtful",
+            Self::Anomaly => "anomaly",
             Self::Failed => "failed",
         }
     }

@@ -63,7 +63,7 @@ struct State {
     /// Versions before this one have expired.
     floor: u64,
     /// Lists that are being read in pages, by version.
-    listed: BTreeMap<u64, Vec<Value>>,
+    paged_lists: BTreeMap<u64, Vec<Value>>,
     watchers: Vec<Watcher>,
     faults: Faults,
     requests: Vec<Request>,
@@ -99,7 +99,7 @@ impl FakeSource {
             objects: BTreeMap::new(),
             history: Vec::new(),
             floor: 100,
-            listed: BTreeMap::new(),
+            paged_lists: BTreeMap::new(),
             watchers: Vec::new(),
             faults: Faults::default(),
             requests: Vec::new(),
@@ -108,7 +108,7 @@ impl FakeSource {
         Self { origin, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The kind of the objects and how they are read.
+    /// The data that all objects of the collection share.
     pub fn origin(&self) -> &Arc<Origin> {
         &self.origin
     }
@@ -163,13 +163,13 @@ impl FakeSource {
         self.lock().version += count;
     }
 
-    /// Replaces the collection by other objects at an older version, like a restore from a backup. Watches end.
+    /// Replaces the collection with other objects at an older version, like a restore from a backup. Watches end.
     pub fn restore(&self, version: u64, objects: Vec<Value>) {
         let mut state = self.lock();
         state.objects = objects.into_iter().map(|object| (key_of(&object), object)).collect();
         (state.version, state.floor) = (version, version);
         state.history.clear();
-        state.listed.clear();
+        state.paged_lists.clear();
         state.watchers.clear();
     }
 
@@ -197,7 +197,7 @@ impl fmt::Debug for FakeSource {
 }
 
 impl State {
-    fn put(&mut self, mut object: Value, notice: bool) -> u64 {
+    fn put(&mut self, mut object: Value, notify: bool) -> u64 {
         self.version += 1;
         let key = key_of(&object);
         let known = self.objects.get(&key);
@@ -213,21 +213,21 @@ impl State {
         object["metadata"]["uid"] = uid;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.objects.insert(key, object.clone());
-        self.record(kind, object, notice);
+        self.record(kind, object, notify);
         self.version
     }
 
-    fn delete(&mut self, key: &str, notice: bool) -> Option<u64> {
+    fn delete(&mut self, key: &str, notify: bool) -> Option<u64> {
         let mut object = self.objects.remove(key)?;
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.record(ChangeKind::Deleted, object, notice);
+        self.record(ChangeKind::Deleted, object, notify);
         Some(self.version)
     }
 
-    fn record(&mut self, kind: ChangeKind, object: Value, notice: bool) {
+    fn record(&mut self, kind: ChangeKind, object: Value, notify: bool) {
         let change = Change { version: self.version, kind, object };
-        if notice {
+        if notify {
             self.history.push(change.clone());
             self.announce(&change);
         }

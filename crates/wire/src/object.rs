@@ -29,7 +29,7 @@ use std::{
 
 /// One version of one object: its identity is decoded, its content is the bytes the server sent.
 ///
-/// 1. Cloning is a reference count. Objects are immutable, so no deep copy is needed before use.
+/// 1. Cloning increments a reference count. Objects are immutable, so no deep copy is needed before use.
 /// 2. Reading the identity (key, uid, version, labels, generation, deletion, controlling owner) decodes nothing.
 /// 3. The content is decoded on use, into the whole type, or into a *view* with only some fields. A small cache shares
 ///    recently decoded values, except those of secrets. An error affects only the caller that decodes.
@@ -78,13 +78,13 @@ fn complete(origin: &Origin, json: Bytes, found: (Presence, Presence)) -> Result
     match found {
         (Presence::Present, Presence::Present) => Ok(json),
         (Presence::Absent, Presence::Absent) => Ok(with_type_meta(origin, &json)),
-        // Only one of the two is valid. Both are replaced, so that they belong together.
-        _ => Ok(with_type_meta(origin, &TYPE_META.apply(&json)?)),
+        // One is missing, or one is invalid. Both are replaced, so that they match.
+        _ => Ok(with_type_meta(origin, &STRIP_TYPE_META.apply(&json)?)),
     }
 }
 
 /// Removes `kind` and `apiVersion`.
-static TYPE_META: LazyLock<Prune> =
+static STRIP_TYPE_META: LazyLock<Prune> =
     LazyLock::new(|| Prune::new(["kind", "apiVersion"].map(FieldPath::field)));
 
 /// Adds `kind` and `apiVersion` at the start of an object that has neither.
@@ -248,6 +248,7 @@ impl<T> Object<T> {
         decoded.map_err(|_| DecodeError::locate::<V, T>(self, &content))
     }
 
+    /// Packs the content. An object that is already shared stays as it is.
     pub(crate) fn packed_by(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
         let Some(record) = Arc::get_mut(&mut self.record) else { return self };
         if !fields.is_empty() && !record.origin.omissions().is_content_withheld() {
@@ -288,8 +289,8 @@ impl<T> Object<T> {
         let identity = self.record.identity.clone();
         let origin = self.record.origin.omitting(&Omissions::content());
         // Never decoded, but compared: after a restore, two states may have the same version.
-        let content = self.record.content.read().map(|json| fingerprint(&json)).unwrap_or_default();
-        let content = Content::Raw(Bytes::copy_from_slice(&content.to_be_bytes()));
+        let fingerprint = self.record.content.read().map(|json| fingerprint(&json)).unwrap_or_default();
+        let content = Content::Raw(Bytes::copy_from_slice(&fingerprint.to_be_bytes()));
         Self::from_record(Record { origin, identity, fields: None, content })
     }
 
@@ -323,7 +324,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object<T> {
             return Ok(known);
         }
         let value: Arc<T> = self.view().map(Arc::new)?;
-        // The value of another type is kept already; this one goes to the cache.
+        // There is no cell, or it holds a value of another type: put this one in the shared cache.
         if cell.is_none_or(|cell| cell.set(Arc::clone(&value) as AnyValue).is_err()) {
             origin.decode_cache().put(&self.record, Arc::clone(&value) as AnyValue, content.raw_len());
         }

@@ -249,7 +249,7 @@ impl State {
         self.compress(raw, dictionary.is_some())?;
         let packed = self.scratch.len();
         if !secret {
-            self.training.packed(raw.len(), packed);
+            self.training.record_ratio(raw.len(), packed);
         }
         let smaller = packed < raw.len() - raw.len() / 10;
         let bytes = smaller.then(|| Box::from(self.scratch.as_slice()));

@@ -192,8 +192,8 @@ impl<K: Eq> DelayedKeys<K> {
             return Lookup::Absent;
         }
         let slot = |slot: u32| &self.slots[slot as usize];
-        let is_it = |number| slot(number).key.as_ref().is_some_and(|other| panics::equal(other, key));
-        self.index.find(hash, |number| slot(number).hash, is_it)
+        let matches = |number| slot(number).key.as_ref().is_some_and(|other| panics::equal(other, key));
+        self.index.find(hash, |number| slot(number).hash, matches)
     }
 
     fn due_of(&self, slot: u32) -> u64 {

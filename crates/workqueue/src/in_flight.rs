@@ -82,9 +82,9 @@ impl<K: Eq> InFlight<K> {
         if self.is_empty() {
             return Added::NotInFlight;
         }
-        let is_it =
+        let matches =
             |flight: &Flight<K>| flight.hash == ticket.hash && panics::equal(&flight.key, &ticket.key);
-        let Some(flight) = self.keys.find_mut(widen(ticket.hash), is_it) else {
+        let Some(flight) = self.keys.find_mut(widen(ticket.hash), matches) else {
             return Added::NotInFlight;
         };
         if let Some(priority) = &mut flight.again {

@@ -35,18 +35,18 @@ impl Index {
         Self { tables: vec![HashTable::new()], len: 0 }
     }
 
-    /// Finds the number under `hash` for which `is_it` holds. `hash_of` returns the hash of a number in the table.
+    /// Finds the number under `hash` for which `matches` holds. `hash_of` returns the hash of a number in the table.
     pub(crate) fn find(
         &self,
         hash: u32,
         hash_of: impl Fn(u32) -> u32,
-        is_it: impl Fn(u32) -> bool,
+        matches: impl Fn(u32) -> bool,
     ) -> Lookup {
         let mut compared = 0;
         let found = self.tables[self.table(hash)].find(widen(hash), |&number| {
             let same_hash = hash_of(number) == hash;
             compared += usize::from(same_hash);
-            same_hash && is_it(number)
+            same_hash && matches(number)
         });
         match found {
             Some(&number) => Lookup::Found(number),

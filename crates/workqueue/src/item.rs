@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Item<K> {
     }
 
     /// Finishes the work with success, and adds the key again after `delay`.
-    pub(crate) fn again(self, delay: Duration) {
+    pub(crate) fn requeue_after(self, delay: Duration) {
         self.queue.forget(&self.key);
         self.retry_after(delay);
     }

@@ -67,7 +67,7 @@ impl Pruning {
     }
 }
 
-/// Applies defaults to the fields of existing objects, as long as the budget allows. A `null` that is not allowed counts as absent.
+/// Applies defaults, inside objects that are present only, as long as the budget allows. A `null` that is not allowed counts as absent.
 pub(crate) fn apply_defaults(
     schema: &Structural,
     fields: &mut Map<String, Value>,

@@ -1,11 +1,11 @@
-//! String formats. Unknown formats are not checked.
+//! The `format` keyword of strings. Unknown formats are accepted.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Returns whether a text has a format.
+/// Returns whether `text` matches `format`.
 pub(super) fn matches(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_time(text),

@@ -42,7 +42,7 @@ pub(crate) struct Installed {
 }
 
 impl Installed {
-    /// Builds the resources of a CRD, or returns `None` if it is not established. A CRD with an error is not served.
+    /// Builds the resources of a CRD, or returns `None` if it is not established. Returns an error if the CRD cannot be served.
     pub(crate) fn read(object: &Object) -> Result<Option<Self>, String> {
         if !conditions::holds(object, "Established") {
             return Ok(None);
@@ -57,12 +57,12 @@ impl Installed {
             names,
             resources: Vec::new(),
         };
-        installed.resources = ResourceBuilder::new(object, &spec, &installed)?.resources()?;
+        installed.resources = ResourceBuilder::new(object, &spec, &installed)?.resources();
         Ok(Some(installed))
     }
 
     /// Returns whether both have the same resources.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_resources(&self, other: &Self) -> bool {
         self.uid == other.uid && self.generation == other.generation && self.names == other.names
     }
 }
@@ -72,14 +72,14 @@ struct ResourceBuilder<'d> {
     spec: &'d Spec,
     installed: &'d Installed,
     /// Selectable fields of all versions: label and pointer.
-    indexed: Arc<[(String, String)]>,
+    selectable_fields: Arc<[(String, String)]>,
     schemas: Vec<Arc<Structural>>,
 }
 
 impl<'d> ResourceBuilder<'d> {
     fn new(object: &'d Object, spec: &'d Spec, installed: &'d Installed) -> Result<Self, String> {
         let fields = spec.versions.iter().flat_map(|v| &v.selectable_fields);
-        let indexed: BTreeMap<String, String> = fields
+        let selectable_fields: BTreeMap<String, String> = fields
             .filter_map(|f| Some((f.json_path.trim_start_matches('.').to_owned(), pointer(&f.json_path)?)))
             .collect();
         let mut patterns = Patterns::default();
@@ -89,12 +89,13 @@ impl<'d> ResourceBuilder<'d> {
             let schema = Structural::compile(&props, &mut patterns).map_err(|e| e.to_string())?;
             schemas.push(Arc::new(schema));
         }
-        Ok(Self { object, spec, installed, indexed: indexed.into_iter().collect(), schemas })
+        let selectable_fields = selectable_fields.into_iter().collect();
+        Ok(Self { object, spec, installed, selectable_fields, schemas })
     }
 
-    fn resources(&self) -> Result<Vec<Arc<Resource>>, String> {
+    fn resources(&self) -> Vec<Arc<Resource>> {
         let served = self.spec.versions.iter().zip(&self.schemas).filter(|(version, _)| version.served);
-        Ok(served.map(|(version, schema)| Arc::new(self.resource(version, schema))).collect())
+        served.map(|(version, schema)| Arc::new(self.resource(version, schema))).collect()
     }
 
     fn resource(&self, version: &Version, schema: &Arc<Structural>) -> Resource {
@@ -120,7 +121,7 @@ impl<'d> ResourceBuilder<'d> {
             watch_cached: true,
             schema: Schema::Custom(Arc::clone(schema)),
             rules: if version.has_status() { &CUSTOM_WITH_STATUS } else { &CUSTOM },
-            conversion: self.may_differ().then(|| Conversion::Coerced(Arc::clone(schema))),
+            conversion: self.stored_schema_may_differ().then(|| Conversion::Coerced(Arc::clone(schema))),
             columns: Columns::Printer(PrinterColumns::of(version)),
             scale: scale.map(scale_paths),
             custom: Some(self.custom(version)),
@@ -128,7 +129,7 @@ impl<'d> ResourceBuilder<'d> {
     }
 
     /// Returns whether an object may have been stored under another schema than that of the requested version.
-    fn may_differ(&self) -> bool {
+    fn stored_schema_may_differ(&self) -> bool {
         let mut schemas = self.spec.versions.iter().map(Version::schema);
         let first = schemas.next();
         self.object.generation() > 1 || schemas.any(|schema| Some(schema) != first)
@@ -140,7 +141,7 @@ impl<'d> ResourceBuilder<'d> {
             definition: self.object.name().unwrap_or_default().to_owned(),
             uid: self.installed.uid.clone(),
             terminating: self.installed.terminating,
-            indexed: Arc::clone(&self.indexed),
+            indexed: Arc::clone(&self.selectable_fields),
             selectable: fields.collect(),
             deprecation: version.deprecated.then(|| self.deprecation(version)),
             published: publish(version),

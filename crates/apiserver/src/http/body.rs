@@ -25,8 +25,8 @@ use crate::watch_cache::{WatchItem, WatchStream};
 /// List items are written in pieces of about this size, so that a large list never exists as one body.
 pub(crate) const PIECE: usize = 64 * 1024;
 
-/// Objects beyond this size are sent from their stored bytes, without a copy. A client that does not read holds no copy of its own.
-pub(crate) const SHARED: usize = 16 * 1024;
+/// Larger objects are sent from their stored bytes, so that a slow client holds no private copy.
+pub(crate) const SHARE_ABOVE: usize = 16 * 1024;
 
 /// The body of a response.
 pub(crate) enum ResponseBody {
@@ -34,7 +34,7 @@ pub(crate) enum ResponseBody {
     /// One stored object: its beginning, and the stored bytes.
     Shared(VecDeque<Bytes>),
     List(ListBody),
-    Zipped(Box<Gzip>),
+    Gzip(Box<Gzip>),
     Watch(Box<WatchBody>),
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct ListBody {
 /// The part of each item that a list contains.
 #[derive(Debug, Clone)]
 pub(crate) enum ItemView {
-    /// All of it, with this type or without one, as it is stored or converted.
+    /// The whole object; with `apiVersion` and `kind` if a head is given, converted if a conversion is given.
     Whole(Option<TypeHead>, Option<Conversion>),
-    /// Its metadata, typed as such.
+    /// The metadata, as `PartialObjectMetadata`.
     Metadata,
 }
 
@@ -80,18 +80,18 @@ impl ListBody {
         Self { head: Some(head), items: items.into_iter(), view, shared: None, first: true, done: false }
     }
 
-    /// Bytes the items will need, about.
+    /// Approximate size of the items in bytes.
     pub(crate) fn estimated_len(&self) -> usize {
         self.items.as_slice().iter().map(|item| item.document.encoded_len() + 2).sum()
     }
 
-    /// Bytes the next piece will need, about. Looks only at the items in it: a list of many pieces would
-    /// otherwise be counted over and over.
+    /// Approximate size of the next piece in bytes. Reads only its items, so that the list is not measured again for
+    /// each piece.
     fn next_len(&self) -> usize {
         let mut len = 1024;
         for item in self.items.as_slice() {
             let item = item.document.encoded_len();
-            if item > SHARED || len >= PIECE {
+            if item > SHARE_ABOVE || len >= PIECE {
                 break;
             }
             len += item + 2;
@@ -132,7 +132,7 @@ impl ItemView {
     /// Appends the JSON of an item. Returns the end of a large one, which shares the stored bytes.
     fn write_shared(&self, item: &Stored, out: &mut Vec<u8>) -> Option<Bytes> {
         match self {
-            Self::Whole(head, None) if item.document.encoded_len() > SHARED => {
+            Self::Whole(head, None) if item.document.encoded_len() > SHARE_ABOVE => {
                 Some(item.document.write_shared(head.as_ref(), item.revision, out))
             }
             _ => {
@@ -232,7 +232,7 @@ impl Body for ResponseBody {
             Self::Whole(bytes) => bytes.take(),
             Self::Shared(pieces) => pieces.pop_front(),
             Self::List(list) => list.next_piece(),
-            Self::Zipped(zipped) => zipped.next_piece(),
+            Self::Gzip(zipped) => zipped.next_piece(),
             Self::Watch(watch) => std::task::ready!(watch.poll_event(cx)),
         };
         budget.made_progress();
@@ -244,7 +244,7 @@ impl Body for ResponseBody {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Shared(pieces) => pieces.is_empty(),
             Self::List(list) => list.head.is_none() && list.shared.is_none() && list.done,
-            Self::Zipped(zipped) => zipped.is_done(),
+            Self::Gzip(zipped) => zipped.is_done(),
             Self::Watch(watch) => watch.done && watch.pieces.is_empty(),
         }
     }
@@ -253,7 +253,7 @@ impl Body for ResponseBody {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Self::Shared(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
-            Self::List(_) | Self::Zipped(_) | Self::Watch(_) => SizeHint::default(),
+            Self::List(_) | Self::Gzip(_) | Self::Watch(_) => SizeHint::default(),
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) enum HttpError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SwitchError {
     #[error(
-        "there is no switch {0:?}: use fail, delay, lose-answers, compact, forget-window, cut-watches, stall-watches, lag \
+        "there is no switch {0:?}: use fail, delay, lose-responses, compact, forget-window, cut-watches, stall-watches, lag \
          or unready"
     )]
     UnknownSwitch(String),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::body::SHARED;
+use super::body::SHARE_ABOVE;
 use super::error::HttpError;
 use super::negotiate::{Format, View};
 use super::table::TableMaker;
@@ -58,7 +58,7 @@ impl Frames {
             return (self.protobuf_frame(item), [None, None]);
         }
         if let (WatchItem::Event(event), Shown::Whole(None)) = (item, &self.shown)
-            && event.object().document.encoded_len() > SHARED
+            && event.object().document.encoded_len() > SHARE_ABOVE
         {
             let (start, rest) = event.shared_frame(&self.resource.head);
             return (start, [Some(rest), Some(Bytes::from_static(b"}\n"))]);

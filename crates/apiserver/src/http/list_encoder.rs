@@ -13,24 +13,24 @@ use crate::protobuf::ListWriter;
 use crate::registry::CodecError;
 use crate::storage::Stored;
 
-/// Stored bytes that one step encodes. A step is the time for which other requests wait, a few milliseconds.
+/// Stored bytes that one step encodes. A step takes a few milliseconds, during which other requests wait.
 const STEP: usize = 256 * 1024;
 
 /// Encodes a list in steps of bounded work.
 pub(super) struct ListEncoder {
     items: std::vec::IntoIter<Arc<Stored>>,
-    rows: Rows,
+    rows: ItemSource,
     output: Output,
 }
 
-/// The content of each item.
-pub(super) enum Rows {
+/// Makes the content of each item.
+pub(super) enum ItemSource {
     Items(ItemView),
     Table(TableMaker),
 }
 
 enum Output {
-    /// Text with the items between `out` and `end`.
+    /// `out` is the text so far, `end` the text after the last item.
     Text {
         format: TextFormat,
         out: Vec<u8>,
@@ -48,12 +48,12 @@ enum TextFormat {
 }
 
 impl ListEncoder {
-    /// An encoder of a list in JSON or YAML. `document` is the list without items, whose array is `field`.
+    /// An encoder of a list in JSON or YAML. `document` is the list without its items; `field` names the array.
     pub(super) fn text(
         document: Value,
         field: &'static str,
         items: Vec<Arc<Stored>>,
-        rows: Rows,
+        rows: ItemSource,
         representation: Representation,
     ) -> Self {
         let format = match representation {
@@ -68,7 +68,7 @@ impl ListEncoder {
 
     /// An encoder of a list in protobuf.
     pub(super) fn protobuf(writer: ListWriter, items: Vec<Arc<Stored>>, view: ItemView) -> Self {
-        Self { items: items.into_iter(), rows: Rows::Items(view), output: Output::Protobuf(writer) }
+        Self { items: items.into_iter(), rows: ItemSource::Items(view), output: Output::Protobuf(writer) }
     }
 
     /// The stored bytes that are still to be encoded.
@@ -88,14 +88,13 @@ impl ListEncoder {
     }
 
     fn push(&mut self, item: &Stored) -> Result<(), HttpError> {
+        let row = self.rows.json(item)?;
         match &mut self.output {
             Output::Text { format, out, first, .. } => {
-                let row = self.rows.json(item)?;
                 format.append(&row, std::mem::take(first), out);
                 Ok(())
             }
             Output::Protobuf(writer) => {
-                let row = self.rows.json(item)?;
                 writer.push(&row).map_err(|error| HttpError::NoProtobufForm { content: "list", error })
             }
         }
@@ -112,7 +111,7 @@ impl ListEncoder {
     }
 }
 
-impl Rows {
+impl ItemSource {
     fn json(&self, item: &Stored) -> Result<Vec<u8>, CodecError> {
         match self {
             Self::Items(view) => {
@@ -208,7 +207,7 @@ mod tests {
     fn encode(items: &[Arc<Stored>], representation: Representation) -> String {
         let document =
             json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}});
-        let rows = Rows::Items(ItemView::Whole(None, None));
+        let rows = ItemSource::Items(ItemView::Whole(None, None));
         let mut encoder = ListEncoder::text(document, "items", items.to_vec(), rows, representation);
         loop {
             if let Some(text) = encoder.step().unwrap() {
@@ -238,7 +237,7 @@ mod tests {
         let document = Document::encode(&large, []).unwrap();
         let item = Arc::new(Stored { key: "/configmaps/default/m".into(), revision: 1, document });
         let items = vec![item; 100];
-        let rows = Rows::Items(ItemView::Whole(None, None));
+        let rows = ItemSource::Items(ItemView::Whole(None, None));
         let mut encoder = ListEncoder::text(json!({}), "items", items, rows, Representation::JSON);
         let mut steps = 0;
         while encoder.step().unwrap().is_none() {

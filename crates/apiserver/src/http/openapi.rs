@@ -175,7 +175,7 @@ impl Schemas {
         self.done.insert(full_name(shape.name), schema);
     }
 
-    /// The schema of a definition, and the metadata it refers to.
+    /// The schema of a CRD, and the metadata it refers to.
     fn add_custom(&mut self, resource: &Resource, custom: &Custom) {
         types().named("meta.v1.ObjectMeta").into_iter().for_each(|shape| self.add(shape, None));
         let mut schema = custom.published.value();

@@ -12,7 +12,7 @@ use super::dispatch::LARGE;
 use super::error::HttpError;
 use super::frames::Frames;
 use super::gzip::{Gzip, THRESHOLD};
-use super::list_encoder::{ListEncoder, Rows};
+use super::list_encoder::{ItemSource, ListEncoder};
 use super::negotiate::{Format, Representation, View};
 use super::table::{TableMaker, partial};
 use super::warnings::warn;
@@ -108,7 +108,7 @@ impl Responder<'_> {
             View::Table(include) => {
                 let maker = TableMaker::new(self.api.writes.clock.clone(), Arc::clone(resource), include);
                 let document = maker.empty(metadata);
-                let rows = Rows::Table(maker);
+                let rows = ItemSource::Table(maker);
                 let encoder = ListEncoder::text(document, "rows", list.items, rows, options.representation);
                 return self.encoded_list(encoder).await;
             }
@@ -136,7 +136,7 @@ impl Responder<'_> {
             ListEncoder::protobuf(writer, list.items, view)
         } else {
             let document = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-            ListEncoder::text(document, "items", list.items, Rows::Items(view), options.representation)
+            ListEncoder::text(document, "items", list.items, ItemSource::Items(view), options.representation)
         };
         self.encoded_list(encoder).await
     }
@@ -278,7 +278,7 @@ fn reencode<E>(json: &[u8], print: impl FnOnce(&Value) -> Result<String, E>) -> 
 }
 
 fn zipped(content_type: &'static str, gzip: Gzip) -> Response<ResponseBody> {
-    let mut response = new(StatusCode::OK, content_type, ResponseBody::Zipped(Box::new(gzip)));
+    let mut response = new(StatusCode::OK, content_type, ResponseBody::Gzip(Box::new(gzip)));
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     response

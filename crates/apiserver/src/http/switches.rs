@@ -6,7 +6,7 @@
 //! | `DELETE /faults` | drops them |
 //! | `POST /faults/fail?code=429&times=3` | the next requests get this code: 403, 409, 429 (with `retryAfter`), 500, 503, 504 |
 //! | `POST /faults/delay?ms=500&times=3` | the next requests are delayed |
-//! | `POST /faults/lose-answers?times=1` | the next requests are executed, and the connection is closed instead of a response |
+//! | `POST /faults/lose-responses?times=1` | the next requests are executed, and the connection is closed instead of a response |
 //! | `POST /faults/compact` | older versions are compacted: 410 |
 //! | `POST /faults/forget-window` | caches are reinitialized, their watches end |
 //! | `POST /faults/cut-watches` | open watches end, cleanly |
@@ -63,7 +63,7 @@ async fn set(faults: &Faults, switch: &str, query: &Query) -> Result<(), HttpErr
             let time = Duration::from_millis(whole(query, "ms", None)?.unsigned_abs());
             faults.add(rule(Fault::Delay(time), query)?);
         }
-        "lose-answers" => faults.add(rule(Fault::ResponseLost, query)?),
+        "lose-responses" => faults.add(rule(Fault::ResponseLost, query)?),
         "compact" => faults.compact().await.map_err(VerbError::from)?,
         "forget-window" => faults.forget_window(resource).await.map_err(VerbError::from)?,
         "cut-watches" => faults.cut_watches(resource),

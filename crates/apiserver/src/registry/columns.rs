@@ -104,7 +104,7 @@ fn or_none(text: &str) -> Value {
     if text.is_empty() { "<none>".into() } else { text.into() }
 }
 
-/// Text, or null if it is absent.
+/// The value, or `<unset>` if it is absent.
 fn or_unset(object: &Object, pointer: &str) -> Value {
     object.at(pointer).cloned().unwrap_or("<unset>".into())
 }

@@ -1,4 +1,4 @@
-//! What the server fills in: the defaults a client may rely on, and the first status of a new object.
+//! Defaults, and the initial status of new objects.
 
 mod networking;
 mod objects;

@@ -9,7 +9,7 @@ pub(crate) enum Lifecycle {
     Pod,
     /// A delete begins the termination of the namespace; `spec.finalizers` and the objects in it hold it.
     Namespace,
-    /// A delete begins the removal of all custom objects; the definition follows the last of them.
+    /// A delete begins the removal of all custom objects; the CRD follows the last of them.
     CustomResourceDefinition,
     /// The server fills in the status and stores nothing.
     Review(Review),

@@ -71,11 +71,11 @@ pub(crate) enum Schema {
 /// The part that only custom resources have.
 #[derive(Debug)]
 pub(crate) struct Custom {
-    /// The name of the definition.
+    /// The name of the CRD.
     pub(crate) definition: String,
-    /// The uid of the definition: a recreated one is another.
+    /// The uid of the CRD. A recreated CRD has another.
     pub(crate) uid: String,
-    /// The definition is being deleted: no objects can be created.
+    /// The CRD is being deleted: no objects can be created.
     pub(crate) terminating: bool,
     /// Labels of field selectors, and where their values are; those of all versions, because they share one store.
     pub(crate) indexed: Arc<[(String, String)]>,

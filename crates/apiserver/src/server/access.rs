@@ -28,7 +28,7 @@ pub(crate) enum AccessError {
     FromWebPage,
     #[error(
         "the Host of this request is not this machine: use localhost or 127.0.0.1, or start the server with the host name it \
-         should answer to"
+         is reached by"
     )]
     ForeignHost,
     #[error("Unauthorized")]

@@ -154,7 +154,7 @@ async fn store(
 
 /// Removes an object whose custom resource definition was deleted while it was created.
 ///
-/// The deletion of a definition first marks it and then looks for objects: either it finds the object, or the mark is seen here.
+/// The deletion of a CRD first marks it and then looks for objects: either it finds the object, or the mark is seen here.
 async fn check_still_served(
     context: &WriteContext,
     resource: &Resource,

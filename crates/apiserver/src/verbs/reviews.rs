@@ -1,4 +1,5 @@
-//! Reviews of authentication and authorization. This server has neither, and reports that every caller may do everything.
+//! Reviews of authentication and authorization. This server has no users or roles: every
+//! authenticated caller may do everything.
 //!
 //! A review is never stored: the response to the POST is the review with its status filled in.
 

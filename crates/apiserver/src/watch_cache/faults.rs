@@ -1,4 +1,4 @@
-//! Fault injection: failures of real servers, on demand.
+//! Fault injection into one watch cache.
 
 use super::WatchCache;
 use crate::storage::StorageError;

@@ -9,9 +9,9 @@ use tokio::time::{Instant, timeout};
 /// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Longer than any request may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The latencies of all requests, sorted.
+/// Latencies of the requests that succeeded, sorted, and the number that failed.
 #[derive(Debug)]
 pub(super) struct Latencies {
     sorted: Vec<Duration>,
@@ -40,10 +40,10 @@ impl fmt::Display for Latencies {
     }
 }
 
-/// Measures requests until `beside` has ended.
+/// Measures requests until `attack` has ended.
 pub(super) async fn measure<T>(
     client: kube::Client,
-    beside: impl Future<Output = T>,
+    attack: impl Future<Output = T>,
 ) -> anyhow::Result<(Latencies, T)> {
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
     let map = serde_json::from_value(json!({"metadata": {"name": "well-behaved"}}))?;
@@ -52,14 +52,14 @@ pub(super) async fn measure<T>(
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => return Err(error.into()),
     }
-    let mut beside = std::pin::pin!(beside);
+    let mut attack = std::pin::pin!(attack);
     let mut latencies = Latencies { sorted: Vec::new(), failed: 0 };
     let mut count = 0_u64;
     let result = loop {
         let began = Instant::now();
         // A request that the attack holds up is not dropped when the attack ends.
-        let request = std::pin::pin!(timeout(PATIENCE, exchange(&maps, count)));
-        let (served, ended) = both(request, beside.as_mut()).await;
+        let request = std::pin::pin!(timeout(REQUEST_TIMEOUT, exchange(&maps, count)));
+        let (served, ended) = both(request, attack.as_mut()).await;
         match served {
             true => latencies.sorted.push(began.elapsed()),
             false => latencies.failed += 1,
@@ -68,7 +68,7 @@ pub(super) async fn measure<T>(
         if let Some(result) = ended {
             break result;
         }
-        if let Ok(result) = timeout(PAUSE, beside.as_mut()).await {
+        if let Ok(result) = timeout(PAUSE, attack.as_mut()).await {
             break result;
         }
     };

@@ -7,15 +7,15 @@ use anyhow::bail;
 use kube_embedded_apiserver::storage::Storage;
 use std::sync::Arc;
 
-/// Opens the storage; `None` is the memory of the server.
-pub(super) async fn open(text: &str, etcd: &EtcdArguments) -> anyhow::Result<Option<Arc<dyn Storage>>> {
-    match text.split_once('=') {
-        None if text == "memory" => Ok(None),
+/// Opens the storage. `None` means the server's in-memory storage.
+pub(super) async fn open(storage: &str, etcd: &EtcdArguments) -> anyhow::Result<Option<Arc<dyn Storage>>> {
+    match storage.split_once('=') {
+        None if storage == "memory" => Ok(None),
         Some(("etcd", urls)) if !urls.is_empty() => connect(urls, etcd).await.map(Some),
-        _ if text.starts_with("etcd") => {
+        _ if storage.starts_with("etcd") => {
             bail!("--storage etcd needs a URL, such as --storage etcd=http://127.0.0.1:2379")
         }
-        _ => bail!("unknown storage {text:?}; use --storage memory or --storage etcd=URL"),
+        _ => bail!("unknown storage {storage:?}; use --storage memory or --storage etcd=URL"),
     }
 }
 

@@ -19,7 +19,7 @@ impl Change {
     }
 }
 
-/// What became of a change that was offered.
+/// Result of offering a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offered {
     /// It is queued.

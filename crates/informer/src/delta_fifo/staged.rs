@@ -122,7 +122,7 @@ impl Staged {
     }
 
     /// Adds a malformed item, with its key if that is readable.
-    pub(crate) fn unreadable(&mut self, key: Option<&ObjectKey>) {
+    pub(crate) fn malformed(&mut self, key: Option<&ObjectKey>) {
         if let Some(key) = key {
             self.follow(key);
             self.present.insert(key.clone());

@@ -240,8 +240,8 @@ fn an_object_that_may_be_a_malformed_item_is_kept() {
         let mut staged = Staged::default();
         for item in items {
             match *item {
-                "?" => staged.unreadable(None),
-                "ns/c?" => staged.unreadable(Some(object("ns/c", 1).key())),
+                "?" => staged.malformed(None),
+                "ns/c?" => staged.malformed(Some(object("ns/c", 1).key())),
                 key => fifo.stage(&mut staged, object(key, 1), Compare::Version, &store),
             }
         }
@@ -250,7 +250,7 @@ fn an_object_that_may_be_a_malformed_item_is_kept() {
     };
     assert_eq!(gone(&["ns/a", "ns/g"]), ["-c@1?", "-e@1?"]);
     assert_eq!(gone(&["ns/a", "ns/c?", "ns/g"]), ["-e@1?"], "c says that it is there");
-    assert_eq!(gone(&["ns/a", "?", "ns/d", "ns/g"]), ["-e@1?"], "c may be the unreadable one, e cannot");
+    assert_eq!(gone(&["ns/a", "?", "ns/d", "ns/g"]), ["-e@1?"], "c may be the malformed one, e cannot");
     assert_eq!(gone(&["?", "?", "ns/c", "ns/e"]), ["-g@1?"], "open to the front");
     assert_eq!(gone(&["ns/a", "ns/b", "?"]), Vec::<String>::new(), "open to the back");
     assert_eq!(gone(&["ns/g", "?", "ns/a"]), Vec::<String>::new(), "out of order, it may be anything");
@@ -440,7 +440,7 @@ fn a_list_after_a_delete_decides_not_the_delete() {
 fn an_object_kept_by_a_malformed_item_does_not_outlive_its_history() {
     let (mut fifo, mut store) = (fifo(), Stored::of([object("ns/a", 900)]));
     let mut staged = Staged::default();
-    staged.unreadable(Some(&"ns/a".parse().unwrap()));
+    staged.malformed(Some(&"ns/a".parse().unwrap()));
     fifo.replace(staged, at(101), &store);
     assert_eq!(apply(&mut fifo, 1, &mut store), [""; 0]);
     assert_eq!(fifo.judge(&Change::Modified(object("ns/a", 900)), &store), Offered::Known);

@@ -75,7 +75,7 @@ pub(crate) struct Snapshot {
     /// Partitions that may show another history than the server has. Invariant: none of them is in `positions`.
     withdrawn: BTreeSet<Partition>,
     /// Partitions whose initial list is complete.
-    filled: BTreeSet<Partition>,
+    listed: BTreeSet<Partition>,
     bytes: usize,
 }
 
@@ -102,7 +102,7 @@ impl Snapshot {
             fields: Fields::default(),
             positions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
-            filled: BTreeSet::new(),
+            listed: BTreeSet::new(),
             bytes: 0,
         }
     }
@@ -184,12 +184,12 @@ impl Snapshot {
     }
 
     /// Whether the initial list of every partition is complete.
-    pub(crate) fn is_filled(&self) -> bool {
-        self.filled.len() == self.partitions.len()
+    pub(crate) fn is_listed(&self) -> bool {
+        self.listed.len() == self.partitions.len()
     }
 
-    pub(crate) fn is_partition_filled(&self, partition: Partition) -> bool {
-        self.filled.contains(&partition)
+    pub(crate) fn is_partition_listed(&self, partition: Partition) -> bool {
+        self.listed.contains(&partition)
     }
 
     /// Stores an object and returns what it replaces. Adds its key to `panicked` if code of the user panicked on it.
@@ -316,7 +316,7 @@ impl Snapshot {
         self.withdrawn.remove(&partition);
     }
 
-    pub(super) fn fill(&mut self, partition: Partition) {
-        self.filled.insert(partition);
+    pub(super) fn mark_listed(&mut self, partition: Partition) {
+        self.listed.insert(partition);
     }
 }

@@ -135,13 +135,13 @@ fn a_namespace_is_a_stretch_of_the_store() {
 fn filled_is_when_every_partition_is() {
     let indexer = Indexer::new(Partitions::of_scope(&Scope::namespaces(["x", "y"]).unwrap()));
     for partition in [1, 0] {
-        assert!(!indexer.snapshot().is_filled());
+        assert!(!indexer.snapshot().is_listed());
         let mut store = indexer.begin();
-        store.fill(partition);
+        store.mark_listed(partition);
         store.publish();
-        assert!(indexer.snapshot().is_partition_filled(partition));
+        assert!(indexer.snapshot().is_partition_listed(partition));
     }
-    assert!(indexer.snapshot().is_filled());
+    assert!(indexer.snapshot().is_listed());
 }
 
 /// Readers on other threads while one writes: never half a transaction.

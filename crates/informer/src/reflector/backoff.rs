@@ -8,7 +8,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
 /// Delays that double with each failure, with jitter.
 ///
-/// 1. The n-th delay in a row is uniform in `[d, 2d)` with `d = min(start * 2^n, cap)`.
+/// 1. The n-th delay in a row, counting from 0, is uniform in `[d, 2d)` with `d = min(start * 2^n, cap)`.
 /// 2. `Retry-After` is a lower bound of the delay, up to `max_retry_after`, with up to a tenth on top so that the
 ///    clients which a server rejected do not all return at once. A longer one counts as `max_retry_after`.
 /// 3. A success resets it.
@@ -28,7 +28,7 @@ impl Backoff {
     }
 
     /// Sets the first delay and the longest one.
-    pub(crate) fn waits(self, start: Duration, cap: Duration) -> Self {
+    pub(crate) fn range(self, start: Duration, cap: Duration) -> Self {
         Self { start, cap, ..self }
     }
 

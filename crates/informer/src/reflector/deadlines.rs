@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-/// How long an informer waits for its server. Every deadline of its requests is here; sources have none.
+/// How long an informer waits for its server.
+///
+/// Every deadline of its requests is here, except that of the body of an error response, which is 5 s, and the pings
+/// of connections.
 ///
 /// `Duration::MAX` waits without limit. Set the fields of a default value:
 ///

@@ -79,7 +79,7 @@ impl Reflector {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => self.stage(object),
             WatchEvent::Deleted(object) => self.staged.remove(object.key()),
-            WatchEvent::Malformed(unreadable) => self.stage_unreadable(unreadable),
+            WatchEvent::Malformed(malformed) => self.stage_malformed(malformed),
             WatchEvent::Error(status) => {
                 let failure = Failure::in_stream(&status);
                 let error = ListWatchError::api(status, Arc::clone(&stream.url));
@@ -87,7 +87,7 @@ impl Reflector {
             }
             WatchEvent::Bookmark(bookmark) if bookmark.initial_events_end => {
                 stream.delivered = Delivered::Events;
-                stream.positioned = true;
+                stream.in_version_order = true;
                 let events = std::mem::replace(&mut stream.events, futures_util::stream::empty().boxed());
                 self.stream = Some(OpenStream { events, url: Arc::clone(&stream.url), ..*stream });
                 return Some(Input::StreamListed(bookmark.resource_version));
@@ -135,7 +135,7 @@ impl Reflector {
                     self.stage(object);
                     self.report_progress(whole.remaining);
                 }
-                Some(ListPart::Malformed(unreadable)) => self.stage_unreadable(unreadable),
+                Some(ListPart::Malformed(malformed)) => self.stage_malformed(malformed),
             }
         }
     }
@@ -146,7 +146,7 @@ impl Reflector {
         }
         self.stream = None;
         self.staged = Staged::default();
-        if !self.indexer.snapshot().is_partition_filled(self.partition) && !self.health.is_failing() {
+        if !self.indexer.snapshot().is_partition_listed(self.partition) && !self.health.is_failing() {
             self.set_status(InformerStatus::Syncing { so_far: 0, of: None });
         }
     }
@@ -168,14 +168,14 @@ impl Reflector {
         self.staged.insert(self.pack(object));
     }
 
-    fn stage_unreadable(&mut self, unreadable: Malformed) {
-        self.staged.unreadable(unreadable.key.as_ref());
-        self.telemetry.quarantined(unreadable);
+    fn stage_malformed(&mut self, malformed: Malformed) {
+        self.staged.malformed(malformed.key.as_ref());
+        self.telemetry.quarantined(malformed);
     }
 
     fn report_progress(&mut self, remaining: Option<u64>) {
         let size = self.staged.len();
-        if size % STATUS_EVERY == 1 && !self.indexer.snapshot().is_partition_filled(self.partition) {
+        if size % STATUS_EVERY == 1 && !self.indexer.snapshot().is_partition_listed(self.partition) {
             let so_far = size as u64;
             self.set_status(InformerStatus::Syncing {
                 so_far,

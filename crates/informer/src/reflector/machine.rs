@@ -1,4 +1,4 @@
-//! What a reflector does next: a state machine without any I/O.
+//! The state machine of a reflector, without I/O.
 
 mod failure;
 mod freshness;
@@ -29,7 +29,7 @@ const WATCH_TRIES: u32 = 3;
 /// Streaming lists that broke off in a row after which a paged list is tried.
 const STREAM_TRIES: u32 = 3;
 
-/// What the reflector does next.
+/// A command to the reflector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     /// Discard everything staged, open a streaming list, and stage its events until it is complete.
@@ -50,7 +50,7 @@ pub(crate) enum Command {
     Wait(Duration),
 }
 
-/// What happened.
+/// An event that the machine reacts to.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Start,

@@ -29,7 +29,7 @@ impl Reflector {
         // The time counts over successive watches: a proxy that ends silent streams after a minute must not keep the
         // server from being probed.
         let quiet = self.quiet.saturating_add(stream.opened.elapsed());
-        self.quiet = if stream.proven { Duration::ZERO } else { quiet };
+        self.quiet = if stream.version_confirmed { Duration::ZERO } else { quiet };
         if matches!(command, Command::Probe(_)) {
             self.stream = Some(stream);
         }
@@ -56,11 +56,11 @@ impl Reflector {
         }
     }
 
-    /// When the next timer fires unless an event comes before.
+    /// Deadline of the next timer.
     fn next_timer(&self, stream: &OpenStream) -> Option<Instant> {
         let after = |time| time::after(stream.opened, time);
         let probe = || after(self.deadlines.probe_after.saturating_sub(self.quiet));
-        let probe = (!stream.proven).then(probe).flatten();
+        let probe = (!stream.version_confirmed).then(probe).flatten();
         let works = self.health.is_failing().then(|| after(WATCH_WORKS_AFTER)).flatten();
         [after(stream.dead_after), probe, works, self.machine.repair_due()].into_iter().flatten().min()
     }
@@ -71,8 +71,9 @@ impl Reflector {
         } else if lasted >= stream.dead_after {
             let error = silent("end of the watch", stream.dead_after, &stream.url);
             return self.watch_failed(Failure::of(&error), error, lasted);
-        } else if !stream.proven && self.quiet.saturating_add(lasted) >= self.deadlines.probe_after {
-            stream.proven = true;
+        } else if !stream.version_confirmed && self.quiet.saturating_add(lasted) >= self.deadlines.probe_after
+        {
+            stream.version_confirmed = true;
             return self.step(Input::Quiet);
         }
         Command::Follow
@@ -96,18 +97,18 @@ impl Reflector {
                 let error = ListWatchError::api(status, Arc::clone(&stream.url));
                 return self.watch_failed(failure, error, stream.opened.elapsed());
             }
-            WatchEvent::Malformed(unreadable) => return self.receive_unreadable(unreadable, stream),
+            WatchEvent::Malformed(malformed) => return self.receive_malformed(malformed, stream),
             WatchEvent::Added(object) => Change::Added(object),
             WatchEvent::Modified(object) => Change::Modified(object),
             WatchEvent::Deleted(object) => Change::Deleted(object),
         };
-        stream.positioned |= !matches!(change, Change::Added(_));
+        stream.in_version_order |= !matches!(change, Change::Added(_));
         self.receive_change(change, stream)
     }
 
     fn receive_change(&mut self, change: Change, stream: &mut OpenStream) -> Command {
         let version = change.object().resource_version().clone();
-        let rewound = stream.positioned
+        let rewound = stream.in_version_order
             && self.machine.position().is_some_and(|position| match change {
                 // Some servers give a deletion the version of the last change.
                 Change::Deleted(_) => version.is_older_than(position),
@@ -116,9 +117,9 @@ impl Reflector {
         if rewound {
             return self.receive_rewound(&change);
         }
-        let position = (stream.positioned && !version.is_unset()).then_some(version);
+        let position = (stream.in_version_order && !version.is_unset()).then_some(version);
         if !self.covers(change.object().key()) {
-            self.telemetry.quarantined(Malformed::new("it is in another namespace than the requested one"));
+            self.telemetry.quarantined(Malformed::new("object is outside the requested namespace"));
             return self.reach(position, stream);
         }
         let change = self.prepare(change);
@@ -129,9 +130,9 @@ impl Reflector {
         self.progressed(position, stream)
     }
 
-    /// An event that is older than the version that the stream had reached: a repetition, or another history.
+    /// Handles an event older than the version that the stream has reached. A known state is a repetition; any other
+    /// state may come from another history of the server.
     fn receive_rewound(&mut self, change: &Change) -> Command {
-        // The known state is a repetition. An older one may be another history.
         let command = match self.queue.judge(change, &*self.indexer) {
             Offered::Known => Command::Follow,
             Offered::Queued | Offered::Stale => self.anomaly(Input::Rewound { now: Instant::now() }),
@@ -143,39 +144,38 @@ impl Reflector {
     }
 
     fn receive_bookmark(&mut self, bookmark: Bookmark, stream: &mut OpenStream) -> Command {
-        stream.positioned = true;
+        stream.in_version_order = true;
         self.reach(Some(bookmark.resource_version), stream)
     }
 
-    fn receive_unreadable(&mut self, unreadable: Malformed, stream: &mut OpenStream) -> Command {
-        let at = unreadable.resource_version.clone();
+    fn receive_malformed(&mut self, malformed: Malformed, stream: &mut OpenStream) -> Command {
+        let at = malformed.resource_version.clone();
         match self.anomaly(Input::Malformed { at: at.clone(), now: Instant::now() }) {
             Command::Follow => {
-                self.telemetry.quarantined(unreadable);
-                self.reach(at.filter(|_| stream.positioned), stream)
+                self.telemetry.quarantined(malformed);
+                self.reach(at.filter(|_| stream.in_version_order), stream)
             }
             command => {
-                self.telemetry.failed(&InformerError::Malformed(unreadable));
+                self.telemetry.failed(&InformerError::Malformed(malformed));
                 command
             }
         }
     }
 
-    /// The machine decides whether an anomaly is repaired now.
+    /// Passes an anomaly to the machine, and records the reason if it relists.
     fn anomaly(&mut self, input: Input) -> Command {
         let command = self.step(input);
         if command != Command::Follow {
-            self.reason = Some(RelistReason::Doubtful);
+            self.reason = Some(RelistReason::Anomaly);
         }
         command
     }
 
-    /// The stream reaches a version without a change. One that is not newer than the position is ignored: a position
-    /// never goes back by itself.
+    /// Advances to a version that came without a change. Ignores a version that is not newer.
     fn reach(&mut self, version: Option<ResourceVersion>, stream: &mut OpenStream) -> Command {
         let known = self.machine.position();
         // A bookmark older than the position does not prove that the server has reached the position.
-        stream.proven |=
+        stream.version_confirmed |=
             !version.as_ref().zip(known).is_some_and(|(version, known)| version.is_older_than(known));
         let is_newer = |version: &ResourceVersion| {
             known.is_none_or(|known| version != known && !version.is_older_than(known))
@@ -192,14 +192,14 @@ impl Reflector {
         self.progressed(Some(version), stream)
     }
 
-    /// The version that the store may claim to show: none if it lacks a change before it, or has another history.
+    /// The version that the store may report; `None` if the store lacks an earlier change or may show another history.
     fn claim(&self, version: ResourceVersion) -> Option<Position> {
-        let is_true = !self.machine.hides_a_change() && self.machine.compare() == Compare::Version;
-        is_true.then_some(Position { partition: self.partition, version })
+        let may_report = !self.machine.hides_a_change() && self.machine.compare() == Compare::Version;
+        may_report.then_some(Position { partition: self.partition, version })
     }
 
     fn progressed(&mut self, position: Option<ResourceVersion>, stream: &mut OpenStream) -> Command {
-        (stream.delivered, stream.proven) = (Delivered::Events, true);
+        (stream.delivered, stream.version_confirmed) = (Delivered::Events, true);
         let command = self.step(Input::Progress(position));
         self.recovered(self.machine.position().cloned());
         command

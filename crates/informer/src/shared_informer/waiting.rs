@@ -113,7 +113,7 @@ impl<T: 'static> SharedInformer<T> {
     /// and below. A task that panicked is waited for, because it restarts; tasks whose runtime was shut down do not, which
     /// is an error at once.
     pub async fn synced(&self, within: Duration) -> Result<(), SyncError> {
-        let synced = self.core.until(|snapshot| snapshot.is_filled());
+        let synced = self.core.until(|snapshot| snapshot.is_listed());
         match timeout(within, synced).await {
             Ok(Ok(())) => Ok(()),
             _ => Err(SyncError { unsynced: self.core.unsynced() }),
@@ -178,7 +178,7 @@ impl<T: 'static> SharedInformer<T> {
             return Err(WaitError::OutOfScope { what: what() });
         };
         let holds = |snapshot: &Snapshot| {
-            snapshot.is_partition_filled(partition) && condition(snapshot.get(key).map(Object::cast).as_ref())
+            snapshot.is_partition_listed(partition) && condition(snapshot.get(key).map(Object::cast).as_ref())
         };
         self.outcome(timeout(within, self.core.until(holds)).await, within, what)
     }
@@ -248,7 +248,7 @@ impl Core {
     /// Partitions without a complete initial list, with their status.
     pub(crate) fn unsynced(&self) -> Vec<UnsyncedCache> {
         let snapshot = self.controller.indexer.snapshot();
-        let unfilled = self.partitions.all().filter(|&partition| !snapshot.is_partition_filled(partition));
+        let unfilled = self.partitions.all().filter(|&partition| !snapshot.is_partition_listed(partition));
         unfilled
             .map(|partition| UnsyncedCache {
                 resource: self.origin.kind().to_string(),

@@ -47,7 +47,7 @@ const TCP_PROBES: u32 = 3;
 /// 1. requests are never retried below the informer, which reports and retries failures itself;
 /// 2. HTTP/2 is used if the server offers it in the TLS handshake, so that watches share a connection, otherwise
 ///    HTTP/1.1; plain `http://` is always HTTP/1.1;
-/// 3. each connection is pinged every 30 s, and closed if the ping is not answered within 15 s;
+/// 3. each connection is pinged every 30 s, and closed if no PONG arrives within 15 s;
 /// 4. connections are opened as needed to stay below the number of streams that servers allow on each.
 ///
 /// Must be called inside a tokio runtime, to which the client is bound.

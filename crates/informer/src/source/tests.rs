@@ -92,7 +92,7 @@ async fn selectors_and_namespace_reach_the_request() {
 }
 
 #[tokio::test]
-async fn metadata_only_asks_for_it_and_takes_whole_objects_too() {
+async fn metadata_only_requests_partial_object_metadata() {
     let fake = Fake::answering(|_| answer(200, JSON, r#"{"items":[]}"#));
     let source = source(&fake).metadata_only();
     drop(source.list(ListOptions::default()).await.unwrap());
@@ -123,7 +123,7 @@ async fn an_error_response_has_the_status_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_retry_after_beyond_every_number_is_the_longest() {
+async fn a_retry_after_beyond_u64_saturates() {
     let header = |text: &'static str| async move {
         let fake = Fake::answering(move |_| {
             let mut response = answer(503, JSON, "");
@@ -152,7 +152,7 @@ async fn an_error_response_without_a_status_is_described_by_its_code() {
         (500, JSON, r#"{"kind":"Status","code":0}"#, "InternalError"),
         (503, JSON, endless.as_str(), "ServiceUnavailable"),
         (502, "text/html", "", ""),
-        // The code of the answer decides, not the one in the body.
+        // The code of the response takes precedence, not the one in the body.
         (503, JSON, r#"{"kind":"Status","code":410,"reason":"Odd"}"#, "Odd"),
     ] {
         let body = body.to_owned();

@@ -20,7 +20,7 @@ pub enum Request {
 #[non_exhaustive]
 pub enum Fault {
     /// The server responds with an error, such as 410, 429, 500 or 403.
-    Answer(Status),
+    Status(Status),
     /// The request fails in another way: the login page of a proxy, a truncated body.
     Fail(ListWatchError),
     /// The connection is refused.
@@ -38,22 +38,22 @@ impl Fault {
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         let mut status = status(429, "TooManyRequests", "slow down");
         status.details.retry_after_seconds = retry_after_seconds;
-        Self::Answer(status)
+        Self::Status(status)
     }
 
     /// 410: the version or page has expired.
     pub fn expired() -> Self {
-        Self::Answer(status(410, "Expired", "too old resource version"))
+        Self::Status(status(410, "Expired", "too old resource version"))
     }
 
     /// 403.
     pub fn forbidden() -> Self {
-        Self::Answer(status(403, "Forbidden", "not allowed"))
+        Self::Status(status(403, "Forbidden", "not allowed"))
     }
 
     /// 500.
     pub fn internal() -> Self {
-        Self::Answer(status(500, "InternalError", "broken"))
+        Self::Status(status(500, "InternalError", "broken"))
     }
 }
 
@@ -154,14 +154,14 @@ impl FakeSource {
     pub fn expire_history(&self) -> &Self {
         let mut state = self.lock();
         state.history.clear();
-        state.listed.clear();
+        state.paged_lists.clear();
         state.floor = state.version;
         drop(state);
         self
     }
 
     /// Whether a 410 of a watch is sent as HTTP status instead of in the stream.
-    pub fn answer_410_over_http(&self, http: bool) -> &Self {
+    pub fn expire_over_http(&self, http: bool) -> &Self {
         self.lock().faults.http_410 = http;
         self
     }
@@ -215,7 +215,7 @@ impl FakeSource {
     }
 
     /// Sends a malformed event to all watches.
-    pub fn send_unreadable(&self) -> &Self {
+    pub fn send_malformed(&self) -> &Self {
         let mut state = self.lock();
         state.version += 1;
         let version = state.version;
@@ -248,7 +248,7 @@ impl FakeSource {
     pub(super) async fn inject(&self, fault: Option<Fault>) -> Result<(), ListWatchError> {
         match fault {
             None => Ok(()),
-            Some(Fault::Answer(status)) => Err(ListWatchError::api(status, URL)),
+            Some(Fault::Status(status)) => Err(ListWatchError::api(status, URL)),
             Some(Fault::Fail(error)) => Err(error),
             Some(Fault::Refuse) => {
                 Err(ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() })

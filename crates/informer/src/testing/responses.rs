@@ -20,7 +20,7 @@ impl FakeSource {
         let (start, version) = state.list_start(options)?;
         let limit = options.limit.map_or(usize::MAX, |limit| limit as usize);
         let now = || state.objects.values().cloned().collect();
-        let objects: Vec<Value> = state.listed.get(&version).cloned().unwrap_or_else(now);
+        let objects: Vec<Value> = state.paged_lists.get(&version).cloned().unwrap_or_else(now);
         let matching: Vec<&Value> = objects.iter().filter(|object| is_in(object, namespace)).collect();
         let page: Vec<ListPart> = matching
             .iter()
@@ -37,7 +37,7 @@ impl FakeSource {
         };
         if more {
             // Later pages are of the same state as the first one.
-            state.listed.insert(version, objects);
+            state.paged_lists.insert(version, objects);
         }
         let mut parts: Vec<Result<ListPart, ListWatchError>> = vec![Ok(ListPart::Meta(meta))];
         parts.extend(page.into_iter().map(Ok));
@@ -158,7 +158,7 @@ impl super::Faults {
 
 fn event(origin: &Arc<Origin>, change: &Change) -> WatchEvent {
     match (encode(origin, &change.object), change.kind) {
-        (Err(unreadable), _) => WatchEvent::Malformed(unreadable),
+        (Err(malformed), _) => WatchEvent::Malformed(malformed),
         (Ok(object), ChangeKind::Added) => WatchEvent::Added(object),
         (Ok(object), ChangeKind::Modified) => WatchEvent::Modified(object),
         (Ok(object), ChangeKind::Deleted) => WatchEvent::Deleted(object),

@@ -1,4 +1,4 @@
-//! Nonsense from the server breaks nothing and loses nothing else (design §5.14).
+//! Malformed input from the server affects nothing else (promise 14 of docs/contract.md).
 
 use crate::support::{
     Errors, Recorder, cached, encoded, object, pass, secs, settle, source, started, versioned, watched,
@@ -21,13 +21,13 @@ fn fills(source: &FakeSource) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unreadable_event_is_looked_into_once_and_the_stream_goes_on() {
+async fn a_malformed_event_is_looked_into_once_and_the_stream_goes_on() {
     let source = source();
     source.put(object("a", 1));
     let errors = Errors::default();
     let (informer, recorder) = watched(&source, |builder| errors.hook(builder)).await;
     source.delete_unnoticed("ns/a");
-    source.send_unreadable();
+    source.send_malformed();
     pass(5).await;
     assert_eq!(recorder.take(), ["-a@101?"], "the list shows what the event may have said");
     assert_eq!((fills(&source), errors.take().len()), (2, 1));
@@ -38,11 +38,11 @@ async fn an_unreadable_event_is_looked_into_once_and_the_stream_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_unreadable_events_is_no_flood_of_lists() {
+async fn a_flood_of_malformed_events_is_no_flood_of_lists() {
     let source = source();
     let (informer, recorder) = watched(&source, |builder| builder).await;
     for i in 0..100 {
-        source.send_unreadable();
+        source.send_malformed();
         source.put(object(&format!("o{i}"), 1));
         pass(1).await;
     }
@@ -50,17 +50,17 @@ async fn a_flood_of_unreadable_events_is_no_flood_of_lists() {
     pass(5).await;
     assert_eq!((informer.lister().len(), recorder.take().len()), (100, 100), "and nothing is lost");
     pass(60).await;
-    source.send_unreadable();
+    source.send_malformed();
     pass(61).await;
     source.delete_unnoticed("ns/o1");
-    source.send_unreadable();
-    source.send_unreadable();
+    source.send_malformed();
+    source.send_malformed();
     pass(65).await;
     assert_eq!(informer.lister().len(), 99, "what one may have said is found out in time");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_with_an_unreadable_item_is_a_list() {
+async fn a_list_with_a_malformed_item_is_a_list() {
     for streaming in [true, false] {
         let source = source();
         source.put(object("a", 1));

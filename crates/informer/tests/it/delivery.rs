@@ -1,4 +1,4 @@
-//! Store first, then handlers; in order; and how far the store is (design §5.1–5.5).
+//! The order of store and handlers, and the version of the store (promises 1 to 5 of docs/contract.md).
 
 use crate::support::{
     Recorder, cached, encoded, object, pass, secs, settle, source, started, versioned, watched,

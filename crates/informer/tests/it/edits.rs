@@ -1,4 +1,4 @@
-//! Writing back what the cache holds: patches of edits, applied by a server (design §5.19).
+//! Patches of edits, applied by a server (promise 19 of docs/contract.md).
 
 mod random;
 

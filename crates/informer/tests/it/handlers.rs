@@ -1,4 +1,4 @@
-//! Handlers come, go, fall behind and panic (design §5.10–5.12).
+//! Handlers are added, removed, fall behind and panic (promises 10 to 12 of docs/contract.md).
 
 use crate::support::{Errors, Recorder, object, pass, secs, settle, source, started, watched};
 use futures_util::{FutureExt, StreamExt};

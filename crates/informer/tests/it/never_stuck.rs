@@ -1,4 +1,4 @@
-//! Whatever fails is seen, and heals by itself (design §5.13, 5.15, 5.16).
+//! Failures are visible and end without a restart (promises 13, 15 and 16 of docs/contract.md).
 
 use crate::support::{Errors, cached, object, pass, secs, settle, source, started, watched};
 use harness::CapturedLog;
@@ -24,7 +24,7 @@ fn streams(source: &FakeSource) -> usize {
 }
 
 fn answer(code: u16, reason: &str) -> Fault {
-    Fault::Answer(Status::failure(code, reason, "not now"))
+    Fault::Status(Status::failure(code, reason, "not now"))
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Several namespaces, each on its own (design §5.9).
+//! Several namespaces, each a partition (promise 9 of docs/contract.md).
 
 use crate::support::{Recorder, pass, secs, settle, source};
 use futures_util::StreamExt;

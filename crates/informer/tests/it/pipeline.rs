@@ -5,7 +5,7 @@ use kube_informer::Stop;
 use serde_json::Value;
 
 #[tokio::test(start_paused = true)]
-async fn first_fill_then_changes_in_order() {
+async fn initial_list_then_changes_in_order() {
     let source = source();
     source.put(object("b", 1));
     source.put(object("a", 1));

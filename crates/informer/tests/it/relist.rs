@@ -1,4 +1,4 @@
-//! What a second list does (design §5.6–5.8).
+//! Relists (promises 6 to 8 of docs/contract.md).
 
 use crate::support::{cached, encoded, object, pass, secs, settle, source, started, versioned, watched};
 use kube_informer::{
@@ -75,7 +75,7 @@ async fn both_kinds_of_410_list_again() {
         let source = source();
         source.put(object("a", 1));
         let (informer, recorder) = watched(&source, |builder| builder).await;
-        source.answer_410_over_http(http);
+        source.expire_over_http(http);
         source.put_unnoticed(object("b", 1));
         source.expire_history().cut();
         pass(5).await;
@@ -189,7 +189,7 @@ async fn a_restored_server_is_followed_by_content() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_became_unreadable_is_not_reported_as_gone() {
+async fn an_object_that_became_malformed_is_not_reported_as_gone() {
     let source = source();
     for name in ["a", "b", "c"] {
         source.put(object(name, 1));
@@ -241,7 +241,7 @@ async fn with_two_objects() -> (FakeSource, SharedInformer<Value>) {
 async fn a_version_too_large_for_the_server_is_evidence_of_another_history() {
     let (source, informer) = with_two_objects().await;
     let message = "Too large resource version: 102, current: 101";
-    source.fail_watch(Fault::Answer(Status::failure(504, "Timeout", message)));
+    source.fail_watch(Fault::Status(Status::failure(504, "Timeout", message)));
     source.cut();
     settle().await;
     replace_history(&source);
@@ -312,7 +312,7 @@ async fn a_write_to_a_restored_server_is_reached_when_the_cache_shows_it() {
     settle().await;
     let message = "Too large resource version: 1003, current: 50";
     source
-        .fail_watch(Fault::Answer(Status::failure(504, "Timeout", message)))
+        .fail_watch(Fault::Status(Status::failure(504, "Timeout", message)))
         .fail_watch(Fault::Delay(secs(20)));
     source.restore(50, Vec::new());
     settle().await;

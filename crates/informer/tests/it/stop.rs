@@ -1,4 +1,4 @@
-//! Stop means stopped (design §5.17).
+//! A stop is complete (promise 17 of docs/contract.md).
 
 use crate::support::{Recorder, object, pass, secs, settle, source, started, watched};
 use futures_util::StreamExt;

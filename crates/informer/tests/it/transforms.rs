@@ -1,4 +1,4 @@
-//! What is done to objects before they are kept (design §5.18).
+//! Transforms (promise 18 of docs/contract.md).
 
 use crate::support::{Errors, cached, object, pass, secs, settle, source, started, watched};
 use kube_informer::{Deleted, HandlerFuncs, IndexError, Limits, Object, Transform, WatchEvent};

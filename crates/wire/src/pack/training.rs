@@ -2,14 +2,18 @@
 
 /// Number of samples for a dictionary.
 const SAMPLES: usize = 256;
-/// Maximum size of all samples, about thirty times that of a dictionary. When it is reached, fewer samples are enough.
+/// Maximum size of all samples, about thirty times that of a dictionary. When it is reached, `MIN_SAMPLES`
+/// are enough.
 const SAMPLE_BYTES: usize = 1 << 20;
+/// Fewest samples for a dictionary.
+const MIN_SAMPLES: usize = 16;
 /// Minimum size of all objects for which a dictionary is trained: training briefly takes several megabytes, which allocators
 /// may keep.
 const MIN_HELD_BYTES: u64 = 2 << 20;
 /// Number of objects over which the ratio is measured.
 const WINDOW: u64 = 2000;
-/// A new dictionary is trained if the ratio is worse by this factor than right after the last training.
+/// A new dictionary is trained if the ratio is worse by this factor than in the best window since the last
+/// training.
 const DECAY: f64 = 1.5;
 
 /// Collects samples for a dictionary, then measures its ratio.
@@ -27,7 +31,7 @@ pub(super) enum Training {
     },
 }
 
-/// What follows from an offered object.
+/// Result of [`Training::offer`].
 pub(super) enum Offer {
     /// No training now.
     Nothing,
@@ -51,7 +55,8 @@ impl Training {
             *bytes += raw.len();
             samples.push(raw.to_vec());
         }
-        let enough = samples.len() >= SAMPLES || *bytes + raw.len() > SAMPLE_BYTES && samples.len() >= 16;
+        let enough =
+            samples.len() >= SAMPLES || *bytes + raw.len() > SAMPLE_BYTES && samples.len() >= MIN_SAMPLES;
         if !enough {
             return Offer::Nothing;
         }
@@ -61,7 +66,7 @@ impl Training {
     }
 
     /// Records the ratio of an object; may begin to collect again.
-    pub(super) fn packed(&mut self, raw_len: usize, packed_len: usize) {
+    pub(super) fn record_ratio(&mut self, raw_len: usize, packed_len: usize) {
         let Self::Measuring { best, raw, packed, seen } = self else { return };
         *raw += raw_len as u64;
         *packed += packed_len as u64;

@@ -53,9 +53,9 @@ impl<K: Eq + Hash> Fifo<K> {
         }
         let live = self.live();
         let place = live.head.wrapping_add(live.len);
-        let is_it =
+        let matches =
             |place: u32| panics::equal(&self.keys[place.wrapping_sub(live.head) as usize], &ticket.key);
-        let push = match self.places.claim(ticket.hash, place, live, is_it) {
+        let push = match self.places.claim(ticket.hash, place, live, matches) {
             Claim::Duplicate => {
                 discarded.push(ticket.key);
                 return Push::Duplicate;
@@ -91,11 +91,11 @@ impl<K: Eq + Hash> Fifo<K> {
             return Lookup::Absent;
         }
         let live = self.live();
-        let is_it = |place: u32| {
+        let matches = |place: u32| {
             let other = &self.keys[place.wrapping_sub(live.head) as usize];
             !self.removed.contains(&place) && panics::equal(other, key)
         };
-        self.places.find(hash, live, is_it)
+        self.places.find(hash, live, matches)
     }
 
     /// Arrival of the first key. No key is pushed after the ranked queue is used, so arrivals do not wrap around.

@@ -56,8 +56,14 @@ impl Places {
         Self { tables: vec![Table::default()] }
     }
 
-    /// Records `place` under `hash`, unless `is_it` holds for a live place of that hash.
-    pub(super) fn claim(&mut self, hash: u32, place: u32, live: Live, is_it: impl Fn(u32) -> bool) -> Claim {
+    /// Records `place` under `hash`, unless `matches` holds for a live place of that hash.
+    pub(super) fn claim(
+        &mut self,
+        hash: u32,
+        place: u32,
+        live: Live,
+        matches: impl Fn(u32) -> bool,
+    ) -> Claim {
         let split_above = if self.tables.len() == 1 { ONE_TABLE } else { usize::MAX };
         let at = self.table(hash);
         let table = &mut self.tables[at];
@@ -65,15 +71,15 @@ impl Places {
             table.rebuild(live);
             if table.used > split_above {
                 self.split();
-                return self.claim(hash, place, live, is_it);
+                return self.claim(hash, place, live, matches);
             }
         }
-        table.claim(Slot::new(hash, place), live, is_it)
+        table.claim(Slot::new(hash, place), live, matches)
     }
 
-    /// Finds the live place of `hash` for which `is_it` holds.
-    pub(super) fn find(&self, hash: u32, live: Live, is_it: impl Fn(u32) -> bool) -> Lookup {
-        self.tables[self.table(hash)].find(tag(hash), live, is_it)
+    /// Finds the live place of `hash` for which `matches` holds.
+    pub(super) fn find(&self, hash: u32, live: Live, matches: impl Fn(u32) -> bool) -> Lookup {
+        self.tables[self.table(hash)].find(tag(hash), live, matches)
     }
 
     /// Releases memory that the live places do not need.
@@ -164,7 +170,7 @@ impl Table {
     }
 
     /// See [`Places::claim`]. The table must not be full.
-    fn claim(&mut self, new: Slot, live: Live, is_it: impl Fn(u32) -> bool) -> Claim {
+    fn claim(&mut self, new: Slot, live: Live, matches: impl Fn(u32) -> bool) -> Claim {
         let mut dead = None;
         let mut compared = 0;
         let mut at = self.first(new.tag());
@@ -176,7 +182,7 @@ impl Table {
             if !live.contains(slot.place()) {
                 dead.get_or_insert(at);
             } else if slot.tag() == new.tag() {
-                if is_it(slot.place()) {
+                if matches(slot.place()) {
                     return Claim::Duplicate;
                 }
                 compared += 1;
@@ -192,7 +198,7 @@ impl Table {
     }
 
     /// See [`Places::find`].
-    fn find(&self, tag: u32, live: Live, is_it: impl Fn(u32) -> bool) -> Lookup {
+    fn find(&self, tag: u32, live: Live, matches: impl Fn(u32) -> bool) -> Lookup {
         if self.slots.is_empty() {
             return Lookup::Absent;
         }
@@ -201,7 +207,7 @@ impl Table {
         while self.slots[at] != Slot::FREE {
             let slot = self.slots[at];
             if slot.tag() == tag && live.contains(slot.place()) {
-                if is_it(slot.place()) {
+                if matches(slot.place()) {
                     return Lookup::Found(slot.place());
                 }
                 compared += 1;

@@ -96,8 +96,9 @@ impl<K: Eq> Ranked<K> {
     }
 
     fn find(&self, hash: u32, key: &K) -> Lookup {
-        let is_it = |number: u32| self.slot(number).is_some_and(|slot| panics::equal(&slot.ticket.key, key));
-        self.index.find(hash, |number| self.hash(number), is_it)
+        let matches =
+            |number: u32| self.slot(number).is_some_and(|slot| panics::equal(&slot.ticket.key, key));
+        self.index.find(hash, |number| self.hash(number), matches)
     }
 
     fn slot(&self, number: u32) -> Option<&Slot<K>> {

@@ -55,7 +55,7 @@ where
     let (queue, key) = (queue.name(), item.key());
     match outcome {
         Ok(Ok(Verdict::Done)) => item.forget(),
-        Ok(Ok(Verdict::Again(delay))) => item.again(delay),
+        Ok(Ok(Verdict::RequeueAfter(delay))) => item.requeue_after(delay),
         Ok(Ok(Verdict::Retry)) => item.retry(),
         Ok(Err(error)) => {
             let failures = item.num_requeues() + 1;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 /// The error of a handler. `?` converts every error type into it.
 ///
-/// It is a concrete type because the compiler could not infer the error type of a closure that only uses `?`.
+/// It is a concrete type because the compiler cannot infer the error type of a closure that only uses `?`.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The result of a handler that did not fail. `()` converts to [`Done`](Verdict::Done).
+/// The next step for a key whose handler returned `Ok`. `()` converts to [`Done`](Verdict::Done).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -17,7 +17,7 @@ pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 /// # queue.shutdown();
 /// queue.run_workers(1, async |lease: String| {
 ///     // ... renew it ...
-///     Ok(Verdict::Again(Duration::from_secs(10)))
+///     Ok(Verdict::RequeueAfter(Duration::from_secs(10)))
 /// }).await;
 /// # }
 /// ```
@@ -27,9 +27,9 @@ pub enum Verdict {
     /// Success.
     #[default]
     Done,
-    /// Success; the key runs again after this delay.
-    Again(Duration),
-    /// A failure that is not logged: the key is retried with the delay of the rate limiter.
+    /// Success; the key is added again after this delay.
+    RequeueAfter(Duration),
+    /// Retries the key with the delay of the rate limiter, without logging an error.
     Retry,
 }
 

@@ -75,7 +75,7 @@ async fn a_verdict_can_ask_for_another_run() {
     queue
         .run_workers(1, async |_: &str| {
             times.borrow_mut().push(start.elapsed().as_secs());
-            Ok(Verdict::Again(Duration::from_secs(10)))
+            Ok(Verdict::RequeueAfter(Duration::from_secs(10)))
         })
         .until(sleep(Duration::from_secs(25)))
         .await;

@@ -43,7 +43,7 @@ struct Paths {
     schema: Option<String>,
     subresources: Option<String>,
     columns: Option<String>,
-    /// The name of the path of a column, which differs between both cases.
+    /// Field name of a column's path in errors: `JSONPath` if the columns are shared, otherwise `jsonPath`.
     column_path: &'static str,
     selectable: Option<String>,
 }

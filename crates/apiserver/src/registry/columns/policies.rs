@@ -66,13 +66,14 @@ pub(in crate::registry) const AUTOSCALER: Fixed = Fixed {
 /// Current and target values, as `cpu: 20%/80%`.
 fn metrics(autoscaler: &Object) -> String {
     const SHOWN: usize = 2;
-    let (wishes, found) = (items(autoscaler, "/spec/metrics"), items(autoscaler, "/status/currentMetrics"));
-    let all: Vec<String> = wishes.iter().enumerate().map(|(i, wish)| metric(wish, found.get(i))).collect();
+    let (wanted, found) = (items(autoscaler, "/spec/metrics"), items(autoscaler, "/status/currentMetrics"));
+    let all: Vec<String> =
+        wanted.iter().enumerate().map(|(i, wanted)| metric(wanted, found.get(i))).collect();
     if all.is_empty() { "<none>".to_owned() } else { some_of(&all, SHOWN, ", ") }
 }
 
-fn metric(wish: &Value, found: Option<&Value>) -> String {
-    let source = match wish["type"].as_str().unwrap_or_default() {
+fn metric(metric: &Value, found: Option<&Value>) -> String {
+    let source = match metric["type"].as_str().unwrap_or_default() {
         "External" => "external",
         "Pods" => "pods",
         "Object" => "object",
@@ -80,13 +81,13 @@ fn metric(wish: &Value, found: Option<&Value>) -> String {
         "ContainerResource" => "containerResource",
         _ => return "<unknown type>".to_owned(),
     };
-    let target = &wish[source]["target"];
+    let target = &metric[source]["target"];
     let current = |field: &str| match found.map(|found| &found[source]["current"][field]) {
         Some(Value::String(quantity)) => quantity.clone(),
         Some(Value::Number(percent)) => format!("{percent}%"),
         _ => "<unknown>".to_owned(),
     };
-    let resource = wish[source]["name"].as_str().unwrap_or_default();
+    let resource = metric[source]["name"].as_str().unwrap_or_default();
     match (source, target["averageValue"].as_str()) {
         ("external" | "object", Some(average)) => format!("{}/{average} (avg)", current("averageValue")),
         ("external" | "object", None) => {

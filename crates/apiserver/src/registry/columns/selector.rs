@@ -8,19 +8,19 @@ pub(super) fn selector(selector: Option<&Value>) -> String {
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let mut parts: Vec<(&str, String)> =
         labels.map(|(key, value)| (key.as_str(), format!("{key}={}", text(value)))).collect();
-    for wish in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-        parts.push((text(&wish["key"]), expression(wish)));
+    for requirement in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        parts.push((text(&requirement["key"]), expression(requirement)));
     }
     parts.sort_by_key(|(key, _)| *key);
     parts.into_iter().map(|(_, part)| part).collect::<Vec<_>>().join(",")
 }
 
-fn expression(wish: &Value) -> String {
-    let key = text(&wish["key"]);
-    let mut values: Vec<&str> = wish["values"].as_array().into_iter().flatten().map(text).collect();
+fn expression(requirement: &Value) -> String {
+    let key = text(&requirement["key"]);
+    let mut values: Vec<&str> = requirement["values"].as_array().into_iter().flatten().map(text).collect();
     values.sort_unstable();
     let values = values.join(",");
-    match text(&wish["operator"]) {
+    match text(&requirement["operator"]) {
         "In" => format!("{key} in ({values})"),
         "NotIn" => format!("{key} notin ({values})"),
         "DoesNotExist" => format!("!{key}"),

@@ -61,7 +61,7 @@ fn ingress_rule(rule: &Value, at: &str) -> FieldErrors {
     errors
 }
 
-/// A host name whose first label may be `*`.
+/// Returns the errors of a host name, whose first label may be `*`.
 fn host(name: &str, field: &str) -> FieldErrors {
     match name.strip_prefix("*.") {
         Some(rest) if subdomain(rest).is_empty() => FieldErrors::new(),
@@ -76,7 +76,7 @@ fn host(name: &str, field: &str) -> FieldErrors {
 }
 
 fn http_path(path: &Value, at: &str) -> FieldErrors {
-    const NEVER: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
+    const FORBIDDEN: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
     let mut errors = FieldErrors::new();
     let (kind, place) = (text(path, "pathType"), text(path, "path"));
     let field = format!("{at}.path");
@@ -87,7 +87,7 @@ fn http_path(path: &Value, at: &str) -> FieldErrors {
             if !absolute {
                 errors.push(FieldError::invalid(&field, place, "must be an absolute path"));
             }
-            for part in NEVER.iter().filter(|part| place.contains(**part)) {
+            for part in FORBIDDEN.iter().filter(|part| place.contains(**part)) {
                 errors.push(FieldError::invalid(&field, place, format!("must not contain '{part}'")));
             }
             for end in ["/..", "/."].iter().filter(|end| place.ends_with(**end)) {

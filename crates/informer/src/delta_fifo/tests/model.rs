@@ -219,7 +219,7 @@ impl World {
         let mut staged = Staged::default();
         for object in self.server.0.values() {
             match malformed.as_ref() == Some(object.key()) {
-                true => staged.unreadable(malformed.as_ref()),
+                true => staged.malformed(malformed.as_ref()),
                 false => self.fifo.stage(&mut staged, object.clone(), compare, &self.store),
             }
         }

@@ -33,7 +33,7 @@ enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     rewound: Option<Place>,
-    unreadable: Option<Place>,
+    malformed: Option<Place>,
     last: Option<Instant>,
     due: Option<Instant>,
     hidden: bool,
@@ -51,7 +51,7 @@ impl Repairs {
         let place = at.map_or_else(|| Place::After(position.cloned()), Place::At);
         let last = match anomaly {
             Anomaly::Rewound => &mut self.rewound,
-            Anomaly::Malformed => &mut self.unreadable,
+            Anomaly::Malformed => &mut self.malformed,
         };
         last.replace(place.clone()) != Some(place)
     }
@@ -90,6 +90,6 @@ impl Repairs {
 
     /// The server has another history, to which no known place belongs.
     pub(super) fn forget_places(&mut self) {
-        (self.rewound, self.unreadable) = (None, None);
+        (self.rewound, self.malformed) = (None, None);
     }
 }

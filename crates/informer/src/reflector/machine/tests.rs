@@ -114,8 +114,8 @@ fn a_relist_asks_for_nothing_older_than_the_known_version() {
 fn a_list_that_the_server_cannot_serve_is_retried_once_at_the_most_recent_state() {
     for class in [Class::Expired, Class::TooLarge] {
         let mut machine = watching();
-        let refill = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class)]);
-        assert_eq!(refill, ["wait", "list(10)", "list()"], "at once, and whatever is newest");
+        let relist = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class)]);
+        assert_eq!(relist, ["wait", "list(10)", "list()"], "at once, and whatever is newest");
         assert_eq!(run(&mut machine, [fail(class), Input::Waited]), ["wait", "list()"], "and then calmly");
         run(&mut machine, [page(20, None), Input::Committed]);
         assert_eq!(
@@ -130,8 +130,8 @@ fn a_list_that_the_server_cannot_serve_is_retried_once_at_the_most_recent_state(
 fn a_streaming_list_that_the_server_cannot_serve_is_retried_once_at_the_most_recent_state() {
     for class in [Class::Expired, Class::TooLarge] {
         let mut machine = following();
-        let refill = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class), fail(class)]);
-        assert_eq!(refill, ["wait", "stream(10)", "stream()", "list()"]);
+        let relist = run(&mut machine, [fail(Class::Expired), Input::Waited, fail(class), fail(class)]);
+        assert_eq!(relist, ["wait", "stream(10)", "stream()", "list()"]);
     }
 }
 
@@ -177,9 +177,9 @@ fn a_paged_relist_may_be_newer_than_the_known_version() {
 fn pages_that_expire_are_replaced_by_one_whole_list() {
     let mut machine = machine_with(Settings { streaming: false, page_size: Some(5), ..Settings::default() });
     run(&mut machine, [Input::Start, page(10, None), Input::Committed, fail(Class::Expired)]);
-    let refill =
+    let relist =
         run(&mut machine, [Input::Waited, page(20, Some("p2")), fail(Class::Expired), page(21, None)]);
-    assert_eq!(refill, ["list(10) limit 5", "list() limit 5 at p2", "list(10)", "commit 21"]);
+    assert_eq!(relist, ["list(10) limit 5", "list() limit 5 at p2", "list(10)", "commit 21"]);
 }
 
 #[test]
@@ -193,11 +193,11 @@ fn other_failures_of_a_page_are_waited_out() {
 fn pages_are_for_servers_without_a_cache() {
     let mut machine = watching();
     run(&mut machine, [fail(Class::Expired)]);
-    assert_eq!(run(&mut machine, [Input::Waited]), ["list(10)"], "a refill from a cache has no pages");
+    assert_eq!(run(&mut machine, [Input::Waited]), ["list(10)"], "a relist from a cache has no pages");
     let mut machine = lister();
     run(&mut machine, [Input::Start, page(10, Some("p2")), page(10, None), Input::Committed]);
-    let refill = run(&mut machine, [fail(Class::Expired), Input::Waited]);
-    assert_eq!(refill, ["wait", "list(10) limit 500"], "a cache would not have paged");
+    let relist = run(&mut machine, [fail(Class::Expired), Input::Waited]);
+    assert_eq!(relist, ["wait", "list(10) limit 500"], "a cache would not have paged");
     let mut machine = machine_with(Settings { streaming: false, page_size: Some(7), ..Settings::default() });
     assert_eq!(run(&mut machine, [Input::Start]), ["list(0) limit 7"]);
 }

@@ -87,21 +87,21 @@ fn an_anomaly_lists_the_most_recent_state_once_for_each_place() {
     // An hour apart: each may be repaired.
     let start = Instant::now();
     let mut hours = (0..).map(|i| start + Duration::from_secs(3600 * i));
-    let mut unreadable = |machine: &mut Machine, at: Option<u64>, version| {
+    let mut malformed = |machine: &mut Machine, at: Option<u64>, version| {
         let now = hours.next().unwrap();
         repairs(machine, Input::Malformed { at: at.map(Into::into), now }, version)
     };
-    assert!(unreadable(&mut machine, Some(12), 12));
-    assert!(!unreadable(&mut machine, Some(12), 12), "that has been repaired");
-    assert!(unreadable(&mut machine, None, 12), "the list at 12 shows nothing of what comes after it");
-    assert!(!unreadable(&mut machine, None, 12));
-    assert!(unreadable(&mut machine, Some(13), 13));
+    assert!(malformed(&mut machine, Some(12), 12));
+    assert!(!malformed(&mut machine, Some(12), 12), "that has been repaired");
+    assert!(malformed(&mut machine, None, 12), "the list at 12 shows nothing of what comes after it");
+    assert!(!malformed(&mut machine, None, 12));
+    assert!(malformed(&mut machine, Some(13), 13));
     run(&mut machine, [progress(14)]);
-    assert!(unreadable(&mut machine, None, 14), "another place");
-    assert!(!unreadable(&mut machine, None, 14));
+    assert!(malformed(&mut machine, None, 14), "another place");
+    assert!(!malformed(&mut machine, None, 14));
     let rewound = || Input::Rewound { now: start + Duration::from_secs(86_400) };
     assert!(repairs(&mut machine, rewound(), 14), "another anomaly, which that list did not repair");
-    assert!(!repairs(&mut machine, rewound(), 14) && !unreadable(&mut machine, None, 14));
+    assert!(!repairs(&mut machine, rewound(), 14) && !malformed(&mut machine, None, 14));
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn repairs_are_a_minute_apart() {
     let mut machine = watching();
     let start = Instant::now();
     let after = |seconds| start + Duration::from_secs(seconds);
-    let unreadable = |at: u64, now| Input::Malformed { at: Some(at.into()), now };
-    assert!(repairs(&mut machine, unreadable(11, start), 11));
+    let malformed = |at: u64, now| Input::Malformed { at: Some(at.into()), now };
+    assert!(repairs(&mut machine, malformed(11, start), 11));
     assert_eq!((machine.repair_due(), machine.hides_a_change()), (None, false));
-    assert!(!repairs(&mut machine, unreadable(12, after(10)), 12), "too soon");
+    assert!(!repairs(&mut machine, malformed(12, after(10)), 12), "too soon");
     assert_eq!((machine.repair_due(), machine.hides_a_change()), (Some(after(60)), true));
     assert!(!repairs(&mut machine, Input::RepairDue { now: after(59) }, 12));
     assert!(repairs(&mut machine, Input::RepairDue { now: after(60) }, 12));
