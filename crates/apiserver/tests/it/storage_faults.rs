@@ -119,10 +119,15 @@ async fn server(storage: &Arc<FailingStorage>) -> LocalServer {
     ApiServer::builder().seed(3).storage(storage).in_process().await.expect("the server starts")
 }
 
-async fn keys(storage: &FailingStorage, prefix: &str) -> Vec<String> {
-    let range = Range { prefix: prefix.to_owned(), ..Range::default() };
+async fn keys(storage: &FailingStorage) -> Vec<String> {
+    let range = Range { prefix: "/".to_owned(), ..Range::default() };
     let page = storage.memory.list(&range).await.expect("a list");
     page.items.iter().map(|item| item.key.to_string()).collect()
+}
+
+/// Keys of the namespace `team` and its objects.
+async fn remaining(storage: &FailingStorage) -> Vec<String> {
+    keys(storage).await.into_iter().filter(|key| key.contains("team")).collect()
 }
 
 /// A write after which queued keys are reconciled.
@@ -152,13 +157,12 @@ async fn a_namespace_is_not_removed_before_its_objects_when_a_list_fails() {
     storage.fail(Request::List, "/configmaps/");
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.delete("team", &DeleteParams::default()).await.expect("accepted");
-    let maps = keys(&storage, "/").await.into_iter().filter(|key| key.contains("/team/")).count();
-    let namespace = keys(&storage, "/").await.into_iter().any(|key| key.ends_with("/namespaces/team"));
+    let maps = keys(&storage).await.into_iter().filter(|key| key.contains("/team/")).count();
+    let namespace = keys(&storage).await.into_iter().any(|key| key.ends_with("/namespaces/team"));
     assert!(namespace || maps == 0, "a removed namespace left {maps} objects");
     storage.heal();
     write(&client, "trigger").await;
-    let left: Vec<String> =
-        keys(&storage, "/").await.into_iter().filter(|key| key.contains("team")).collect();
+    let left = remaining(&storage).await;
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -167,17 +171,15 @@ async fn an_object_that_cannot_be_deleted_keeps_its_namespace_until_it_can() {
     let storage = FailingStorage::new();
     let client = server(&storage).await.client();
     namespace_with_maps(&client).await;
-    let map = keys(&storage, "/").await.into_iter().find(|key| key.ends_with("/team/a")).expect("the map");
+    let map = keys(&storage).await.into_iter().find(|key| key.ends_with("/team/a")).expect("the map");
     storage.fail(Request::Delete, map.leak());
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.delete("team", &DeleteParams::default()).await.expect("accepted");
-    let left: Vec<String> =
-        keys(&storage, "/").await.into_iter().filter(|key| key.contains("team")).collect();
+    let left = remaining(&storage).await;
     assert_eq!(left.len(), 2, "the map and its namespace: {left:?}");
     storage.heal();
     write(&client, "trigger").await;
-    let left: Vec<String> =
-        keys(&storage, "/").await.into_iter().filter(|key| key.contains("team")).collect();
+    let left = remaining(&storage).await;
     assert!(left.is_empty(), "{left:?}");
 }
 

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube_embedded_apiserver::storage::StorageError;
 use kube_embedded_apiserver::watch_cache::{
     EventType, ListRequest, RevisionMatch, RevisionOption, WatchItem, WatchRequest,
 };
 
-use super::world::{Reader, World, at, head, key, v};
+use super::world::{Reader, World, at, head, v};
 
 const WRITERS: u64 = 4;
 const WRITES: u64 = 400;
@@ -23,17 +22,7 @@ type Trace = Vec<(EventType, Arc<str>, u64)>;
 async fn write(world: Arc<World>, writer: u64) {
     let mut rng = fastrand::Rng::with_seed(writer);
     for n in 0..WRITES {
-        let path = format!("a/{}", rng.u64(..OBJECTS));
-        let (key, document) = (key(&path), v(n).document(&path));
-        let outcome = match world.storage.get(&key).await.unwrap() {
-            None => world.storage.create(&key, document).await,
-            Some(stored) if rng.u8(..4) == 0 => world.storage.delete(&key, stored.revision).await,
-            Some(stored) => world.storage.update(&key, stored.revision, document).await,
-        };
-        match outcome {
-            Ok(_) | Err(StorageError::Conflict(_) | StorageError::Exists(_) | StorageError::NotFound) => {}
-            Err(other) => panic!("{other}"),
-        }
+        world.write_at_random(&mut rng, OBJECTS, n).await;
         if n % 16 == 0 {
             tokio::task::yield_now().await;
         }

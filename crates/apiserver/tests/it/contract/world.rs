@@ -111,6 +111,21 @@ impl World {
         self.storage.create(&name, v(0).document("x/x")).await.unwrap().revision
     }
 
+    /// Creates, updates or deletes one of `objects` objects. Concurrent writes may be ahead of this one.
+    pub(crate) async fn write_at_random(&self, rng: &mut fastrand::Rng, objects: u64, n: u64) {
+        let path = format!("a/{}", rng.u64(..objects));
+        let (key, document) = (key(&path), v(n).document(&path));
+        let outcome = match self.storage.get(&key).await.unwrap() {
+            None => self.storage.create(&key, document).await,
+            Some(stored) if rng.u8(..4) == 0 => self.storage.delete(&key, stored.revision).await,
+            Some(stored) => self.storage.update(&key, stored.revision, document).await,
+        };
+        match outcome {
+            Ok(_) | Err(StorageError::Conflict(_) | StorageError::Exists(_) | StorageError::NotFound) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+
     pub(crate) async fn create_all(&self, paths: &[&str]) -> u64 {
         let mut last = 0;
         for path in paths {

@@ -136,17 +136,7 @@ async fn servers_on_one_etcd_see_one_order() {
 async fn write(world: &World, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     for n in 0..80 {
-        let path = format!("a/{}", rng.u64(..10));
-        let (key, document) = (key(&path), v(n).document(&path));
-        let outcome = match world.storage.get(&key).await.unwrap() {
-            None => world.storage.create(&key, document).await,
-            Some(stored) if rng.u8(..4) == 0 => world.storage.delete(&key, stored.revision).await,
-            Some(stored) => world.storage.update(&key, stored.revision, document).await,
-        };
-        match outcome {
-            Ok(_) | Err(StorageError::Conflict(_) | StorageError::Exists(_) | StorageError::NotFound) => {}
-            Err(other) => panic!("{other}"),
-        }
+        world.write_at_random(&mut rng, 10, n).await;
     }
 }
 
