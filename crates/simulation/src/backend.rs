@@ -106,7 +106,7 @@ impl Backend {
         match self {
             Self::Model(model) => model.change(|state| state.faults().arm(fault)),
             // The embedded server has no malformed objects.
-            Self::Cluster(_) if matches!(fault, RequestFault::UnreadableItem { .. }) => {}
+            Self::Cluster(_) if matches!(fault, RequestFault::MalformedItem { .. }) => {}
             Self::Cluster(cluster) => cluster.network().faults(|faults| faults.arm(fault)),
         }
     }

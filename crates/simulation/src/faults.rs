@@ -19,7 +19,7 @@ pub(crate) enum StreamFault {
     /// The stream ends with a 500 event.
     Error,
     /// The next event is malformed. Whether it has a resource version.
-    Garble { version: bool },
+    MalformedEvent { with_version: bool },
     /// Every event takes this many milliseconds.
     Slow(u64),
     /// No fault: the server sends a bookmark once everything else is sent.
@@ -30,11 +30,11 @@ pub(crate) enum StreamFault {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RequestFault {
     /// No response is ever sent.
-    Unanswered,
+    NoResponse,
     /// The connection is refused.
     Refused,
     /// The server processes the request, and the connection is reset instead of a response.
-    AnswerLost,
+    ResponseLost,
     /// 410.
     Expired,
     /// 429; a `Retry-After` of zero is not sent.
@@ -44,9 +44,9 @@ pub(crate) enum RequestFault {
     /// A proxy responds with an HTML page.
     NotJson,
     /// The body of a list ends early, as if it were complete, or is not JSON.
-    Malformed(usize),
+    MalformedList(usize),
     /// The response takes this many milliseconds.
-    Late(u64),
+    Delayed(u64),
     /// The connection is reset after this many parts of the body.
     BreakAfter(usize),
     /// The body arrives in chunks of a few bytes.
@@ -58,7 +58,7 @@ pub(crate) enum RequestFault {
     /// The history is compacted between the list and the watch that follows it.
     CompactAfterList,
     /// One item of the list is malformed. Whether its key can still be read.
-    UnreadableItem { at: usize, named: bool },
+    MalformedItem { at: usize, with_key: bool },
 }
 
 /// A fault that lasts until it is ended.
@@ -146,7 +146,7 @@ impl FaultInjector {
         self.armed.clear();
     }
 
-    /// Rejects a request, or returns the fault that its response gets.
+    /// Rejects a request, or returns the fault of its response.
     pub(crate) fn intercept(
         &mut self,
         request: RequestInfo,
@@ -155,7 +155,7 @@ impl FaultInjector {
         let rejections = [
             (Condition::Unauthorized, Fault::Unauthorized, 401, "Unauthorized"),
             (Condition::Forbidden, Fault::Forbidden, 403, "Forbidden"),
-            (Condition::Absent, Fault::Absent, 404, "NotFound"),
+            (Condition::Absent, Fault::NotFound, 404, "NotFound"),
         ];
         for (condition, counted, code, reason) in rejections {
             if self.has(condition) {
@@ -173,9 +173,9 @@ impl FaultInjector {
         let fault = self.armed.remove(at);
         let status = |code, reason, retry_after| Some(Rejection::Status { code, reason, retry_after });
         let (counted, rejection) = match fault {
-            RequestFault::Unanswered => (Fault::NoResponse, None),
+            RequestFault::NoResponse => (Fault::NoResponse, None),
             RequestFault::Refused => (Fault::Refused, Some(Rejection::ConnectionRefused)),
-            RequestFault::AnswerLost => (Fault::ResponseLost, Some(Rejection::ResponseLost)),
+            RequestFault::ResponseLost => (Fault::ResponseLost, Some(Rejection::ResponseLost)),
             RequestFault::NotJson => (Fault::NotJson, Some(Rejection::NotJson)),
             RequestFault::Expired => (Fault::ExpiredAtOpen, status(410, "Expired", 0)),
             RequestFault::Busy { retry_after: 0 } => (Fault::Busy, status(429, "TooManyRequests", 0)),
@@ -183,15 +183,15 @@ impl FaultInjector {
                 (Fault::BusyWithDelay, status(429, "TooManyRequests", retry_after))
             }
             RequestFault::Internal => (Fault::Internal, status(500, "InternalError", 0)),
-            RequestFault::Late(_) => (Fault::Delayed, None),
+            RequestFault::Delayed(_) => (Fault::Delayed, None),
             // Counted when they take effect.
-            RequestFault::Malformed(_)
+            RequestFault::MalformedList(_)
             | RequestFault::BreakAfter(_)
             | RequestFault::Trickle
             | RequestFault::Duplicate(_)
             | RequestFault::Stale(_)
             | RequestFault::CompactAfterList
-            | RequestFault::UnreadableItem { .. } => return Ok(Some(fault)),
+            | RequestFault::MalformedItem { .. } => return Ok(Some(fault)),
         };
         log.record_fault(counted);
         rejection.map_or(Ok(Some(fault)), Err)
@@ -207,14 +207,14 @@ impl RequestInfo {
     fn is_affected_by(self, fault: RequestFault) -> bool {
         let first_page = !self.watch && !self.continued;
         match fault {
-            RequestFault::Malformed(_)
+            RequestFault::MalformedList(_)
             | RequestFault::BreakAfter(_)
             | RequestFault::Trickle
             | RequestFault::Duplicate(_)
             | RequestFault::Stale(_)
             | RequestFault::Expired
             | RequestFault::CompactAfterList
-            | RequestFault::UnreadableItem { .. }
+            | RequestFault::MalformedItem { .. }
                 if self.write =>
             {
                 false
@@ -222,9 +222,9 @@ impl RequestInfo {
             RequestFault::Duplicate(_) => self.watch && !self.streaming && self.version.is_some(),
             RequestFault::Expired => self.watch && self.version.is_some(),
             RequestFault::Stale(_) => self.streaming || first_page,
-            RequestFault::Malformed(_)
+            RequestFault::MalformedList(_)
             | RequestFault::CompactAfterList
-            | RequestFault::UnreadableItem { .. } => !self.watch && !self.probe,
+            | RequestFault::MalformedItem { .. } => !self.watch && !self.probe,
             _ => true,
         }
     }
@@ -281,9 +281,9 @@ impl StreamFaults {
                 self.slow = Some(Duration::from_millis(millis));
                 (None, Fault::SlowReader)
             }
-            StreamFault::Garble { version } => {
+            StreamFault::MalformedEvent { with_version } => {
                 // Counted when an event is malformed.
-                self.malformed = Some(version);
+                self.malformed = Some(with_version);
                 return;
             }
             StreamFault::Bookmark => {

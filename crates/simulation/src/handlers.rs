@@ -31,7 +31,7 @@ pub(crate) enum Behaviour {
         color: u64,
     },
     /// Adds keys to a work queue.
-    Feeding,
+    Enqueueing,
     /// Reads events from a stream, with pauses of up to so many milliseconds.
     Slow {
         pause: u64,
@@ -127,7 +127,7 @@ impl Handler {
                 let accept = move |object: &Object<Value>| object.labels().get("color") == Some(&color);
                 context.register(name, filter(accept, recorder.handler()))
             }
-            Behaviour::Feeding => {
+            Behaviour::Enqueueing => {
                 let work = context.work.clone();
                 let handler = on_event(move |event: &Event<Value>| {
                     recorder.record(event);

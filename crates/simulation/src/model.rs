@@ -74,7 +74,7 @@ impl ModelServer {
         (id, Arc::new(ModelClient { server: Arc::clone(self), id, namespace: namespace.map(str::to_owned) }))
     }
 
-    /// Delays or rejects a request, or returns the fault that its response gets.
+    /// Delays or rejects a request, or returns the fault of its response.
     async fn intercept(&self, request: RequestInfo) -> Result<Option<RequestFault>, ListWatchError> {
         let delay = self.lock().rng.u64(0..6).saturating_sub(3);
         if delay > 0 {
@@ -82,8 +82,8 @@ impl ModelServer {
         }
         let fault = self.lock().intercept(request)?;
         match fault {
-            Some(RequestFault::Unanswered) => std::future::pending().await,
-            Some(RequestFault::Late(millis)) => {
+            Some(RequestFault::NoResponse) => std::future::pending().await,
+            Some(RequestFault::Delayed(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 self.lock().intercept(request)
             }

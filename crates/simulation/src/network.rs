@@ -193,7 +193,7 @@ impl Network {
         Ok(Response::from_parts(head, StreamBody::new(frames).boxed_unsync()))
     }
 
-    /// Delays or rejects a request, or returns the fault that its response gets.
+    /// Delays or rejects a request, or returns the fault of its response.
     async fn intercept(&self, info: RequestInfo) -> Result<Option<RequestFault>, Rejection> {
         let delay = self.lock().rng.u64(0..6).saturating_sub(3);
         if delay > 0 {
@@ -201,8 +201,8 @@ impl Network {
         }
         let fault = self.lock().faults.intercept(info, &self.log)?;
         match fault {
-            Some(RequestFault::Unanswered) => std::future::pending().await,
-            Some(RequestFault::Late(millis)) => {
+            Some(RequestFault::NoResponse) => std::future::pending().await,
+            Some(RequestFault::Delayed(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 Ok(None)
             }
@@ -232,7 +232,7 @@ impl Network {
         let fault = match status.as_u16() {
             410 if continued => Fault::PageExpired,
             410 => Fault::ExpiredAtOpen,
-            404 => Fault::Absent,
+            404 => Fault::NotFound,
             504 => Fault::TooLarge,
             _ => return,
         };

@@ -76,7 +76,7 @@ impl RunState {
         let pairs = |spread: &BTreeMap<u64, u64>| spread.iter().map(|(k, v)| [*k, *v]).collect::<Vec<_>>();
         json!({
             "next": self.next, "seconds": self.took.as_secs(), "seeds": seeds, "writes": writes,
-            "delivered": delivered, "checks": checks, "struck": counts,
+            "delivered": delivered, "checks": checks, "faults": counts,
             "writes_per_seed": pairs(&self.writes), "faults_per_seed": pairs(&self.faults),
         })
     }
@@ -92,7 +92,7 @@ impl RunState {
         totals.delivered = number("delivered")?;
         totals.checks = number("checks")?;
         for &fault in Fault::ALL {
-            totals.add_faults(fault, value["struck"][fault.name()].as_u64()?);
+            totals.add_faults(fault, value["faults"][fault.name()].as_u64()?);
         }
         Some(Self {
             next: number("next")?,

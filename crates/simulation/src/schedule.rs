@@ -3,7 +3,7 @@
 use crate::{
     faults::{Condition, ENDLESS, RequestFault, StreamFault},
     handlers::Behaviour,
-    subject::{Ending, IndexKind},
+    subject::{IndexKind, StopMode},
 };
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     Put,
     /// Writes an object that a server would reject.
-    PutOdd,
+    PutInvalid,
     Delete,
     /// Deletes an object and creates another one of the same name.
     Recreate,
@@ -44,23 +44,23 @@ pub(crate) enum Action {
     /// Restarts the server.
     Restart,
     /// Injects a fault into open responses.
-    Strike(StreamFault),
+    InjectFault(StreamFault),
     /// Arms a fault for a later request.
-    Lay(RequestFault),
-    Begin(Condition),
-    End(Condition),
+    ArmFault(RequestFault),
+    BeginCondition(Condition),
+    EndCondition(Condition),
     NewInformer,
     Start,
-    EndInformer(Ending),
+    StopInformer(StopMode),
     /// Stops all informers and starts the same number.
-    RestartProgram(Ending),
+    RestartProgram(StopMode),
     AddHandler(Behaviour),
     RemoveHandler,
     AddIndex(IndexKind),
     AwaitWrite(Duration),
     AwaitCondition(Duration),
     /// Ends all faults, waits for convergence, and checks everything.
-    Rest,
+    Converge,
 }
 
 /// Time between two steps.
@@ -68,7 +68,7 @@ pub(crate) enum Action {
 pub(crate) enum Pause {
     None,
     /// Yields this often to other tasks; the time does not advance.
-    Turns(u8),
+    Yields(u8),
     Time(Duration),
 }
 
@@ -93,7 +93,7 @@ impl Schedule {
             }
         }
         let middle = rng.usize(length / 3..length);
-        steps.insert(middle, Step { action: Action::Rest, pause: Pause::None, pick: rng.u64(..) });
+        steps.insert(middle, Step { action: Action::Converge, pause: Pause::None, pick: rng.u64(..) });
         Self { seed, real: seed % 2 == 1, steps }
     }
 }
@@ -101,7 +101,7 @@ impl Schedule {
 fn step(action: Action, rng: &mut fastrand::Rng) -> Step {
     let pause = match rng.u8(0..20) {
         0..6 => Pause::None,
-        6..12 => Pause::Turns(rng.u8(1..12)),
+        6..12 => Pause::Yields(rng.u8(1..12)),
         12..17 => Pause::Time(Duration::from_millis(rng.u64(1..100))),
         17..19 => Pause::Time(Duration::from_millis(rng.u64(100..5_000))),
         _ => Pause::Time(Duration::from_secs(rng.u64(5..90))),
@@ -114,39 +114,39 @@ fn write(rng: &mut fastrand::Rng) -> Step {
         0..14 => Action::Put,
         14..21 => Action::Delete,
         21..24 => Action::Recreate,
-        24 => Action::PutOdd,
+        24 => Action::PutInvalid,
         25 => Action::Advance(rng.u64(1..10)),
         26..30 => Action::Burst(rng.u8(4..24)),
-        _ => Action::Strike(StreamFault::Bookmark),
+        _ => Action::InjectFault(StreamFault::Bookmark),
     };
     step(action, rng)
 }
 
 fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
     let action = match rng.u8(0..54) {
-        0 => Action::Strike(StreamFault::Cut),
-        1 => Action::Strike(StreamFault::Truncate),
-        2 | 3 => Action::Strike(StreamFault::Break),
-        4 => Action::Strike(StreamFault::Stall),
-        5 => Action::Strike(StreamFault::Expire),
-        6 => Action::Strike(StreamFault::Error),
-        7 | 8 => Action::Strike(StreamFault::Garble { version: rng.bool() }),
-        9 => Action::Strike(StreamFault::Slow(rng.u64(1..400))),
+        0 => Action::InjectFault(StreamFault::Cut),
+        1 => Action::InjectFault(StreamFault::Truncate),
+        2 | 3 => Action::InjectFault(StreamFault::Break),
+        4 => Action::InjectFault(StreamFault::Stall),
+        5 => Action::InjectFault(StreamFault::Expire),
+        6 => Action::InjectFault(StreamFault::Error),
+        7 | 8 => Action::InjectFault(StreamFault::MalformedEvent { with_version: rng.bool() }),
+        9 => Action::InjectFault(StreamFault::Slow(rng.u64(1..400))),
         10..13 => Action::Compact,
         13 | 14 => Action::Restore(rng.u64(1..60)),
         15..18 => Action::Restart,
-        18 => return request_fault(RequestFault::Unanswered, rng),
+        18 => return request_fault(RequestFault::NoResponse, rng),
         19 => return request_fault(RequestFault::Refused, rng),
-        20 => return request_fault(RequestFault::AnswerLost, rng),
+        20 => return request_fault(RequestFault::ResponseLost, rng),
         21 => return request_fault(RequestFault::Expired, rng),
         22 => return request_fault(RequestFault::Busy { retry_after: retry_after(rng) }, rng),
         23 => return request_fault(RequestFault::Busy { retry_after: 0 }, rng),
         24 => return request_fault(RequestFault::Internal, rng),
         25 => return request_fault(RequestFault::NotJson, rng),
-        26 => return request_fault(RequestFault::Late(rng.u64(1..2_000)), rng),
+        26 => return request_fault(RequestFault::Delayed(rng.u64(1..2_000)), rng),
         27 | 28 => return request_fault(RequestFault::Duplicate(rng.usize(1..6)), rng),
         29 => return list_fault(RequestFault::BreakAfter(rng.usize(0..20)), rng),
-        30 => return list_fault(RequestFault::Malformed(rng.usize(0..8)), rng),
+        30 => return list_fault(RequestFault::MalformedList(rng.usize(0..8)), rng),
         31..34 => return list_fault(RequestFault::Trickle, rng),
         34 | 35 => return list_fault(RequestFault::Stale(rng.u64(1..20)), rng),
         36 | 37 => return list_fault(RequestFault::CompactAfterList, rng),
@@ -156,8 +156,8 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         42..44 => return episode(Condition::Lagging, rng),
         44..49 => return episode(Condition::Absent, rng),
         49 | 50 => {
-            let (at, named) = (rng.usize(..), rng.bool());
-            return list_fault(RequestFault::UnreadableItem { at, named }, rng);
+            let (at, with_key) = (rng.usize(..), rng.bool());
+            return list_fault(RequestFault::MalformedItem { at, with_key }, rng);
         }
         51 => return repeated_delete(rng),
         52 => return repeated_versions(rng),
@@ -180,12 +180,12 @@ fn retry_after(rng: &mut fastrand::Rng) -> u32 {
 
 /// Arms a fault for a request, and ends some watches so that clients send one.
 fn request_fault(fault: RequestFault, rng: &mut fastrand::Rng) -> Vec<Step> {
-    vec![at_once(Action::Lay(fault), rng), step(Action::Strike(StreamFault::Cut), rng)]
+    vec![at_once(Action::ArmFault(fault), rng), step(Action::InjectFault(StreamFault::Cut), rng)]
 }
 
 /// Arms a fault for a list, and expires some watches so that clients list.
 fn list_fault(fault: RequestFault, rng: &mut fastrand::Rng) -> Vec<Step> {
-    vec![at_once(Action::Lay(fault), rng), step(Action::Strike(StreamFault::Expire), rng)]
+    vec![at_once(Action::ArmFault(fault), rng), step(Action::InjectFault(StreamFault::Expire), rng)]
 }
 
 /// Deletes an object, restores a state without it, and creates it again at a version below that of the delete,
@@ -195,7 +195,7 @@ fn repeated_delete(rng: &mut fastrand::Rng) -> Vec<Step> {
     let before = [Action::Delete, Action::Put, Action::Delete];
     let after = [Action::Restore(2), Action::Put, Action::Put, Action::Put];
     let mut steps: Vec<Step> =
-        before.iter().map(|&action| Step { action, pause: Pause::Turns(rng.u8(1..12)), pick }).collect();
+        before.iter().map(|&action| Step { action, pause: Pause::Yields(rng.u8(1..12)), pick }).collect();
     steps.extend(after.iter().map(|&action| Step { action, pause: until_listed(rng), pick }));
     steps
 }
@@ -208,8 +208,8 @@ fn repeated_versions(rng: &mut fastrand::Rng) -> Vec<Step> {
     let burst = |rng: &mut fastrand::Rng| at_once(Action::Burst(rng.u8(6..14)), rng);
     let mut steps = vec![burst(rng)];
     for _ in 0..3 {
-        let fault = RequestFault::UnreadableItem { at: rng.usize(..), named: rng.bool() };
-        steps.push(at_once(Action::Lay(fault), rng));
+        let fault = RequestFault::MalformedItem { at: rng.usize(..), with_key: rng.bool() };
+        steps.push(at_once(Action::ArmFault(fault), rng));
     }
     steps.push(at_once(Action::Restore(rng.u64(4..14)), rng));
     steps.extend([burst(rng), burst(rng), burst(rng)]);
@@ -227,17 +227,17 @@ fn until_listed(rng: &mut fastrand::Rng) -> Pause {
     Pause::Time(Duration::from_millis(rng.u64(10..600)))
 }
 
-/// A condition that lasts for a while, sometimes until the next rest. Some watches expire, so that clients list
+/// A condition that lasts for a while, sometimes until the next convergence. Some watches expire, so that clients list
 /// meanwhile.
 fn episode(condition: Condition, rng: &mut fastrand::Rng) -> Vec<Step> {
     let while_it_lasts = Pause::Time(Duration::from_millis(rng.u64(100..8_000)));
-    let strike = Action::Strike(StreamFault::Expire);
+    let expire = Action::InjectFault(StreamFault::Expire);
     let mut steps = vec![
-        at_once(Action::Begin(condition), rng),
-        Step { action: strike, pause: while_it_lasts, pick: rng.u64(..) },
+        at_once(Action::BeginCondition(condition), rng),
+        Step { action: expire, pause: while_it_lasts, pick: rng.u64(..) },
     ];
     if rng.u8(0..8) > 0 {
-        steps.push(step(Action::End(condition), rng));
+        steps.push(step(Action::EndCondition(condition), rng));
     }
     steps
 }
@@ -248,13 +248,13 @@ fn at_once(action: Action, rng: &mut fastrand::Rng) -> Step {
 
 /// Adds or removes informers, handlers, indexes and waits.
 fn lifecycle(rng: &mut fastrand::Rng) -> Step {
-    let endings = [Ending::Drain, Ending::Drop, Ending::Abandon];
+    let endings = [StopMode::Drain, StopMode::Drop, StopMode::Abandon];
     let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace];
     let action = match rng.u8(0..32) {
         0..3 => Action::NewInformer,
         3..5 => Action::Start,
-        5 => Action::RestartProgram(rng.choice(endings).unwrap_or(Ending::Drop)),
-        6 => Action::EndInformer(rng.choice(endings).unwrap_or(Ending::Drop)),
+        5 => Action::RestartProgram(rng.choice(endings).unwrap_or(StopMode::Drop)),
+        6 => Action::StopInformer(rng.choice(endings).unwrap_or(StopMode::Drop)),
         7..13 => Action::AddHandler(behaviour(rng)),
         13..18 => Action::RemoveHandler,
         18..21 => Action::AddIndex(rng.choice(kinds).unwrap_or(IndexKind::Label)),
@@ -269,7 +269,7 @@ fn behaviour(rng: &mut fastrand::Rng) -> Behaviour {
         0..8 => Behaviour::Plain,
         8 | 9 => Behaviour::Panicking,
         10 | 11 => Behaviour::Filtering { color: rng.u64(0..3) },
-        12 => Behaviour::Feeding,
+        12 => Behaviour::Enqueueing,
         13 => Behaviour::Slow { pause: 0 },
         14 => Behaviour::Slow { pause: rng.u64(1..100) },
         _ => Behaviour::Slow { pause: rng.u64(100..20_000) },

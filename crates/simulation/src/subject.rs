@@ -68,7 +68,7 @@ pub(crate) struct Subject {
 
 impl Subject {
     pub(crate) fn new(name: String, settings: Settings, backend: &Backend, log: &Arc<Log>) -> Self {
-        log.note(format_args!("{name} is made with {settings:?}"));
+        log.note(format_args!("{name} is created with {settings:?}"));
         let truth = backend.truth();
         let InformerParts { informer, factory, clients } = match settings.by_factory {
             true => create_with_factory(&name, &settings, backend, log),
@@ -128,7 +128,7 @@ impl Subject {
     pub(crate) fn add_handler(&mut self, behaviour: Behaviour, seed: u64, work: &Work) {
         self.handlers_made += 1;
         let name = format!("{}.{}", self.name, self.handlers_made);
-        self.log.note(format_args!("{name} joins, {behaviour:?}"));
+        self.log.note(format_args!("{name} is added, {behaviour:?}"));
         let resync = self.settings.handler_resync(seed);
         let may_repeat = !self.settings.resync.is_zero();
         let (truth, lister) = (Arc::clone(&self.truth), self.informer.lister());
@@ -144,7 +144,7 @@ impl Subject {
         }
         let handler = self.handlers.swap_remove(pick as usize % self.handlers.len());
         let name = handler.handler_log.name().to_owned();
-        self.log.note(format_args!("{name} leaves"));
+        self.log.note(format_args!("{name} is removed"));
         self.log.record_fault(Fault::HandlerRemoved);
         let removal = handler.remove(&self.log);
         self.within(removal, &format!("the removal of {name}")).await;
@@ -152,7 +152,7 @@ impl Subject {
 
     pub(crate) fn add_index(&mut self, kind: IndexKind) {
         if self.indexes.len() < 4 {
-            self.log.note(format_args!("{} gets an index, {kind:?}", self.name));
+            self.log.note(format_args!("{} adds an index, {kind:?}", self.name));
             self.indexes.push(Indexed::add(kind, &self.informer));
         }
     }
@@ -222,8 +222,8 @@ impl Subject {
     }
 
     /// Stops the informer. Handlers must receive nothing afterwards, and after a drain they must have received everything.
-    pub(crate) async fn stop(mut self, how: Ending) {
-        self.log.note(format_args!("{} ends, {how:?}", self.name));
+    pub(crate) async fn stop(mut self, how: StopMode) {
+        self.log.note(format_args!("{} stops, {how:?}", self.name));
         self.settings.stop_panics();
         self.waits.shutdown().await;
         let started = self.is_started();
@@ -237,9 +237,9 @@ impl Subject {
         let handlers = std::mem::take(&mut self.handlers);
         let lister = self.informer.lister();
         match how {
-            Ending::Drain => self.within(self.halt(Stop::Drain), "draining").await,
-            Ending::Drop => self.within(self.halt(Stop::Drop), "stopping").await,
-            Ending::Abandon => {}
+            StopMode::Drain => self.within(self.halt(Stop::Drain), "draining").await,
+            StopMode::Drop => self.within(self.halt(Stop::Drop), "stopping").await,
+            StopMode::Abandon => {}
         }
         let (log, name, cached) = (Arc::clone(&self.log), self.name.clone(), self.cached(&lister.snapshot()));
         drop((self, lister));
@@ -250,7 +250,7 @@ impl Subject {
                 Err(_) => log.fail(format_args!("a stream of {name} does not end")),
             }
         }
-        if how == Ending::Drain && started {
+        if how == StopMode::Drain && started {
             for handler_log in &logs {
                 if let Err(why) = handler_log.compare(&cached) {
                     log.fail(format_args!("after a drain: {why}"));
@@ -321,7 +321,7 @@ fn create_with_factory(name: &str, settings: &Settings, backend: &Backend, log: 
 
 /// How an informer is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum StopMode {
     Drain,
     Drop,
     /// Its last handle is dropped.

@@ -9,7 +9,7 @@ use crate::{
     model::ModelServer,
     operator::{Operator, WriteMode},
     schedule::{Action, Pause, Schedule, Step},
-    subject::{Ending, NAMESPACES, Settings, Subject},
+    subject::{NAMESPACES, Settings, StopMode, Subject},
     totals::{Fault, Totals},
     work::Work,
 };
@@ -108,7 +108,7 @@ impl Controller {
         let work = Work::new(rng.fork(), Some(operator), Arc::clone(log));
         let workers = work.start(rng.usize(1..3));
         // A seed for which the handler gets the resync period of the informer.
-        subject.add_handler(Behaviour::Feeding, rng.u64(..) & !3, &work);
+        subject.add_handler(Behaviour::Enqueueing, rng.u64(..) & !3, &work);
         subject.start();
         Self { subject, work, workers }
     }
@@ -148,8 +148,8 @@ impl World {
         self.run_action(step.action, step.pick).await;
         match step.pause {
             Pause::None => {}
-            Pause::Turns(turns) => {
-                for _ in 0..turns {
+            Pause::Yields(times) => {
+                for _ in 0..times {
                     tokio::task::yield_now().await;
                 }
             }
@@ -168,7 +168,7 @@ impl World {
     async fn run_action(&mut self, action: Action, pick: u64) {
         match action {
             Action::Put => self.put(&key(pick), color(pick), false).await,
-            Action::PutOdd => self.put(&key(pick), color(pick), true).await,
+            Action::PutInvalid => self.put(&key(pick), color(pick), true).await,
             Action::Delete => self.delete(&key(pick)).await,
             Action::Recreate => self.recreate(pick).await,
             Action::Burst(writes) => self.burst(writes, pick).await,
@@ -176,14 +176,14 @@ impl World {
             Action::Compact => self.backend.compact(pick).await,
             Action::Restore(back) => self.backend.restore(back).await,
             Action::Restart => self.backend.restart(pick).await,
-            Action::Strike(fault) => self.backend.inject(fault, pick),
-            Action::Lay(fault) => self.backend.arm(fault),
-            Action::Begin(condition) => self.backend.set(condition, true).await,
-            Action::End(condition) => self.backend.set(condition, false).await,
+            Action::InjectFault(fault) => self.backend.inject(fault, pick),
+            Action::ArmFault(fault) => self.backend.arm(fault),
+            Action::BeginCondition(condition) => self.backend.set(condition, true).await,
+            Action::EndCondition(condition) => self.backend.set(condition, false).await,
             Action::NewInformer => self.new_informer(pick),
             Action::RestartProgram(how) => self.restart_program(how, pick).await,
             Action::Start => self.on_subject(pick, Subject::start),
-            Action::EndInformer(how) => self.end_informer(how, pick).await,
+            Action::StopInformer(how) => self.stop_informer(how, pick).await,
             Action::AddHandler(behaviour) => {
                 let work = self.work.clone();
                 self.on_subject(pick, |subject| {
@@ -204,7 +204,7 @@ impl World {
             Action::AwaitCondition(within) => {
                 self.await_last(pick, |subject, write| subject.await_condition(write, within));
             }
-            Action::Rest => self.converge().await,
+            Action::Converge => self.converge().await,
         }
     }
 
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    async fn end_informer(&mut self, how: Ending, pick: u64) {
+    async fn stop_informer(&mut self, how: StopMode, pick: u64) {
         if !self.subjects.is_empty() {
             self.log.record_fault(Fault::Stopped);
             let subject = self.subjects.swap_remove(pick as usize % self.subjects.len());
@@ -278,7 +278,7 @@ impl World {
     }
 
     /// Stops all informers at once, and starts new ones with the same settings.
-    async fn restart_program(&mut self, how: Ending, pick: u64) {
+    async fn restart_program(&mut self, how: StopMode, pick: u64) {
         if self.subjects.is_empty() {
             return;
         }
@@ -315,7 +315,7 @@ impl World {
             wait = (wait * 2).min(Duration::from_millis(28_657));
             self.check();
         }
-        self.log.note(format_args!("at rest"));
+        self.log.note(format_args!("converged"));
         self.backend.check().await;
         for subject in
             self.subjects.iter().chain(self.controller.as_ref().map(|controller| &controller.subject))
@@ -346,7 +346,7 @@ impl World {
 
     /// Stops everything, and checks that no task and no object is left.
     async fn shut_down(mut self) {
-        let endings = [Ending::Drain, Ending::Drop, Ending::Abandon];
+        let endings = [StopMode::Drain, StopMode::Drop, StopMode::Abandon];
         for (i, subject) in self.subjects.drain(..).enumerate() {
             subject.stop(endings[i % endings.len()]).await;
         }
@@ -357,7 +357,7 @@ impl World {
             work.shutdown();
             let _ = workers.await;
             drop(work);
-            subject.stop(Ending::Drop).await;
+            subject.stop(StopMode::Drop).await;
         }
         self.backend.shut_down();
         // Lets cancelled tasks run to their end.

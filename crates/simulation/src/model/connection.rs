@@ -144,7 +144,7 @@ impl ModelState {
             }
             truth.watched(client, &write.key, state);
         }
-        self.log.note(format_args!("client {client} gets n={}", write.n));
+        self.log.note(format_args!("client {client} receives n={}", write.n));
         let variant = match (write.deleted, added) {
             (true, _) => WatchEvent::Deleted,
             (false, true) => WatchEvent::Added,

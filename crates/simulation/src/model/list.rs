@@ -88,7 +88,7 @@ impl ModelState {
         let meta_at = self.rng.usize(0..=parts.len());
         parts.insert(meta_at, ListPart::Meta(meta));
         let break_after = match fault {
-            Some(RequestFault::BreakAfter(after) | RequestFault::Malformed(after)) => {
+            Some(RequestFault::BreakAfter(after) | RequestFault::MalformedList(after)) => {
                 Some(after % (parts.len() + 1))
             }
             _ => None,
@@ -100,7 +100,7 @@ impl ModelState {
             version,
             parts,
             break_after,
-            malformed: matches!(fault, Some(RequestFault::Malformed(_))),
+            malformed: matches!(fault, Some(RequestFault::MalformedList(_))),
             last,
             compact_after: fault == Some(RequestFault::CompactAfterList),
             failed: false,
@@ -118,21 +118,21 @@ impl ModelState {
         let item =
             |write: &Arc<Write>| write.as_listed(origin).map_or_else(ListPart::Malformed, ListPart::Item);
         let mut items: VecDeque<ListPart> = objects.iter().map(item).collect();
-        if let Some(RequestFault::UnreadableItem { at, named }) = fault
+        if let Some(RequestFault::MalformedItem { at, with_key }) = fault
             && !objects.is_empty()
         {
             let at = at % objects.len();
-            items[at] = ListPart::Malformed(self.malformed_item(client, objects, at, named));
+            items[at] = ListPart::Malformed(self.malformed_item(client, objects, at, with_key));
         }
         items
     }
 
     /// Makes an item of a page malformed, with or without its key.
-    fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, named: bool) -> Malformed {
+    fn malformed_item(&self, client: ClientId, page: &[Arc<Write>], at: usize, with_key: bool) -> Malformed {
         self.log.record_fault(Fault::MalformedItem);
         let key = |at: usize| page.get(at).map(|write| write.key.clone());
         let mut item = Malformed::new("malformed");
-        let range = if named {
+        let range = if with_key {
             item.key = key(at);
             KeyRange::One(page[at].key.clone())
         } else {
@@ -173,7 +173,7 @@ impl Page {
         if restored || self.break_after == Some(0) {
             self.failed = true;
             if self.malformed {
-                state.log.record_fault(Fault::Malformed);
+                state.log.record_fault(Fault::MalformedList);
                 let message = "simulated".into();
                 return Some(Err(ListWatchError::Malformed { message, url: URL.into() }));
             }

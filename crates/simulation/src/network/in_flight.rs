@@ -66,7 +66,7 @@ impl InFlight {
             ended: false,
             faults: StreamFaults::default(),
             break_after: if let Some(RequestFault::BreakAfter(parts)) = fault { bytes(parts) } else { None },
-            truncate_after: if let Some(RequestFault::Malformed(parts)) = fault {
+            truncate_after: if let Some(RequestFault::MalformedList(parts)) = fault {
                 bytes(parts)
             } else {
                 None
@@ -112,7 +112,7 @@ impl State {
             return NextStep::Break;
         }
         if response.truncate_after.is_some_and(|after| received >= after) {
-            log.record_fault(Fault::Malformed);
+            log.record_fault(Fault::MalformedList);
             return NextStep::Truncate;
         }
         match response.faults.termination {

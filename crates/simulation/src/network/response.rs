@@ -306,7 +306,7 @@ impl ResponseBody {
             log.record_fault(Fault::Duplicate);
         }
         drop(state);
-        log.note(format_args!("client {} gets @{version}", self.client));
+        log.note(format_args!("client {} receives @{version}", self.client));
         match malformed {
             Some(with_version) => {
                 log.record_fault(Fault::MalformedEvent);

@@ -99,7 +99,7 @@ impl Indexed {
         }
         let counted = informer.omitted_by(&self.index).map_err(|missing| missing.to_string())?;
         if counted != undecodable {
-            return Err(format!("index {:?} leaves out {counted} objects, not {undecodable}", self.kind));
+            return Err(format!("index {:?} omits {counted} objects, not {undecodable}", self.kind));
         }
         Ok(())
     }
