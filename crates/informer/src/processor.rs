@@ -24,7 +24,6 @@ pub(crate) struct Processor {
     listeners: Vec<Entry>,
     check: CheckPeriod,
     next_id: ListenerId,
-    has_initial_list: bool,
 }
 
 struct Entry {
@@ -47,9 +46,8 @@ pub(crate) enum Notification {
 }
 
 impl Processor {
-    /// `has_initial_list` says whether the store is complete without a list, because its informer covers nothing.
-    pub(crate) fn new(resync: Duration, has_initial_list: bool) -> Self {
-        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0, has_initial_list }
+    pub(crate) fn new(resync: Duration) -> Self {
+        Self { listeners: Vec::new(), check: CheckPeriod::new(resync), next_id: 0 }
     }
 
     /// The informer starts: resync periods are settled.
@@ -73,7 +71,8 @@ impl Processor {
         if snapshot.len() > 0 {
             listener.walk(snapshot.contents(), None);
         }
-        if self.has_initial_list {
+        // The store may show the initial list before its fan-out, which a panic interrupted and which skips this listener.
+        if snapshot.is_listed() {
             listener.upstream_synced();
         }
         let asked = self.check.request(resync);
@@ -155,7 +154,7 @@ impl Processor {
         fan_out: &mut FanOut,
         queued: impl Fn(),
     ) {
-        self.has_initial_list = snapshot.is_listed();
+        let listed = snapshot.is_listed();
         let objects = snapshot.contents();
         self.leave_interrupted(fan_out);
         for entry in &self.listeners {
@@ -163,7 +162,7 @@ impl Processor {
                 continue;
             }
             entry.listener.walk(Arc::clone(&objects), Some(partition));
-            if self.has_initial_list {
+            if listed {
                 entry.listener.upstream_synced();
             }
             fan_out.done(entry.id, Some((Arc::clone(&entry.listener), 0)));

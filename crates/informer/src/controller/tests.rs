@@ -25,7 +25,7 @@ impl Rig {
         let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
         let telemetry = Arc::new(Telemetry::new("test", kind, &Scope::all(), &Selection::default(), None));
         let listener = Arc::new(Listener::new(100, telemetry.listener("test")));
-        let controller = Controller::new(queue, indexer, Processor::new(Duration::ZERO, false), telemetry);
+        let controller = Controller::new(queue, indexer, Processor::new(Duration::ZERO), telemetry);
         let snapshot = controller.indexer.snapshot();
         let joined = Arc::clone(&listener);
         controller.between_batches().join(joined, Duration::from_secs(1), &snapshot, Instant::now());
@@ -129,7 +129,7 @@ async fn whoever_joins_around_the_first_list_gets_it_once() {
 async fn overlapping_resyncs_are_complete_for_each_handler() {
     const OBJECTS: usize = 250;
     let Rig { mut controller, listener } = Rig::new();
-    controller.processor = Mutex::new(Processor::new(Duration::from_secs(1), false));
+    controller.processor = Mutex::new(Processor::new(Duration::from_secs(1)));
     let rig = Rig { controller, listener };
     let start = Instant::now();
     let join = |listener: &Arc<Listener>, seconds| {

@@ -237,7 +237,7 @@ impl InformerBuilder {
             reflectors.push(Reflector::new(wiring, self.settings.clone(), rng.fork()));
             statuses.push(seen);
         }
-        let processor = Processor::new(self.resync, partitions.len() == 0);
+        let processor = Processor::new(self.resync);
         let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry))
             .fail_points(self.fail_points.clone());
         if self.linger {

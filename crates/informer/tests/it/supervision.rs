@@ -244,11 +244,15 @@ async fn a_controller_that_panics_during_the_first_list_delivers_it_once() {
         informer.start();
         settle().await;
         assert!(is_failed(&informer, "the controller panicked"), "{at:?}: {}", informer.status());
+        // The store may already show the list that this handler finds there.
+        let late = Recorder::default();
+        let late_handler = informer.add_handler(late.clone());
         informer.synced(secs(10)).await.unwrap();
-        for handler in handlers {
-            handler.synced().await.unwrap();
+        for handler in handlers.into_iter().chain([late_handler]) {
+            let synced = tokio::time::timeout(secs(60), handler.synced()).await;
+            synced.unwrap_or_else(|_| panic!("{at:?}: {handler:?} is not synced")).unwrap();
         }
-        for recorder in recorders {
+        for recorder in recorders.into_iter().chain([late]) {
             assert_eq!(recorder.take(), ["+a@101!", "+b@102!"], "{at:?}");
         }
     }
