@@ -5,6 +5,8 @@ use crate::{
     faults::{Condition, RequestFault, StreamFault},
     history::Write,
     model::ModelServer,
+    selection::Part,
+    subject::Settings,
     truth::{ClientId, Truth},
 };
 use kube_informer::{ListWatch, ObjectKey, Origin};
@@ -27,15 +29,22 @@ impl Backend {
         }
     }
 
-    /// A new client, for one namespace or for all.
-    pub(crate) fn client(
-        &self,
-        origin: &Arc<Origin>,
-        namespace: Option<&str>,
-    ) -> (ClientId, Arc<dyn ListWatch>) {
+    /// Settings without selectors that the server does not support.
+    pub(crate) fn supported(&self, mut settings: Settings) -> Settings {
+        if let Self::Cluster(cluster) = self
+            && !cluster.has_selectable_field()
+        {
+            let coverage = &mut settings.coverage;
+            coverage.selection = coverage.selection.without_shade();
+        }
+        settings
+    }
+
+    /// A new client, for a part of the collection.
+    pub(crate) fn client(&self, origin: &Arc<Origin>, part: Part) -> (ClientId, Arc<dyn ListWatch>) {
         match self {
-            Self::Model(model) => model.client(namespace),
-            Self::Cluster(cluster) => cluster.client(origin, namespace),
+            Self::Model(model) => model.client(part),
+            Self::Cluster(cluster) => cluster.client(origin, part),
         }
     }
 
@@ -104,8 +113,9 @@ impl Backend {
     /// Arms a fault for the next request that it applies to.
     pub(crate) fn arm(&self, fault: RequestFault) {
         match self {
+            // The model has no headers, and the embedded server no malformed objects.
+            Self::Model(_) if fault == RequestFault::StrangeHeaders => {}
             Self::Model(model) => model.change(|state| state.faults().arm(fault)),
-            // The embedded server has no malformed objects.
             Self::Cluster(_) if matches!(fault, RequestFault::MalformedItem { .. }) => {}
             Self::Cluster(cluster) => cluster.network().faults(|faults| faults.arm(fault)),
         }
@@ -126,6 +136,14 @@ impl Backend {
                 state.faults().set(Condition::EagerBookmarks, true);
             }),
             Self::Cluster(cluster) => cluster.clear_faults().await,
+        }
+    }
+
+    /// Resets all connections, also stalled ones and those of requests that got no response.
+    pub(crate) fn reset_connections(&self) {
+        match self {
+            Self::Model(model) => model.change(|state| state.reset_connections()),
+            Self::Cluster(cluster) => cluster.network().reset_connections(),
         }
     }
 

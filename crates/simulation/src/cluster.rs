@@ -11,6 +11,7 @@ pub(crate) use writes::unrelated_write;
 use crate::{
     log::Log,
     network::Network,
+    selection::Part,
     truth::{ClientId, Truth},
 };
 use kube_embedded_apiserver::LocalServer;
@@ -108,16 +109,19 @@ impl Cluster {
         &self.network
     }
 
-    /// A new client, for one namespace or for all.
-    pub(crate) fn client(
-        &self,
-        origin: &Arc<Origin>,
-        namespace: Option<&str>,
-    ) -> (ClientId, Arc<dyn ListWatch>) {
+    /// A new client, for a part of the collection.
+    pub(crate) fn client(&self, origin: &Arc<Origin>, part: Part) -> (ClientId, Arc<dyn ListWatch>) {
         let id = self.truth.lock().new_client();
-        let client = self.network.client(id, namespace);
-        let source = KubeSource::new(client, Arc::clone(origin), namespace);
-        (id, Arc::new(source))
+        let (labels, fields) = (part.selection.labels(), part.selection.fields());
+        let namespace = part.namespace.clone();
+        let client = self.network.client(id, part);
+        let source = KubeSource::new(client, Arc::clone(origin), namespace.as_deref());
+        (id, Arc::new(source.labels(&labels).fields(&fields)))
+    }
+
+    /// Whether field selectors may select by a field of the content.
+    pub(crate) fn has_selectable_field(&self) -> bool {
+        self.resource == ResourceType::Custom
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

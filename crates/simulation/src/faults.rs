@@ -1,6 +1,6 @@
 //! Faults of requests and of open responses, injected in the same way into both backends.
 
-use crate::{log::Log, totals::Fault};
+use crate::{log::Log, retry_after::RetryAfter, totals::Fault};
 use std::time::Duration;
 
 /// A fault of an open response: a watch, and in the network also a list.
@@ -37,8 +37,8 @@ pub(crate) enum RequestFault {
     ResponseLost,
     /// 410.
     Expired,
-    /// 429; a `Retry-After` of zero is not sent.
-    Busy { retry_after: u32 },
+    /// 429.
+    Busy { retry_after: RetryAfter },
     /// 500.
     Internal,
     /// A proxy responds with an HTML page.
@@ -47,6 +47,8 @@ pub(crate) enum RequestFault {
     MalformedList(usize),
     /// The response takes this many milliseconds.
     Delayed(u64),
+    /// The response has headers that make no sense, and very long ones.
+    StrangeHeaders,
     /// The connection is reset after this many parts of the body.
     BreakAfter(usize),
     /// The body arrives in chunks of a few bytes.
@@ -102,14 +104,11 @@ pub(crate) const PROBE: u32 = 1;
 /// The error that a client receives for a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rejection {
-    Status { code: u16, reason: &'static str, retry_after: u32 },
+    Status { code: u16, reason: &'static str, retry_after: RetryAfter },
     ConnectionRefused,
     ResponseLost,
     NotJson,
 }
-
-/// A `Retry-After` that stands for `u64::MAX` seconds in a header, which no clock can represent.
-pub(crate) const ENDLESS: u32 = u32::MAX;
 
 /// Maximum number of request faults that are armed at once.
 const MAX_ARMED: usize = 6;
@@ -160,12 +159,12 @@ impl FaultInjector {
         for (condition, counted, code, reason) in rejections {
             if self.has(condition) {
                 log.record_fault(counted);
-                return Err(Rejection::Status { code, reason, retry_after: 0 });
+                return Err(Rejection::Status { code, reason, retry_after: RetryAfter::None });
             }
         }
         if request.streaming && self.has(Condition::NoStreaming) {
             log.record_fault(Fault::NoStreaming);
-            return Err(Rejection::Status { code: 422, reason: "Invalid", retry_after: 0 });
+            return Err(Rejection::Status { code: 422, reason: "Invalid", retry_after: RetryAfter::None });
         }
         let Some(at) = self.armed.iter().position(|&fault| request.is_affected_by(fault)) else {
             return Ok(None);
@@ -177,12 +176,13 @@ impl FaultInjector {
             RequestFault::Refused => (Fault::Refused, Some(Rejection::ConnectionRefused)),
             RequestFault::ResponseLost => (Fault::ResponseLost, Some(Rejection::ResponseLost)),
             RequestFault::NotJson => (Fault::NotJson, Some(Rejection::NotJson)),
-            RequestFault::Expired => (Fault::ExpiredAtOpen, status(410, "Expired", 0)),
-            RequestFault::Busy { retry_after: 0 } => (Fault::Busy, status(429, "TooManyRequests", 0)),
+            RequestFault::Expired => (Fault::ExpiredAtOpen, status(410, "Expired", RetryAfter::None)),
             RequestFault::Busy { retry_after } => {
-                (Fault::BusyWithDelay, status(429, "TooManyRequests", retry_after))
+                let counted =
+                    if retry_after == RetryAfter::None { Fault::Busy } else { Fault::BusyWithDelay };
+                (counted, status(429, "TooManyRequests", retry_after))
             }
-            RequestFault::Internal => (Fault::Internal, status(500, "InternalError", 0)),
+            RequestFault::Internal => (Fault::Internal, status(500, "InternalError", RetryAfter::None)),
             RequestFault::Delayed(_) => (Fault::Delayed, None),
             // Counted when they take effect.
             RequestFault::MalformedList(_)
@@ -191,6 +191,7 @@ impl FaultInjector {
             | RequestFault::Duplicate(_)
             | RequestFault::Stale(_)
             | RequestFault::CompactAfterList
+            | RequestFault::StrangeHeaders
             | RequestFault::MalformedItem { .. } => return Ok(Some(fault)),
         };
         log.record_fault(counted);
@@ -214,6 +215,7 @@ impl RequestInfo {
             | RequestFault::Stale(_)
             | RequestFault::Expired
             | RequestFault::CompactAfterList
+            | RequestFault::StrangeHeaders
             | RequestFault::MalformedItem { .. }
                 if self.write =>
             {
@@ -257,6 +259,11 @@ pub(crate) enum Termination {
 }
 
 impl StreamFaults {
+    /// Resets the connection, also if it is stalled.
+    pub(crate) fn reset(&mut self) {
+        (self.stalled, self.termination) = (false, Some(Termination::Break));
+    }
+
     /// Whether the stream still delivers events, as far as the server knows.
     pub(crate) fn is_open(&self) -> bool {
         !self.stalled && self.termination.is_none()
@@ -315,10 +322,11 @@ mod tests {
         let mut faults = FaultInjector::default();
         faults.arm(RequestFault::Expired);
         faults.arm(RequestFault::Internal);
-        let internal = Rejection::Status { code: 500, reason: "InternalError", retry_after: 0 };
+        let internal =
+            Rejection::Status { code: 500, reason: "InternalError", retry_after: RetryAfter::None };
         assert_eq!(faults.intercept(LIST, &log), Err(internal));
         assert_eq!(faults.intercept(LIST, &log), Ok(None));
-        let expired = Rejection::Status { code: 410, reason: "Expired", retry_after: 0 };
+        let expired = Rejection::Status { code: 410, reason: "Expired", retry_after: RetryAfter::None };
         assert_eq!(faults.intercept(RequestInfo { watch: true, ..LIST }, &log), Err(expired));
         assert_eq!(log.totals().count(Fault::Internal) + log.totals().count(Fault::ExpiredAtOpen), 2);
     }

@@ -1,8 +1,8 @@
 //! A log of the events of one handler, which checks each of them.
 
 use crate::{
-    history::{History, Write},
-    subject::TransformKind,
+    history::{History, View, Write},
+    selection::Selection,
     truth::Truth,
 };
 use kube_informer::{Deleted, Event, EventHandler, Lister, Object, ObjectKey, on_event};
@@ -20,7 +20,7 @@ use std::{
 /// 2. The old object of an update is the last state that the handler received, and has the same uid as the new one.
 /// 3. For each object, states never go back, unless the collection was restored.
 /// 4. When the handler is called, the store has that state or a newer one, and no longer has a deleted uid.
-/// 5. A delete is for an object that was deleted.
+/// 5. A delete is for an object that was deleted, or left the selector of the informer.
 /// 6. A removed or stopped handler receives nothing.
 #[derive(Clone)]
 pub(crate) struct HandlerLog {
@@ -36,7 +36,7 @@ struct Shared {
     accept: Accept,
     /// Whether resyncs may repeat a state.
     resync: bool,
-    transform: TransformKind,
+    view: View,
     state: Mutex<State>,
 }
 
@@ -86,11 +86,11 @@ impl HandlerLog {
         lister: Lister<Value>,
         accept: Accept,
         resync: bool,
-        transform: TransformKind,
+        view: View,
     ) -> Self {
         let state = Mutex::new(State::default());
         let number = name.bytes().fold(0, |number: u64, byte| number.wrapping_mul(257) + u64::from(byte));
-        Self { shared: Arc::new(Shared { name, number, truth, lister, accept, resync, transform, state }) }
+        Self { shared: Arc::new(Shared { name, number, truth, lister, accept, resync, view, state }) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -143,9 +143,9 @@ impl HandlerLog {
         self.check("update", |history, state| {
             let last = state.present(new.key())?;
             let (to, epoch) = self.check_follows(history, Some(last), new)?;
-            let mut from = history.candidates(old, self.shared.transform);
+            let mut from = history.candidates(old, self.shared.view);
             let from = from.find(|from| from.n == last.n).ok_or_else(|| {
-                let from = history.find(old, self.shared.transform).map_or(0, |from| from.n);
+                let from = history.find(old, self.shared.view).map_or(0, |from| from.n);
                 format!("{}: the old object is n={from}, the last event was n={}", to.key, last.n)
             })?;
             if from.uid != to.uid {
@@ -168,10 +168,12 @@ impl HandlerLog {
             if previous.uid != write.uid {
                 return Err(format!("{}: another uid than n={}", write.key, last.n));
             }
-            if !deleted.is_final_state_unknown() && !write.deleted && self.shared.accept == Accept::All {
+            let selection = self.shared.view.selection;
+            let removed = write.deleted || !selection.selects(write);
+            if !deleted.is_final_state_unknown() && !removed && self.shared.accept == Accept::All {
                 return Err(format!("{}: n={} is not a delete", write.key, write.n));
             }
-            let unfounded = history.epoch() == 0 && !history.was_deleted_after(&write.key, last.n);
+            let unfounded = history.epoch() == 0 && !history.was_removed_after(&write.key, last.n, selection);
             if unfounded && self.shared.accept == Accept::All {
                 return Err(format!("{}: it was not deleted after n={}", write.key, last.n));
             }
@@ -184,19 +186,23 @@ impl HandlerLog {
     /// Checks that the store has a state or a newer one.
     fn check_in_store(&self, history: &History, write: &Write) -> Result<(), String> {
         let Some(object) = self.shared.lister.get(&write.key) else { return Ok(()) };
-        let stored = history
-            .find(&object, self.shared.transform)
-            .ok_or("the store has a state that was never written")?;
+        let stored =
+            history.find(&object, self.shared.view).ok_or("the store has a state that was never written")?;
         let follows = history.may_follow(write.n, stored.n, 0).is_some();
         follows
             .then_some(())
             .ok_or_else(|| format!("the store still has n={} instead of n={}", stored.n, write.n))
     }
 
-    /// Checks that the store no longer has a deleted uid. A restored collection may have it again.
+    /// Checks that the store no longer has a deleted uid. A restored collection may have it again, and so may a selector
+    /// which the object matches again.
     fn check_not_in_store(&self, history: &History, last: &Write) -> Result<(), String> {
         let stored = self.shared.lister.get(&last.key);
-        let still = stored.is_some_and(|object| object.uid() == last.uid) && history.epoch() == 0;
+        let selects_all = self.shared.view.selection == Selection::Everything;
+        let still = stored.is_some_and(|object| {
+            let selected_again = || history.find(&object, self.shared.view).is_some_and(|now| now.n > last.n);
+            object.uid() == last.uid && (selects_all || !selected_again())
+        }) && history.epoch() == 0;
         (self.shared.accept != Accept::All || !still)
             .then_some(())
             .ok_or_else(|| "the store still has it".to_owned())
@@ -255,7 +261,7 @@ impl HandlerLog {
     /// Whether two writes of different epochs cannot be told apart: they have the same content, or the transform
     /// removes the content of both.
     fn is_indistinguishable(&self, n: u64, other: &Write) -> bool {
-        let transform = self.shared.transform;
+        let transform = self.shared.view.transform;
         let truth = self.shared.truth.lock();
         let write = truth.history.write(n).map(Arc::as_ref);
         write.is_some_and(|write| {
@@ -278,11 +284,9 @@ impl HandlerLog {
             Some((write, history.may_follow(seen, write.n, floor)?))
         };
         // Of several candidates, the one that proves the oldest epoch is assumed.
-        let follows = history
-            .candidates(object, self.shared.transform)
-            .filter_map(fits)
-            .min_by_key(|(_, epoch)| *epoch);
-        follows.ok_or_else(|| match history.find(object, self.shared.transform) {
+        let follows =
+            history.candidates(object, self.shared.view).filter_map(fits).min_by_key(|(_, epoch)| *epoch);
+        follows.ok_or_else(|| match history.find(object, self.shared.view) {
             Some(write) => {
                 let seen = before.map_or(0, |last| last.n);
                 format!("{}: n={} after n={seen}, epoch {floor}", write.key, write.n)

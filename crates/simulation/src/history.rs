@@ -1,6 +1,10 @@
 //! The history of a collection: every state that it ever had.
 
-use crate::subject::TransformKind;
+use crate::{
+    selection::{Part, Selection},
+    subject::TransformKind,
+    tag::Tag,
+};
 use bytes::Bytes;
 use imbl::OrdMap;
 use kube_informer::{Limits, Malformed, Object, ObjectKey, Origin, Uid};
@@ -26,6 +30,7 @@ pub(crate) struct Write {
     /// The labels are a string and the color is a number, which no server accepts.
     pub(crate) invalid: bool,
     pub(crate) deleted: bool,
+    pub(crate) tag: Tag,
     /// The object in a list: without kind and apiVersion.
     pub(crate) json: Bytes,
 }
@@ -38,12 +43,35 @@ impl Write {
 
     /// The object in a watch event: with kind and apiVersion.
     pub(crate) fn as_watched(&self, origin: &Arc<Origin>) -> Result<Object<Value>, Malformed> {
-        let kind = origin.kind();
-        let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
-        let mut json = head.into_bytes();
-        json.extend_from_slice(&self.json[1..]);
-        Object::parse(origin, json.into(), &Limits::default())
+        parse_watched(origin, &self.json)
     }
+
+    /// The object in the event of a write that moved it out of a selector: this state, with the version of that write.
+    pub(crate) fn as_deselected(
+        &self,
+        origin: &Arc<Origin>,
+        version: u64,
+    ) -> Result<Object<Value>, Malformed> {
+        let json = String::from_utf8_lossy(&self.json);
+        let version_of = |version: u64| format!("\"resourceVersion\":\"{version}\"");
+        parse_watched(origin, json.replacen(&version_of(self.version), &version_of(version), 1).as_bytes())
+    }
+}
+
+/// Adds kind and apiVersion to an item of a list.
+fn parse_watched(origin: &Arc<Origin>, item: &[u8]) -> Result<Object<Value>, Malformed> {
+    let kind = origin.kind();
+    let head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version());
+    let mut json = head.into_bytes();
+    json.extend_from_slice(&item[1..]);
+    Object::parse(origin, json.into(), &Limits::default())
+}
+
+/// What an informer makes of the collection: its selectors and its transform.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View {
+    pub(crate) selection: Selection,
+    pub(crate) transform: TransformKind,
 }
 
 /// An epoch and a resource version, which together identify a state of the collection.
@@ -134,33 +162,33 @@ impl History {
         self.by_identity.get(&(uid, version))?.last().and_then(|&n| self.write(n))
     }
 
-    /// The writes that an object of an informer with this transform may show, oldest first. There are several only
-    /// if two epochs have the same uid and version, and the transform removed the content that tells them apart.
+    /// The writes that an object of an informer may show, oldest first. There are several only if two epochs have the
+    /// same uid and version, and the transform removed the content that tells them apart. A write that moved the object
+    /// out of the selector of the informer is shown by the state before it.
     pub(crate) fn candidates<'a>(
         &'a self,
         object: &'a Object<Value>,
-        transform: TransformKind,
+        view: View,
     ) -> impl Iterator<Item = &'a Arc<Write>> {
         let key = (object.uid(), object.resource_version().number().unwrap_or(0));
         let numbers = self.by_identity.get(&key).map_or(&[][..], Vec::as_slice);
         let by_label = object.labels().get("n").and_then(|n| n.parse().ok());
         let by_content = || object.view::<Content>().ok().and_then(|content| content.data.n.parse().ok());
         let stamp: Option<u64> = if numbers.len() > 1 { by_label.or_else(by_content) } else { by_label };
-        let fits = move |write: &Arc<Write>| match stamp {
-            Some(stamp) => stamp == write.stamp,
-            None => numbers.len() == 1 || transform.hides(write),
+        let fits = move |shown: &Write| match stamp {
+            Some(stamp) => stamp == shown.stamp,
+            None => numbers.len() == 1 || view.transform.hides(shown),
         };
         let writes = numbers.iter().filter_map(|&n| self.write(n));
-        writes.filter(move |write| write.key == *object.key() && fits(write))
+        writes.filter(move |write| {
+            let before = if view.selection.selects(write) { None } else { self.before(write) };
+            write.key == *object.key() && fits(before.unwrap_or(write))
+        })
     }
 
     /// The newest write that an object may show.
-    pub(crate) fn find<'a>(
-        &'a self,
-        object: &'a Object<Value>,
-        transform: TransformKind,
-    ) -> Option<&'a Arc<Write>> {
-        self.candidates(object, transform).last()
+    pub(crate) fn find<'a>(&'a self, object: &'a Object<Value>, view: View) -> Option<&'a Arc<Write>> {
+        self.candidates(object, view).last()
     }
 
     /// Creates or updates an object.
@@ -192,7 +220,19 @@ impl History {
         let (stamp, version) = (self.writes.len() as u64 + 1, self.version + 1);
         let json = encode(stamp, version, key, uid, color, invalid);
         let (key, uid) = (key.clone(), uid.into());
-        self.append(|n, epoch| Write { n, epoch, version, key, uid, stamp, color, invalid, deleted, json })
+        self.append(|n, epoch| Write {
+            n,
+            epoch,
+            version,
+            key,
+            uid,
+            stamp,
+            color,
+            invalid,
+            deleted,
+            tag: Tag::of(stamp),
+            json,
+        })
     }
 
     /// Appends a write, which is given its number and epoch.
@@ -245,27 +285,38 @@ impl History {
         self.spans[epoch as usize].0
     }
 
-    /// The first change after a version in a namespace, or in all.
-    pub(crate) fn next_change(&self, after: u64, namespace: Option<&str>) -> Option<&Arc<Write>> {
+    /// The state of an object before a write.
+    pub(crate) fn before(&self, write: &Write) -> Option<&Arc<Write>> {
+        self.at(write.epoch, write.version - 1)?.get(&write.key)
+    }
+
+    /// Whether a write changes a part of the collection: the part has the object before or after it.
+    fn changes_part(&self, write: &Write, part: &Part) -> bool {
+        part.includes(write) || self.before(write).is_some_and(|before| part.includes(before))
+    }
+
+    /// The first change of a part of the collection after a version.
+    pub(crate) fn next_change(&self, after: u64, part: &Part) -> Option<&Arc<Write>> {
         let epoch = self.epoch();
         let later = self.changes.range((epoch, after + 1)..=(epoch, u64::MAX));
-        later.map(|(_, write)| write).find(|write| is_in(&write.key, namespace))
+        later.map(|(_, write)| write).find(|write| self.changes_part(write, part))
     }
 
     /// The version from which a watch repeats the last `count` changes up to `from`.
-    pub(crate) fn rewind(&self, from: u64, count: usize, namespace: Option<&str>) -> u64 {
+    pub(crate) fn rewind(&self, from: u64, count: usize, part: &Part) -> u64 {
         let epoch = self.epoch();
         if from <= self.compacted {
             return from;
         }
         let earlier = self.changes.range((epoch, self.compacted + 1)..=(epoch, from)).rev();
-        let repeated = earlier.filter(|(_, write)| is_in(&write.key, namespace)).take(count).last();
+        let repeated = earlier.filter(|(_, write)| self.changes_part(write, part)).take(count).last();
         repeated.map_or(from, |(&(_, version), _)| version - 1)
     }
 
-    /// Whether a key was deleted after a write.
-    pub(crate) fn was_deleted_after(&self, key: &ObjectKey, n: u64) -> bool {
-        self.writes.iter().skip(n as usize).any(|write| write.deleted && write.key == *key)
+    /// Whether an object was deleted, or left a selection, after a write.
+    pub(crate) fn was_removed_after(&self, key: &ObjectKey, n: u64, selection: Selection) -> bool {
+        let mut later = self.writes.iter().skip(n as usize);
+        later.any(|write| write.key == *key && (write.deleted || !selection.selects(write)))
     }
 
     /// Whether a client that received write `seen` of an object, and knows epoch `floor` or a later one, may receive
@@ -301,15 +352,26 @@ fn encode(stamp: u64, version: u64, key: &ObjectKey, uid: &str, color: u64, inva
             "name": key.name(), "namespace": key.namespace(), "uid": uid, "resourceVersion": version.to_string(),
             "labels": labels, "managedFields": [{"manager": "simulation", "n": stamp}],
         },
+        "spec": spec(color),
         "data": data(stamp, color, invalid),
     });
-    object.to_string().into()
+    let mut json = object.to_string();
+    if let Some(tag) = Tag::of(stamp).json() {
+        // Some tags are no JSON that serde can represent.
+        json.insert_str(json.len() - 1, &format!(",\"tag\":{tag}"));
+    }
+    json.into()
 }
 
 /// The content of an object: strings as in a config map, unless it is invalid.
 pub(crate) fn data(stamp: u64, color: u64, invalid: bool) -> Value {
     let shade = if invalid { json!(color) } else { json!(color_name(color)) };
     json!({"n": stamp.to_string(), "color": shade, "bulk": "x".repeat((stamp % 50) as usize)})
+}
+
+/// The selectable field of the custom resource.
+pub(crate) fn spec(color: u64) -> Value {
+    json!({"shade": color_name(color)})
 }
 
 pub(crate) fn color_name(color: u64) -> String {
@@ -324,6 +386,10 @@ mod tests {
         ObjectKey::namespaced("a", "x")
     }
 
+    fn in_namespace(namespace: &str) -> Part {
+        Part::new(Some(namespace), Selection::Everything)
+    }
+
     #[test]
     fn every_state_is_kept() {
         let mut history = History::new(100);
@@ -335,8 +401,8 @@ mod tests {
         assert_eq!(history.at(0, 104).unwrap().len(), 1);
         assert_eq!(history.at(0, 105).unwrap().len(), 0);
         assert!(history.at(0, 106).is_none() && history.at(0, 99).is_none());
-        assert_eq!(history.next_change(101, Some("a")).unwrap().n, deleted.n);
-        assert!(history.next_change(101, Some("b")).is_none());
+        assert_eq!(history.next_change(101, &in_namespace("a")).unwrap().n, deleted.n);
+        assert!(history.next_change(101, &in_namespace("b")).is_none());
     }
 
     #[test]
@@ -369,7 +435,8 @@ mod tests {
         let origin = Arc::new(Origin::new(kube_informer::Kind::namespaced("", "v1", "Thing", "things")));
         let object = |json: Bytes| Object::parse(&origin, json, &Limits::default()).unwrap();
         let found = |object: &Object<Value>, transform| {
-            history.candidates(object, transform).map(|write| write.n).collect::<Vec<_>>()
+            let view = View { selection: Selection::Everything, transform };
+            history.candidates(object, view).map(|write| write.n).collect::<Vec<_>>()
         };
         let identity = json!({"metadata": {
             "name": "x", "namespace": "a", "uid": invalid.uid.to_string(), "resourceVersion": invalid.version.to_string(),
@@ -382,14 +449,33 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_moves_an_object_out_of_a_selector_is_shown_by_the_state_before_it() {
+        let mut history = History::new(100);
+        let [selected, moved_out, outside] = [1, 2, 0].map(|color| history.put(&key(), color, false));
+        let part = Part { namespace: None, selection: Selection::Color(1) };
+        let next = |after| history.next_change(after, &part).map(|write| write.n);
+        assert_eq!((next(100), next(101), next(102)), (Some(selected.n), Some(moved_out.n), None));
+        let origin = Arc::new(Origin::new(kube_informer::Kind::namespaced("", "v1", "Thing", "things")));
+        let event = selected.as_deselected(&origin, moved_out.version).unwrap();
+        let found = |selection| {
+            let view = View { selection, transform: TransformKind::None };
+            history.find(&event, view).map(|write| write.n)
+        };
+        assert_eq!(found(part.selection), Some(moved_out.n));
+        assert_eq!(found(Selection::Everything), None);
+        assert!(history.was_removed_after(&key(), selected.n, part.selection));
+        assert!(!history.was_removed_after(&key(), outside.n, part.selection));
+    }
+
+    #[test]
     fn the_last_changes_can_be_repeated() {
         let mut history = History::new(100);
         for _ in 0..5 {
             history.put(&key(), 1, false);
         }
-        assert_eq!(history.rewind(105, 2, None), 103);
-        assert_eq!(history.rewind(105, 2, Some("b")), 105);
+        assert_eq!(history.rewind(105, 2, &Part::default()), 103);
+        assert_eq!(history.rewind(105, 2, &in_namespace("b")), 105);
         history.compact();
-        assert_eq!(history.rewind(105, 2, None), 105);
+        assert_eq!(history.rewind(105, 2, &Part::default()), 105);
     }
 }

@@ -6,8 +6,10 @@ mod watch;
 
 use crate::{
     faults::{Condition, FaultInjector, Rejection, RequestFault, RequestInfo, StreamFault},
-    history::{Write, is_in},
+    history::Write,
     log::Log,
+    retry_after::RetryAfter,
+    selection::Part,
     totals::Fault,
     truth::{ClientId, Truth},
 };
@@ -38,6 +40,8 @@ pub(crate) struct ModelState {
     truth: Arc<Truth>,
     connections: BTreeMap<u64, Connection>,
     opened: u64,
+    /// How often all connections were reset.
+    resets: u64,
     faults: FaultInjector,
     rng: fastrand::Rng,
     log: Arc<Log>,
@@ -50,6 +54,7 @@ impl ModelServer {
             truth: Arc::clone(&truth),
             connections: BTreeMap::new(),
             opened: 0,
+            resets: 0,
             faults: FaultInjector::default(),
             rng,
             log: Arc::clone(log),
@@ -61,6 +66,20 @@ impl ModelServer {
         lock(&self.state)
     }
 
+    /// Resolves when connections are reset.
+    async fn until_reset(&self) {
+        let before = self.lock().resets;
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before the state is read, so that no change is missed.
+            changed.as_mut().enable();
+            if self.lock().resets > before {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     /// Changes the server and notifies every connection.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut ModelState) -> R) -> R {
         let result = change(&mut self.lock());
@@ -68,24 +87,32 @@ impl ModelServer {
         result
     }
 
-    /// A new client, for one namespace or for all.
-    pub(crate) fn client(self: &Arc<Self>, namespace: Option<&str>) -> (ClientId, Arc<dyn ListWatch>) {
+    /// A new client, for a part of the collection.
+    pub(crate) fn client(self: &Arc<Self>, part: Part) -> (ClientId, Arc<dyn ListWatch>) {
         let id = self.truth.lock().new_client();
-        (id, Arc::new(ModelClient { server: Arc::clone(self), id, namespace: namespace.map(str::to_owned) }))
+        (id, Arc::new(ModelClient { server: Arc::clone(self), id, part }))
     }
 
     /// Delays or rejects a request, or returns the fault of its response.
-    async fn intercept(&self, request: RequestInfo) -> Result<Option<RequestFault>, ListWatchError> {
+    async fn intercept(
+        &self,
+        client: ClientId,
+        request: RequestInfo,
+    ) -> Result<Option<RequestFault>, ListWatchError> {
+        self.lock().check_retry_after(client, request);
         let delay = self.lock().rng.u64(0..6).saturating_sub(3);
         if delay > 0 {
             tokio::time::sleep(Duration::from_millis(delay)).await;
         }
-        let fault = self.lock().intercept(request)?;
+        let fault = self.lock().intercept(client, request)?;
         match fault {
-            Some(RequestFault::NoResponse) => std::future::pending().await,
+            Some(RequestFault::NoResponse) => {
+                self.until_reset().await;
+                Err(broken())
+            }
             Some(RequestFault::Delayed(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
-                self.lock().intercept(request)
+                self.lock().intercept(client, request)
             }
             fault => Ok(fault),
         }
@@ -93,9 +120,26 @@ impl ModelServer {
 }
 
 impl ModelState {
-    fn intercept(&mut self, request: RequestInfo) -> Result<Option<RequestFault>, ListWatchError> {
+    /// Checks that a request is not earlier than the last `Retry-After` allows.
+    fn check_retry_after(&self, client: ClientId, request: RequestInfo) {
+        let early = if request.probe { None } else { self.truth.lock().requests(client) };
+        if let Some(early) = early {
+            self.log.fail(format_args!("client {client} sends a request {early:?} before Retry-After"));
+        }
+    }
+
+    fn intercept(
+        &mut self,
+        client: ClientId,
+        request: RequestInfo,
+    ) -> Result<Option<RequestFault>, ListWatchError> {
         self.faults.intercept(request, &self.log).map_err(|rejection| match rejection {
-            Rejection::Status { code, reason, retry_after } => error_response(code, reason, retry_after),
+            Rejection::Status { code, reason, retry_after } => {
+                if !request.probe {
+                    self.truth.lock().rejected(client, retry_after);
+                }
+                error_response(code, reason, retry_after)
+            }
             Rejection::ConnectionRefused => {
                 ListWatchError::Connect { refused: true, message: "refused".into(), url: URL.into() }
             }
@@ -125,6 +169,12 @@ impl ModelState {
                 connection.faults.inject(fault, &self.log);
             }
         }
+    }
+
+    /// Resets all connections, also stalled ones and those of requests that got no response.
+    pub(crate) fn reset_connections(&mut self) {
+        self.resets += 1;
+        self.connections.values_mut().for_each(|connection| connection.faults.reset());
     }
 
     /// Whether a client has a watch that delivers changes, as far as the server knows.
@@ -158,21 +208,21 @@ impl ModelState {
         })
     }
 
-    /// The objects of a namespace, or of all, at a version of the current epoch.
-    fn objects(&self, version: u64, namespace: Option<&str>) -> Vec<Arc<Write>> {
+    /// The objects of a part of the collection at a version of the current epoch.
+    fn objects(&self, version: u64, part: &Part) -> Vec<Arc<Write>> {
         let truth = self.truth.lock();
         let state = truth.history.at(truth.history.epoch(), version);
         let all = state.into_iter().flat_map(|state| state.values());
-        all.filter(|write| is_in(&write.key, namespace)).cloned().collect()
+        all.filter(|write| part.includes(write)).cloned().collect()
     }
 }
 
 const URL: &str = "/simulated";
 
-fn error_response(code: u16, reason: &str, retry_after: u32) -> ListWatchError {
-    let mut status = Status::failure(code, reason, "simulated");
-    status.details.retry_after_seconds = retry_after;
-    ListWatchError::api(status, URL)
+fn error_response(code: u16, reason: &str, retry_after: RetryAfter) -> ListWatchError {
+    let status = Box::new(Status::failure(code, reason, "simulated"));
+    let retry_after = retry_after.seconds().map(Duration::from_secs);
+    ListWatchError::Api { status, retry_after, url: URL.into() }
 }
 
 fn broken() -> ListWatchError {
@@ -187,16 +237,16 @@ fn requested_version(text: Option<&str>) -> Option<u64> {
 struct ModelClient {
     server: Arc<ModelServer>,
     id: ClientId,
-    namespace: Option<String>,
+    part: Part,
 }
 
 impl ListWatch for ModelClient {
     fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>> {
-        Box::pin(list::respond(Arc::clone(&self.server), self.id, self.namespace.clone(), options))
+        Box::pin(list::respond(Arc::clone(&self.server), self.id, self.part.clone(), options))
     }
 
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
-        Box::pin(watch::respond(Arc::clone(&self.server), self.id, self.namespace.clone(), options))
+        Box::pin(watch::respond(Arc::clone(&self.server), self.id, self.part.clone(), options))
     }
 
     fn supports_streaming_list(&self) -> bool {

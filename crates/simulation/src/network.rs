@@ -5,8 +5,10 @@ mod request;
 mod response;
 
 use crate::{
-    faults::{Condition, ENDLESS, FaultInjector, Rejection, RequestFault, RequestInfo, StreamFault},
+    faults::{Condition, FaultInjector, Rejection, RequestFault, RequestInfo, StreamFault},
     log::Log,
+    retry_after::RetryAfter,
+    selection::Part,
     totals::Fault,
     truth::{ClientId, Truth},
 };
@@ -48,6 +50,8 @@ struct State {
     generation: u64,
     in_flight: BTreeMap<u64, InFlight>,
     opened: u64,
+    /// How often all connections were reset.
+    resets: u64,
     faults: FaultInjector,
     rng: fastrand::Rng,
 }
@@ -69,7 +73,7 @@ impl Upstream {
 #[derive(Debug, Clone)]
 struct Caller {
     id: Option<ClientId>,
-    namespace: Option<String>,
+    part: Part,
 }
 
 impl Network {
@@ -79,6 +83,7 @@ impl Network {
             generation: 0,
             in_flight: BTreeMap::new(),
             opened: 0,
+            resets: 0,
             faults: FaultInjector::default(),
             rng,
         };
@@ -90,14 +95,14 @@ impl Network {
         lock(&self.state)
     }
 
-    /// A client of an informer, for one namespace or for all.
-    pub(crate) fn client(self: &Arc<Self>, id: ClientId, namespace: Option<&str>) -> kube::Client {
-        self.connect(Caller { id: Some(id), namespace: namespace.map(str::to_owned) })
+    /// A client of an informer, for a part of the collection.
+    pub(crate) fn client(self: &Arc<Self>, id: ClientId, part: Part) -> kube::Client {
+        self.connect(Caller { id: Some(id), part })
     }
 
     /// A client of a program that only writes.
     pub(crate) fn writer(self: &Arc<Self>) -> kube::Client {
-        self.connect(Caller { id: None, namespace: None })
+        self.connect(Caller { id: None, part: Part::default() })
     }
 
     fn connect(self: &Arc<Self>, caller: Caller) -> kube::Client {
@@ -151,7 +156,13 @@ impl Network {
         if let (Some(client), Some(from)) = (caller.id, info.watches_from()) {
             self.truth.lock().watches_from(client, from);
         }
+        self.check_retry_after(&caller, info);
         let intercepted = self.intercept(info).await;
+        if let (Some(client), Err(Rejection::Status { retry_after, .. })) = (caller.id, intercepted)
+            && !info.probe
+        {
+            self.truth.lock().rejected(client, retry_after);
+        }
         let lost = info.write && intercepted == Err(Rejection::ResponseLost);
         let fault = match intercepted {
             Ok(fault) => fault,
@@ -161,7 +172,11 @@ impl Network {
         // Held until the server has responded.
         let permit = if info.write { self.truth.permit(1) } else { None };
         if info.write && permit.is_none() {
-            return reject(Rejection::Status { code: 503, reason: "ServiceUnavailable", retry_after: 1 });
+            return reject(Rejection::Status {
+                code: 503,
+                reason: "ServiceUnavailable",
+                retry_after: RetryAfter::Seconds(1),
+            });
         }
         if lost {
             let _ = self.forward(request).await;
@@ -173,9 +188,13 @@ impl Network {
                 let _ = upstream.faults.compact().await;
             }
         }
-        let request = self.rewrite(request, info, fault, caller.namespace.as_deref());
+        let request = self.rewrite(request, info, fault, &caller.part);
         let (generation, response) = self.forward(request).await?;
-        let (head, body) = response.into_parts();
+        let (mut head, body) = response.into_parts();
+        if fault == Some(RequestFault::StrangeHeaders) {
+            self.log.record_fault(Fault::StrangeHeaders);
+            request::add_strange_headers(&mut head.headers);
+        }
         let Some(client) = caller.id else {
             return Ok(Response::from_parts(head, body.map_err(Into::into).boxed_unsync()));
         };
@@ -187,10 +206,41 @@ impl Network {
         let mut body = ResponseBody::new(&self, id, client, info, fault, body);
         if info.watch && self.faults(|faults| faults.has(Condition::ExpiredOverHttp)) && body.is_expired() {
             self.log.record_fault(Fault::ExpiredAtOpen);
-            return reject(Rejection::Status { code: 410, reason: "Expired", retry_after: 0 });
+            return reject(Rejection::Status { code: 410, reason: "Expired", retry_after: RetryAfter::None });
         }
         let frames = stream::unfold(body, |mut body| async { Some((body.next().await?, body)) });
         Ok(Response::from_parts(head, StreamBody::new(frames).boxed_unsync()))
+    }
+
+    /// Checks that a request is not earlier than the last `Retry-After` allows.
+    fn check_retry_after(&self, caller: &Caller, request: RequestInfo) {
+        let client = caller.id.filter(|_| !request.probe);
+        if let Some(early) = client.and_then(|client| self.truth.lock().requests(client)) {
+            self.log.fail(format_args!("client {client:?} sends a request {early:?} before Retry-After"));
+        }
+    }
+
+    /// Resets all connections, also stalled ones and those of requests that got no response.
+    pub(crate) fn reset_connections(&self) {
+        let mut state = self.lock();
+        state.resets += 1;
+        state.in_flight.values_mut().for_each(|response| response.faults.reset());
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Resolves when connections are reset.
+    async fn until_reset(&self) {
+        let before = self.lock().resets;
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before the state is read, so that no change is missed.
+            changed.as_mut().enable();
+            if self.lock().resets > before {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Delays or rejects a request, or returns the fault of its response.
@@ -201,7 +251,10 @@ impl Network {
         }
         let fault = self.lock().faults.intercept(info, &self.log)?;
         match fault {
-            Some(RequestFault::NoResponse) => std::future::pending().await,
+            Some(RequestFault::NoResponse) => {
+                self.until_reset().await;
+                Err(Rejection::ConnectionRefused)
+            }
             Some(RequestFault::Delayed(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 Ok(None)
@@ -255,16 +308,15 @@ fn reject(rejection: Rejection) -> Result<Response<ClientBody>, BoxError> {
     let (code, media_type, text, retry_after) = match rejection {
         Rejection::ConnectionRefused => return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()),
         Rejection::ResponseLost => return Err(reset()),
-        Rejection::NotJson => (200, "text/html", "<html>Please log in</html>".to_owned(), 0),
+        Rejection::NotJson => (200, "text/html", "<html>Please log in</html>".to_owned(), RetryAfter::None),
         Rejection::Status { code, reason, retry_after } => {
-            (code, "application/json", request::status(code, reason), retry_after)
+            (code, "application/json", request::status(code, reason, retry_after.body()), retry_after)
         }
     };
     let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::builder().status(code).header("content-type", media_type);
-    if retry_after > 0 {
-        let seconds = if retry_after == ENDLESS { u64::MAX } else { retry_after.into() };
-        response = response.header("retry-after", seconds);
+    if let Some(text) = retry_after.header() {
+        response = response.header("retry-after", text);
     }
     Ok(response.body(body)?)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
 /// The color that the controller replaces, and the one that it sets.
-const WRONG: u64 = 0;
+pub(crate) const WRONG: u64 = 0;
 const RIGHT: u64 = 1;
 
 /// Time limit for a response.
@@ -43,6 +43,73 @@ struct Attempt {
     request: Request<Body>,
     /// The only version that the server may change, unless it may change any.
     expected: Option<u64>,
+    /// The change that a JSON patch makes.
+    edit: Option<Edit>,
+}
+
+/// A change of an object. It names elements of an array by their content, not by their position, so that its effect on a
+/// cached object, which a transform made smaller, is compared with its effect on the object that the server has.
+#[derive(Debug, Clone)]
+struct Edit {
+    kind: EditKind,
+    stamp: u64,
+    /// Whether the resource has `spec`.
+    has_spec: bool,
+}
+
+/// What an edit changes, apart from the color.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EditKind {
+    Nothing,
+    Annotate,
+    ChangeItem,
+    AddItem,
+    RemoveItem,
+}
+
+impl Edit {
+    fn new(stamp: u64, has_spec: bool) -> Self {
+        let kinds = match has_spec {
+            true => &[
+                EditKind::Nothing,
+                EditKind::Annotate,
+                EditKind::ChangeItem,
+                EditKind::AddItem,
+                EditKind::RemoveItem,
+            ][..],
+            false => &[EditKind::Nothing, EditKind::Annotate],
+        };
+        Self { kind: kinds[stamp as usize % kinds.len()], stamp, has_spec }
+    }
+
+    /// The change of the color only.
+    fn of_color(&self) -> Self {
+        Self { kind: EditKind::Nothing, ..self.clone() }
+    }
+
+    fn apply(&self, content: &mut Value) {
+        let stamp = self.stamp.to_string();
+        for pointer in ["/metadata/labels", "/data"] {
+            set(content, pointer, "color", color_name(RIGHT));
+            set(content, pointer, "n", stamp.clone());
+        }
+        if self.has_spec {
+            set(content, "/spec", "shade", color_name(RIGHT));
+        }
+        if self.kind == EditKind::Annotate {
+            set(content, "/metadata/annotations", "edited", stamp.clone());
+        }
+        let Some(items) = content.pointer_mut("/spec/items").and_then(Value::as_array_mut) else { return };
+        match self.kind {
+            EditKind::Nothing | EditKind::Annotate => {}
+            EditKind::ChangeItem => {
+                let item = items.iter_mut().find(|item| item["name"] == "i1");
+                item.into_iter().for_each(|item| item["edited"] = stamp.clone().into());
+            }
+            EditKind::AddItem => items.push(json!({"name": format!("e{stamp}")})),
+            EditKind::RemoveItem => items.retain(|item| item["name"] != "i2"),
+        }
+    }
 }
 
 impl Operator {
@@ -61,7 +128,7 @@ impl Operator {
         if object.labels().get("color") != Some(&color_name(WRONG)) {
             return Ok(());
         }
-        let Attempt { request, expected } = match self.mode {
+        let Attempt { request, expected, edit } = match self.mode {
             WriteMode::Put => self.put(&object),
             WriteMode::Edit => self.edit(&object),
         };
@@ -78,7 +145,7 @@ impl Operator {
             (200, body) if self.cluster.truth().lock().history.epoch() == epoch => {
                 self.cluster.check_response(&body);
                 if self.mode == WriteMode::Edit {
-                    self.check_edit(key, &body, expected);
+                    self.check_edit(key, &body, expected, edit.as_ref());
                 }
                 Ok(())
             }
@@ -99,32 +166,33 @@ impl Operator {
         next["metadata"]["resourceVersion"] = object.resource_version().to_string().into();
         next["metadata"]["uid"] = object.uid().to_string().into();
         let request = json_request(Method::PUT, &self.cluster.path(key), "application/json", &next);
-        Attempt { request, expected: object.resource_version().number() }
+        Attempt { request, expected: object.resource_version().number(), edit: None }
     }
 
     fn edit(&self, object: &Object<Value>) -> Attempt {
-        let (path, stamp) = (self.cluster.path(object.key()), self.cluster.next_stamp().to_string());
-        let change = |content: &mut Value| {
-            for pointer in ["/metadata/labels", "/data"] {
-                set(content, pointer, "color", color_name(RIGHT));
-                set(content, pointer, "n", stamp.clone());
+        let path = self.cluster.path(object.key());
+        let edit = Edit::new(self.cluster.next_stamp(), self.cluster.has_selectable_field());
+        for edit in [edit.clone(), edit.of_color()] {
+            if let Ok(patch) = object.edit(|content| edit.apply(content)) {
+                let media_type = "application/json-patch+json";
+                let request = json_request(Method::PATCH, &path, media_type, &json!(patch));
+                return Attempt { request, expected: object.resource_version().number(), edit: Some(edit) };
             }
-        };
-        if let Ok(patch) = object.edit(change) {
-            let request = json_request(Method::PATCH, &path, "application/json-patch+json", &json!(patch));
-            return Attempt { request, expected: object.resource_version().number() };
+            self.log.record_fault(Fault::EditRefused);
         }
-        self.log.record_fault(Fault::EditRefused);
+        let change = |content: &mut Value| edit.of_color().apply(content);
         let apply = object.edit_via_apply("operator", change).expect("the identity is not changed");
         let path = format!("{path}?fieldManager={}&force=true", apply.manager());
         Attempt {
             request: json_request(Method::PATCH, &path, "application/apply-patch+yaml", apply.document()),
             expected: None,
+            edit: None,
         }
     }
 
-    /// Checks that an edit changed the version that it was made for, and only the edited fields.
-    fn check_edit(&self, key: &ObjectKey, body: &[u8], expected: Option<u64>) {
+    /// Checks that an edit changed the version that it was made for, and had the same effect on the object of the server as
+    /// on the cached one.
+    fn check_edit(&self, key: &ObjectKey, body: &[u8], expected: Option<u64>, edit: Option<&Edit>) {
         let after: Value = serde_json::from_slice(body).unwrap_or_default();
         let version = after["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
         let version: u64 = version.unwrap_or(0);
@@ -139,9 +207,16 @@ impl Operator {
                 .log
                 .fail(format_args!("{key}: an edit of @{expected:?} changed @{}", before.version));
         }
-        let before: Value = serde_json::from_slice(&before.json).unwrap_or_default();
-        if unedited(before) != unedited(after) {
-            self.log.fail(format_args!("{key} @{version}: an edit changed other fields, too"));
+        let mut wanted: Value = serde_json::from_slice(&before.json).unwrap_or_default();
+        let same = match edit {
+            Some(edit) => {
+                edit.apply(&mut wanted);
+                without_server_fields(wanted) == without_server_fields(after)
+            }
+            None => unedited(wanted) == unedited(after),
+        };
+        if !same {
+            self.log.fail(format_args!("{key} @{version}: an edit changed other fields, too: {edit:?}"));
         }
     }
 
@@ -161,16 +236,27 @@ fn set(content: &mut Value, pointer: &str, field: &str, value: String) {
     at[field] = value.into();
 }
 
-/// The fields that neither an edit nor the server changes.
-fn unedited(mut object: Value) -> Value {
-    for (pointer, fields) in [
-        ("", &["kind", "apiVersion"][..]),
-        ("/metadata", &["resourceVersion", "generation", "managedFields"]),
-        ("/metadata/labels", &["color", "n"]),
-        ("/data", &["color", "n"]),
-    ] {
-        let parent = object.pointer_mut(pointer).and_then(Value::as_object_mut);
-        parent.into_iter().for_each(|parent| parent.retain(|name, _| !fields.contains(&name.as_str())));
-    }
+/// The fields that only the server changes.
+const SERVER_FIELDS: [(&str, &[&str]); 2] =
+    [("", &["kind", "apiVersion"]), ("/metadata", &["resourceVersion", "generation", "managedFields"])];
+/// The fields that every edit changes.
+const EDITED_FIELDS: [(&str, &[&str]); 3] =
+    [("/metadata/labels", &["color", "n"]), ("/data", &["color", "n"]), ("/spec", &["shade"])];
+
+/// The fields that clients change.
+fn without_server_fields(mut object: Value) -> Value {
+    SERVER_FIELDS.iter().for_each(|(pointer, names)| remove(&mut object, pointer, names));
     object
+}
+
+/// The fields that neither an apply nor the server changes.
+fn unedited(object: Value) -> Value {
+    let mut object = without_server_fields(object);
+    EDITED_FIELDS.iter().for_each(|(pointer, names)| remove(&mut object, pointer, names));
+    object
+}
+
+fn remove(object: &mut Value, pointer: &str, names: &[&str]) {
+    let parent = object.pointer_mut(pointer).and_then(Value::as_object_mut);
+    parent.into_iter().for_each(|parent| parent.retain(|name, _| !names.contains(&name.as_str())));
 }

@@ -1,9 +1,10 @@
 //! The steps of a world: generated from a seed, so that they can be repeated, and a list, so that it can be shrunk.
 
 use crate::{
-    faults::{Condition, ENDLESS, RequestFault, StreamFault},
+    faults::{Condition, RequestFault, StreamFault},
     handlers::Behaviour,
-    subject::{IndexKind, StopMode},
+    retry_after::RetryAfter,
+    subject::{IndexKind, StopMode, time_limit},
 };
 use std::time::Duration;
 
@@ -123,7 +124,7 @@ fn write(rng: &mut fastrand::Rng) -> Step {
 }
 
 fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
-    let action = match rng.u8(0..54) {
+    let action = match rng.u8(0..55) {
         0 => Action::InjectFault(StreamFault::Cut),
         1 => Action::InjectFault(StreamFault::Truncate),
         2 | 3 => Action::InjectFault(StreamFault::Break),
@@ -139,8 +140,8 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         19 => return request_fault(RequestFault::Refused, rng),
         20 => return request_fault(RequestFault::ResponseLost, rng),
         21 => return request_fault(RequestFault::Expired, rng),
-        22 => return request_fault(RequestFault::Busy { retry_after: retry_after(rng) }, rng),
-        23 => return request_fault(RequestFault::Busy { retry_after: 0 }, rng),
+        22 => return request_fault(RequestFault::Busy { retry_after: RetryAfter::random(rng) }, rng),
+        23 => return request_fault(RequestFault::Busy { retry_after: RetryAfter::None }, rng),
         24 => return request_fault(RequestFault::Internal, rng),
         25 => return request_fault(RequestFault::NotJson, rng),
         26 => return request_fault(RequestFault::Delayed(rng.u64(1..2_000)), rng),
@@ -161,21 +162,13 @@ fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
         }
         51 => return repeated_delete(rng),
         52 => return repeated_versions(rng),
+        53 => return request_fault(RequestFault::StrangeHeaders, rng),
         _ => {
             let conditions = [Condition::Unauthorized, Condition::Forbidden, Condition::ExpiredOverHttp];
             return episode(rng.choice(conditions).unwrap_or(Condition::Forbidden), rng);
         }
     };
     vec![step(action, rng)]
-}
-
-/// Mostly seconds, sometimes a day or more than a clock can represent.
-fn retry_after(rng: &mut fastrand::Rng) -> u32 {
-    match rng.u8(0..8) {
-        0 => 86_400,
-        1 => ENDLESS,
-        _ => rng.u32(1..20),
-    }
 }
 
 /// Arms a fault for a request, and ends some watches so that clients send one.
@@ -249,7 +242,7 @@ fn at_once(action: Action, rng: &mut fastrand::Rng) -> Step {
 /// Adds or removes informers, handlers, indexes and waits.
 fn lifecycle(rng: &mut fastrand::Rng) -> Step {
     let endings = [StopMode::Drain, StopMode::Drop, StopMode::Abandon];
-    let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace];
+    let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace, IndexKind::Tag];
     let action = match rng.u8(0..32) {
         0..3 => Action::NewInformer,
         3..5 => Action::Start,
@@ -258,8 +251,8 @@ fn lifecycle(rng: &mut fastrand::Rng) -> Step {
         7..13 => Action::AddHandler(behaviour(rng)),
         13..18 => Action::RemoveHandler,
         18..21 => Action::AddIndex(rng.choice(kinds).unwrap_or(IndexKind::Label)),
-        21..27 => Action::AwaitWrite(Duration::from_millis(rng.u64(1..20_000))),
-        _ => Action::AwaitCondition(Duration::from_millis(rng.u64(1..20_000))),
+        21..27 => Action::AwaitWrite(time_limit(rng)),
+        _ => Action::AwaitCondition(time_limit(rng)),
     };
     step(action, rng)
 }

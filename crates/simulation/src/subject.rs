@@ -1,14 +1,22 @@
 //! An informer under test, with its handlers, indexes and waits.
 
 mod cache;
+mod durations;
 mod index;
 mod settings;
+mod shared_factory;
+mod task_panics;
+mod transform;
 mod waiting;
 
+pub(crate) use durations::key_delay;
+pub(crate) use durations::time_limit;
 pub(crate) use index::IndexKind;
+pub(crate) use settings::NAMES;
 pub(crate) use settings::NAMESPACES;
 pub(crate) use settings::Settings;
-pub(crate) use settings::TransformKind;
+pub(crate) use shared_factory::SharedFactory;
+pub(crate) use transform::TransformKind;
 
 use crate::{
     backend::Backend,
@@ -16,22 +24,16 @@ use crate::{
     handlers::{Behaviour, Handler, HandlerContext},
     history::Write,
     log::Log,
+    selection::Part,
     totals::Fault,
     truth::{ClientId, Truth},
     work::Work,
 };
 use cache::CacheCheck;
 use index::Indexed;
-use kube_informer::{
-    CacheSnapshot, InformerBuilder, InformerFactory, InformerStatus, Lister, SharedInformer, Stop,
-};
-use kube_informer_wire::sync::lock;
+use kube_informer::{CacheSnapshot, InformerBuilder, InformerStatus, Lister, SharedInformer, Stop};
 use serde_json::Value;
-use std::{
-    future::Future,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Indexes are checked after convergence, and with every so many checks of the cache.
@@ -49,7 +51,9 @@ pub(crate) struct Subject {
     settings: Settings,
     informer: SharedInformer<Value>,
     /// The factory that created the informer, if one did.
-    factory: Option<InformerFactory>,
+    factory: Option<Arc<SharedFactory>>,
+    /// Whether other informers may belong to that factory, too.
+    is_shared: bool,
     clients: Vec<ClientId>,
     pub(crate) handlers: Vec<Handler>,
     handlers_made: usize,
@@ -67,20 +71,38 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    pub(crate) fn new(name: String, settings: Settings, backend: &Backend, log: &Arc<Log>) -> Self {
+    /// A new informer, of a factory that others share, or with a factory of its own, or without one.
+    pub(crate) fn new(
+        name: String,
+        settings: Settings,
+        shared: Option<&Arc<SharedFactory>>,
+        backend: &Backend,
+        log: &Arc<Log>,
+    ) -> Self {
         log.note(format_args!("{name} is created with {settings:?}"));
         let truth = backend.truth();
-        let InformerParts { informer, factory, clients } = match settings.by_factory {
-            true => create_with_factory(&name, &settings, backend, log),
-            false => create_with_builder(&name, &settings, backend, log),
+        let factory = match shared {
+            Some(shared) => Some(Arc::clone(shared)),
+            None => settings.by_factory.then(|| SharedFactory::new(settings.clone(), backend, log)),
         };
-        let cache =
-            CacheCheck::new(name.clone(), informer.lister(), &settings, clients.clone(), Arc::clone(truth));
+        let (informer, clients) = match &factory {
+            Some(factory) => factory.informer(&settings.coverage),
+            None => create_with_builder(&name, &settings, backend, log),
+        };
+        if !settings.panics.is_on() {
+            let mut truth = truth.lock();
+            clients
+                .iter()
+                .for_each(|&client| truth.expect_retry_after(client, settings.durations.max_retry_after));
+        }
+        let (lister, coverage) = (informer.lister(), &settings.coverage);
+        let cache = CacheCheck::new(name.clone(), lister, coverage, clients.clone(), Arc::clone(truth));
         Self {
             name,
             settings,
             informer,
             factory,
+            is_shared: shared.is_some(),
             clients,
             handlers: Vec::new(),
             handlers_made: 0,
@@ -120,6 +142,11 @@ impl Subject {
         self.observer.is_some()
     }
 
+    /// Whether a request may wait longer for the server than a world takes to converge.
+    pub(crate) fn waits_without_limit(&self) -> bool {
+        self.settings.durations.waits_without_limit()
+    }
+
     /// Whether one of its partitions has no live watch.
     pub(crate) fn lacks_watch(&self) -> bool {
         self.is_started() && self.clients.iter().any(|&client| !self.backend.is_watched(client))
@@ -129,11 +156,17 @@ impl Subject {
         self.handlers_made += 1;
         let name = format!("{}.{}", self.name, self.handlers_made);
         self.log.note(format_args!("{name} is added, {behaviour:?}"));
-        let resync = self.settings.handler_resync(seed);
-        let may_repeat = !self.settings.resync.is_zero();
+        let resync = durations::handler_resync(seed);
+        let may_repeat = !self.settings.durations.resync.is_zero();
         let (truth, lister) = (Arc::clone(&self.truth), self.informer.lister());
-        let handler_log =
-            HandlerLog::new(name, truth, lister, behaviour.accept(), may_repeat, self.settings.transform);
+        let handler_log = HandlerLog::new(
+            name,
+            truth,
+            lister,
+            behaviour.accept(),
+            may_repeat,
+            self.settings.coverage.view(),
+        );
         let context = HandlerContext { informer: &self.informer, work, log: &self.log, seed, resync };
         self.handlers.push(Handler::add(behaviour, handler_log, &context));
     }
@@ -161,6 +194,8 @@ impl Subject {
     pub(crate) fn check(&mut self) {
         let calls = self.handlers.iter().map(|handler| handler.handler_log.calls()).sum();
         let now = (self.cache.changes(), calls, self.handlers.len(), self.indexes.len());
+        let status = (!self.is_shared).then(|| self.informer.status());
+        self.require(self.settings.panics.check(status.as_ref()));
         if self.informer.is_synced() && self.checked.replace(now) == Some(now) {
             return;
         }
@@ -180,16 +215,16 @@ impl Subject {
 
     fn check_indexes(&self, snapshot: &CacheSnapshot<Value>) {
         for index in &self.indexes {
-            let transform = self.settings.transform;
-            self.require(index.check(&self.informer, snapshot, transform, &self.truth.lock().history));
+            let view = self.settings.coverage.view();
+            self.require(index.check(&self.informer, snapshot, view, &self.truth.lock().history));
         }
     }
 
     /// The writes that a cache shows, in the order of their keys.
     fn cached(&self, snapshot: &CacheSnapshot<Value>) -> Vec<Arc<Write>> {
-        let (truth, transform) = (self.truth.lock(), self.settings.transform);
+        let (truth, view) = (self.truth.lock(), self.settings.coverage.view());
         let mut cached: Vec<_> =
-            snapshot.iter().filter_map(|object| truth.history.find(object, transform).cloned()).collect();
+            snapshot.iter().filter_map(|object| truth.history.find(object, view).cloned()).collect();
         cached.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         cached
     }
@@ -224,21 +259,33 @@ impl Subject {
     /// Stops the informer. Handlers must receive nothing afterwards, and after a drain they must have received everything.
     pub(crate) async fn stop(mut self, how: StopMode) {
         self.log.note(format_args!("{} stops, {how:?}", self.name));
-        self.settings.stop_panics();
+        self.settings.panics.stop();
         self.waits.shutdown().await;
         let started = self.is_started();
-        for &client in &self.clients {
-            self.truth.lock().remove_client(client);
+        let in_use = self.is_shared
+            && self.factory.as_ref().is_some_and(|factory| !factory.release(&self.settings.coverage));
+        if !in_use {
+            let mut truth = self.truth.lock();
+            self.clients.iter().for_each(|&client| truth.remove_client(client));
         }
         if let Some(observer) = self.observer.take() {
             observer.abort();
             let _ = observer.await;
         }
         let handlers = std::mem::take(&mut self.handlers);
+        if in_use {
+            // Another user of the factory has the same informer, which goes on without these handlers.
+            for handler in handlers {
+                self.within(handler.remove(&self.log), "the removal of a handler").await;
+            }
+            return;
+        }
         let lister = self.informer.lister();
         match how {
             StopMode::Drain => self.within(self.halt(Stop::Drain), "draining").await,
             StopMode::Drop => self.within(self.halt(Stop::Drop), "stopping").await,
+            // A factory keeps its informers when their handles are dropped.
+            StopMode::Abandon if self.is_shared => self.within(self.halt(Stop::Drop), "stopping").await,
             StopMode::Abandon => {}
         }
         let (log, name, cached) = (Arc::clone(&self.log), self.name.clone(), self.cached(&lister.snapshot()));
@@ -264,8 +311,8 @@ impl Subject {
 
     async fn halt(&self, stop: Stop) {
         match &self.factory {
-            Some(factory) => factory.shutdown_with(stop).await,
-            None => self.informer.stop(stop).await,
+            Some(factory) if !self.is_shared => factory.shut_down(stop).await,
+            _ => self.informer.stop(stop).await,
         }
     }
 
@@ -282,41 +329,22 @@ impl Subject {
     }
 }
 
-/// A new informer.
-struct InformerParts {
-    informer: SharedInformer<Value>,
-    factory: Option<InformerFactory>,
-    clients: Vec<ClientId>,
-}
-
-fn create_with_builder(name: &str, settings: &Settings, backend: &Backend, log: &Arc<Log>) -> InformerParts {
+fn create_with_builder(
+    name: &str,
+    settings: &Settings,
+    backend: &Backend,
+    log: &Arc<Log>,
+) -> (SharedInformer<Value>, Vec<ClientId>) {
     let mut clients = Vec::new();
     let origin = backend.truth().origin();
-    let builder = settings.apply(InformerBuilder::new(Arc::clone(origin)).name(name), log);
+    let builder = settings.apply_all(InformerBuilder::new(Arc::clone(origin)).name(name), log);
     let informer = builder.build(|namespace| {
-        let (id, client) = backend.client(origin, namespace);
+        let part = Part::new(namespace, settings.coverage.selection);
+        let (id, client) = backend.client(origin, part);
         clients.push(id);
         client
     });
-    InformerParts { informer, factory: None, clients }
-}
-
-fn create_with_factory(name: &str, settings: &Settings, backend: &Backend, log: &Arc<Log>) -> InformerParts {
-    let clients: Arc<Mutex<Vec<ClientId>>> = Arc::default();
-    let (created, source) = (Arc::clone(&clients), backend.clone());
-    let factory = InformerFactory::from_sources(move |origin, _, namespace| {
-        source.truth().track_origin(origin);
-        let (id, client) = source.client(origin, namespace);
-        lock(&created).push(id);
-        client
-    });
-    let (name, same_settings, same_log) = (name.to_owned(), settings.clone(), Arc::clone(log));
-    let factory =
-        factory.configure(move |builder| same_settings.apply(builder.name(&name), &same_log)).build();
-    let kind = backend.truth().origin().kind().clone();
-    let informer = factory.of_kind(kind, |options| settings.options(options, log));
-    let clients = lock(&clients).clone();
-    InformerParts { informer, factory: Some(factory), clients }
+    (informer, clients)
 }
 
 /// How an informer is stopped.

@@ -21,6 +21,7 @@ harness::faults! {
     PageExpired = "page-expired", "A continue token expired.";
     BusyWithDelay = "429-retry-after", "A 429 with Retry-After.";
     Busy = "429", "A 429 without Retry-After.";
+    StrangeHeaders = "strange-headers", "A response had headers that make no sense, and very long ones.";
     Internal = "500", "A 500.";
     ErrorInStream = "500-in-stream", "A watch ended with a 500 event.";
     Unauthorized = "401", "A 401.";
@@ -35,6 +36,7 @@ harness::faults! {
     MalformedItem = "malformed-item", "An item of a list was malformed.";
     InvalidObject = "invalid-object", "An object was written whose labels are a string.";
     Recreated = "recreated", "An object was deleted and re-created while an informer had no live watch.";
+    Deselected = "deselected", "An update moved an object out of the selector of an informer.";
     Restored = "restored", "The collection was restored to an older state.";
     Restarted = "restarted", "The server restarted on the same store.";
     WindowForgotten = "window-forgotten", "The watch caches of the server lost their history.";
@@ -46,11 +48,14 @@ harness::faults! {
     HandlerPanic = "handler-panic", "A handler panicked.";
     TransformPanic = "transform-panic", "A transform panicked.";
     TaskPanic = "task-panic", "A task of an informer panicked.";
+    WorkerPanic = "worker-panic", "A worker panicked on a key.";
+    WorkerDropped = "worker-dropped", "A worker that waited for a key was dropped.";
     WorkFailed = "work-failed", "A worker failed on a key.";
     HandlerRemoved = "handler-removed", "A handler was removed while its informer ran.";
     Conflict = "409", "A write of a controller was rejected because the object had changed.";
     EditRefused = "edit-refused", "A controller could not edit fields that its cache does not hold.";
     ProgramRestarted = "program-restarted", "All informers of a program were stopped and started again.";
+    Shared = "informer-shared", "Two users of a factory shared an informer.";
     Stopped = "informer-stopped", "An informer was stopped or dropped.";
 }
 

@@ -4,13 +4,16 @@
 use crate::{
     history::{EpochVersion, History},
     log::Log,
+    retry_after::RetryAfter,
 };
 use kube_informer::{Kind, ObjectKey, Origin};
 use kube_informer_wire::sync::lock;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, Weak},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// A client of a server: one partition of one informer.
 pub(crate) type ClientId = usize;
@@ -55,6 +58,10 @@ struct Client {
     event_loss: EventLoss,
     /// Malformed items of the list in flight.
     malformed_items: Vec<KeyRange>,
+    /// The longest `Retry-After` that the client honours, if it is checked.
+    max_retry_after: Option<Duration>,
+    /// When the client may send its next request.
+    not_before: Option<Instant>,
     stale_items: Option<StaleItems>,
 }
 
@@ -158,6 +165,25 @@ impl TruthState {
             clients.flat_map(|client| client.possible.iter().copied().chain(client.list_in_flight));
         let reached = self.history.version + self.reserved + by;
         states.any(|state| self.is_undone(state) && reached >= state.1)
+    }
+
+    /// The client honours every `Retry-After` up to this one.
+    pub(crate) fn expect_retry_after(&mut self, client: ClientId, limit: Duration) {
+        self.clients[client].max_retry_after = Some(limit);
+    }
+
+    /// A request of a client was rejected with a `Retry-After`.
+    pub(crate) fn rejected(&mut self, client: ClientId, retry_after: RetryAfter) {
+        let Client { max_retry_after, not_before, .. } = &mut self.clients[client];
+        let honoured = retry_after.seconds().zip(*max_retry_after);
+        let delay = honoured.map(|(seconds, limit)| Duration::from_secs(seconds).min(limit));
+        *not_before = delay.and_then(|delay| Instant::now().checked_add(delay));
+    }
+
+    /// A client sends a request. Returns how much earlier than its last `Retry-After` allows.
+    pub(crate) fn requests(&mut self, client: ClientId) -> Option<Duration> {
+        let not_before = self.clients[client].not_before.take()?;
+        not_before.checked_duration_since(Instant::now()).filter(|early| !early.is_zero())
     }
 
     /// Ignores a client from now on, because its informer has stopped.

@@ -1,15 +1,33 @@
 //! A work queue, its workers, and the log that checks them.
 
-use crate::{log::Log, operator::Operator, totals::Fault};
+use crate::{log::Log, operator::Operator, subject::key_delay, totals::Fault};
 use harness::WorkLog;
 use kube_informer::ObjectKey;
 use kube_informer_wire::sync::lock;
-use kube_workqueue::WorkQueue;
+use kube_workqueue::{
+    ExponentialLimiter, FastSlowLimiter, MaxWaitLimiter, RateLimiter, WorkQueue, controller_rate_limiter,
+};
 use std::{
+    panic::resume_unwind,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// The longest delay of a retry, so that queues converge.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+
+/// A rate limiter, sometimes with durations at the limits of what a clock can represent.
+fn limiter(rng: &mut fastrand::Rng) -> Box<dyn RateLimiter<ObjectKey>> {
+    let (nanosecond, second) = (Duration::from_nanos(1), Duration::from_secs(1));
+    match rng.u8(0..8) {
+        0 => Box::new(ExponentialLimiter::new(nanosecond, Duration::MAX).expire_after(Duration::ZERO)),
+        1 => Box::new(ExponentialLimiter::new(Duration::MAX, second).expire_after(Duration::MAX)),
+        2 => Box::new(ExponentialLimiter::new(Duration::ZERO, Duration::ZERO)),
+        3 => Box::new(FastSlowLimiter::new(nanosecond, second, 3)),
+        _ => Box::new(controller_rate_limiter()),
+    }
+}
 
 /// A work queue to which handlers add keys. Cloning gives another handle.
 #[derive(Clone)]
@@ -25,13 +43,22 @@ struct Runs {
     log: WorkLog<ObjectKey>,
     /// Whether workers sometimes fail.
     inject_failures: bool,
+    /// Workers that wait only for a short time.
+    short_lived: JoinSet<()>,
     rng: fastrand::Rng,
 }
 
 impl Work {
-    pub(crate) fn new(rng: fastrand::Rng, operator: Option<Operator>, log: Arc<Log>) -> Self {
-        let runs = Arc::new(Mutex::new(Runs { log: WorkLog::default(), inject_failures: true, rng }));
-        Self { queue: WorkQueue::builder().build(), runs, operator, log }
+    pub(crate) fn new(mut rng: fastrand::Rng, operator: Option<Operator>, log: Arc<Log>) -> Self {
+        let queue =
+            WorkQueue::builder().rate_limiter(MaxWaitLimiter::new(limiter(&mut rng), MAX_DELAY)).build();
+        let runs = Arc::new(Mutex::new(Runs {
+            log: WorkLog::default(),
+            inject_failures: true,
+            short_lived: JoinSet::new(),
+            rng,
+        }));
+        Self { queue, runs, operator, log }
     }
 
     /// Starts workers, which run until the queue is shut down.
@@ -45,8 +72,45 @@ impl Work {
     }
 
     pub(crate) fn add(&self, key: &ObjectKey) {
-        self.lock().log.added(key);
-        self.queue.add(key.clone());
+        let delay = {
+            let mut runs = self.lock();
+            let delay = key_delay(&mut runs.rng);
+            runs.log.added(key);
+            delay
+        };
+        match delay {
+            Some(Duration::ZERO) => self.queue.add(key.clone()),
+            Some(delay) => self.queue.add_after(key.clone(), delay),
+            None => {
+                // Never has no effect on a key that is added now.
+                self.queue.add_after(key.clone(), Duration::MAX);
+                self.queue.add(key.clone());
+            }
+        }
+        self.drop_worker();
+    }
+
+    /// Starts a worker that waits for a key for a short time, and is dropped then. It may be the one whose timer serves
+    /// the other workers.
+    fn drop_worker(&self) {
+        let patience = {
+            let mut runs = self.lock();
+            if !runs.inject_failures || runs.rng.u8(0..32) > 0 {
+                return;
+            }
+            Duration::from_millis(runs.rng.u64(0..2_000))
+        };
+        let work = self.clone();
+        self.lock().short_lived.spawn(async move {
+            match tokio::time::timeout(patience, work.queue.get()).await {
+                Ok(Some(item)) => match work.run(item.key().clone()).await {
+                    Ok(()) => item.forget(),
+                    Err(_) => item.retry(),
+                },
+                Ok(None) => {}
+                Err(_) => work.log.record_fault(Fault::WorkerDropped),
+            }
+        });
     }
 
     async fn run(&self, key: ObjectKey) -> Result<(), kube_workqueue::HandlerError> {
@@ -69,6 +133,13 @@ impl Work {
         if let Err(error) = done {
             runs.log.failed(&key);
             return Err(error.into());
+        }
+        if runs.inject_failures && runs.rng.u8(0..20) == 0 {
+            runs.log.failed(&key);
+            drop(runs);
+            self.log.record_fault(Fault::WorkerPanic);
+            // Unwinds like a panic, but prints no message.
+            resume_unwind(Box::new("simulated"));
         }
         if runs.inject_failures && runs.rng.u8(0..5) == 0 {
             runs.log.failed(&key);
@@ -95,8 +166,11 @@ impl Work {
         self.operator.as_ref().map_or(Ok(()), Operator::check)
     }
 
-    pub(crate) fn shutdown(&self) {
+    /// Shuts the queue down, and waits for all workers but those that [`start`](Self::start) returned.
+    pub(crate) async fn shutdown(&self) {
         self.queue.shutdown();
+        let mut short_lived = std::mem::take(&mut self.lock().short_lived);
+        while short_lived.join_next().await.is_some() {}
     }
 
     fn lock(&self) -> MutexGuard<'_, Runs> {

@@ -9,11 +9,11 @@ use crate::{
     model::ModelServer,
     operator::{Operator, WriteMode},
     schedule::{Action, Pause, Schedule, Step},
-    subject::{NAMESPACES, Settings, StopMode, Subject},
+    subject::{NAMES, NAMESPACES, Settings, SharedFactory, StopMode, Subject},
     totals::{Fault, Totals},
     work::Work,
 };
-use kube_informer::ObjectKey;
+use kube_informer::{ObjectKey, Stop};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -84,6 +84,8 @@ struct World {
     backend: Backend,
     subjects: Vec<Subject>,
     subjects_made: usize,
+    /// In some worlds, a factory of several informers.
+    factory: Option<Arc<SharedFactory>>,
     work: Work,
     workers: tokio::task::JoinHandle<()>,
     /// In some worlds, a controller that writes to the server.
@@ -102,13 +104,13 @@ struct Controller {
 impl Controller {
     fn new(cluster: &Arc<Cluster>, backend: &Backend, mut rng: fastrand::Rng, log: &Arc<Log>) -> Self {
         let settings = Settings::random(&mut rng).for_controller(&mut rng);
-        let mut subject = Subject::new("c".into(), settings, backend, log);
+        let mut subject = Subject::new("c".into(), settings, None, backend, log);
         let mode = if rng.u8(0..3) == 0 { WriteMode::Put } else { WriteMode::Edit };
         let operator = Operator::new(subject.lister(), cluster, mode, log);
         let work = Work::new(rng.fork(), Some(operator), Arc::clone(log));
         let workers = work.start(rng.usize(1..3));
         // A seed for which the handler gets the resync period of the informer.
-        subject.add_handler(Behaviour::Enqueueing, rng.u64(..) & !3, &work);
+        subject.add_handler(Behaviour::Enqueueing, rng.u64(..) & !7, &work);
         subject.start();
         Self { subject, work, workers }
     }
@@ -131,10 +133,16 @@ impl World {
                 backend
             }
         };
+        let factory = (rng.u8(0..3) == 0).then(|| {
+            let mut settings = Settings::random(&mut rng);
+            settings.by_factory = true;
+            SharedFactory::new(settings, &backend, log)
+        });
         Self {
             backend,
             subjects: Vec::new(),
             subjects_made: 0,
+            factory,
             work,
             workers,
             controller,
@@ -258,15 +266,25 @@ impl World {
 
     fn new_informer(&mut self, pick: u64) {
         if self.subjects.len() < MAX_SUBJECTS {
-            self.subjects_made += 1;
             let settings = Settings::random(&mut fastrand::Rng::with_seed(pick));
-            let name = format!("i{}", self.subjects_made);
-            let mut subject = Subject::new(name, settings, &self.backend, &self.log);
+            let settings = self.backend.supported(settings);
+            let mut subject = self.create_subject(settings, pick);
             if !pick.is_multiple_of(4) {
                 subject.start();
             }
             self.subjects.push(subject);
         }
+    }
+
+    fn create_subject(&mut self, settings: Settings, pick: u64) -> Subject {
+        self.subjects_made += 1;
+        let name = format!("i{}", self.subjects_made);
+        let shared = self.factory.as_ref().filter(|_| settings.by_factory);
+        let settings = match shared {
+            Some(factory) => factory.settings(settings, pick),
+            None => settings,
+        };
+        Subject::new(name, settings, shared, &self.backend, &self.log)
     }
 
     async fn stop_informer(&mut self, how: StopMode, pick: u64) {
@@ -288,9 +306,7 @@ impl World {
             old.iter().map(|subject| subject.settings().clone().with_seed(pick)).collect();
         futures_util::future::join_all(old.into_iter().map(|subject| subject.stop(how))).await;
         for settings in new {
-            self.subjects_made += 1;
-            let name = format!("i{}", self.subjects_made);
-            let mut subject = Subject::new(name, settings, &self.backend, &self.log);
+            let mut subject = self.create_subject(settings, 1);
             subject.add_handler(Behaviour::Plain, pick, &self.work);
             subject.start();
             self.subjects.push(subject);
@@ -301,6 +317,10 @@ impl World {
     async fn converge(&mut self) {
         self.backend.clear_faults().await;
         self.set_inject_failures(false);
+        let controller = self.controller.as_ref().map(|controller| &controller.subject);
+        if self.subjects.iter().chain(controller).any(Subject::waits_without_limit) {
+            self.backend.reset_connections();
+        }
         self.subjects.iter_mut().for_each(Subject::start);
         let deadline = Instant::now() + CONVERGENCE_TIMEOUT;
         let mut wait = Duration::from_millis(1);
@@ -350,11 +370,15 @@ impl World {
         for (i, subject) in self.subjects.drain(..).enumerate() {
             subject.stop(endings[i % endings.len()]).await;
         }
-        self.work.shutdown();
+        if let Some(factory) = self.factory.take() {
+            factory.check_stopped();
+            factory.shut_down(Stop::Drop).await;
+        }
+        self.work.shutdown().await;
         let _ = self.workers.await;
         drop(self.work);
         if let Some(Controller { subject, work, workers }) = self.controller {
-            work.shutdown();
+            work.shutdown().await;
             let _ = workers.await;
             drop(work);
             subject.stop(StopMode::Drop).await;
@@ -382,7 +406,7 @@ fn choose(subjects: &mut [Subject], pick: u64) -> Option<&mut Subject> {
 
 fn key(pick: u64) -> ObjectKey {
     let namespace = NAMESPACES[(pick % 4) as usize];
-    ObjectKey::namespaced(namespace, ["x", "y", "z", "x-1", "w", "v"][(pick / 4 % 6) as usize])
+    ObjectKey::namespaced(namespace, NAMES[(pick / 4 % 6) as usize])
 }
 
 fn color(pick: u64) -> u64 {

@@ -2,6 +2,7 @@
 
 use crate::{
     history::Write,
+    tag::Tag,
     truth::{Truth, TruthState},
 };
 use bytes::Bytes;
@@ -64,6 +65,7 @@ impl Recorder {
             color,
             invalid,
             deleted,
+            tag: Tag::Absent,
             json,
         });
         self.truth.log.record_write(&write);

@@ -87,7 +87,14 @@ pub(super) fn crd() -> Value {
             "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    "properties": {"spec": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                        "properties": {"shade": {"type": "string"}},
+                    }},
+                }},
+                "selectableFields": [{"jsonPath": ".spec.shade"}],
             }],
         },
     })

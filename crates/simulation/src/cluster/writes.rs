@@ -2,7 +2,7 @@
 
 use super::{Cluster, ResourceType};
 use crate::{
-    history::{Write, color_name, data},
+    history::{Write, color_name, data, spec},
     totals::Fault,
 };
 use http::{Method, Request, Response};
@@ -85,6 +85,9 @@ impl Cluster {
         let stamp = self.next_stamp();
         object["metadata"]["labels"] = json!("none");
         object["data"] = data(stamp, color, true);
+        if self.has_selectable_field() {
+            object["spec"]["shade"] = spec(color)["shade"].clone();
+        }
         let storage_key = format!("{}{}/{}", self.resource.prefix(), key.namespace()?, key.name());
         let document = Document::encode(&object, []).ok()?;
         let storage = self.lock().storage.clone();
@@ -147,15 +150,22 @@ impl Cluster {
 
     pub(crate) fn object(&self, key: &ObjectKey, stamp: u64, color: u64) -> Value {
         let kind = self.resource.kind();
-        json!({
+        let mut object = json!({
             "apiVersion": kind.api_version(),
             "kind": kind.kind,
             "metadata": {
                 "name": key.name(), "namespace": key.namespace(),
                 "labels": {"n": stamp.to_string(), "color": color_name(color)},
+                "annotations": {"note": stamp.to_string(), "other": "kept"},
             },
             "data": data(stamp, color, false),
-        })
+        });
+        if self.has_selectable_field() {
+            object["spec"] = spec(color);
+            let item = |number: u64| json!({"name": format!("i{number}"), "secret": stamp.to_string()});
+            object["spec"]["items"] = (0..4).map(item).collect();
+        }
+        object
     }
 
     fn collection(&self, key: &ObjectKey) -> String {

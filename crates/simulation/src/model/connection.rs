@@ -4,6 +4,8 @@ use super::{ModelState, broken, error_response};
 use crate::{
     faults::{Condition, StreamFaults, Termination},
     history::{EpochVersion, Write},
+    retry_after::RetryAfter,
+    selection::Part,
     totals::Fault,
     truth::ClientId,
 };
@@ -16,7 +18,7 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     client: ClientId,
-    pub(super) namespace: Option<String>,
+    pub(super) part: Part,
     epoch: u32,
     /// Changes up to this version have been sent.
     pub(super) cursor: u64,
@@ -42,7 +44,7 @@ pub(super) enum Next {
     End,
     /// Nothing until something changes.
     Wait,
-    /// Nothing forever.
+    /// Nothing until the connection is reset.
     Stall,
 }
 
@@ -98,8 +100,7 @@ impl ModelState {
             self.truth.lock().received_list(client, (epoch, version));
             return bookmark(version, true);
         }
-        let namespace = connection.namespace.as_deref();
-        let next = self.truth.lock().history.next_change(connection.cursor, namespace).cloned();
+        let next = self.truth.lock().history.next_change(connection.cursor, &connection.part).cloned();
         if let Some(write) = next {
             if write.version <= compacted {
                 self.log.record_fault(Fault::ExpiredInStream);
@@ -125,8 +126,8 @@ impl ModelState {
     fn send(&mut self, id: u64, write: &Write) -> Next {
         let Some(connection) = self.connections.get_mut(&id) else { return Next::End };
         let mut truth = self.truth.lock();
-        let before = truth.history.at(connection.epoch, write.version - 1);
-        let added = before.is_some_and(|before| !before.contains_key(&write.key));
+        let before = truth.history.before(write).filter(|before| connection.part.includes(before)).cloned();
+        let selected = !write.deleted && connection.part.includes(write);
         connection.cursor = write.version;
         let client = connection.client;
         if let Some(with_version) = connection.faults.malformed.take_if(|_| connection.initial_end.is_none())
@@ -145,12 +146,16 @@ impl ModelState {
             truth.watched(client, &write.key, state);
         }
         self.log.note(format_args!("client {client} receives n={}", write.n));
-        let variant = match (write.deleted, added) {
-            (true, _) => WatchEvent::Deleted,
-            (false, true) => WatchEvent::Added,
-            (false, false) => WatchEvent::Modified,
-        };
-        event(write.as_watched(self.truth.origin()), variant)
+        let origin = self.truth.origin();
+        match before {
+            Some(_) if selected => event(write.as_watched(origin), WatchEvent::Modified),
+            Some(before) if !write.deleted => {
+                self.log.record_fault(Fault::Deselected);
+                event(before.as_deselected(origin, write.version), WatchEvent::Deleted)
+            }
+            Some(_) => event(write.as_watched(origin), WatchEvent::Deleted),
+            None => event(write.as_watched(origin), WatchEvent::Added),
+        }
     }
 
     /// Sends an error event, after which the stream ends.
@@ -165,7 +170,7 @@ impl ModelState {
     pub(super) fn expire(&mut self, connection: &mut Connection) -> Result<(), ListWatchError> {
         if self.has(Condition::ExpiredOverHttp) {
             self.log.record_fault(Fault::ExpiredAtOpen);
-            return Err(error_response(410, "Expired", 0));
+            return Err(error_response(410, "Expired", RetryAfter::None));
         }
         self.log.record_fault(Fault::ExpiredInStream);
         connection.faults.termination = Some(Termination::Error { code: 410, reason: "Expired" });

@@ -4,6 +4,8 @@ use super::{ModelServer, ModelState, URL, broken, error_response, requested_vers
 use crate::{
     faults::{Condition, PROBE, RequestFault, RequestInfo},
     history::Write,
+    retry_after::RetryAfter,
+    selection::Part,
     totals::Fault,
     truth::{ClientId, KeyRange},
 };
@@ -30,11 +32,11 @@ struct Page {
 pub(super) async fn respond(
     server: Arc<ModelServer>,
     client: ClientId,
-    namespace: Option<String>,
+    part: Part,
     options: ListOptions,
 ) -> Result<ListStream, ListWatchError> {
-    let fault = server.intercept(request_info(&options)).await?;
-    let page = server.lock().page(Arc::clone(&server), client, namespace.as_deref(), &options, fault)?;
+    let fault = server.intercept(client, request_info(&options)).await?;
+    let page = server.lock().page(Arc::clone(&server), client, &part, &options, fault)?;
     Ok(stream::unfold(page, |mut page| async { Some((page.next().await?, page)) }).boxed())
 }
 
@@ -55,7 +57,7 @@ impl ModelState {
         &mut self,
         server: Arc<ModelServer>,
         client: ClientId,
-        namespace: Option<&str>,
+        part: &Part,
         options: &ListOptions,
         fault: Option<RequestFault>,
     ) -> Result<Page, ListWatchError> {
@@ -66,7 +68,7 @@ impl ModelState {
                 (self.choose_version(requested, fault)?, None)
             }
         };
-        let mut objects = self.objects(version, namespace);
+        let mut objects = self.objects(version, part);
         objects.retain(|write| after.as_ref().is_none_or(|after| write.key > *after));
         let limit = options.limit.map_or(usize::MAX, |limit| limit as usize);
         let rest = objects.len().saturating_sub(limit);
@@ -154,7 +156,7 @@ impl ModelState {
         };
         if self.has(Condition::PagesExpire) || version < compacted || epoch != u64::from(current_epoch) {
             self.log.record_fault(Fault::PageExpired);
-            return Err(error_response(410, "Expired", 0));
+            return Err(error_response(410, "Expired", RetryAfter::None));
         }
         Ok((version, fields.next().and_then(|key| key.parse().ok())))
     }

@@ -3,6 +3,7 @@
 use super::{ModelServer, ModelState, connection::Connection, connection::Next, requested_version};
 use crate::{
     faults::{Condition, RequestFault, RequestInfo},
+    selection::Part,
     totals::Fault,
     truth::ClientId,
 };
@@ -27,15 +28,15 @@ impl Drop for ClientStream {
 pub(super) async fn respond(
     server: Arc<ModelServer>,
     client: ClientId,
-    namespace: Option<String>,
+    part: Part,
     options: WatchOptions,
 ) -> Result<WatchStream, ListWatchError> {
     let request = request_info(&options);
     if let Some(from) = request.watches_from() {
         server.truth.lock().watches_from(client, from);
     }
-    let fault = server.intercept(request).await?;
-    let id = server.lock().open(client, namespace, &options, fault)?;
+    let fault = server.intercept(client, request).await?;
+    let id = server.lock().open(client, part, &options, fault)?;
     let client_stream = ClientStream { server, id, ended: false };
     Ok(stream::unfold(client_stream, |mut stream| async { Some((stream.next().await?, stream)) }).boxed())
 }
@@ -56,7 +57,7 @@ impl ModelState {
     fn open(
         &mut self,
         client: ClientId,
-        namespace: Option<String>,
+        part: Part,
         options: &WatchOptions,
         fault: Option<RequestFault>,
     ) -> Result<u64, ListWatchError> {
@@ -73,14 +74,14 @@ impl ModelState {
                 if from < compacted {
                     self.expire(&mut connection)?;
                 } else if let Some(RequestFault::Duplicate(count)) = fault {
-                    connection.cursor = self.truth.lock().history.rewind(from, count, namespace.as_deref());
+                    connection.cursor = self.truth.lock().history.rewind(from, count, &part);
                     if connection.cursor < from {
                         self.log.record_fault(Fault::Duplicate);
                     }
                 }
             }
             _ => {
-                connection.initial = self.objects(version, namespace.as_deref()).into();
+                connection.initial = self.objects(version, &part).into();
                 connection.cursor = version;
                 connection.initial_end = streaming.then_some(version);
                 connection.no_end_bookmark = streaming && self.has(Condition::NoEndBookmark);
@@ -96,7 +97,7 @@ impl ModelState {
             "client {client} watches from @{}, streaming: {streaming}",
             connection.cursor
         ));
-        connection.namespace = namespace;
+        connection.part = part;
         self.opened += 1;
         self.connections.insert(self.opened, connection);
         Ok(self.opened)
@@ -148,7 +149,7 @@ impl ClientStream {
                 Next::Fail(error) => return self.end(Some(Err(error))),
                 Next::End => return self.end(None),
                 Next::Wait => self.wait(changed).await,
-                Next::Stall => std::future::pending().await,
+                Next::Stall => changed.await,
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct InFlight {
 /// The next step of a response in flight.
 pub(super) enum NextStep {
     Continue,
-    /// Delivers nothing, forever.
+    /// Delivers nothing until the connection is reset.
     Stall,
     Break,
     /// Ends at once, as if the body were complete.
@@ -122,7 +122,10 @@ impl State {
             Some(Termination::End) => NextStep::End,
             Some(Termination::Error { code, reason }) => {
                 response.faults.termination = Some(Termination::End);
-                NextStep::SendError(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status(code, reason)))
+                NextStep::SendError(format!(
+                    "{{\"type\":\"ERROR\",\"object\":{}}}\n",
+                    status(code, reason, None)
+                ))
             }
         }
     }

@@ -3,9 +3,10 @@
 use super::Network;
 use crate::{
     faults::{PROBE, RequestFault, RequestInfo},
+    selection::Part,
     totals::Fault,
 };
-use http::{Method, Request, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use kube::client::Body;
 use serde_json::json;
 
@@ -41,13 +42,34 @@ fn at_version(mut request: Request<Body>, version: u64, exact: bool) -> Request<
     request
 }
 
-/// A `Status` as JSON.
-pub(super) fn status(code: u16, reason: &str) -> String {
+/// A `Status` as JSON, sometimes with a text as its `retryAfterSeconds`.
+pub(super) fn status(code: u16, reason: &str, retry_after: Option<&str>) -> String {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "simulated", "reason": reason, "code": code,
     });
-    status.to_string()
+    let mut text = status.to_string();
+    if let Some(retry_after) = retry_after {
+        text.insert_str(text.len() - 1, &format!(r#","details":{{"retryAfterSeconds":{retry_after}}}"#));
+    }
+    text
+}
+
+/// Adds headers that make no sense, and very long ones.
+pub(super) fn add_strange_headers(headers: &mut HeaderMap) {
+    let long = HeaderValue::from_str(&"x".repeat(60_000)).expect("a valid value");
+    for name in ["x-long", "warning", "date", "age"] {
+        headers.append(name, long.clone());
+    }
+    for value in ["99999999999999999999", "-1", "nonsense"] {
+        headers.append("retry-after", HeaderValue::from_static(value));
+        headers.append("expires", HeaderValue::from_static(value));
+    }
+    let not_text = HeaderValue::from_bytes(b"\xff\xfe\x80").expect("a valid value");
+    headers.append("server", not_text);
+    for number in 0..200_u32 {
+        headers.append("x-repeated", HeaderValue::from(number));
+    }
 }
 
 impl Network {
@@ -58,14 +80,14 @@ impl Network {
         request: Request<Body>,
         info: RequestInfo,
         fault: Option<RequestFault>,
-        namespace: Option<&str>,
+        part: &Part,
     ) -> Request<Body> {
         let Some(from) = info.version else { return request };
         let truth = self.truth.lock();
         let history = &truth.history;
         match fault {
             Some(RequestFault::Duplicate(count)) if from > 0 && from <= history.version => {
-                let earlier = history.rewind(from, count, namespace);
+                let earlier = history.rewind(from, count, part);
                 drop(truth);
                 at_version(request, earlier, false)
             }

@@ -118,7 +118,10 @@ impl ResponseBody {
             let step = network.lock().next_step(self.id, self.received, &network.log);
             match step {
                 NextStep::Continue => {}
-                NextStep::Stall => std::future::pending().await,
+                NextStep::Stall => {
+                    changed.await;
+                    continue;
+                }
                 NextStep::Break => return self.end(Some(Err(reset()))),
                 NextStep::Truncate => return self.end(None),
                 NextStep::SendError(event) => self.send(event.into(), None),

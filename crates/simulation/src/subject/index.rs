@@ -1,7 +1,7 @@
 //! Checks indexes against a recomputation.
 
-use super::settings::TransformKind;
-use crate::history::{History, Write, color_name};
+use super::transform::TransformKind;
+use crate::history::{History, View, Write, color_name};
 use kube_informer::{CacheSnapshot, Index, SharedInformer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +15,8 @@ pub(crate) enum IndexKind {
     View,
     Field,
     Namespace,
+    /// A field that is malformed in some objects.
+    Tag,
 }
 
 /// An index of an informer.
@@ -45,6 +47,7 @@ impl Indexed {
         let index = match kind {
             IndexKind::Label => informer.index_label("color"),
             IndexKind::Field => informer.index_field("data.color"),
+            IndexKind::Tag => informer.index_field("tag"),
             IndexKind::Namespace => informer.index(|object| object.namespace().map(str::to_owned)),
             IndexKind::View => informer.index_view(|content: &Content| {
                 let Data { n, color } = &content.data;
@@ -56,12 +59,13 @@ impl Indexed {
 
     /// The values of an object in this index; `None` if the content cannot be decoded.
     fn values(&self, write: &Write, transform: TransformKind) -> Option<Vec<String>> {
-        let removed = transform.removes_content(write.stamp);
+        let removed = transform.removes_content(write);
         match self.kind {
             IndexKind::Label if write.invalid => Some(Vec::new()),
             IndexKind::Label => Some(vec![color_name(write.color)]),
             IndexKind::Namespace => Some(write.key.namespace().map(str::to_owned).into_iter().collect()),
-            IndexKind::Field if removed => None,
+            IndexKind::Field | IndexKind::Tag if removed => None,
+            IndexKind::Tag => write.tag.values(),
             IndexKind::Field if write.invalid => Some(vec![write.color.to_string()]),
             IndexKind::Field => Some(vec![color_name(write.color)]),
             IndexKind::View if removed || write.invalid => None,
@@ -73,14 +77,14 @@ impl Indexed {
         &self,
         informer: &SharedInformer<Value>,
         snapshot: &CacheSnapshot<Value>,
-        transform: TransformKind,
+        view: View,
         history: &History,
     ) -> Result<(), String> {
         let mut expected: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         let mut undecodable = 0;
         for object in snapshot.iter() {
-            let write = history.find(object, transform).ok_or("a state that was never written")?;
-            match self.values(write, transform) {
+            let write = history.find(object, view).ok_or("a state that was never written")?;
+            match self.values(write, view.transform) {
                 Some(values) => {
                     values.into_iter().for_each(|value| expected.entry(value).or_default().push(write.n))
                 }
@@ -89,7 +93,7 @@ impl Indexed {
         }
         let numbers = |value: &String| -> Vec<u64> {
             let found = snapshot.by(&self.index, value).unwrap_or_default();
-            found.iter().filter_map(|object| Some(history.find(object, transform)?.n)).collect()
+            found.iter().filter_map(|object| Some(history.find(object, view)?.n)).collect()
         };
         let values = snapshot.values(&self.index).map_err(|missing| missing.to_string())?;
         let actual: BTreeMap<String, Vec<u64>> =

@@ -41,7 +41,7 @@ impl Subject {
     /// Checks that waiting for the newest version succeeds. Call it after convergence.
     pub(crate) async fn await_newest(&self, within: Duration) {
         let newest = ResourceVersion::from(self.truth.lock().history.version);
-        for partition in self.settings.partitions() {
+        for partition in self.settings.coverage.partitions() {
             let key = ObjectKey::namespaced(partition.unwrap_or("a"), "nothing");
             if let Err(error) = self.informer.reached_version(&key, &newest, within).await {
                 self.log.fail(format_args!("{} after convergence: {error}", self.name));
@@ -50,7 +50,7 @@ impl Subject {
     }
 
     pub(crate) fn covers(&self, key: &ObjectKey) -> bool {
-        self.settings.partitions().iter().any(|partition| crate::history::is_in(key, *partition))
+        self.settings.coverage.partitions().iter().any(|partition| crate::history::is_in(key, *partition))
     }
 
     fn waiter(&self, write: &Arc<Write>, within: Duration) -> Waiter {
@@ -121,10 +121,14 @@ impl Waiter {
             .informer
             .lister()
             .get(key)
-            .and_then(|object| history.find(&object, self.cache.transform).map(|write| write.n));
+            .and_then(|object| history.find(&object, self.cache.view).map(|write| write.n));
         let reached = match cached {
             Some(cached) => cached >= *n,
-            None => self.write.deleted || history.was_deleted_after(key, *n),
+            None => {
+                let selection = self.cache.view.selection;
+                let removed = self.write.deleted || !selection.selects(&self.write);
+                removed || history.was_removed_after(key, *n, selection)
+            }
         };
         drop(truth);
         if !reached {
@@ -136,7 +140,9 @@ impl Waiter {
         let waited = begin.elapsed();
         match error {
             WaitError::Timeout { .. } if waited + TOLERANCE < self.within => self.fail("timed out too early"),
-            WaitError::Timeout { .. } if waited > self.within + TOLERANCE => self.fail("timed out too late"),
+            WaitError::Timeout { .. } if waited > self.within.saturating_add(TOLERANCE) => {
+                self.fail("timed out too late")
+            }
             WaitError::Failed { why, .. } => self.fail(why),
             WaitError::Stopped { .. } if !self.informer.is_stopped() => {
                 self.fail("reports that the informer stopped")
