@@ -6,9 +6,13 @@ use std::time::Duration;
 /// The longest `Retry-After` that is honoured unless configured.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
+/// The shortest delay: without one, a failing server would be requested as fast as it fails.
+const MIN_DELAY: Duration = Duration::from_millis(1);
+
 /// Delays that double with each failure, with jitter.
 ///
-/// 1. The n-th delay in a row, counting from 0, is uniform in `[d, 2d)` with `d = min(start * 2^n, cap)`.
+/// 1. The n-th delay in a row, counting from 0, is uniform in `[d, 2d)` with `d = min(start * 2^n, cap)`; `start` and `cap` are at least a
+///    millisecond.
 /// 2. `Retry-After` is a lower bound of the delay, up to `max_retry_after`, with up to a tenth on top so that the
 ///    clients which a server rejected do not all return at once. A longer one counts as `max_retry_after`.
 /// 3. A success resets it.
@@ -24,12 +28,13 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new(start: Duration, cap: Duration) -> Self {
-        Self { start, cap, max_retry_after: MAX_RETRY_AFTER, failures: 0 }
+        let unset = Self { start, cap, max_retry_after: MAX_RETRY_AFTER, failures: 0 };
+        unset.range(start, cap)
     }
 
     /// Sets the first delay and the longest one.
     pub(crate) fn range(self, start: Duration, cap: Duration) -> Self {
-        Self { start, cap, ..self }
+        Self { start: start.max(MIN_DELAY), cap: cap.max(MIN_DELAY), ..self }
     }
 
     /// Limits the `Retry-After` that is honoured.
@@ -88,6 +93,19 @@ mod tests {
                 Backoff::default().max_retry_after(Duration::from_secs(60)).next(Some(asked), &mut rng);
             assert!((60.0..66.0).contains(&short.as_secs_f64()), "{asked:?}: {short:?}");
         }
+    }
+
+    #[test]
+    fn there_is_always_a_delay() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for (start, cap) in [(0, 0), (0, 1000), (1000, 0)] {
+            let mut backoff = Backoff::default().range(Duration::from_secs(start), Duration::from_secs(cap));
+            for _ in 0..40 {
+                assert!(backoff.next(Some(Duration::ZERO), &mut rng) >= MIN_DELAY, "{start} {cap}");
+            }
+        }
+        let mut grows = Backoff::new(Duration::ZERO, Duration::from_secs(1));
+        assert!((0..20).map(|_| grows.next(None, &mut rng)).any(|delay| delay >= Duration::from_secs(1)));
     }
 
     #[test]

@@ -163,7 +163,8 @@ impl InformerBuilder {
         self
     }
 
-    /// The first and the longest wait after failures; 0.8 s and 30 s by default, each with up to as much again.
+    /// The first and the longest wait after failures; 0.8 s and 30 s by default and a millisecond at least, each with up to as
+    /// much again.
     pub fn backoff(mut self, start: Duration, cap: Duration) -> Self {
         self.settings.backoff = self.settings.backoff.range(start, cap);
         self
