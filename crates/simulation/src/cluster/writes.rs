@@ -162,7 +162,8 @@ impl Cluster {
         });
         if self.has_selectable_field() {
             object["spec"] = spec(color);
-            let item = |number: u64| json!({"name": format!("i{number}"), "secret": stamp.to_string()});
+            let item =
+                |number: u64| json!({"name": format!("i{number}"), "secret": format!("{stamp}-{number}")});
             object["spec"]["items"] = (0..4).map(item).collect();
         }
         object

@@ -87,7 +87,7 @@ fn backoff(rng: &mut fastrand::Rng) -> Option<(Duration, Duration)> {
     match rng.u8(0..16) {
         0..7 => None,
         7..13 => Some((short, second)),
-        13 => Some((NANOSECOND, second)),
+        13 => Some((if rng.bool() { NANOSECOND } else { Duration::ZERO }, second)),
         14 => Some((Duration::MAX, second)),
         // The first delay is limited by the longest.
         _ => Some((HUGE, short)),
