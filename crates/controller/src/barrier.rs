@@ -114,6 +114,11 @@ impl Barrier {
         ids
     }
 
+    /// Gives up to wait for the writes of `owner`.
+    pub(crate) fn forget(&self, owner: &ObjectKey) {
+        lock(&self.state).pending.remove(owner);
+    }
+
     fn first(&self, owner: &ObjectKey) -> Option<Pending> {
         lock(&self.state).pending.get(owner).and_then(|pending| pending.first().cloned())
     }

@@ -2,18 +2,25 @@
 
 use crate::{
     action::Action,
+    clock::WallClock,
     context::Context,
     failure::{BoxError, ReconcileFailure},
+    finalizer::Finalizer,
     intake::{Mapped, Owned, Predicate, Primary},
     run::{Hook, Reconcile, RunController, Settings, Shared},
 };
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use kube_informer::{
     Event, EventHandler, HandlerOptions, Object, ObjectKey, Priority, Registration, SharedInformer,
     WorkQueue, on_event, workqueue::RateLimiter,
 };
 use serde_json::Value;
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 /// Reconciles the objects of one informer.
 ///
@@ -55,9 +62,13 @@ pub struct Controller<K> {
     secondary: Vec<Secondary>,
     predicate: Option<Predicate<K>>,
     limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
+    finalizer: Option<Finalizer<K>>,
     client: kube::Client,
     settings: Settings,
 }
+
+/// A reconcile that is running.
+type Reconciling = BoxFuture<'static, Result<Action, BoxError>>;
 
 /// Adds a handler for a secondary kind.
 type Secondary = Box<dyn FnOnce(&WorkQueue<ObjectKey>, HandlerOptions) -> Registration + Send>;
@@ -71,6 +82,7 @@ impl<K: 'static> Controller<K> {
             secondary: Vec::new(),
             predicate: None,
             limiter: None,
+            finalizer: None,
             client,
             settings: Settings::named(primary.kind().to_string()),
         }
@@ -248,52 +260,98 @@ impl<K: 'static> Controller<K> {
         self
     }
 
+    /// Sets the clock for timestamps in conditions and events; the system's by default. For tests.
+    pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.settings.wall_clock = WallClock::new(clock);
+        self
+    }
+
     /// Calls `hook` for every failed reconcile, for example to count them in a test.
     pub fn on_error(mut self, hook: impl Fn(&ReconcileFailure) + Send + Sync + 'static) -> Self {
         self.settings.hook = Some(Hook(Arc::new(hook)));
         self
     }
 
+    /// Adds the finalizer `name` to objects before they are reconciled, and calls `clean_up` for those that are being deleted.
+    ///
+    /// 1. The finalizer is in place before the first reconcile of an object.
+    /// 2. It is removed after `clean_up` returned [`Action::done`]. With any other action the cleanup is not done yet, and goes
+    ///    on later.
+    /// 3. `clean_up` may run more than once, because a process may end between the cleanup and the removal.
+    /// 4. Reconcile is not called for objects that are being deleted.
+    pub fn finalizer<F, Fut, E>(mut self, name: impl Into<String>, clean_up: F) -> Self
+    where
+        F: Fn(Object<K>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let clean_up = move |object, context| {
+            let cleaned_up = clean_up(object, context);
+            async move { cleaned_up.await.map_err(Into::into) }.boxed()
+        };
+        self.finalizer = Some(Finalizer { name: name.into(), clean_up: Arc::new(clean_up) });
+        self
+    }
+
     /// Sets the function that reconciles an object. It is not called for objects that no longer exist.
     ///
-    /// The controller runs when the result is awaited, or added to a manager.
+    /// The controller runs when the result is awaited, or added to a [`Manager`](crate::Manager).
     pub fn run<F, Fut, E>(self, reconcile: F) -> RunController
     where
         F: Fn(Object<K>, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Action, E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        let lister = self.primary.lister();
-        self.prepare(Arc::new(move |context: Context| {
-            let Some(object) = lister.get(context.key()) else {
-                return std::future::ready(Ok(None)).boxed();
-            };
-            let reconciled = reconcile(object, context);
-            async move { reconciled.await.map(Some).map_err(Into::into) }.boxed()
-        }))
+        self.prepare(move |_, object, context| {
+            let reconciled = reconcile(object?, context);
+            Some(async move { reconciled.await.map_err(Into::into) }.boxed())
+        })
     }
 
     /// Sets the function that reconciles a key: for controllers that also act on objects that no longer exist, which are
     /// `None`.
     ///
     /// A process that was not running when an object was deleted does not learn of it. Work that must be done after a delete
-    /// needs a finalizer.
+    /// needs a [`finalizer`](Self::finalizer).
     pub fn run_by_key<F, Fut, E>(self, reconcile: F) -> RunController
     where
         F: Fn(ObjectKey, Option<Object<K>>, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Action, E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        let lister = self.primary.lister();
-        self.prepare(Arc::new(move |context: Context| {
-            let key = context.key().clone();
-            let object = lister.get(&key);
+        self.prepare(move |key, object, context| {
             let reconciled = reconcile(key, object, context);
-            async move { reconciled.await.map(Some).map_err(Into::into) }.boxed()
+            Some(async move { reconciled.await.map_err(Into::into) }.boxed())
+        })
+    }
+
+    /// Prepares a controller whose `reconcile` returns `None` if there is nothing to do without an object.
+    fn prepare(
+        mut self,
+        reconcile: impl Fn(ObjectKey, Option<Object<K>>, Context) -> Option<Reconciling> + Send + Sync + 'static,
+    ) -> RunController {
+        let (lister, finalizer) = (self.primary.lister(), self.finalizer.take().map(Arc::new));
+        let reconcile = Arc::new(reconcile);
+        self.register(Arc::new(move |context: Context| {
+            let (key, reconcile) = (context.key().clone(), Arc::clone(&reconcile));
+            match (lister.get(&key), finalizer.clone()) {
+                (Some(object), Some(finalizer)) => async move {
+                    let run = async |object, context| match reconcile(key, Some(object), context) {
+                        Some(reconciling) => reconciling.await,
+                        None => Ok(Action::done()),
+                    };
+                    finalizer.run(object, context, run).await.map(Some)
+                }
+                .boxed(),
+                (object, _) => match reconcile(key, object, context) {
+                    Some(reconciling) => async move { reconciling.await.map(Some) }.boxed(),
+                    None => std::future::ready(Ok(None)).boxed(),
+                },
+            }
         }))
     }
 
-    fn prepare(self, reconcile: Reconcile) -> RunController {
+    fn register(self, reconcile: Reconcile) -> RunController {
         let mut queue = WorkQueue::builder().name(&*self.settings.name);
         if let Some(limiter) = self.limiter {
             queue = queue.rate_limiter(limiter);

@@ -2,7 +2,7 @@
 
 use kube_informer::ObjectKey;
 use kube_informer_wire::sync::lock;
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 use tokio::time::Instant;
 
 /// The keys that are being reconciled, with the time at which each began: for reports, and to find a reconcile that
@@ -15,6 +15,13 @@ impl InFlight {
     pub(crate) fn enter(&self, key: &ObjectKey) -> Flight<'_> {
         lock(&self.0).insert(key.clone(), Instant::now());
         Flight { table: self, key: key.clone() }
+    }
+
+    /// The key that began first, and how long ago that is.
+    pub(crate) fn longest(&self) -> Option<(ObjectKey, Duration)> {
+        let keys = lock(&self.0);
+        let (key, since) = keys.iter().min_by_key(|(_, since)| **since)?;
+        Some((key.clone(), since.elapsed()))
     }
 
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {

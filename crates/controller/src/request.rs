@@ -3,6 +3,7 @@
 use crate::{
     barrier::Ticket,
     failure::BoxError,
+    leadership::NotLeading,
     time,
     write_error::{NoResponse, WriteError},
 };
@@ -58,6 +59,11 @@ impl Target {
     pub(crate) fn undecodable(&self, source: serde_json::Error) -> WriteError {
         let (resource, key) = (self.kind.to_string(), self.key.clone());
         WriteError::UnexpectedResponse { verb: self.verb, resource, key, source }
+    }
+
+    pub(crate) fn not_leading(&self, source: NotLeading) -> WriteError {
+        let (resource, key) = (self.kind.to_string(), self.key.clone());
+        WriteError::NotLeading { verb: self.verb, resource, key, source }
     }
 
     fn unknown(&self, source: impl Into<BoxError>) -> WriteError {

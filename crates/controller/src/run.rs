@@ -3,11 +3,17 @@
 use crate::{
     action::Action,
     barrier::Barrier,
+    clock::WallClock,
     context::Context,
+    events::Recorder,
     failure::{BoxError, ReconcileFailure},
+    freshness,
     in_flight::InFlight,
+    leadership::{Leadership, LeaseGate},
+    phase::{Phase, PhaseCell},
     telemetry::Telemetry,
     time, worker,
+    written_status::WrittenStatuses,
 };
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kube_informer::{
@@ -21,9 +27,14 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 /// Number of keys that a resync adds at once.
 const RESYNC_BATCH: usize = 256;
+
+/// Delay between two attempts to prove that a cache is current.
+const PROOF_RETRY: Duration = Duration::from_secs(1);
 
 /// Reconciles a key; `None` if its object does not exist.
 pub(crate) type Reconcile =
@@ -48,6 +59,7 @@ pub(crate) struct Settings {
     pub(crate) write_timeout: Duration,
     pub(crate) barrier_timeout: Duration,
     pub(crate) allow_stale: bool,
+    pub(crate) wall_clock: WallClock,
 }
 
 impl Settings {
@@ -63,6 +75,7 @@ impl Settings {
             write_timeout: Duration::from_secs(5),
             barrier_timeout: Duration::from_secs(30),
             allow_stale: false,
+            wall_clock: WallClock::default(),
         }
     }
 }
@@ -77,6 +90,10 @@ pub(crate) struct Shared {
     pub(crate) telemetry: Telemetry,
     pub(crate) in_flight: InFlight,
     pub(crate) barrier: Arc<Barrier>,
+    pub(crate) gate: LeaseGate,
+    pub(crate) recorder: Recorder,
+    pub(crate) statuses: WrittenStatuses,
+    pub(crate) phase: PhaseCell,
 }
 
 impl Shared {
@@ -88,7 +105,21 @@ impl Shared {
     ) -> Arc<Self> {
         let telemetry = Telemetry::new(&settings.name);
         let (barrier, in_flight) = (Barrier::new(caches.clone()), InFlight::default());
-        Arc::new(Self { settings, queue, caches, client, telemetry, in_flight, barrier })
+        let recorder = Recorder::new(&settings.name, settings.wall_clock.clone());
+        let (gate, statuses) = (LeaseGate::default(), WrittenStatuses::default());
+        Arc::new(Self {
+            settings,
+            queue,
+            caches,
+            client,
+            telemetry,
+            in_flight,
+            barrier,
+            gate,
+            recorder,
+            statuses,
+            phase: PhaseCell::default(),
+        })
     }
 }
 
@@ -152,13 +183,42 @@ impl RunController {
     /// Runs the controller until `stop` resolves. Then it takes no further key, waits for the reconciles in flight, and cancels
     /// those that take longer than [`drain_timeout`](crate::Controller::drain_timeout).
     pub async fn until(self, stop: impl Future) -> Result<(), RunError> {
+        self.stages(stop, false).await
+    }
+
+    /// Runs the controller in a process that just won a lease, until `stop` resolves.
+    ///
+    /// 1. The first reconcile starts when the caches show everything that the previous holder wrote. If they are synced already,
+    ///    that takes one request for each kind, and for a quiet kind a watch of about a second.
+    /// 2. Every write through a [`Context`] is sent only if the lease is valid for longer than the request may take.
+    ///
+    /// Drop the future when the lease is lost, as [`Elector::run`](crate::Elector::run) does.
+    pub async fn lead(self, leadership: Leadership, stop: impl Future) -> Result<(), RunError> {
+        self.shared.gate.set(leadership);
+        self.stages(stop, true).await
+    }
+
+    async fn stages(self, stop: impl Future, prove: bool) -> Result<(), RunError> {
         let Self { shared, reconcile, registrations } = self;
         let mut stop = pin!(async { drop(stop.await) });
+        let prepare = async {
+            shared.phase.set(Phase::Syncing);
+            shared.synced().await?;
+            if prove {
+                shared.phase.set(Phase::CheckingCaches);
+                shared.prove_fresh().await;
+            }
+            Ok(())
+        };
         tokio::select! {
             biased;
-            () = &mut stop => return Ok(()),
-            synced = shared.synced() => synced?,
+            () = &mut stop => {
+                shared.phase.set(Phase::Stopped);
+                return Ok(());
+            }
+            prepared = prepare => prepared?,
         }
+        shared.phase.set(Phase::Running);
         let mut ended = None;
         let stop = async {
             tokio::select! {
@@ -167,11 +227,23 @@ impl RunController {
                 error = shared.informer_ended() => ended = Some(error),
                 () = shared.resync() => {}
             }
+            shared.phase.set(Phase::Draining);
         };
-        worker::dispatch(&shared, &reconcile, stop).await;
+        let drained = CancellationToken::new();
+        let work = async {
+            worker::dispatch(&shared, &reconcile, stop).await;
+            drained.cancel();
+        };
+        tokio::join!(work, shared.record_events(drained.cancelled()));
         drop(registrations);
         shared.queue.shutdown();
+        shared.phase.set(Phase::Stopped);
         ended.map_or(Ok(()), Err)
+    }
+
+    /// For reports on the state of the controller, which outlive it.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
@@ -196,6 +268,11 @@ impl Shared {
         Ok(())
     }
 
+    /// Writes events until `stop` resolves.
+    async fn record_events(&self, stop: impl Future<Output = ()>) {
+        self.recorder.run(&self.client, &self.gate, self.settings.write_timeout, stop).await;
+    }
+
     /// Adds all objects to the queue in the period of the controller. Never resolves.
     async fn resync(&self) {
         loop {
@@ -207,6 +284,22 @@ impl Shared {
                 if index % RESYNC_BATCH == 0 {
                     tokio::task::yield_now().await;
                 }
+            }
+        }
+    }
+
+    /// Resolves when every cache shows what the server has stored now. Retries after failures; gives up only if stale caches are
+    /// allowed.
+    async fn prove_fresh(&self) {
+        for cache in &self.caches {
+            while let Err(unproved) =
+                freshness::prove(cache, &self.client, self.settings.barrier_timeout).await
+            {
+                warn!(controller = %self.settings.name, %unproved, "no reconcile starts before its caches are current");
+                if self.settings.allow_stale {
+                    break;
+                }
+                time::sleep(PROOF_RETRY).await;
             }
         }
     }

@@ -149,6 +149,8 @@ impl Worker {
             return Err(stale);
         }
         tracing::warn!(controller = %self.shared.settings.name, %key, %stale, "reconciling with a stale cache");
+        // Otherwise the writes of all reconciles would add up for as long as the cache is stale.
+        self.shared.barrier.forget(key);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Failures of writes through a [`Context`](crate::Context).
 
-use crate::failure::BoxError;
+use crate::{failure::BoxError, leadership::NotLeading};
 use kube::core::Status;
 use kube_informer::{DecodeError, EditError, ObjectKey};
 use std::time::Duration;
@@ -58,6 +58,18 @@ pub enum WriteError {
         key: ObjectKey,
         /// What is wrong with it.
         source: BoxError,
+    },
+    /// The write was not sent, because this process does not hold its lease, or not for as long as the request may take.
+    #[error("did not {verb} {resource} {key}: {source}")]
+    NotLeading {
+        /// What was to be done.
+        verb: &'static str,
+        /// The resource.
+        resource: String,
+        /// The object.
+        key: ObjectKey,
+        /// What is missing.
+        source: NotLeading,
     },
     /// The write succeeded, but the object in the response cannot be decoded.
     #[error("{verb} of {resource} {key} succeeded, but its response cannot be decoded: {source}")]

@@ -10,7 +10,7 @@ use crate::{
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube_informer::{Kind, Object, ObjectKey, kind_of};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// # Writes
 ///
@@ -40,7 +40,8 @@ impl Context {
     /// Applies an object (server-side apply): creates it, or changes the fields that this controller owns, and takes over
     /// fields that others own. Fields that this controller applied earlier and that are left out now are removed.
     ///
-    /// If the cache shows the object, it is applied to this uid only: an object that was recreated meanwhile is a conflict.
+    /// If the cache shows the object, it is applied to this uid only: an object that was recreated meanwhile is a conflict. A
+    /// controller that needs a lease also applies it to this version only, so that a late write cannot undo a newer one.
     pub async fn apply<T>(&self, object: &T) -> Result<T, WriteError>
     where
         T: kube::Resource<DynamicType = ()> + Serialize + DeserializeOwned,
@@ -50,8 +51,8 @@ impl Context {
         let mut body = serde_json::to_value(object).map_err(|error| target.not_sent(error))?;
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
-            if let Some(uid) = self.cached(&target).and_then(|cached| cached.uid().text()) {
-                metadata.entry("uid").or_insert_with(|| uid.into());
+            if let Some(cached) = self.cached(&target) {
+                self.guard_apply(metadata, &cached);
             }
         }
         let params = PatchParams::apply(&self.field_manager()).force();
@@ -60,7 +61,7 @@ impl Context {
         self.write(Write { target, request }).await
     }
 
-    /// Changes an object, and returns whether there was anything to change.
+    /// Changes an object, and returns whether that changed anything.
     ///
     /// Sends only what `change` changes, for this uid and version of the object: if it has changed meanwhile, this is
     /// [`WriteError::Conflict`]. Fields that the cache does not hold cannot be changed ([`WriteError::Edit`]).
@@ -79,11 +80,12 @@ impl Context {
         let patch = Patch::Merge(merge_patch::guard(changes, object));
         let request = target.requests()?.patch(object.name(), &self.patch_params(), &patch);
         let request = request.map_err(|error| target.not_sent(error))?;
-        self.write::<Value>(Write { target, request }).await?;
-        Ok(true)
+        let written = self.write::<Value>(Write { target, request }).await?;
+        Ok(is_changed(object, &written))
     }
 
-    /// Replaces the status of an object if it differs, and returns whether it did. The status is written for this uid and
+    /// Replaces the status of an object if it differs, and returns whether that changed anything. A status that differs only in
+    /// what the server made of it when it was written last is not written again. The status is written for this uid and
     /// version of the object: if it has changed meanwhile, this is [`WriteError::Conflict`].
     pub async fn update_status<T>(
         &self,
@@ -98,13 +100,17 @@ impl Context {
         let before = object.view::<View>()?.status.unwrap_or(Value::Null);
         let after = serde_json::to_value(status).map_err(|error| target.not_sent(error))?;
         let Some(changes) = merge_patch::diff(&before, &after) else { return Ok(false) };
+        if self.shared.statuses.is_result(object.uid(), &after, &before) {
+            return Ok(false);
+        }
         object.edit(|value| value["status"].clone_from(&after))?;
         let patch = merge_patch::guard(serde_json::json!({"status": changes}), object);
         let (requests, params) = (target.requests()?, self.patch_params());
         let request = requests.patch_subresource("status", object.name(), &params, &Patch::Merge(patch));
         let request = request.map_err(|error| target.not_sent(error))?;
-        self.write::<Value>(Write { target, request }).await?;
-        Ok(true)
+        let written = self.write::<Value>(Write { target, request }).await?;
+        self.shared.statuses.remember(object.uid(), &after, &written["status"]);
+        Ok(is_changed(object, &written))
     }
 
     /// Deletes this version of this object. An object that does not exist any more is not an error; one that has changed
@@ -152,7 +158,13 @@ impl Context {
     }
 
     async fn send(&self, write: Write, ticket: &mut crate::barrier::Ticket) -> Result<Value, WriteError> {
-        write.send(&self.shared.client, self.shared.settings.write_timeout, ticket).await
+        let within = self.shared.settings.write_timeout;
+        // Immediately before sending: the lease may have been lost since the reconcile began.
+        if let Err(not_leading) = self.shared.gate.check(within) {
+            ticket.settle_unchanged();
+            return Err(write.target.not_leading(not_leading));
+        }
+        write.send(&self.shared.client, within, ticket).await
     }
 
     /// The target of a write of an object; without a namespace, in that of the key.
@@ -175,6 +187,16 @@ impl Context {
         caches.find_map(|cache| cache.lister().get(&target.key))
     }
 
+    fn guard_apply(&self, metadata: &mut Map<String, Value>, cached: &Object<Value>) {
+        if let Some(uid) = cached.uid().text() {
+            metadata.entry("uid").or_insert_with(|| uid.into());
+        }
+        if self.shared.gate.is_set() {
+            let version = cached.resource_version().to_string();
+            metadata.entry("resourceVersion").or_insert_with(|| version.into());
+        }
+    }
+
     fn field_manager(&self) -> String {
         self.shared.settings.field_manager.clone().unwrap_or_else(|| self.controller().to_owned())
     }
@@ -182,4 +204,9 @@ impl Context {
     fn patch_params(&self) -> PatchParams {
         PatchParams { field_manager: Some(self.field_manager()), ..PatchParams::default() }
     }
+}
+
+/// Whether a write had an effect: the server keeps the version of an object that it does not change.
+fn is_changed<T>(before: &Object<T>, written: &Value) -> bool {
+    written["metadata"]["resourceVersion"] != before.resource_version().to_string()
 }

@@ -2,5 +2,9 @@
 
 mod controller;
 mod failures;
+mod finalizers;
+mod leader;
+mod manager;
+mod objects;
 mod stale_reads;
 mod support;
