@@ -207,6 +207,19 @@ async fn lost_responses_and_conflicts_do_not_cost_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_is_counted_from_the_moment_its_renewal_was_sent() {
+    let world = World::start().await;
+    let (log, skew) = (Log::default(), Arc::default());
+    let slow = FaultRule::new(Fault::Delay(secs(4))).verb(Verb::Create).resource("leases").times(1);
+    world.server.faults().add(slow);
+    let a = Process::start(&world, election("a", &skew), "a", &log);
+    log.reaches(1).await;
+    assert!(a.leadership.check(secs(10)).is_ok());
+    assert!(a.leadership.check(secs(12)).is_err(), "the request took 4 of the 15 seconds");
+    a.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_release_survives_a_conflict() {
     let world = World::start().await;
     let (log, skew) = (Log::default(), Arc::default());

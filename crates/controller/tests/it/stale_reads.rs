@@ -50,7 +50,7 @@ fn one_child(
     let controller = Controller::new(&world.configs(), world.client.clone()).owns(&secrets);
     configure(controller.on_error(causes(&seen.failures))).run(
         move |config: Object<ConfigMap>, context: Context| {
-            let (lister, by_owner, log) = (lister.clone(), by_owner.clone(), log.clone());
+            let (lister, by_owner, log) = (lister.clone(), by_owner, log.clone());
             let nth = count.fetch_add(1, Ordering::SeqCst);
             async move {
                 if !lister.by(&by_owner, &config.uid())?.is_empty() {
@@ -234,7 +234,7 @@ fn deleting(world: &World, log: &Log) -> RunController {
     let (lister, log) = (secrets.lister(), log.clone());
     Controller::new(&world.configs(), world.client.clone()).owns(&secrets).run(
         move |config: Object<ConfigMap>, context: Context| {
-            let (lister, by_owner, log) = (lister.clone(), by_owner.clone(), log.clone());
+            let (lister, by_owner, log) = (lister.clone(), by_owner, log.clone());
             async move {
                 let mut children = lister.by(&by_owner, &config.uid())?;
                 children.retain(|child| !child.is_deleting());
