@@ -29,7 +29,7 @@ use crate::{
     status::InformerStatus,
     transform::Transform,
 };
-use kube_informer_wire::{Kind, Origin, PackStats, Packer};
+use kube_informer_wire::{FieldSelector, Kind, LabelSelector, Origin, PackStats, Packer};
 pub(crate) use selection::Selection;
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 use tasks::Tasks;
@@ -124,6 +124,21 @@ impl<T: 'static> SharedInformer<T> {
     /// The kind of its objects.
     pub fn kind(&self) -> &Kind {
         self.core.origin.kind()
+    }
+
+    /// Whether both are handles of one informer, however they read its objects.
+    pub fn is_same<U>(&self, other: &SharedInformer<U>) -> bool {
+        Arc::ptr_eq(&self.core, &other.core)
+    }
+
+    /// The label selector of its source.
+    pub fn label_selector(&self) -> &LabelSelector {
+        &self.core.selection.labels
+    }
+
+    /// The field selector of its source.
+    pub fn field_selector(&self) -> &FieldSelector {
+        &self.core.selection.fields
     }
 
     /// Reads the cache.

@@ -259,3 +259,18 @@ async fn an_informer_of_a_factory_that_was_shut_down_never_starts() {
     late.stop(Stop::Drain).await;
     assert_eq!((fake.requests().len(), late.status().word()), (0, "stopped"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_names_its_selectors_and_knows_its_other_handles() {
+    let factory = Server::default().factory().build();
+    let select = |options: InformerOptions| {
+        options
+            .label_selector("app=cart".parse().unwrap())
+            .field_selector("status.phase=Running".parse().unwrap())
+    };
+    let (all, some) = (factory.of::<Pod>(), factory.of_with::<Pod, Value>(select));
+    assert!(all.label_selector().is_everything() && all.field_selector().is_everything());
+    assert_eq!(some.label_selector().to_string(), "app=cart");
+    assert_eq!(some.field_selector().to_string(), "status.phase=Running");
+    assert!(all.is_same(&factory.of_as::<Pod, Value>()) && !all.is_same(&some));
+}

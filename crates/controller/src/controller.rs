@@ -1,0 +1,381 @@
+//! Configuration of a controller.
+
+use crate::{
+    action::Action,
+    clock::WallClock,
+    context::Context,
+    failure::{BoxError, ReconcileFailure},
+    finalizer::Finalizer,
+    intake::{Mapped, Owned, Predicate, Primary},
+    run::{Hook, Reconcile, RunController, Settings, Shared},
+};
+use futures_util::{FutureExt, future::BoxFuture};
+use kube_informer::{
+    Event, EventHandler, HandlerOptions, Object, ObjectKey, Priority, Registration, SharedInformer,
+    WorkQueue, on_event, workqueue::RateLimiter,
+};
+use serde_json::Value;
+use std::{
+    fmt,
+    future::Future,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// Reconciles the objects of one informer.
+///
+/// Promises:
+///
+/// 1. A change of an object, or of an object that the controller [`owns`](Self::owns) or [`watches`](Self::watches), is
+///    followed by a reconcile that starts after the change is in the cache. Changes meanwhile are one reconcile, not many.
+/// 2. A key is never reconciled twice at once. Different keys are, up to [`concurrency`](Self::concurrency).
+/// 3. A reconcile that returns an error, panics, or exceeds its [`deadline`](Self::deadline) is reported (log, metrics,
+///    [`on_error`](Self::on_error)) and retried with growing delays. Other keys are not affected.
+/// 4. Changes go before the initial list and resyncs.
+/// 5. No reconcile starts before all its caches are synced.
+/// 6. No reconcile of a key starts before the caches show what the previous one wrote through its [`Context`], unless
+///    [`allow_stale`](Self::allow_stale) is set.
+///
+/// ```no_run
+/// use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+/// use kube_informer::{InformerFactory, Object};
+/// use kube_informer_controller::{Action, Context, Controller};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = kube::Config::infer().await?;
+/// let factory = InformerFactory::from_config(config.clone())?;
+/// let (sets, pods) = (factory.of::<ReplicaSet>(), factory.of::<Pod>());
+/// Controller::new(&sets, config.try_into()?)
+///     .owns(&pods)
+///     .run(|set: Object<ReplicaSet>, context: Context| async move {
+///         println!("reconcile {}", set.key());
+///         Ok::<_, kube::Error>(Action::done())
+///     })
+///     .until(tokio::signal::ctrl_c())
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a controller does nothing until it is run"]
+pub struct Controller<K> {
+    primary: SharedInformer<K>,
+    caches: Vec<SharedInformer<Value>>,
+    secondary: Vec<Secondary>,
+    predicate: Option<Predicate<K>>,
+    limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
+    finalizer: Option<Finalizer<K>>,
+    client: kube::Client,
+    settings: Settings,
+}
+
+/// A reconcile that is running.
+type Reconciling = BoxFuture<'static, Result<Action, BoxError>>;
+
+/// Adds a handler for a secondary kind.
+type Secondary = Box<dyn FnOnce(&WorkQueue<ObjectKey>, HandlerOptions) -> Registration + Send>;
+
+impl<K: 'static> Controller<K> {
+    /// A controller of the objects of `primary`, which writes with `client`. Its name is that of the resource.
+    pub fn new(primary: &SharedInformer<K>, client: kube::Client) -> Self {
+        Self {
+            primary: primary.clone(),
+            caches: vec![primary.cast()],
+            secondary: Vec::new(),
+            predicate: None,
+            limiter: None,
+            finalizer: None,
+            client,
+            settings: Settings::named(primary.kind().to_string()),
+        }
+    }
+
+    /// Sets the name: of the queue and in logs and metrics. Two controllers of one resource need different names.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = Arc::from(name.into());
+        self
+    }
+
+    /// Reconciles an object if an object that it controls changes: one whose controller owner reference names it. If the
+    /// owner changes, both owners are reconciled.
+    pub fn owns<C: 'static>(self, children: &SharedInformer<C>) -> Self {
+        self.owns_filtered(children, None)
+    }
+
+    /// Like [`owns`](Self::owns), but ignores updates for which `predicate(old, new)` is false.
+    pub fn owns_when<C: 'static>(
+        self,
+        children: &SharedInformer<C>,
+        predicate: impl Fn(&Object<C>, &Object<C>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.owns_filtered(children, Some(Arc::new(predicate)))
+    }
+
+    fn owns_filtered<C: 'static>(
+        self,
+        children: &SharedInformer<C>,
+        predicate: Option<Predicate<C>>,
+    ) -> Self {
+        let owner = self.primary.kind().clone();
+        self.secondary(children, move |queue| Owned { queue: queue.clone(), owner, predicate })
+    }
+
+    /// Reconciles the keys that `keys` returns for an object that changes. It is called with both states of an update, so
+    /// that an object that refers to another key than before reconciles both.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::{core::v1::ConfigMap, apps::v1::Deployment};
+    /// # use kube_informer::{ObjectKey, SharedInformer};
+    /// # use kube_informer_controller::Controller;
+    /// # fn example(controller: Controller<Deployment>, configs: SharedInformer<ConfigMap>) -> Controller<Deployment> {
+    /// controller.watches(&configs, |config| {
+    ///     let name = config.labels().get("deployment")?;
+    ///     Some(ObjectKey::new(config.namespace(), name))
+    /// })
+    /// # }
+    /// ```
+    pub fn watches<W, I>(
+        self,
+        informer: &SharedInformer<W>,
+        keys: impl Fn(&Object<W>) -> I + Send + Sync + 'static,
+    ) -> Self
+    where
+        W: 'static,
+        I: IntoIterator<Item = ObjectKey> + 'static,
+    {
+        self.secondary(informer, move |queue| Mapped { queue: queue.clone(), keys })
+    }
+
+    /// Reconciles the keys that `keys` returns for an event, which has the old and the new state of an update. Resyncs are
+    /// left out.
+    pub fn watches_events<W, I>(
+        self,
+        informer: &SharedInformer<W>,
+        keys: impl Fn(&Event<W>) -> I + Send + Sync + 'static,
+    ) -> Self
+    where
+        W: 'static,
+        I: IntoIterator<Item = ObjectKey> + 'static,
+    {
+        self.secondary(informer, move |queue| {
+            let queue = queue.clone();
+            on_event(move |event: &Event<W>| {
+                let priority = match event {
+                    Event::Updated { old, new } if old.is_same_version(new) => return,
+                    Event::Added { initial: true, .. } => Priority::LOW,
+                    _ => Priority::NORMAL,
+                };
+                keys(event).into_iter().for_each(|key| queue.add_with(key, priority));
+            })
+        })
+    }
+
+    /// Declares a cache that reconcile reads, although its changes are not of interest. Reconciles start when it is synced.
+    pub fn reads<R: 'static>(mut self, informer: &SharedInformer<R>) -> Self {
+        self.add_cache(informer);
+        self
+    }
+
+    fn secondary<C: 'static, H: EventHandler<C>>(
+        mut self,
+        informer: &SharedInformer<C>,
+        handler: impl FnOnce(&WorkQueue<ObjectKey>) -> H + Send + 'static,
+    ) -> Self {
+        self.add_cache(informer);
+        let informer = informer.clone();
+        self.secondary
+            .push(Box::new(move |queue, options| informer.add_handler_with(handler(queue), options)));
+        self
+    }
+
+    fn add_cache<C: 'static>(&mut self, informer: &SharedInformer<C>) {
+        let cache = informer.cast::<Value>();
+        if !self.caches.iter().any(|known| known.is_same(&cache)) {
+            self.caches.push(cache);
+        }
+    }
+
+    /// Ignores updates of the controller's own objects for which `predicate(old, new)` is false, such as
+    /// [`generation_changed`](kube_informer::generation_changed). Resyncs are not filtered.
+    pub fn when(
+        mut self,
+        predicate: impl Fn(&Object<K>, &Object<K>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.predicate = Some(Arc::new(predicate));
+        self
+    }
+
+    /// Sets the number of keys that are reconciled at once; 1 by default.
+    pub fn concurrency(mut self, keys: usize) -> Self {
+        self.settings.concurrency = keys.max(1);
+        self
+    }
+
+    /// Sets the delays of retries; [`controller_rate_limiter`](kube_workqueue::controller_rate_limiter) by default.
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey> + 'static) -> Self {
+        self.limiter = Some(Box::new(limiter));
+        self
+    }
+
+    /// Reconciles all objects in this period, with low priority. By default the period of the informer.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.settings.resync = Some(period);
+        self
+    }
+
+    /// Sets how long a reconcile may take until it is cancelled and retried; 5 minutes by default. A function that blocks
+    /// its thread cannot be cancelled.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.settings.deadline = deadline;
+        self
+    }
+
+    /// Sets how long a stopping controller waits for reconciles in flight before it cancels them; 30 seconds by default.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.drain_timeout = timeout;
+        self
+    }
+
+    /// Sets the field manager of writes; the name of the controller by default.
+    pub fn field_manager(mut self, name: impl Into<String>) -> Self {
+        self.settings.field_manager = Some(name.into());
+        self
+    }
+
+    /// Sets how long a write through [`Context`] waits for its response; 5 seconds by default. Then its outcome is unknown.
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.write_timeout = timeout;
+        self
+    }
+
+    /// Sets how long a reconcile waits for its caches to show the writes of the previous one; 30 seconds by default. Then it
+    /// fails with [`FailureCause::StaleCache`](crate::FailureCause::StaleCache) and is retried with growing delays.
+    pub fn barrier_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.barrier_timeout = timeout;
+        self
+    }
+
+    /// Reconciles with stale caches when [`barrier_timeout`](Self::barrier_timeout) has passed, instead of failing. Only for
+    /// controllers to which it does no harm.
+    pub fn allow_stale(mut self, allow: bool) -> Self {
+        self.settings.allow_stale = allow;
+        self
+    }
+
+    /// Sets the clock for timestamps in conditions and events; the system's by default. For tests.
+    pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.settings.wall_clock = WallClock::new(clock);
+        self
+    }
+
+    /// Calls `hook` for every failed reconcile, for example to count them in a test.
+    pub fn on_error(mut self, hook: impl Fn(&ReconcileFailure) + Send + Sync + 'static) -> Self {
+        self.settings.hook = Some(Hook(Arc::new(hook)));
+        self
+    }
+
+    /// Adds the finalizer `name` to objects before they are reconciled, and calls `clean_up` for those that are being deleted.
+    ///
+    /// 1. The finalizer is in place before the first reconcile of an object.
+    /// 2. It is removed after `clean_up` returned [`Action::done`]. With any other action the cleanup is not done yet, and goes
+    ///    on later.
+    /// 3. `clean_up` may run more than once, because a process may end between the cleanup and the removal.
+    /// 4. Reconcile is not called for objects that are being deleted.
+    pub fn finalizer<F, Fut, E>(mut self, name: impl Into<String>, clean_up: F) -> Self
+    where
+        F: Fn(Object<K>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let clean_up = move |object, context| {
+            let cleaned_up = clean_up(object, context);
+            async move { cleaned_up.await.map_err(Into::into) }.boxed()
+        };
+        self.finalizer = Some(Finalizer { name: name.into(), clean_up: Arc::new(clean_up) });
+        self
+    }
+
+    /// Sets the function that reconciles an object. It is not called for objects that no longer exist.
+    ///
+    /// The controller runs when the result is awaited, or added to a [`Manager`](crate::Manager).
+    pub fn run<F, Fut, E>(self, reconcile: F) -> RunController
+    where
+        F: Fn(Object<K>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.prepare(move |_, object, context| {
+            let reconciled = reconcile(object?, context);
+            Some(async move { reconciled.await.map_err(Into::into) }.boxed())
+        })
+    }
+
+    /// Sets the function that reconciles a key: for controllers that also act on objects that no longer exist, which are
+    /// `None`.
+    ///
+    /// A process that was not running when an object was deleted does not learn of it. Work that must be done after a delete
+    /// needs a [`finalizer`](Self::finalizer).
+    pub fn run_by_key<F, Fut, E>(self, reconcile: F) -> RunController
+    where
+        F: Fn(ObjectKey, Option<Object<K>>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Action, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.prepare(move |key, object, context| {
+            let reconciled = reconcile(key, object, context);
+            Some(async move { reconciled.await.map_err(Into::into) }.boxed())
+        })
+    }
+
+    /// Prepares a controller whose `reconcile` returns `None` if there is nothing to do without an object.
+    fn prepare(
+        mut self,
+        reconcile: impl Fn(ObjectKey, Option<Object<K>>, Context) -> Option<Reconciling> + Send + Sync + 'static,
+    ) -> RunController {
+        let (lister, finalizer) = (self.primary.lister(), self.finalizer.take().map(Arc::new));
+        let reconcile = Arc::new(reconcile);
+        self.register(Arc::new(move |context: Context| {
+            let (key, reconcile) = (context.key().clone(), Arc::clone(&reconcile));
+            match (lister.get(&key), finalizer.clone()) {
+                (Some(object), Some(finalizer)) => async move {
+                    let run = async |object, context| match reconcile(key, Some(object), context) {
+                        Some(reconciling) => reconciling.await,
+                        None => Ok(Action::done()),
+                    };
+                    finalizer.run(object, context, run).await.map(Some)
+                }
+                .boxed(),
+                (object, _) => match reconcile(key, object, context) {
+                    Some(reconciling) => async move { reconciling.await.map(Some) }.boxed(),
+                    None => std::future::ready(Ok(None)).boxed(),
+                },
+            }
+        }))
+    }
+
+    fn register(self, reconcile: Reconcile) -> RunController {
+        let mut queue = WorkQueue::builder().name(&*self.settings.name);
+        if let Some(limiter) = self.limiter {
+            queue = queue.rate_limiter(limiter);
+        }
+        let queue = queue.build();
+        let options = || HandlerOptions::new().name(&*self.settings.name);
+        let mut primary_options = options();
+        if self.settings.resync.is_some() {
+            // The controller has a period of its own, whatever that of the informer.
+            primary_options = primary_options.resync(Duration::ZERO);
+        }
+        let primary = Primary { queue: queue.clone(), predicate: self.predicate };
+        let mut registrations = vec![self.primary.add_handler_with(primary, primary_options).scoped()];
+        for add in self.secondary {
+            registrations.push(add(&queue, options()).scoped());
+        }
+        let Self { caches, client, settings, .. } = self;
+        RunController::new(Shared::new(settings, queue, caches, client), reconcile, registrations)
+    }
+}
+
+impl<K> fmt::Debug for Controller<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let caches: Vec<_> = self.caches.iter().map(|cache| cache.kind().to_string()).collect();
+        f.debug_struct("Controller").field("name", &self.settings.name).field("caches", &caches).finish()
+    }
+}

@@ -1,0 +1,85 @@
+//! Failures of a reconcile.
+
+use crate::barrier::StaleCache;
+use kube_informer::ObjectKey;
+use std::{any::Any, error::Error, fmt, sync::Arc, time::Duration};
+
+/// Any error. `?` converts every error type into it.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Longest part of a panic message that is kept.
+const MESSAGE_CHARS: usize = 200;
+
+/// A reconcile that failed and will be retried, as [`Controller::on_error`](crate::Controller::on_error) receives it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ReconcileFailure {
+    /// The name of the controller.
+    pub controller: Arc<str>,
+    /// The key that was reconciled.
+    pub key: ObjectKey,
+    /// Number of failures in a row, this one included.
+    pub failures: u32,
+    /// What went wrong.
+    pub cause: FailureCause,
+}
+
+impl fmt::Display for ReconcileFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: reconcile of {} failed: {}", self.controller, self.key, self.cause)
+    }
+}
+
+/// What went wrong in a reconcile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FailureCause {
+    /// The reconcile function returned an error.
+    #[error("{}", chain(&**.0))]
+    Error(BoxError),
+    /// The reconcile function panicked with this message.
+    #[error("panicked: {0}")]
+    Panic(String),
+    /// The reconcile function did not return within its deadline and was cancelled.
+    #[error("did not return within {0:?} and was cancelled; see Controller::deadline")]
+    Deadline(Duration),
+    /// The reconcile did not start, because a cache does not show what an earlier one wrote.
+    #[error(transparent)]
+    StaleCache(#[from] StaleCache),
+}
+
+impl FailureCause {
+    /// The cause for a caught panic.
+    pub(crate) fn panic(panic: &(dyn Any + Send)) -> Self {
+        Self::Panic(panic_message(panic))
+    }
+
+    /// The label `result` of metrics.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Error(_) => "error",
+            Self::Panic(_) => "panic",
+            Self::Deadline(_) => "deadline",
+            Self::StaleCache(_) => "stale_cache",
+        }
+    }
+}
+
+/// The message of a panic, cut to a bounded length.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+    message.unwrap_or_else(|| "no message".to_owned()).chars().take(MESSAGE_CHARS).collect()
+}
+
+/// An error and its sources on one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,209 @@
+//! The task of a process that takes part in an election.
+
+use super::{
+    JITTER, LeaderElection,
+    lock::{Attempt, Lock},
+};
+use crate::{leadership::Leadership, time};
+use metrics::{Gauge, gauge};
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    time::Duration,
+};
+use tracing::{info, warn};
+
+/// The lease was lost, and the work that needs it was ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElectionError {
+    /// Another process holds the lease.
+    #[error("lease {lease} was taken by {holder:?}; work was stopped")]
+    Taken {
+        /// Namespace and name of the Lease.
+        lease: String,
+        /// The new holder; empty if the lease was released meanwhile.
+        holder: String,
+    },
+    /// The lease was not renewed before its deadline.
+    #[error("lease {lease} was not renewed within {deadline:?}: {why}; work was stopped")]
+    NotRenewed {
+        /// Namespace and name of the Lease.
+        lease: String,
+        /// The renew deadline.
+        deadline: Duration,
+        /// The last failure.
+        why: String,
+    },
+}
+
+/// Takes part in an election.
+#[must_use = "an elector does nothing unless it runs"]
+pub struct Elector {
+    lock: Lock,
+    leadership: Leadership,
+    rng: fastrand::Rng,
+    /// The holder that was reported last.
+    reported: String,
+    status: Gauge,
+}
+
+impl Elector {
+    pub(super) fn new(config: LeaderElection, client: kube::Client) -> Self {
+        Self {
+            leadership: Leadership::none(config.clock.clone()),
+            rng: fastrand::Rng::with_seed(config.seed),
+            reported: String::new(),
+            status: gauge!("leader_election_master_status", "name" => config.name.clone()),
+            lock: Lock::new(config, client),
+        }
+    }
+
+    /// The lease as this process holds it, or will.
+    pub fn leadership(&self) -> &Leadership {
+        &self.leadership
+    }
+
+    /// Waits until this process holds the lease, then runs `work`, and renews the lease meanwhile.
+    ///
+    /// 1. When `work` is done, the lease is released and the result returned.
+    /// 2. When the lease is lost, `work` is dropped at once, and the result is an error. The process should end, or be sure that all
+    ///    work that needs the lease has ended, before it takes part in the election again.
+    /// 3. When `stop` resolves before the lease is held, the result is `None`. Later it is the matter of `work` to stop.
+    pub async fn run<F>(
+        mut self,
+        stop: impl Future,
+        work: impl FnOnce(Leadership) -> F,
+    ) -> Result<Option<F::Output>, ElectionError>
+    where
+        F: Future,
+    {
+        let acquired = tokio::select! {
+            biased;
+            _ = stop => None,
+            since = self.acquire() => Some(since),
+        };
+        let Some(acquired) = acquired else {
+            // A request that was under way may have acquired it.
+            self.release().await;
+            return Ok(None);
+        };
+        let (leadership, ended) = (self.leadership.clone(), self.leadership.clone());
+        let outcome = {
+            let mut work = pin!(work(leadership));
+            tokio::select! {
+                biased;
+                error = self.renew(acquired) => {
+                    // Before the work is dropped: what it does until then must not be written.
+                    ended.end();
+                    Err(error)
+                }
+                output = &mut work => Ok(Some(output)),
+            }
+        };
+        self.leadership.end();
+        self.status.set(0.0);
+        match &outcome {
+            Ok(_) => self.release().await,
+            Err(error) => warn!(%error, "lost the lease"),
+        }
+        outcome
+    }
+
+    /// Resolves when the lease is held, with the time from which it is.
+    async fn acquire(&mut self) -> Duration {
+        self.status.set(0.0);
+        loop {
+            let attempt = self.lock.try_acquire().await;
+            self.report_holder();
+            match attempt {
+                Attempt::Held { since } => {
+                    self.held(since);
+                    info!(lease = self.lease(), "acquired the lease");
+                    self.status.set(1.0);
+                    return since;
+                }
+                Attempt::HeldBy(_) => {}
+                Attempt::Failed(why) => warn!(lease = self.lease(), why, "cannot acquire the lease"),
+            }
+            let factor = 1.0 + self.rng.f64() * JITTER;
+            let period = self.lock.config().retry_period.as_secs_f64() * factor;
+            time::sleep(Duration::try_from_secs_f64(period).unwrap_or(Duration::MAX)).await;
+        }
+    }
+
+    /// Renews the lease until it is lost.
+    async fn renew(&mut self, mut renewed: Duration) -> ElectionError {
+        let (deadline, period) = (self.lock.config().renew_deadline, self.lock.config().retry_period);
+        let mut why = "the process was suspended".to_owned();
+        loop {
+            time::sleep(period).await;
+            let remaining = renewed.saturating_add(deadline).checked_sub(self.lock.config().clock.now());
+            let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) else {
+                return ElectionError::NotRenewed { lease: self.lease(), deadline, why };
+            };
+            let attempt = match time::timeout(remaining, self.lock.try_renew()).await {
+                Ok(attempt) => attempt,
+                Err(time::Elapsed) => Attempt::Failed("no response".to_owned()),
+            };
+            self.report_holder();
+            match attempt {
+                Attempt::Held { since } => {
+                    renewed = since;
+                    self.held(since);
+                }
+                Attempt::HeldBy(holder) => return ElectionError::Taken { lease: self.lease(), holder },
+                Attempt::Failed(failure) => {
+                    warn!(lease = self.lease(), why = failure, "cannot renew the lease");
+                    why = failure;
+                }
+            }
+        }
+    }
+
+    fn held(&self, since: Duration) {
+        self.leadership.set_valid_until(since.saturating_add(self.lock.config().lease_duration));
+    }
+
+    async fn release(&mut self) {
+        if !self.lock.config().release {
+            return;
+        }
+        let within = self.lock.config().renew_deadline;
+        let released = time::timeout(within, self.lock.release()).await;
+        match released.unwrap_or_else(|_| Err(format!("not done within {within:?}"))) {
+            Ok(true) => info!(lease = self.lease(), "released the lease"),
+            Ok(false) => {}
+            Err(why) => {
+                warn!(lease = self.lease(), why, "cannot release the lease; others wait until it expires")
+            }
+        }
+    }
+
+    fn report_holder(&mut self) {
+        let holder = self.lock.holder();
+        if holder == self.reported {
+            return;
+        }
+        self.reported = holder.to_owned();
+        if let Some(hook) = self.lock.config().on_new_leader.clone().filter(|_| !self.reported.is_empty()) {
+            // A panic of the hook must not cost the lease.
+            let called = catch_unwind(AssertUnwindSafe(|| hook(&self.reported)));
+            if called.is_err() {
+                warn!(lease = self.lease(), "the hook for a new leader panicked");
+            }
+        }
+    }
+
+    fn lease(&self) -> String {
+        format!("{}/{}", self.lock.config().namespace, self.lock.config().name)
+    }
+}
+
+impl fmt::Debug for Elector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Elector({:?}, {:?})", self.lock.config(), self.leadership)
+    }
+}

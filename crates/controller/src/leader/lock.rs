@@ -1,0 +1,142 @@
+//! Requests for a Lease.
+
+use super::{
+    LeaderElection,
+    rules::{Next, Rules},
+};
+use crate::{failure::chain, time};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::{
+    Api,
+    api::{ObjectMeta, PostParams},
+};
+use metrics::counter;
+use std::time::Duration;
+
+/// The Lease of an election, and what this process knows of it.
+pub(super) struct Lock {
+    api: Api<Lease>,
+    config: LeaderElection,
+    rules: Rules,
+    /// The Lease as it was last read or written: its version guards the next update.
+    lease: Option<Lease>,
+    request_timeout: Duration,
+}
+
+/// The result of an attempt to acquire or renew the lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// The lease is held, from this time of the boot clock, which is before the request.
+    Held { since: Duration },
+    /// Another process holds the lease.
+    HeldBy(String),
+    /// A request failed.
+    Failed(String),
+}
+
+impl Lock {
+    pub(super) fn new(config: LeaderElection, client: kube::Client) -> Self {
+        let api = Api::namespaced(client, &config.namespace);
+        let seconds = i32::try_from(config.lease_duration.as_secs()).unwrap_or(i32::MAX);
+        let rules = Rules::new(config.identity.clone(), seconds);
+        let half = config.renew_deadline.checked_div(2).unwrap_or_default();
+        let request_timeout = half.max(Duration::from_secs(1));
+        Self { api, config, rules, lease: None, request_timeout }
+    }
+
+    pub(super) fn config(&self) -> &LeaderElection {
+        &self.config
+    }
+
+    /// The last known holder.
+    pub(super) fn holder(&self) -> &str {
+        self.rules.holder()
+    }
+
+    /// Tries to acquire the lease, if no other process holds it.
+    pub(super) async fn try_acquire(&mut self) -> Attempt {
+        self.read_and_take(true).await.unwrap_or_else(Attempt::Failed)
+    }
+
+    /// Tries to renew the lease: with one update, or after reading it if that fails. A lease that another process held meanwhile
+    /// is not taken back, even if it is free again: the work of this process was not exclusive.
+    pub(super) async fn try_renew(&mut self) -> Attempt {
+        let now = self.config.clock.now();
+        if let Some(spec) = self.rules.renewal(now, self.config.wall_clock.now())
+            && let Ok(since) = self.write(spec).await
+        {
+            return Attempt::Held { since };
+        }
+        counter!("leader_election_slowpath_total", "name" => self.config.name.clone()).increment(1);
+        self.read_and_take(false).await.unwrap_or_else(Attempt::Failed)
+    }
+
+    /// Reads the Lease and writes it, if this process holds it, or if it is free and may be taken.
+    async fn read_and_take(&mut self, may_take: bool) -> Result<Attempt, String> {
+        self.read().await?;
+        let found = self.lease.as_ref().map(|lease| lease.spec.clone().unwrap_or_default());
+        let (now, time) = (self.config.clock.now(), self.config.wall_clock.now());
+        let spec = match self.rules.read(found.as_ref(), now, time) {
+            Next::Held(holder) => return Ok(Attempt::HeldBy(holder)),
+            Next::Update(_) if !may_take && !self.rules.is_holder() => {
+                return Ok(Attempt::HeldBy(self.rules.holder().to_owned()));
+            }
+            Next::Create(spec) | Next::Update(spec) => spec,
+        };
+        let since = self.write(spec).await?;
+        Ok(Attempt::Held { since })
+    }
+
+    /// Releases the lease if this process holds it, and retries after conflicts. Returns whether it did.
+    pub(super) async fn release(&mut self) -> Result<bool, String> {
+        loop {
+            self.read().await?;
+            let found = self.lease.as_ref().and_then(|lease| lease.spec.clone());
+            let released = found.and_then(|found| self.rules.released(&found, self.config.wall_clock.now()));
+            let Some(spec) = released else { return Ok(false) };
+            if self.write(spec).await.is_ok() {
+                return Ok(true);
+            }
+            time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), String> {
+        let found = time::timeout(self.request_timeout, self.api.get_opt(&self.config.name)).await;
+        self.lease = found.map_err(|_| self.no_response())?.map_err(|error| chain(&error))?;
+        Ok(())
+    }
+
+    /// Creates or updates the Lease. Returns the time before the request.
+    async fn write(&mut self, spec: LeaseSpec) -> Result<Duration, String> {
+        let mut lease = self.lease.clone().unwrap_or_else(|| Lease {
+            metadata: ObjectMeta {
+                name: Some(self.config.name.clone()),
+                namespace: Some(self.config.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        });
+        lease.spec = Some(spec.clone());
+        if !self.config.labels.is_empty() {
+            lease.metadata.labels.get_or_insert_default().extend(self.config.labels.clone());
+        }
+        let (params, sent) = (PostParams::default(), self.config.clock.now());
+        let request = async {
+            match self.lease {
+                Some(_) => self.api.replace(&self.config.name, &params, &lease).await,
+                None => self.api.create(&params, &lease).await,
+            }
+        };
+        let written = time::timeout(self.request_timeout, request).await;
+        let written = written.map_err(|_| self.no_response())?.map_err(|error| chain(&error))?;
+        // As the server stores it, so that it does not look changed when it is read.
+        self.rules.written(written.spec.clone().unwrap_or(spec), sent);
+        self.lease = Some(written);
+        Ok(sent)
+    }
+
+    fn no_response(&self) -> String {
+        format!("no response within {:?}", self.request_timeout)
+    }
+}

@@ -1,0 +1,278 @@
+//! Several controllers in one process.
+
+mod endpoint;
+mod health;
+mod metrics_text;
+mod signals;
+
+pub use metrics_text::InstallError;
+pub use metrics_text::Metrics;
+
+use crate::{
+    leader::{ElectionConfigError, ElectionError, Elector, LeaderElection},
+    leadership::Leadership,
+    run::{RunController, RunError},
+};
+use endpoint::Endpoint;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use health::Health;
+use kube_informer::InformerFactory;
+use metrics_text::Render;
+use std::{fmt, future::Future, io, net::SocketAddr, pin::pin, sync::Arc};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Runs several controllers with one set of informers, one lease and one HTTP endpoint.
+///
+/// 1. All informers of the factory are started at once. With leader election, caches are warm before the process leads.
+/// 2. If one controller ends with an error, or the lease is lost, all of them are stopped, and [`run`](Self::run) returns the error: end
+///    the process, so that it starts again in a known state.
+/// 3. A stop happens in this order: no controller takes another key; reconciles in flight are finished, or cancelled after the drain
+///    timeout of their controller; the lease is released; informers are stopped; the endpoint is closed.
+/// 4. A lost lease cancels reconciles at once.
+///
+/// The endpoint ([`serve`](Self::serve)):
+///
+/// | path | response |
+/// |---|---|
+/// | `/healthz` | 200, unless a reconcile blocks its thread, which only a restart ends |
+/// | `/readyz` | 200 if all caches are synced and current; otherwise 503. Each line names a part, and says why it is not ready |
+/// | `/metrics` | metrics in the text format of Prometheus |
+///
+/// ```no_run
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kube_informer::{InformerFactory, Object, informer_client};
+/// # use kube_informer_controller::{Action, BoxError, Context, Controller, LeaderElection, Manager, Metrics};
+/// # async fn reconcile(config: Object<ConfigMap>, context: Context) -> Result<Action, BoxError> { Ok(Action::done()) }
+/// # async fn example() -> Result<(), BoxError> {
+/// let metrics = Metrics::install()?;
+/// let client = informer_client(kube::Config::infer().await?)?;
+/// let factory = InformerFactory::new(client.clone());
+/// let controller = Controller::new(&factory.of::<ConfigMap>(), client.clone()).run(reconcile);
+/// Manager::new(&factory, client)
+///     .add(controller)
+///     .leader_election(LeaderElection::new("my-namespace", "my-operator"))
+///     .serve(([0, 0, 0, 0], 8080).into())
+///     .metrics(metrics)
+///     .run()
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a manager does nothing until it is run"]
+pub struct Manager {
+    factory: InformerFactory,
+    client: kube::Client,
+    controllers: Vec<RunController>,
+    election: Option<LeaderElection>,
+    listen: Option<Listen>,
+    render: Option<Render>,
+    health: Health,
+}
+
+/// Where the endpoint listens.
+#[derive(Debug)]
+enum Listen {
+    Address(SocketAddr),
+    Socket(TcpListener),
+}
+
+/// A manager ended although it was not stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagerError {
+    /// The HTTP endpoint cannot be opened.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The configuration of the leader election is invalid.
+    #[error(transparent)]
+    Config(#[from] ElectionConfigError),
+    /// The lease was lost.
+    #[error(transparent)]
+    Election(#[from] ElectionError),
+    /// A controller cannot go on.
+    #[error(transparent)]
+    Controller(#[from] RunError),
+    /// Signals cannot be handled.
+    #[error("cannot handle signals: {0}")]
+    Signals(#[source] io::Error),
+}
+
+impl Manager {
+    /// A manager of controllers whose informers are from `factory`. The client is for the lease.
+    pub fn new(factory: &InformerFactory, client: kube::Client) -> Self {
+        Self {
+            factory: factory.clone(),
+            client,
+            controllers: Vec::new(),
+            election: None,
+            listen: None,
+            render: None,
+            health: Health::new(factory.clone()),
+        }
+    }
+
+    /// Adds a controller.
+    #[allow(clippy::should_implement_trait, reason = "adds to the manager, which is not a number")]
+    pub fn add(mut self, controller: RunController) -> Self {
+        self.health.add_controller(Arc::clone(controller.shared()));
+        self.controllers.push(controller);
+        self
+    }
+
+    /// Runs the controllers only while this process holds a lease.
+    pub fn leader_election(mut self, election: LeaderElection) -> Self {
+        self.election = Some(election);
+        self
+    }
+
+    /// Serves health checks and metrics over HTTP.
+    pub fn serve(mut self, address: SocketAddr) -> Self {
+        self.listen = Some(Listen::Address(address));
+        self
+    }
+
+    /// Serves health checks and metrics on a socket that is open already.
+    pub fn serve_on(mut self, listener: TcpListener) -> Self {
+        self.listen = Some(Listen::Socket(listener));
+        self
+    }
+
+    /// Serves these metrics.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.render = Some(Render::prometheus(metrics));
+        self
+    }
+
+    /// Serves what `render` returns as metrics, for programs with a recorder of their own.
+    pub fn metrics_with(mut self, render: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.render = Some(Render::custom(render));
+        self
+    }
+
+    /// Adds a check to `/readyz`; the error says why the program is not ready.
+    pub fn ready_check(
+        mut self,
+        name: impl Into<String>,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.health.add_check(name.into(), Arc::new(check));
+        self
+    }
+
+    /// Runs until SIGINT or SIGTERM.
+    pub async fn run(self) -> Result<(), ManagerError> {
+        let signal = signals::stop().map_err(ManagerError::Signals)?;
+        self.until(signal).await
+    }
+
+    /// Runs until `stop` resolves.
+    pub async fn until(self, stop: impl Future) -> Result<(), ManagerError> {
+        let Self { factory, client, controllers, election, listen, render, health } = self;
+        let elector = election.map(|election| elector(election, client, &controllers)).transpose()?;
+        let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
+        let endpoint = match listen {
+            Some(Listen::Address(address)) => Some(Endpoint::open(address).await?),
+            Some(Listen::Socket(listener)) => Some(Endpoint::on(listener)),
+            None => None,
+        };
+        let serve = async {
+            match endpoint {
+                Some(endpoint) => endpoint.serve(health, render, closing.cancelled()).await,
+                None => closing.cancelled().await,
+            }
+        };
+        let work = async {
+            factory.start();
+            let outcome = lead(elector, controllers, &stopping).await;
+            factory.shutdown().await;
+            closing.cancel();
+            outcome
+        };
+        let signal = async {
+            let mut stop = pin!(stop);
+            tokio::select! {
+                biased;
+                _ = &mut stop => stopping.cancel(),
+                () = closing.cancelled() => {}
+            }
+        };
+        let (outcome, (), ()) = tokio::join!(work, serve, signal);
+        outcome
+    }
+}
+
+/// The elector of a manager, if every controller can write between two renewals.
+fn elector(
+    election: LeaderElection,
+    client: kube::Client,
+    controllers: &[RunController],
+) -> Result<Elector, ElectionConfigError> {
+    let (lease, period) = (election.lease_duration, election.retry_period);
+    for controller in controllers {
+        let write = controller.shared().settings.write_timeout;
+        if write.saturating_add(period) >= lease {
+            let controller = controller.name().to_owned();
+            return Err(ElectionConfigError::WriteTimeout { controller, write, lease });
+        }
+    }
+    election.elector(client)
+}
+
+/// Runs the controllers, with a lease if there is an elector.
+async fn lead(
+    elector: Option<Elector>,
+    controllers: Vec<RunController>,
+    stopping: &CancellationToken,
+) -> Result<(), ManagerError> {
+    match elector {
+        None => run_all(controllers, None, stopping).await,
+        Some(elector) => {
+            let work = |leadership| run_all(controllers, Some(leadership), stopping);
+            elector.run(stopping.cancelled(), work).await?.unwrap_or(Ok(()))
+        }
+    }
+}
+
+/// Runs the controllers until they are stopped. If one ends with an error, the others are stopped.
+async fn run_all(
+    controllers: Vec<RunController>,
+    leadership: Option<Leadership>,
+    stopping: &CancellationToken,
+) -> Result<(), ManagerError> {
+    let stop = stopping.child_token();
+    let runs = controllers.into_iter().map(|controller| {
+        let (leadership, stop) = (leadership.clone(), stop.clone());
+        async move {
+            match leadership {
+                Some(leadership) => controller.lead(leadership, stop.cancelled()).await,
+                None => controller.until(stop.cancelled()).await,
+            }
+        }
+    });
+    let mut runs: FuturesUnordered<_> = runs.collect();
+    let mut outcome = Ok(());
+    while let Some(ended) = runs.next().await {
+        stop.cancel();
+        outcome = outcome.and(ended.map_err(ManagerError::from));
+    }
+    if outcome.is_ok() {
+        // Without controllers there is nothing to do until the stop.
+        stopping.cancelled().await;
+    }
+    outcome
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manager")
+            .field("controllers", &self.controllers)
+            .field("election", &self.election)
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! Health of a manager's parts.
+
+use crate::{phase::Phase, run::Shared};
+use kube_informer::InformerFactory;
+use std::{
+    fmt::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+/// How long an informer may fail before it counts as not ready: a restart of the server is no reason to take traffic away.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Time beyond its deadline after which a reconcile counts as blocking its thread.
+const OVERDUE: Duration = Duration::from_secs(60);
+
+/// Says why something is not ready.
+pub(super) type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// The parts of a manager.
+pub(super) struct Health {
+    factory: InformerFactory,
+    controllers: Vec<Arc<Shared>>,
+    checks: Vec<(String, Check)>,
+}
+
+/// The results of checks, one a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) ok: bool,
+    pub(super) text: String,
+}
+
+impl Report {
+    fn new() -> Self {
+        Self { ok: true, text: String::new() }
+    }
+
+    fn line(&mut self, name: &str, result: Result<String, String>) {
+        self.ok &= result.is_ok();
+        let (mark, state) = match result {
+            Ok(state) => ('+', state),
+            Err(why) => ('-', why),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(self.text, "[{mark}] {name}: {state}");
+    }
+}
+
+impl Health {
+    pub(super) fn new(factory: InformerFactory) -> Self {
+        Self { factory, controllers: Vec::new(), checks: Vec::new() }
+    }
+
+    pub(super) fn add_controller(&mut self, controller: Arc<Shared>) {
+        self.controllers.push(controller);
+    }
+
+    pub(super) fn add_check(&mut self, name: String, check: Check) {
+        self.checks.push((name, check));
+    }
+
+    /// Whether the program can go on without a restart.
+    pub(super) fn live(&self) -> Report {
+        let mut report = Report::new();
+        for controller in &self.controllers {
+            let limit = controller.settings.deadline.saturating_add(OVERDUE);
+            let stuck = controller.in_flight.longest().filter(|(_, since)| *since > limit);
+            let result = match stuck {
+                Some((key, since)) => Err(format!("the reconcile of {key} blocks its thread for {since:?}")),
+                None => Ok("ok".to_owned()),
+            };
+            report.line(&format!("controller {}", controller.settings.name), result);
+        }
+        report
+    }
+
+    /// Whether the program can do its work, or is ready to take over.
+    pub(super) fn ready(&self) -> Report {
+        let mut report = Report::new();
+        for informer in self.factory.informers() {
+            let ready = informer.ready(PATIENCE).map(|()| informer.status().to_string());
+            report.line(&format!("cache {}", informer.kind()), ready.map_err(|why| why.status.to_string()));
+        }
+        for controller in &self.controllers {
+            let phase = controller.phase.get();
+            let result = match phase {
+                Phase::Waiting | Phase::Running => Ok(phase.to_string()),
+                Phase::Syncing | Phase::CheckingCaches | Phase::Draining | Phase::Stopped => {
+                    Err(phase.to_string())
+                }
+            };
+            report.line(&format!("controller {}", controller.settings.name), result);
+        }
+        for (name, check) in &self.checks {
+            let result = catch_unwind(AssertUnwindSafe(|| check()));
+            let result = result.unwrap_or_else(|_| Err("the check panicked".to_owned()));
+            report.line(name, result.map(|()| "ok".to_owned()));
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Settings;
+    use kube_embedded_apiserver::ApiServer;
+    use kube_informer::{ObjectKey, WorkQueue};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reconcile_far_beyond_its_deadline_is_not_healthy() {
+        let client = ApiServer::builder().in_process().await.unwrap().client();
+        let settings = Settings { deadline: Duration::from_secs(10), ..Settings::named("c".to_owned()) };
+        let shared = Shared::new(settings, WorkQueue::named("c"), Vec::new(), client.clone());
+        let mut health = Health::new(InformerFactory::new(client));
+        health.add_controller(Arc::clone(&shared));
+        let flight = shared.in_flight.enter(&ObjectKey::namespaced("ns", "stuck"));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(health.live(), Report { ok: true, text: "[+] controller c: ok\n".to_owned() });
+        tokio::time::advance(Duration::from_secs(11)).await;
+        let report = health.live();
+        assert!(!report.ok && report.text.contains("ns/stuck"), "{}", report.text);
+        drop(flight);
+        assert!(health.live().ok);
+    }
+
+    #[tokio::test]
+    async fn a_check_that_panics_is_not_ready() {
+        let client = ApiServer::builder().in_process().await.unwrap().client();
+        let mut health = Health::new(InformerFactory::new(client));
+        health.add_check("fine".to_owned(), Arc::new(|| Ok(())));
+        assert!(health.ready().ok);
+        health.add_check("broken".to_owned(), Arc::new(|| panic!("oh")));
+        let report = health.ready();
+        assert_eq!(
+            (report.ok, report.text.as_str()),
+            (false, "[+] fine: ok\n[-] broken: the check panicked\n")
+        );
+    }
+}

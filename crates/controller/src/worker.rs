@@ -1,0 +1,212 @@
+//! Takes keys from the queue and reconciles them.
+
+use crate::{
+    action::Action,
+    barrier::StaleCache,
+    context::Context,
+    failure::{BoxError, FailureCause, ReconcileFailure, panic_message},
+    run::{Reconcile, Shared},
+    time,
+};
+use futures_util::FutureExt;
+use kube_informer::{Item, ObjectKey};
+use std::{
+    any::Any,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Period in which the gauges of the queue are updated.
+const REFRESH: Duration = Duration::from_millis(500);
+
+/// Number of keys that may wait for their caches without a permit to reconcile.
+const MAX_WAITING: usize = 1024;
+
+/// Reconciles keys until `stop` resolves or the queue is shut down, then waits for those in flight.
+///
+/// Each reconcile is a task, so that they run in parallel and a panic ends nothing else. Dropping the future aborts them.
+pub(crate) async fn dispatch(shared: &Arc<Shared>, reconcile: &Reconcile, stop: impl Future<Output = ()>) {
+    let worker = Worker {
+        shared: Arc::clone(shared),
+        reconcile: Arc::clone(reconcile),
+        permits: Arc::new(Semaphore::new(shared.settings.concurrency)),
+        waiting: Arc::new(Semaphore::new(MAX_WAITING)),
+        stopping: CancellationToken::new(),
+    };
+    let mut tasks = JoinSet::new();
+    let mut stop = pin!(stop);
+    let mut refresh = pin!(time::sleep(REFRESH));
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
+            next = next(shared, &worker.permits) => match next {
+                Some((item, permit)) => _ = tasks.spawn(process(worker.clone(), item, permit)),
+                None => break,
+            },
+            () = &mut refresh => {
+                shared.queue.refresh_metrics();
+                refresh.set(time::sleep(REFRESH));
+            }
+        }
+    }
+    worker.stopping.cancel();
+    drain(shared, tasks).await;
+}
+
+/// The next key, once fewer keys than the limit are in flight. `None` if the queue is shut down.
+async fn next(shared: &Shared, permits: &Arc<Semaphore>) -> Option<(Item<ObjectKey>, OwnedSemaphorePermit)> {
+    // Never closed.
+    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+    let item = shared.queue.get().await?;
+    Some((item, permit))
+}
+
+/// Waits for the reconciles in flight, and aborts those that do not return in time.
+async fn drain(shared: &Shared, mut tasks: JoinSet<()>) {
+    let timeout = shared.settings.drain_timeout;
+    let finished = async { while tasks.join_next().await.is_some() {} };
+    if time::timeout(timeout, finished).await.is_err() {
+        let keys = shared.in_flight.keys();
+        shared.telemetry.cancelled(&shared.settings.name, &keys, timeout);
+        tasks.shutdown().await;
+    }
+}
+
+/// Reconciles one key. The item is held until the reconcile has ended, so no other worker gets the key.
+async fn process(worker: Worker, item: Item<ObjectKey>, permit: OwnedSemaphorePermit) {
+    let Worker { shared, reconcile, .. } = &worker;
+    let started = Instant::now();
+    let Some((fresh, _permit)) = worker.caches_are_fresh(&item, permit).await else { return };
+    if let Err(stale) = fresh {
+        return finish(shared, item, Err(stale.into()), started.elapsed());
+    }
+    let (_active, _in_flight) = (shared.telemetry.started(), shared.in_flight.enter(item.key()));
+    let started = Instant::now();
+    let context = Context::new(Arc::clone(shared), item.key().clone(), item.num_requeues());
+    let call = AssertUnwindSafe(async { reconcile(context).await }).catch_unwind();
+    let outcome = outcome(time::timeout(shared.settings.deadline, call).await, shared.settings.deadline);
+    finish(shared, item, outcome, started.elapsed());
+}
+
+/// What the task of each reconcile needs.
+#[derive(Clone)]
+struct Worker {
+    shared: Arc<Shared>,
+    reconcile: Reconcile,
+    /// Limits the number of reconciles at once.
+    permits: Arc<Semaphore>,
+    /// Limits the number of keys that wait for caches beside them.
+    waiting: Arc<Semaphore>,
+    stopping: CancellationToken,
+}
+
+impl Worker {
+    /// Waits until the caches show earlier writes of the key. `None` if the controller stops meanwhile.
+    ///
+    /// The permit is given back for the time of the wait, so that a cache that lags behind stops only the keys that depend on
+    /// it; unless very many keys wait already.
+    async fn caches_are_fresh(
+        &self,
+        item: &Item<ObjectKey>,
+        permit: OwnedSemaphorePermit,
+    ) -> Option<(Result<(), StaleCache>, OwnedSemaphorePermit)> {
+        let Self { shared, permits, waiting, stopping, .. } = self;
+        if !shared.barrier.is_pending(item.key()) {
+            return Some((Ok(()), permit));
+        }
+        let waiting = waiting.try_acquire().ok();
+        let permit = waiting.is_none().then_some(permit);
+        let fresh = async {
+            let reached = shared.barrier.reached(item.key(), &shared.client, shared.settings.barrier_timeout);
+            let reached = reached.await.or_else(|stale| self.tolerate(item.key(), stale));
+            let permit = match permit {
+                Some(permit) => permit,
+                // Never closed.
+                None => Arc::clone(permits).acquire_owned().await.ok()?,
+            };
+            Some((reached, permit))
+        };
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => None,
+            fresh = fresh => fresh,
+        }
+    }
+
+    fn tolerate(&self, key: &ObjectKey, stale: StaleCache) -> Result<(), StaleCache> {
+        if !self.shared.settings.allow_stale {
+            return Err(stale);
+        }
+        tracing::warn!(controller = %self.shared.settings.name, %key, %stale, "reconciling with a stale cache");
+        // Otherwise the writes of all reconciles would add up for as long as the cache is stale.
+        self.shared.barrier.forget(key);
+        Ok(())
+    }
+}
+
+type Called = Result<Result<Option<Action>, BoxError>, Box<dyn Any + Send>>;
+
+fn outcome(
+    called: Result<Called, time::Elapsed>,
+    deadline: Duration,
+) -> Result<Option<Action>, FailureCause> {
+    match called {
+        Ok(Ok(Ok(action))) => Ok(action),
+        Ok(Ok(Err(error))) => Err(FailureCause::Error(error)),
+        Ok(Err(panic)) => Err(FailureCause::panic(&*panic)),
+        Err(time::Elapsed) => Err(FailureCause::Deadline(deadline)),
+    }
+}
+
+fn finish(
+    shared: &Shared,
+    item: Item<ObjectKey>,
+    outcome: Result<Option<Action>, FailureCause>,
+    took: Duration,
+) {
+    match outcome {
+        Ok(action) => {
+            shared.telemetry.succeeded(action, took);
+            match action.and_then(|action| action.delay()) {
+                Some(delay) => {
+                    shared.queue.forget(item.key());
+                    item.retry_after(delay);
+                }
+                None => item.forget(),
+            }
+        }
+        Err(cause) => {
+            let failure = ReconcileFailure {
+                controller: Arc::clone(&shared.settings.name),
+                key: item.key().clone(),
+                failures: item.num_requeues().saturating_add(1),
+                cause,
+            };
+            // `Display` of the error and the hook are code of the user; the key is retried whatever they do.
+            let reported = catch_unwind(AssertUnwindSafe(|| report(shared, &failure, took)));
+            if let Err(panic) = reported {
+                let (controller, panic) = (&shared.settings.name, panic_message(&*panic));
+                tracing::error!(%controller, panic, "cannot report a failed reconcile; it will be retried");
+            }
+            item.retry();
+        }
+    }
+}
+
+fn report(shared: &Shared, failure: &ReconcileFailure, took: Duration) {
+    shared.telemetry.failed(failure, took);
+    if let Some(hook) = &shared.settings.hook {
+        (hook.0)(failure);
+    }
+}

@@ -1,0 +1,10 @@
+//! Controllers against the embedded API server.
+
+mod controller;
+mod failures;
+mod finalizers;
+mod leader;
+mod manager;
+mod objects;
+mod stale_reads;
+mod support;
