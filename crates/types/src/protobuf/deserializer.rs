@@ -1,0 +1,245 @@
+//! Reads a message as serde data: the same data as from the JSON that a server would have sent.
+
+use std::cell::Cell;
+
+use serde::de::{self, DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer};
+
+use super::ProtobufError;
+use super::fields::{Fields, Wire};
+use super::group::{Group, GroupReader};
+use super::messages::{Content, Field, Message};
+use super::value::{self, Single, ZeroReader};
+use crate::{Shape, Zero};
+
+/// Reads a message with `kind` and `apiVersion` in front, or a message inside another one without them.
+pub(super) struct MessageReader<'de, 'm> {
+    pub(super) message: &'static Message,
+    pub(super) bytes: &'de [u8],
+    /// `kind` and `apiVersion`.
+    pub(super) type_meta: Option<(&'de str, &'de str)>,
+    pub(super) notes: &'m Notes,
+}
+
+/// Notes on the message that is read.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// A field whose number is not in the table has been skipped.
+    pub(super) has_unknown_fields: Cell<bool>,
+    /// A field came after one with a higher number, or a second time. That is legal, but no server writes so: the
+    /// message is put in order and read again.
+    pub(super) is_unordered: Cell<bool>,
+}
+
+impl Notes {
+    fn unordered(&self) -> ProtobufError {
+        self.is_unordered.set(true);
+        ProtobufError::Malformed
+    }
+}
+
+impl<'de> de::Deserializer<'de> for MessageReader<'de, '_> {
+    type Error = ProtobufError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_map(MessageMap {
+            type_meta: self
+                .type_meta
+                .map(|(kind, api_version)| [Some(("kind", kind)), Some(("apiVersion", api_version))]),
+            level: Level::new(self.message, self.bytes)?,
+            outer: Vec::new(),
+            pending: None,
+            notes: self.notes,
+        })
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct enum identifier
+    }
+}
+
+/// One message, or a message whose fields JSON has in the object around it.
+struct Level<'de> {
+    message: &'static Message,
+    /// The number of slots that have been passed.
+    passed: usize,
+    fields: Fields<'de>,
+    /// The first of the fields that follow.
+    next: Option<(u32, Wire<'de>)>,
+}
+
+impl<'de> Level<'de> {
+    fn new(message: &'static Message, bytes: &'de [u8]) -> Result<Self, ProtobufError> {
+        let mut level = Self { message, passed: 0, fields: Fields(bytes), next: None };
+        level.advance()?;
+        Ok(level)
+    }
+
+    fn advance(&mut self) -> Result<(), ProtobufError> {
+        self.next = self.fields.next().transpose()?;
+        Ok(())
+    }
+
+    /// The next value, if it is of this number.
+    fn take(&mut self, number: u32) -> Result<Option<Wire<'de>>, ProtobufError> {
+        match self.next {
+            Some((next, wire)) if next == number => self.advance().map(|()| Some(wire)),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_next(&self, number: u32) -> bool {
+        self.next.is_some_and(|(next, _)| next == number)
+    }
+}
+
+struct MessageMap<'de, 'm> {
+    type_meta: Option<[Option<(&'static str, &'de str)>; 2]>,
+    level: Level<'de>,
+    /// The messages around the one that is being read, whose fields follow.
+    outer: Vec<Level<'de>>,
+    pending: Option<Pending<'de>>,
+    notes: &'m Notes,
+}
+
+/// The value of the key that was given last.
+enum Pending<'de> {
+    TypeMeta(&'de str),
+    /// A field that is not on the wire and that JSON has all the same.
+    Absent(&'static Field),
+    Single(&'static Field, Wire<'de>),
+    /// All values of a list or a map, of which this is the first.
+    Group {
+        number: u32,
+        field: &'static Field,
+        first: Wire<'de>,
+    },
+}
+
+impl<'de> MessageMap<'de, '_> {
+    /// Goes to the next field that JSON has.
+    fn advance(&mut self) -> Result<Option<(&'static str, Pending<'de>)>, ProtobufError> {
+        let type_meta = self.type_meta.iter_mut().flatten().find_map(Option::take);
+        if let Some((name, value)) = type_meta {
+            return Ok(Some((name, Pending::TypeMeta(value))));
+        }
+        loop {
+            let slot = self.level.message.slots().get(self.level.passed);
+            let limit = slot.map_or(u32::MAX, |slot| slot.number);
+            if let Some((number, _)) = self.level.next.filter(|(number, _)| *number < limit) {
+                self.skip(number)?;
+                continue;
+            }
+            let Some(slot) = slot else {
+                let Some(outer) = self.outer.pop() else { return Ok(None) };
+                self.level = outer;
+                continue;
+            };
+            self.level.passed += 1;
+            let first = self.level.take(slot.number)?;
+            match &slot.content {
+                Content::Inline(message) => self.enter(slot.number, message, first)?,
+                Content::Field(field) => {
+                    if let Some(pending) = self.field(slot.number, field, first)? {
+                        return Ok(Some((field.name, pending)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Skips a field whose slot has been passed, or that has none.
+    fn skip(&mut self, number: u32) -> Result<(), ProtobufError> {
+        if self.level.message.slot(number).is_some() {
+            return Err(self.notes.unordered());
+        }
+        self.notes.has_unknown_fields.set(true);
+        self.level.advance()
+    }
+
+    fn enter(
+        &mut self,
+        number: u32,
+        message: &'static Message,
+        wire: Option<Wire<'de>>,
+    ) -> Result<(), ProtobufError> {
+        if self.level.is_next(number) {
+            return Err(self.notes.unordered());
+        }
+        let bytes = wire.map_or(Ok(&[][..]), Wire::bytes)?;
+        let inner = Level::new(message, bytes)?;
+        self.outer.push(std::mem::replace(&mut self.level, inner));
+        Ok(())
+    }
+
+    /// The value of a field; `None` if JSON does not have it.
+    fn field(
+        &mut self,
+        number: u32,
+        field: &'static Field,
+        first: Option<Wire<'de>>,
+    ) -> Result<Option<Pending<'de>>, ProtobufError> {
+        let Some(first) = first else {
+            return Ok((field.zero == Zero::Written).then_some(Pending::Absent(field)));
+        };
+        if matches!(field.shape, Shape::List(..) | Shape::Map(_)) {
+            return Ok(Some(Pending::Group { number, field, first }));
+        }
+        if self.level.is_next(number) {
+            return Err(self.notes.unordered());
+        }
+        let omitted = value::is_null(field.shape, first)? && field.zero != Zero::Written
+            || field.zero == Zero::Omitted && value::is_zero(field.shape, first)?;
+        Ok((!omitted).then_some(Pending::Single(field, first)))
+    }
+}
+
+impl<'de> MapAccess<'de> for MessageMap<'de, '_> {
+    type Error = ProtobufError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
+        let Some((name, pending)) = self.advance()? else { return Ok(None) };
+        self.pending = Some(pending);
+        seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
+        match self.pending.take() {
+            None => Err(de::Error::custom("a value without a key")),
+            Some(Pending::TypeMeta(text)) => seed.deserialize(BorrowedStrDeserializer::new(text)),
+            Some(Pending::Absent(field)) => {
+                seed.deserialize(ZeroReader { shape: field.shape, notes: self.notes })
+            }
+            Some(Pending::Single(field, wire)) => {
+                seed.deserialize(Single { name: field.name, shape: field.shape, wire, notes: self.notes })
+            }
+            Some(Pending::Group { number, field, first }) => {
+                let mut group = Group {
+                    number,
+                    first: Some(first),
+                    fields: &mut self.level.fields,
+                    next: self.level.next,
+                };
+                let read = seed.deserialize(GroupReader { field, group: &mut group, notes: self.notes })?;
+                self.level.next = group.rest()?;
+                Ok(read)
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Reads the values of a list or a map, which are fields of one number.
+
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor, value::BorrowedStrDeserializer};
+
+use super::ProtobufError;
+use super::deserializer::Notes;
+use super::fields::{Fields, Wire};
+use super::messages::Field;
+use super::value::{Single, ZeroReader};
+use crate::Shape;
+
+/// Consecutive fields of one number.
+pub(super) struct Group<'de, 'f> {
+    pub(super) number: u32,
+    pub(super) first: Option<Wire<'de>>,
+    /// The fields after `next`.
+    pub(super) fields: &'f mut Fields<'de>,
+    pub(super) next: Option<(u32, Wire<'de>)>,
+}
+
+impl<'de> Group<'de, '_> {
+    fn take(&mut self) -> Result<Option<Wire<'de>>, ProtobufError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        match self.next {
+            Some((number, wire)) if number == self.number => {
+                self.next = self.fields.next().transpose()?;
+                Ok(Some(wire))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Skips what has not been read, and returns the field after it.
+    pub(super) fn rest(mut self) -> Result<Option<(u32, Wire<'de>)>, ProtobufError> {
+        while self.take()?.is_some() {}
+        Ok(self.next)
+    }
+}
+
+/// Reads a group as a list or a map.
+pub(super) struct GroupReader<'de, 'f, 'g, 'm> {
+    pub(super) field: &'static Field,
+    pub(super) group: &'g mut Group<'de, 'f>,
+    pub(super) notes: &'m Notes,
+}
+
+impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        let Self { field, group, notes } = self;
+        match field.shape {
+            Shape::List(inner, ..) => {
+                visitor.visit_seq(Items { field, shape: inner, group, packed: Fields(&[]), notes })
+            }
+            Shape::Map(inner) => {
+                visitor.visit_map(Entries { field, shape: inner, group, value: None, notes })
+            }
+            _ => Err(ProtobufError::Malformed),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct enum identifier
+    }
+}
+
+struct Items<'de, 'f, 'g, 'm> {
+    field: &'static Field,
+    shape: &'static Shape,
+    group: &'g mut Group<'de, 'f>,
+    /// Numbers that share one field.
+    packed: Fields<'de>,
+    notes: &'m Notes,
+}
+
+impl<'de> Items<'de, '_, '_, '_> {
+    fn take(&mut self) -> Result<Option<Wire<'de>>, ProtobufError> {
+        loop {
+            if !self.packed.0.is_empty() {
+                return self
+                    .packed
+                    .varint()
+                    .map(|number| Some(Wire::Varint(number)))
+                    .ok_or(ProtobufError::Malformed);
+            }
+            match (self.group.take()?, self.shape) {
+                (Some(Wire::Bytes(packed)), Shape::Int32 | Shape::Int64 | Shape::Bool) => {
+                    self.packed = Fields(packed)
+                }
+                (item, _) => return Ok(item),
+            }
+        }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Items<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Self::Error> {
+        let Some(wire) = self.take()? else { return Ok(None) };
+        seed.deserialize(Single { name: self.field.name, shape: self.shape, wire, notes: self.notes })
+            .map(Some)
+    }
+}
+
+struct Entries<'de, 'f, 'g, 'm> {
+    field: &'static Field,
+    shape: &'static Shape,
+    group: &'g mut Group<'de, 'f>,
+    /// The value of the key that was given last; a zero value may be absent.
+    value: Option<Wire<'de>>,
+    notes: &'m Notes,
+}
+
+impl<'de> MapAccess<'de> for Entries<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
+        let Some(entry) = self.group.take()? else { return Ok(None) };
+        let mut key = "";
+        self.value = None;
+        for part in Fields(entry.bytes()?) {
+            match part? {
+                (1, wire) => key = wire.text()?,
+                (2, wire) => self.value = Some(wire),
+                _ => {}
+            }
+        }
+        seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
+        let (field, shape, notes) = (self.field, self.shape, self.notes);
+        match (self.value.take(), shape) {
+            // A list cannot be the value of a map, so it is wrapped in a message, as its field number 1.
+            (value, Shape::List(inner, ..)) => {
+                let mut fields = Fields(value.map_or(Ok(&[][..]), Wire::bytes)?);
+                let next = fields.next().transpose()?;
+                let mut group = Group { number: 1, first: None, fields: &mut fields, next };
+                seed.deserialize(ListReader(Items {
+                    field,
+                    shape: inner,
+                    group: &mut group,
+                    packed: Fields(&[]),
+                    notes,
+                }))
+            }
+            (Some(wire), _) => seed.deserialize(Single { name: field.name, shape, wire, notes }),
+            (None, _) => seed.deserialize(ZeroReader { shape, notes }),
+        }
+    }
+}
+
+/// Reads a list that is the value of a map.
+struct ListReader<'de, 'f, 'g, 'm>(Items<'de, 'f, 'g, 'm>);
+
+impl<'de> de::Deserializer<'de> for ListReader<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_seq(self.0)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}

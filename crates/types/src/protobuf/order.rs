@@ -1,0 +1,66 @@
+//! Puts the fields of a message in the order of their numbers.
+
+use super::ProtobufError;
+use super::fields::Fields;
+use super::messages::{Content, Message, messages};
+use super::write;
+use crate::Shape;
+
+/// Rewrites a message so that its fields come in the order of their numbers, each field that is not a list or a map once.
+///
+/// Of a value that comes several times the last one counts; of a message all of them together, field by field.
+pub(super) fn ordered(bytes: &[u8], message: &Message) -> Result<Vec<u8>, ProtobufError> {
+    // Where each field is; stable, so that values of one number keep their order.
+    let mut fields: Vec<(u32, &[u8])> = Vec::new();
+    let mut rest = Fields(bytes);
+    loop {
+        let before = rest.0;
+        let Some(field) = rest.next() else { break };
+        let (number, _) = field?;
+        fields.push((number, &before[..before.len() - rest.0.len()]));
+    }
+    fields.sort_by_key(|(number, _)| *number);
+    let mut out = Vec::with_capacity(bytes.len());
+    for group in fields.chunk_by(|a, b| a.0 == b.0) {
+        let number = group[0].0;
+        match message.slot(number) {
+            Some(Content::Inline(inner)) => merged(&mut out, number, group, inner)?,
+            Some(Content::Field(field)) => match field.shape {
+                Shape::Struct(name, _) => {
+                    merged(&mut out, number, group, messages().named(name).ok_or(ProtobufError::Malformed)?)?;
+                }
+                Shape::List(inner, ..) => match &**inner {
+                    Shape::Struct(name, _) => {
+                        let item = messages().named(name).ok_or(ProtobufError::Malformed)?;
+                        for one in group {
+                            merged(&mut out, number, std::slice::from_ref(one), item)?;
+                        }
+                    }
+                    _ => group.iter().for_each(|(_, field)| out.extend_from_slice(field)),
+                },
+                // The values of maps have no order that matters, except inside messages, of which no map has any that
+                // a server would write in another order.
+                Shape::Map(_) => group.iter().for_each(|(_, field)| out.extend_from_slice(field)),
+                _ => out.extend_from_slice(group[group.len() - 1].1),
+            },
+            None => group.iter().for_each(|(_, field)| out.extend_from_slice(field)),
+        }
+    }
+    Ok(out)
+}
+
+/// Writes one message that has all fields of some.
+fn merged(
+    out: &mut Vec<u8>,
+    number: u32,
+    group: &[(u32, &[u8])],
+    message: &Message,
+) -> Result<(), ProtobufError> {
+    let mut all = Vec::new();
+    for (_, field) in group {
+        let (_, wire) = Fields(field).next().ok_or(ProtobufError::Malformed)??;
+        all.extend_from_slice(wire.bytes()?);
+    }
+    write::bytes(out, number, &ordered(&all, message)?);
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Encodes JSON as protobuf.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::ProtobufError;
+use super::messages::{Content, Field, Message, messages};
+use crate::Shape;
+
+const VARINT: u64 = 0;
+const FIXED64: u64 = 1;
+const LENGTH_DELIMITED: u64 = 2;
+
+/// Encodes the fields of an object in the order of their numbers.
+pub(super) fn message(
+    out: &mut Vec<u8>,
+    message: &Message,
+    object: &Map<String, Value>,
+) -> Result<(), ProtobufError> {
+    for slot in message.slots() {
+        match &slot.content {
+            Content::Inline(inner) => {
+                let mut fields = Vec::new();
+                self::message(&mut fields, inner, object)?;
+                if !fields.is_empty() {
+                    bytes(out, slot.number, &fields);
+                }
+            }
+            Content::Field(field) => {
+                if let Some(found) = object.get(field.name) {
+                    value(out, slot.number, field, field.shape, found)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn value(
+    out: &mut Vec<u8>,
+    number: u32,
+    field: &Field,
+    shape: &Shape,
+    value: &Value,
+) -> Result<(), ProtobufError> {
+    let mismatch = || ProtobufError::Mismatch { field: field.name.to_owned() };
+    if value.is_null() {
+        return Ok(());
+    }
+    match shape {
+        Shape::String | Shape::Enum(_) => text(out, number, value.as_str().ok_or_else(mismatch)?),
+        Shape::Bytes => {
+            let encoded = value.as_str().ok_or_else(mismatch)?;
+            bytes(out, number, &STANDARD.decode(encoded).map_err(|_| mismatch())?);
+        }
+        Shape::Int32 | Shape::Int64 => integer(out, number, value.as_i64().ok_or_else(mismatch)?),
+        Shape::Bool => integer(out, number, value.as_bool().ok_or_else(mismatch)?.into()),
+        Shape::Number => {
+            key(out, number, FIXED64);
+            out.extend_from_slice(&value.as_f64().ok_or_else(mismatch)?.to_le_bytes());
+        }
+        Shape::Time | Shape::MicroTime => {
+            time(out, number, value.as_str().ok_or_else(mismatch)?).ok_or_else(mismatch)?
+        }
+        Shape::Quantity => {
+            let quantity = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            nested(out, number, |out| {
+                text(out, 1, &quantity);
+                Ok(())
+            })?;
+        }
+        Shape::IntOrString => int_or_string(out, number, value).ok_or_else(mismatch)?,
+        Shape::Any | Shape::ObjectOrAny(_) => {
+            nested(out, number, |out| {
+                bytes(out, 1, value.to_string().as_bytes());
+                Ok(())
+            })?;
+        }
+        Shape::Struct(name, _) => {
+            let (Some(message), Some(object)) = (messages().named(name), value.as_object()) else {
+                return Err(mismatch());
+            };
+            nested(out, number, |out| self::message(out, message, object))?;
+        }
+        Shape::Map(inner) => {
+            for (entry, found) in value.as_object().ok_or_else(mismatch)? {
+                nested(out, number, |out| {
+                    text(out, 1, entry);
+                    match &**inner {
+                        // A list cannot be the value of a map, so it is wrapped in a message.
+                        Shape::List(..) => nested(out, 2, |out| self::value(out, 1, field, inner, found)),
+                        inner => self::value(out, 2, field, inner, found),
+                    }
+                })?;
+            }
+        }
+        Shape::List(inner, ..) => {
+            for item in value.as_array().ok_or_else(mismatch)? {
+                self::value(out, number, field, inner, item)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn time(out: &mut Vec<u8>, number: u32, text: &str) -> Option<()> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    let fields = |out: &mut Vec<u8>| {
+        integer(out, 1, time.as_second());
+        integer(out, 2, time.subsec_nanosecond().into());
+        Ok(())
+    };
+    nested(out, number, fields).ok()
+}
+
+fn int_or_string(out: &mut Vec<u8>, number: u32, value: &Value) -> Option<()> {
+    let written = match (value.as_i64(), value.as_str()) {
+        (Some(value), _) => nested(out, number, |out| {
+            integer(out, 1, 0);
+            integer(out, 2, value);
+            Ok(())
+        }),
+        (None, Some(string)) => nested(out, number, |out| {
+            integer(out, 1, 1);
+            text(out, 3, string);
+            Ok(())
+        }),
+        (None, None) => return None,
+    };
+    written.ok()
+}
+
+/// Encodes a nested message.
+pub(super) fn nested(
+    out: &mut Vec<u8>,
+    number: u32,
+    fields: impl FnOnce(&mut Vec<u8>) -> Result<(), ProtobufError>,
+) -> Result<(), ProtobufError> {
+    key(out, number, LENGTH_DELIMITED);
+    let start = out.len();
+    fields(out)?;
+    // The length is known only after encoding. Most messages are short, so moving them is cheap.
+    let mut length = Vec::with_capacity(5);
+    varint(&mut length, (out.len() - start) as u64);
+    out.splice(start..start, length);
+    Ok(())
+}
+
+pub(super) fn text(out: &mut Vec<u8>, number: u32, text: &str) {
+    bytes(out, number, text.as_bytes());
+}
+
+pub(super) fn bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    key(out, number, LENGTH_DELIMITED);
+    varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Encodes an integer; a negative number takes ten bytes because its sign is extended.
+fn integer(out: &mut Vec<u8>, number: u32, value: i64) {
+    key(out, number, VARINT);
+    varint(out, value.cast_unsigned());
+}
+
+fn key(out: &mut Vec<u8>, number: u32, wire_type: u64) {
+    varint(out, u64::from(number) << 3 | wire_type);
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
