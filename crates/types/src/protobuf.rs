@@ -13,6 +13,7 @@ mod fields;
 mod group;
 mod messages;
 mod order;
+mod time;
 mod transcode;
 mod unknown;
 mod value;

@@ -7,9 +7,9 @@ use serde::de::{self, DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDes
 use super::ProtobufError;
 use super::fields::{Fields, Wire};
 use super::group::{Group, GroupReader};
-use super::messages::{Content, Field, Message};
+use super::messages::{Content, Encoding, Field, Message, Slot};
 use super::value::{self, Single, ZeroReader};
-use crate::{Shape, Zero};
+use crate::Zero;
 
 /// Reads a message with `kind` and `apiVersion` in front, or a message inside another one without them.
 pub(super) struct MessageReader<'de, 'm> {
@@ -77,8 +77,10 @@ impl<'de> de::Deserializer<'de> for MessageReader<'de, '_> {
 /// One message, or a message whose fields JSON has in the object around it.
 struct Level<'de> {
     message: &'static Message,
-    /// The number of slots that have been passed.
-    passed: usize,
+    /// The positions of slots that have been read, one bit each.
+    seen: u128,
+    /// The number of entries of [`Message::written`] that have been looked at after the last field.
+    written: usize,
     fields: Fields<'de>,
     /// The first of the fields that follow.
     next: Option<(u32, Wire<'de>)>,
@@ -86,7 +88,7 @@ struct Level<'de> {
 
 impl<'de> Level<'de> {
     fn new(message: &'static Message, bytes: &'de [u8]) -> Result<Self, ProtobufError> {
-        let mut level = Self { message, passed: 0, fields: Fields(bytes), next: None };
+        let mut level = Self { message, seen: 0, written: 0, fields: Fields(bytes), next: None };
         level.advance()?;
         Ok(level)
     }
@@ -96,12 +98,33 @@ impl<'de> Level<'de> {
         Ok(())
     }
 
-    /// The next value, if it is of this number.
-    fn take(&mut self, number: u32) -> Result<Option<Wire<'de>>, ProtobufError> {
-        match self.next {
-            Some((next, wire)) if next == number => self.advance().map(|()| Some(wire)),
-            _ => Ok(None),
+    /// The next slot to read and its first value: those on the wire, then those that JSON has all the same.
+    fn next_slot(
+        &mut self,
+        notes: &Notes,
+    ) -> Result<Option<(&'static Slot, Option<Wire<'de>>)>, ProtobufError> {
+        let slots = self.message.slots();
+        while let Some((number, wire)) = self.next {
+            let position = self.message.position(number);
+            self.advance()?;
+            let Some(position) = position else {
+                notes.has_unknown_fields.set(true);
+                continue;
+            };
+            let bit = 1 << position;
+            if self.seen >= bit {
+                return Err(notes.unordered());
+            }
+            self.seen |= bit;
+            return Ok(Some((&slots[position], Some(wire))));
         }
+        while let Some(&position) = self.message.written().get(self.written) {
+            self.written += 1;
+            if self.seen >> position & 1 == 0 {
+                return Ok(Some((&slots[usize::from(position)], None)));
+            }
+        }
+        Ok(None)
     }
 
     fn is_next(&self, number: u32) -> bool {
@@ -140,19 +163,11 @@ impl<'de> MessageMap<'de, '_> {
             return Ok(Some((name, Pending::TypeMeta(value))));
         }
         loop {
-            let slot = self.level.message.slots().get(self.level.passed);
-            let limit = slot.map_or(u32::MAX, |slot| slot.number);
-            if let Some((number, _)) = self.level.next.filter(|(number, _)| *number < limit) {
-                self.skip(number)?;
-                continue;
-            }
-            let Some(slot) = slot else {
+            let Some((slot, first)) = self.level.next_slot(self.notes)? else {
                 let Some(outer) = self.outer.pop() else { return Ok(None) };
                 self.level = outer;
                 continue;
             };
-            self.level.passed += 1;
-            let first = self.level.take(slot.number)?;
             match &slot.content {
                 Content::Inline(message) => self.enter(slot.number, message, first)?,
                 Content::Field(field) => {
@@ -162,15 +177,6 @@ impl<'de> MessageMap<'de, '_> {
                 }
             }
         }
-    }
-
-    /// Skips a field whose slot has been passed, or that has none.
-    fn skip(&mut self, number: u32) -> Result<(), ProtobufError> {
-        if self.level.message.slot(number).is_some() {
-            return Err(self.notes.unordered());
-        }
-        self.notes.has_unknown_fields.set(true);
-        self.level.advance()
     }
 
     fn enter(
@@ -198,14 +204,14 @@ impl<'de> MessageMap<'de, '_> {
         let Some(first) = first else {
             return Ok((field.zero == Zero::Written).then_some(Pending::Absent(field)));
         };
-        if matches!(field.shape, Shape::List(..) | Shape::Map(_)) {
+        if matches!(field.encoding, Encoding::List(_) | Encoding::Map(_)) {
             return Ok(Some(Pending::Group { number, field, first }));
         }
         if self.level.is_next(number) {
             return Err(self.notes.unordered());
         }
-        let omitted = value::is_null(field.shape, first)? && field.zero != Zero::Written
-            || field.zero == Zero::Omitted && value::is_zero(field.shape, first)?;
+        let omitted = value::is_null(&field.encoding, first)? && field.zero != Zero::Written
+            || field.zero == Zero::Omitted && value::is_zero(&field.encoding, first)?;
         Ok((!omitted).then_some(Pending::Single(field, first)))
     }
 }
@@ -224,11 +230,14 @@ impl<'de> MapAccess<'de> for MessageMap<'de, '_> {
             None => Err(de::Error::custom("a value without a key")),
             Some(Pending::TypeMeta(text)) => seed.deserialize(BorrowedStrDeserializer::new(text)),
             Some(Pending::Absent(field)) => {
-                seed.deserialize(ZeroReader { shape: field.shape, notes: self.notes })
+                seed.deserialize(ZeroReader { encoding: &field.encoding, notes: self.notes })
             }
-            Some(Pending::Single(field, wire)) => {
-                seed.deserialize(Single { name: field.name, shape: field.shape, wire, notes: self.notes })
-            }
+            Some(Pending::Single(field, wire)) => seed.deserialize(Single {
+                name: field.name,
+                encoding: &field.encoding,
+                wire,
+                notes: self.notes,
+            }),
             Some(Pending::Group { number, field, first }) => {
                 let mut group = Group {
                     number,

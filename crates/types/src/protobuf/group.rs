@@ -5,9 +5,8 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor, value::Bor
 use super::ProtobufError;
 use super::deserializer::Notes;
 use super::fields::{Fields, Wire};
-use super::messages::Field;
+use super::messages::{Encoding, Field};
 use super::value::{Single, ZeroReader};
-use crate::Shape;
 
 /// Consecutive fields of one number.
 pub(super) struct Group<'de, 'f> {
@@ -51,12 +50,12 @@ impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         let Self { field, group, notes } = self;
-        match field.shape {
-            Shape::List(inner, ..) => {
-                visitor.visit_seq(Items { field, shape: inner, group, packed: Fields(&[]), notes })
+        match &field.encoding {
+            Encoding::List(inner) => {
+                visitor.visit_seq(Items { field, encoding: inner, group, packed: Fields(&[]), notes })
             }
-            Shape::Map(inner) => {
-                visitor.visit_map(Entries { field, shape: inner, group, value: None, notes })
+            Encoding::Map(inner) => {
+                visitor.visit_map(Entries { field, encoding: inner, group, value: None, notes })
             }
             _ => Err(ProtobufError::Malformed),
         }
@@ -86,7 +85,7 @@ impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
 
 struct Items<'de, 'f, 'g, 'm> {
     field: &'static Field,
-    shape: &'static Shape,
+    encoding: &'static Encoding,
     group: &'g mut Group<'de, 'f>,
     /// Numbers that share one field.
     packed: Fields<'de>,
@@ -103,8 +102,8 @@ impl<'de> Items<'de, '_, '_, '_> {
                     .map(|number| Some(Wire::Varint(number)))
                     .ok_or(ProtobufError::Malformed);
             }
-            match (self.group.take()?, self.shape) {
-                (Some(Wire::Bytes(packed)), Shape::Int32 | Shape::Int64 | Shape::Bool) => {
+            match (self.group.take()?, self.encoding) {
+                (Some(Wire::Bytes(packed)), Encoding::Int32 | Encoding::Int64 | Encoding::Bool) => {
                     self.packed = Fields(packed)
                 }
                 (item, _) => return Ok(item),
@@ -121,14 +120,14 @@ impl<'de> SeqAccess<'de> for Items<'de, '_, '_, '_> {
         seed: T,
     ) -> Result<Option<T::Value>, Self::Error> {
         let Some(wire) = self.take()? else { return Ok(None) };
-        seed.deserialize(Single { name: self.field.name, shape: self.shape, wire, notes: self.notes })
+        seed.deserialize(Single { name: self.field.name, encoding: self.encoding, wire, notes: self.notes })
             .map(Some)
     }
 }
 
 struct Entries<'de, 'f, 'g, 'm> {
     field: &'static Field,
-    shape: &'static Shape,
+    encoding: &'static Encoding,
     group: &'g mut Group<'de, 'f>,
     /// The value of the key that was given last; a zero value may be absent.
     value: Option<Wire<'de>>,
@@ -153,23 +152,23 @@ impl<'de> MapAccess<'de> for Entries<'de, '_, '_, '_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
-        let (field, shape, notes) = (self.field, self.shape, self.notes);
-        match (self.value.take(), shape) {
+        let (field, encoding, notes) = (self.field, self.encoding, self.notes);
+        match (self.value.take(), encoding) {
             // A list cannot be the value of a map, so it is wrapped in a message, as its field number 1.
-            (value, Shape::List(inner, ..)) => {
+            (value, Encoding::List(inner)) => {
                 let mut fields = Fields(value.map_or(Ok(&[][..]), Wire::bytes)?);
                 let next = fields.next().transpose()?;
                 let mut group = Group { number: 1, first: None, fields: &mut fields, next };
                 seed.deserialize(ListReader(Items {
                     field,
-                    shape: inner,
+                    encoding: inner,
                     group: &mut group,
                     packed: Fields(&[]),
                     notes,
                 }))
             }
-            (Some(wire), _) => seed.deserialize(Single { name: field.name, shape, wire, notes }),
-            (None, _) => seed.deserialize(ZeroReader { shape, notes }),
+            (Some(wire), _) => seed.deserialize(Single { name: field.name, encoding, wire, notes }),
+            (None, _) => seed.deserialize(ZeroReader { encoding, notes }),
         }
     }
 }

@@ -1,15 +1,20 @@
-//! Field numbers: parses `numbers.txt`, whose notation is explained at its top, and joins it with the types of the schema.
+//! The fields of messages by number: parses `numbers.txt`, whose notation is explained at its top, and joins it with the table of
+//! types.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::{Merge, Shape, Zero, types};
+use crate::{Shape, Zero, types};
 
 /// The fields of a type by number.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     /// In the order of their numbers.
     slots: Vec<Slot>,
+    /// The position in `slots` of each number up to the largest, plus one; 0 for numbers without a field.
+    positions: Vec<u8>,
+    /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
+    written: Vec<u8>,
 }
 
 /// The content of one field number.
@@ -28,22 +33,54 @@ pub(super) enum Content {
 
 #[derive(Debug)]
 pub(super) struct Field {
+    /// The name in JSON.
     pub(super) name: &'static str,
-    pub(super) shape: &'static Shape,
+    pub(super) encoding: Encoding,
     /// The meaning of a zero value. Go encodes every field that is not a pointer, even if it is zero.
     pub(super) zero: Zero,
 }
 
+/// The type of a value, with everything looked up that decoding needs.
+#[derive(Debug)]
+pub(super) enum Encoding {
+    Text,
+    Bytes,
+    Int32,
+    Int64,
+    Bool,
+    Double,
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrString,
+    /// JSON in a message.
+    Json,
+    Message(MessageId),
+    List(Box<Encoding>),
+    Map(Box<Encoding>),
+}
+
+/// The place of a message in the table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MessageId(usize);
+
 /// All messages.
 #[derive(Debug)]
 pub(super) struct Messages {
-    by_name: HashMap<&'static str, Message>,
-    partial_metadata: Message,
+    all: Vec<Message>,
+    by_name: HashMap<&'static str, MessageId>,
 }
+
+/// A message that is not in the table of types: the metadata of any object.
+const PARTIAL_METADATA: &str = "meta.v1.PartialObjectMetadata";
 
 impl Messages {
     pub(super) fn named(&self, name: &str) -> Option<&Message> {
-        self.by_name.get(name)
+        self.by_name.get(name).map(|id| self.get(*id))
+    }
+
+    pub(super) fn get(&self, id: MessageId) -> &Message {
+        &self.all[id.0]
     }
 
     /// Returns the message of a kind. `DeleteOptions` exist in every group.
@@ -51,7 +88,7 @@ impl Messages {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         match (group, kind) {
             (_, "DeleteOptions") => self.named("meta.v1.DeleteOptions"),
-            ("meta.k8s.io", "PartialObjectMetadata") => Some(&self.partial_metadata),
+            ("meta.k8s.io", "PartialObjectMetadata") => self.named(PARTIAL_METADATA),
             _ => types().kind(group, version, kind).and_then(|t| self.named(t.name)),
         }
     }
@@ -63,8 +100,18 @@ impl Message {
     }
 
     pub(super) fn slot(&self, number: u32) -> Option<&Content> {
-        let at = self.slots.binary_search_by_key(&number, |slot| slot.number).ok()?;
-        Some(&self.slots[at].content)
+        Some(&self.slots[self.position(number)?].content)
+    }
+
+    /// The position of a number in [`slots`](Self::slots).
+    pub(super) fn position(&self, number: u32) -> Option<usize> {
+        let position = *self.positions.get(usize::try_from(number).ok()?)?;
+        usize::from(position).checked_sub(1)
+    }
+
+    /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
+    pub(super) fn written(&self) -> &[u8] {
+        &self.written
     }
 
     fn insert(&mut self, numbers: &[u32], field: Field) {
@@ -72,15 +119,26 @@ impl Message {
         let at = self.slots.partition_point(|slot| slot.number < *number);
         if inner.is_empty() {
             self.slots.insert(at, Slot { number: *number, content: Content::Field(field) });
-            return;
+        } else {
+            if self.slots.get(at).is_none_or(|slot| slot.number != *number) {
+                let content = Content::Inline(Message::default());
+                self.slots.insert(at, Slot { number: *number, content });
+            }
+            if let Content::Inline(message) = &mut self.slots[at].content {
+                message.insert(inner, field);
+            }
         }
-        if self.slots.get(at).is_none_or(|slot| slot.number != *number) {
-            let content = Content::Inline(Message::default());
-            self.slots.insert(at, Slot { number: *number, content });
+        self.positions.clear();
+        for (position, slot) in (1..).zip(&self.slots) {
+            self.positions.resize(slot.number as usize, 0);
+            self.positions.push(position);
         }
-        if let Content::Inline(message) = &mut self.slots[at].content {
-            message.insert(inner, field);
-        }
+        let is_written = |slot: &Slot| match &slot.content {
+            Content::Field(field) => field.zero == Zero::Written,
+            Content::Inline(message) => !message.written.is_empty(),
+        };
+        self.written =
+            (0..).zip(&self.slots).filter(|(_, slot)| is_written(slot)).map(|(at, _)| at).collect();
     }
 }
 
@@ -91,32 +149,70 @@ pub(super) fn messages() -> &'static Messages {
 }
 
 fn parse(text: &'static str) -> Messages {
-    static OBJECT_META: LazyLock<Shape> =
-        LazyLock::new(|| Shape::Struct("meta.v1.ObjectMeta", Merge::default()));
-    let mut by_name: HashMap<&'static str, Message> = HashMap::new();
+    let lines = || text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let names = lines().filter(|line| !line.starts_with(' ')).chain([PARTIAL_METADATA]);
+    let by_name: HashMap<&'static str, MessageId> = names.zip((0..).map(MessageId)).collect();
+    let mut all: Vec<Message> = by_name.iter().map(|_| Message::default()).collect();
     let mut owner = "";
-    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
-        let Some(field) = line.strip_prefix(' ') else {
-            owner = line;
-            by_name.insert(owner, Message::default());
-            continue;
-        };
-        let Some((numbers, field)) = parse_field(owner, field) else { continue };
-        by_name.entry(owner).or_default().insert(&numbers, field);
+    for line in lines() {
+        match line.strip_prefix(' ') {
+            None => owner = line,
+            Some(field) => {
+                if let Some((numbers, field)) = parse_field(owner, field, &by_name) {
+                    all[by_name[owner].0].insert(&numbers, field);
+                }
+            }
+        }
     }
-    let mut partial_metadata = Message::default();
-    let metadata = Field { name: "metadata", shape: &OBJECT_META, zero: Zero::Omitted };
-    partial_metadata.insert(&[1], metadata);
-    Messages { by_name, partial_metadata }
+    if let Some(id) = by_name.get("meta.v1.ObjectMeta") {
+        let metadata = Field { name: "metadata", encoding: Encoding::Message(*id), zero: Zero::Written };
+        all[by_name[PARTIAL_METADATA].0].insert(&[1], metadata);
+    }
+    Messages { all, by_name }
 }
 
-/// Returns `None` for a field that is not in the schema; a test checks that there is none.
-fn parse_field(owner: &str, line: &'static str) -> Option<(Vec<u32>, Field)> {
+/// Returns `None` for a field that is not in the table of types; a test checks that there is none.
+fn parse_field(
+    owner: &str,
+    line: &'static str,
+    by_name: &HashMap<&'static str, MessageId>,
+) -> Option<(Vec<u32>, Field)> {
     let (name, numbers) = line.split_once(' ')?;
     let numbers = numbers.trim_end_matches(['?', '-']);
     let numbers: Option<Vec<u32>> = numbers.split('.').map(|number| number.parse().ok()).collect();
     let known = types().named(owner)?.field(name)?;
-    Some((numbers?, Field { name, shape: &known.shape, zero: known.zero }))
+    let encoding = Encoding::of(&known.shape, by_name)?;
+    Some((numbers?, Field { name, encoding, zero: known.zero }))
+}
+
+impl Encoding {
+    fn of(shape: &Shape, by_name: &HashMap<&'static str, MessageId>) -> Option<Self> {
+        Some(match shape {
+            Shape::String | Shape::Enum(_) => Self::Text,
+            Shape::Bytes => Self::Bytes,
+            Shape::Int32 => Self::Int32,
+            Shape::Int64 => Self::Int64,
+            Shape::Bool => Self::Bool,
+            Shape::Number => Self::Double,
+            Shape::Time => Self::Time,
+            Shape::MicroTime => Self::MicroTime,
+            Shape::Quantity => Self::Quantity,
+            Shape::IntOrString => Self::IntOrString,
+            Shape::Any | Shape::ObjectOrAny(_) => Self::Json,
+            Shape::Struct(name, _) => Self::Message(*by_name.get(name)?),
+            Shape::Map(inner) => Self::Map(Box::new(Self::of(inner, by_name)?)),
+            Shape::List(inner, ..) => Self::List(Box::new(Self::of(inner, by_name)?)),
+        })
+    }
+
+    /// The message that this is, or that is in each element of the list.
+    pub(super) fn message(&self) -> Option<&'static Message> {
+        match self {
+            Self::Message(id) => Some(messages().get(*id)),
+            Self::List(inner) => inner.message(),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -134,36 +230,36 @@ mod tests {
     #[test]
     fn every_line_of_the_table_is_parsed() {
         let lines = include_str!("numbers.txt").lines().filter(|line| line.starts_with(' ')).count();
-        assert_eq!(messages().by_name.values().map(fields).sum::<usize>(), lines);
+        // The metadata of a partial object is not a line of the table.
+        assert_eq!(messages().all.iter().map(fields).sum::<usize>(), lines + 1);
+    }
+
+    /// The decoder notes the fields that it has seen in a word of this size.
+    #[test]
+    fn messages_have_at_most_128_fields() {
+        assert!(messages().all.iter().all(|message| message.slots.len() <= 128));
     }
 
     /// Decoding therefore needs no limit on the depth of messages.
     #[test]
     fn no_message_contains_itself() {
-        fn visit<'a>(name: &'a str, path: &mut Vec<&'a str>) {
-            assert!(!path.contains(&name), "{path:?} contains {name}");
-            path.push(name);
-            walk(messages().named(name).unwrap(), path);
-            path.pop();
-        }
-        fn walk(message: &'static Message, path: &mut Vec<&str>) {
+        fn visit(message: &'static Message, path: &mut Vec<&'static Message>) {
+            assert!(!path.iter().any(|outer| std::ptr::eq(*outer, message)));
+            path.push(message);
             for slot in &message.slots {
                 match &slot.content {
-                    Content::Inline(message) => walk(message, path),
+                    Content::Inline(inner) => visit(inner, path),
                     Content::Field(field) => {
-                        let mut shape = field.shape;
-                        while let Shape::List(inner, ..) | Shape::Map(inner) = shape {
-                            shape = inner;
+                        let mut encoding = &field.encoding;
+                        while let Encoding::List(inner) | Encoding::Map(inner) = encoding {
+                            encoding = inner;
                         }
-                        if let Shape::Struct(name, _) = shape {
-                            visit(name, path);
-                        }
+                        encoding.message().into_iter().for_each(|inner| visit(inner, path));
                     }
                 }
             }
+            path.pop();
         }
-        for name in messages().by_name.keys() {
-            visit(name, &mut Vec::new());
-        }
+        messages().all.iter().for_each(|message| visit(message, &mut Vec::new()));
     }
 }

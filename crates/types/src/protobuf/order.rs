@@ -2,9 +2,8 @@
 
 use super::ProtobufError;
 use super::fields::Fields;
-use super::messages::{Content, Message, messages};
+use super::messages::{Content, Encoding, Message};
 use super::write;
-use crate::Shape;
 
 /// Rewrites a message so that its fields come in the order of their numbers, each field that is not a list or a map once.
 ///
@@ -25,22 +24,16 @@ pub(super) fn ordered(bytes: &[u8], message: &Message) -> Result<Vec<u8>, Protob
         let number = group[0].0;
         match message.slot(number) {
             Some(Content::Inline(inner)) => merged(&mut out, number, group, inner)?,
-            Some(Content::Field(field)) => match field.shape {
-                Shape::Struct(name, _) => {
-                    merged(&mut out, number, group, messages().named(name).ok_or(ProtobufError::Malformed)?)?;
-                }
-                Shape::List(inner, ..) => match &**inner {
-                    Shape::Struct(name, _) => {
-                        let item = messages().named(name).ok_or(ProtobufError::Malformed)?;
-                        for one in group {
-                            merged(&mut out, number, std::slice::from_ref(one), item)?;
-                        }
+            Some(Content::Field(field)) => match (&field.encoding, field.encoding.message()) {
+                (Encoding::Message(_), Some(inner)) => merged(&mut out, number, group, inner)?,
+                (_, Some(inner)) => {
+                    for one in group {
+                        merged(&mut out, number, std::slice::from_ref(one), inner)?;
                     }
-                    _ => group.iter().for_each(|(_, field)| out.extend_from_slice(field)),
-                },
-                // The values of maps have no order that matters, except inside messages, of which no map has any that
-                // a server would write in another order.
-                Shape::Map(_) => group.iter().for_each(|(_, field)| out.extend_from_slice(field)),
+                }
+                (Encoding::List(_) | Encoding::Map(_), None) => {
+                    group.iter().for_each(|(_, field)| out.extend_from_slice(field));
+                }
                 _ => out.extend_from_slice(group[group.len() - 1].1),
             },
             None => group.iter().for_each(|(_, field)| out.extend_from_slice(field)),

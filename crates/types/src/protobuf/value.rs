@@ -7,15 +7,15 @@ use serde::de::{self, Visitor};
 use super::ProtobufError;
 use super::deserializer::{MessageReader, Notes};
 use super::fields::{Fields, Wire};
-use super::messages::messages;
-use crate::Shape;
+use super::messages::{Encoding, messages};
+use super::time;
 
 /// Reads a value that is on the wire.
 #[derive(Clone, Copy)]
 pub(super) struct Single<'de, 'm> {
     /// The field it belongs to, for errors.
     pub(super) name: &'static str,
-    pub(super) shape: &'static Shape,
+    pub(super) encoding: &'static Encoding,
     pub(super) wire: Wire<'de>,
     pub(super) notes: &'m Notes,
 }
@@ -25,29 +25,31 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         let wire = self.wire;
-        match self.shape {
-            Shape::String | Shape::Enum(_) => visitor.visit_borrowed_str(wire.text()?),
-            Shape::Bytes => visitor.visit_string(STANDARD.encode(wire.bytes()?)),
+        match self.encoding {
+            Encoding::Text => visitor.visit_borrowed_str(wire.text()?),
+            Encoding::Bytes => visitor.visit_string(STANDARD.encode(wire.bytes()?)),
             // Protobuf truncates a varint to the size of its type.
-            Shape::Int32 => visitor.visit_i64(i64::from(wire.integer()? as i32)),
-            Shape::Int64 => visitor.visit_i64(wire.integer()?),
-            Shape::Bool => visitor.visit_bool(wire.integer()? != 0),
-            Shape::Number => match wire {
+            Encoding::Int32 => visitor.visit_i64(i64::from(wire.integer()? as i32)),
+            Encoding::Int64 => visitor.visit_i64(wire.integer()?),
+            Encoding::Bool => visitor.visit_bool(wire.integer()? != 0),
+            Encoding::Double => match wire {
                 Wire::Fixed64(bytes) => visitor.visit_f64(f64::from_le_bytes(bytes)),
                 _ => Err(ProtobufError::Malformed),
             },
-            Shape::Time | Shape::MicroTime => {
-                match time(wire.bytes()?, matches!(self.shape, Shape::MicroTime))? {
-                    Some(time) => visitor.visit_string(time),
-                    None => visitor.visit_unit(),
-                }
-            }
-            Shape::Quantity => visitor.visit_borrowed_str(text_in(wire.bytes()?)?.unwrap_or("0")),
-            Shape::IntOrString => match int_or_string(wire.bytes()?)? {
+            Encoding::Time => match time::read(wire.bytes()?)? {
+                Some(time) => visitor.visit_str(time.seconds_text()?.as_str()),
+                None => visitor.visit_unit(),
+            },
+            Encoding::MicroTime => match time::read(wire.bytes()?)? {
+                Some(time) => visitor.visit_str(time.micros_text()?.as_str()),
+                None => visitor.visit_unit(),
+            },
+            Encoding::Quantity => visitor.visit_borrowed_str(text_in(wire.bytes()?)?.unwrap_or("0")),
+            Encoding::IntOrString => match int_or_string(wire.bytes()?)? {
                 IntOrString::Int(number) => visitor.visit_i64(i64::from(number)),
                 IntOrString::String(text) => visitor.visit_borrowed_str(text),
             },
-            Shape::Any | Shape::ObjectOrAny(_) => match bytes_in(wire.bytes()?)? {
+            Encoding::Json => match bytes_in(wire.bytes()?)? {
                 [] => visitor.visit_unit(),
                 json => de::Deserializer::deserialize_any(
                     &mut serde_json::Deserializer::from_slice(json),
@@ -55,13 +57,13 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
                 )
                 .map_err(|_| ProtobufError::Mismatch { field: self.name.to_owned() }),
             },
-            Shape::Struct(name, _) => {
-                let message = messages().named(name).ok_or(ProtobufError::Malformed)?;
+            Encoding::Message(id) => {
+                let message = messages().get(*id);
                 let bytes = wire.bytes()?;
                 MessageReader { message, bytes, type_meta: None, notes: self.notes }.deserialize_any(visitor)
             }
             // No type has a list or a map inside a list.
-            Shape::Map(_) | Shape::List(..) => Err(ProtobufError::Malformed),
+            Encoding::Map(_) | Encoding::List(_) => Err(ProtobufError::Malformed),
         }
     }
 
@@ -70,7 +72,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        if is_null(self.shape, self.wire)? { visitor.visit_none() } else { visitor.visit_some(self) }
+        if is_null(self.encoding, self.wire)? { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -87,10 +89,8 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
-        match self.shape {
-            Shape::String | Shape::Enum(_) => {
-                visitor.visit_enum(de::value::BorrowedStrDeserializer::new(self.wire.text()?))
-            }
+        match self.encoding {
+            Encoding::Text => visitor.visit_enum(de::value::BorrowedStrDeserializer::new(self.wire.text()?)),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -104,7 +104,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
 /// Reads the zero value of a field that is not on the wire and that JSON has all the same.
 #[derive(Clone, Copy)]
 pub(super) struct ZeroReader<'m> {
-    pub(super) shape: &'static Shape,
+    pub(super) encoding: &'static Encoding,
     pub(super) notes: &'m Notes,
 }
 
@@ -112,13 +112,15 @@ impl<'de> de::Deserializer<'de> for ZeroReader<'_> {
     type Error = ProtobufError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        match self.shape {
-            Shape::String | Shape::Enum(_) => visitor.visit_borrowed_str(""),
-            Shape::Int32 | Shape::Int64 | Shape::Number | Shape::IntOrString => visitor.visit_i64(0),
-            Shape::Bool => visitor.visit_bool(false),
-            Shape::Quantity => visitor.visit_borrowed_str("0"),
-            Shape::Struct(..) => {
-                Single { name: "", shape: self.shape, wire: Wire::Bytes(&[]), notes: self.notes }
+        match self.encoding {
+            Encoding::Text => visitor.visit_borrowed_str(""),
+            Encoding::Int32 | Encoding::Int64 | Encoding::Double | Encoding::IntOrString => {
+                visitor.visit_i64(0)
+            }
+            Encoding::Bool => visitor.visit_bool(false),
+            Encoding::Quantity => visitor.visit_borrowed_str("0"),
+            Encoding::Message(_) => {
+                Single { name: "", encoding: self.encoding, wire: Wire::Bytes(&[]), notes: self.notes }
                     .deserialize_any(visitor)
             }
             // Go encodes the zero values of times, lists, maps and bytes as null.
@@ -127,14 +129,13 @@ impl<'de> de::Deserializer<'de> for ZeroReader<'_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        match self.shape {
-            Shape::Time
-            | Shape::MicroTime
-            | Shape::List(..)
-            | Shape::Map(_)
-            | Shape::Bytes
-            | Shape::Any
-            | Shape::ObjectOrAny(_) => visitor.visit_none(),
+        match self.encoding {
+            Encoding::Time
+            | Encoding::MicroTime
+            | Encoding::List(_)
+            | Encoding::Map(_)
+            | Encoding::Bytes
+            | Encoding::Json => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -154,41 +155,23 @@ impl<'de> de::Deserializer<'de> for ZeroReader<'_> {
 }
 
 /// Whether JSON has null for a value.
-pub(super) fn is_null(shape: &Shape, wire: Wire<'_>) -> Result<bool, ProtobufError> {
-    Ok(match shape {
-        Shape::Time | Shape::MicroTime => wire.bytes()?.is_empty(),
-        Shape::Any | Shape::ObjectOrAny(_) => bytes_in(wire.bytes()?)?.is_empty(),
+pub(super) fn is_null(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, ProtobufError> {
+    Ok(match encoding {
+        Encoding::Time | Encoding::MicroTime => wire.bytes()?.is_empty(),
+        Encoding::Json => bytes_in(wire.bytes()?)?.is_empty(),
         _ => false,
     })
 }
 
 /// Whether a value is the zero value of its type in Go.
-pub(super) fn is_zero(shape: &Shape, wire: Wire<'_>) -> Result<bool, ProtobufError> {
-    Ok(match (shape, wire) {
-        (Shape::Int32, wire) => wire.integer()? as i32 == 0,
-        (Shape::Int64 | Shape::Bool, wire) => wire.integer()? == 0,
-        (Shape::Number, Wire::Fixed64(bytes)) => f64::from_le_bytes(bytes) == 0.0,
+pub(super) fn is_zero(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, ProtobufError> {
+    Ok(match (encoding, wire) {
+        (Encoding::Int32, wire) => wire.integer()? as i32 == 0,
+        (Encoding::Int64 | Encoding::Bool, wire) => wire.integer()? == 0,
+        (Encoding::Double, Wire::Fixed64(bytes)) => f64::from_le_bytes(bytes) == 0.0,
         (_, Wire::Bytes(bytes)) => bytes.is_empty(),
         _ => false,
     })
-}
-
-/// The time as Kubernetes writes it in JSON; `None` for the zero time.
-fn time(bytes: &[u8], micro: bool) -> Result<Option<String>, ProtobufError> {
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let (mut seconds, mut nanos) = (0, 0);
-    for field in Fields(bytes) {
-        match field? {
-            (1, wire) => seconds = wire.integer()?,
-            // A `Time` has whole seconds.
-            (2, wire) if micro => nanos = wire.integer()? as i32,
-            _ => {}
-        }
-    }
-    let time = jiff::Timestamp::new(seconds, nanos / 1000 * 1000).map_err(|_| ProtobufError::Malformed)?;
-    Ok(Some(if micro { format!("{time:.6}") } else { format!("{time:.0}") }))
 }
 
 enum IntOrString<'a> {

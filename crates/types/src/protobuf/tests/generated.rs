@@ -204,14 +204,7 @@ fn shuffled(bytes: &[u8], message: &Message, random: &mut fastrand::Rng) -> Vec<
         let raw = before[..before.len() - rest.0.len()].to_vec();
         let inner = match message.slot(number) {
             Some(Content::Inline(inner)) => Some(inner),
-            Some(Content::Field(field)) => match field.shape {
-                Shape::Struct(name, _) => messages().named(name),
-                Shape::List(inner, ..) => match &**inner {
-                    Shape::Struct(name, _) => messages().named(name),
-                    _ => None,
-                },
-                _ => None,
-            },
+            Some(Content::Field(field)) => field.encoding.message(),
             None => None,
         };
         match (inner, wire) {
