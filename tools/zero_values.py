@@ -61,7 +61,7 @@ def main():
             types |= {alias: package("core", "v1") for alias in ("v1", "corev1")}
             known = fields(types, f"{group}.{version}", name)
         elif line.startswith(" "):
-            field, shape = line[1:].split(" ")
+            field, shape = line[1:].split(" ", 1)
             shape = re.sub(r"[?+]$", "", shape)
             if field in known:
                 shape += mark(shape, *known[field])

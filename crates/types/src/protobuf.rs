@@ -15,6 +15,7 @@ mod messages;
 mod order;
 mod time;
 mod transcode;
+mod union;
 mod unknown;
 mod value;
 mod write;
@@ -36,6 +37,9 @@ use transcode::Transcode;
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The media type of a watch.
 pub const WATCH_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
+/// Messages inside each other, at most. JSON of an object is limited to the same depth.
+const MAX_DEPTH: usize = 128;
 
 /// The error of decoding or encoding protobuf.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +68,9 @@ pub enum ProtobufError {
     /// The message has a field that is not in the table.
     #[error("the message has a field that this release does not know; request JSON")]
     UnknownFields,
+    /// Messages contain each other to a depth that no server writes.
+    #[error("messages are nested more than {MAX_DEPTH} deep")]
+    TooDeep,
     /// The type that is read into refused a value.
     #[error("{0}")]
     Refused(String),
@@ -120,7 +127,7 @@ impl MessageType {
 
     /// Whether the message has a field that is not in the table, at any depth.
     pub fn has_unknown_fields(self, bytes: &[u8]) -> Result<bool, ProtobufError> {
-        unknown::has_unknown_fields(bytes, self.message)
+        unknown::has_unknown_fields(bytes, self.message, 0)
     }
 
     fn reader<'de, 'm>(
@@ -143,7 +150,7 @@ impl MessageType {
         if first.is_ok() || !notes.is_unordered.get() {
             return first;
         }
-        read(&order::ordered(bytes, self.message)?, notes)
+        read(&order::ordered(bytes, self.message, 0)?, notes)
     }
 }
 
@@ -175,23 +182,24 @@ fn read_object(json: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
 }
 
 /// Encodes a list as a protobuf body. Only one item at a time is decoded.
-pub struct ListWriter<'a> {
-    api_version: &'a str,
-    kind: &'a str,
+#[derive(Debug)]
+pub struct ListWriter {
+    api_version: String,
+    kind: String,
     item: &'static Message,
     raw: Vec<u8>,
 }
 
-impl<'a> ListWriter<'a> {
+impl ListWriter {
     /// A list without items.
-    pub fn new(api_version: &'a str, kind: &'a str, metadata: &Value) -> Result<Self, ProtobufError> {
+    pub fn new(api_version: &str, kind: &str, metadata: &Value) -> Result<Self, ProtobufError> {
         let item = message_of(api_version, kind.strip_suffix("List").unwrap_or(kind))?;
         let mut raw = Vec::new();
         if let (Some(metadata), Some(message)) = (metadata.as_object(), messages().named("meta.v1.ListMeta"))
         {
             write::nested(&mut raw, 1, |out| write::message(out, message, metadata))?;
         }
-        Ok(Self { api_version, kind, item, raw })
+        Ok(Self { api_version: api_version.to_owned(), kind: kind.to_owned(), item, raw })
     }
 
     /// Appends an item, given as JSON.
@@ -200,9 +208,10 @@ impl<'a> ListWriter<'a> {
         write::nested(&mut self.raw, 2, |out| write::message(out, self.item, &object))
     }
 
-    /// The body.
-    pub fn finish(self) -> Bytes {
-        Envelope { api_version: self.api_version, kind: self.kind, raw: &self.raw }.encode().into()
+    /// The whole list. Call it once, after the last item.
+    pub fn finish(&mut self) -> Bytes {
+        let raw = std::mem::take(&mut self.raw);
+        Envelope { api_version: &self.api_version, kind: &self.kind, raw: &raw }.encode().into()
     }
 }
 

@@ -116,6 +116,13 @@ impl Types {
         self.by_kind.get(&(group, version, kind)).map(|i| &self.all[*i])
     }
 
+    /// All kinds: group, version and kind, in this order.
+    pub fn kinds(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        let mut kinds: Vec<_> = self.by_kind.keys().copied().collect();
+        kinds.sort_unstable();
+        kinds
+    }
+
     /// Returns the type of a name. A test checks that all references in the table resolve.
     pub fn named(&self, name: &str) -> Option<&Type> {
         self.by_name.get(name).map(|i| &self.all[*i])

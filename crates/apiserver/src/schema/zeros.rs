@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{Field, Shape, Type, Zero, types};
 use crate::budget::{Budget, TooLarge};
+use kube_informer_types::{Field, Shape, Type, Zero, types};
 
 /// Adds every missing field that is written even if it has its zero value, at every depth, as long as the budget allows.
 pub(crate) fn write_zeros(

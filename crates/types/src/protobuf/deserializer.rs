@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use serde::de::{self, DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer};
 
-use super::ProtobufError;
 use super::fields::{Fields, Wire};
 use super::group::{Group, GroupReader};
 use super::messages::{Content, Encoding, Field, Message, Slot};
 use super::value::{self, Single, ZeroReader};
+use super::{MAX_DEPTH, ProtobufError};
 use crate::Zero;
 
 /// Reads a message with `kind` and `apiVersion` in front, or a message inside another one without them.
@@ -28,9 +28,23 @@ pub(super) struct Notes {
     /// A field came after one with a higher number, or a second time. That is legal, but no server writes so: the
     /// message is put in order and read again.
     pub(super) is_unordered: Cell<bool>,
+    /// How many messages are around the one that is read.
+    depth: Cell<usize>,
 }
 
 impl Notes {
+    /// Reads a message inside the current one. Only schemas of CRDs contain themselves, to any depth.
+    fn nested<T>(&self, read: impl FnOnce() -> Result<T, ProtobufError>) -> Result<T, ProtobufError> {
+        let depth = self.depth.get();
+        if depth >= MAX_DEPTH {
+            return Err(ProtobufError::TooDeep);
+        }
+        self.depth.set(depth + 1);
+        let result = read();
+        self.depth.set(depth);
+        result
+    }
+
     fn unordered(&self) -> ProtobufError {
         self.is_unordered.set(true);
         ProtobufError::Malformed
@@ -41,7 +55,7 @@ impl<'de> de::Deserializer<'de> for MessageReader<'de, '_> {
     type Error = ProtobufError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        visitor.visit_map(MessageMap {
+        let map = MessageMap {
             type_meta: self
                 .type_meta
                 .map(|(kind, api_version)| [Some(("kind", kind)), Some(("apiVersion", api_version))]),
@@ -49,7 +63,8 @@ impl<'de> de::Deserializer<'de> for MessageReader<'de, '_> {
             outer: Vec::new(),
             pending: None,
             notes: self.notes,
-        })
+        };
+        self.notes.nested(|| visitor.visit_map(map))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {

@@ -51,9 +51,7 @@ impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         let Self { field, group, notes } = self;
         match &field.encoding {
-            Encoding::List(inner) => {
-                visitor.visit_seq(Items { field, encoding: inner, group, packed: Fields(&[]), notes })
-            }
+            Encoding::List(inner) => visitor.visit_seq(Items::new(field.name, inner, group, notes)),
             Encoding::Map(inner) => {
                 visitor.visit_map(Entries { field, encoding: inner, group, value: None, notes })
             }
@@ -83,8 +81,8 @@ impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
     }
 }
 
-struct Items<'de, 'f, 'g, 'm> {
-    field: &'static Field,
+pub(super) struct Items<'de, 'f, 'g, 'm> {
+    name: &'static str,
     encoding: &'static Encoding,
     group: &'g mut Group<'de, 'f>,
     /// Numbers that share one field.
@@ -92,7 +90,16 @@ struct Items<'de, 'f, 'g, 'm> {
     notes: &'m Notes,
 }
 
-impl<'de> Items<'de, '_, '_, '_> {
+impl<'de, 'f, 'g, 'm> Items<'de, 'f, 'g, 'm> {
+    pub(super) fn new(
+        name: &'static str,
+        encoding: &'static Encoding,
+        group: &'g mut Group<'de, 'f>,
+        notes: &'m Notes,
+    ) -> Self {
+        Self { name, encoding, group, packed: Fields(&[]), notes }
+    }
+
     fn take(&mut self) -> Result<Option<Wire<'de>>, ProtobufError> {
         loop {
             if !self.packed.0.is_empty() {
@@ -120,7 +127,7 @@ impl<'de> SeqAccess<'de> for Items<'de, '_, '_, '_> {
         seed: T,
     ) -> Result<Option<T::Value>, Self::Error> {
         let Some(wire) = self.take()? else { return Ok(None) };
-        seed.deserialize(Single { name: self.field.name, encoding: self.encoding, wire, notes: self.notes })
+        seed.deserialize(Single { name: self.name, encoding: self.encoding, wire, notes: self.notes })
             .map(Some)
     }
 }
@@ -159,13 +166,7 @@ impl<'de> MapAccess<'de> for Entries<'de, '_, '_, '_> {
                 let mut fields = Fields(value.map_or(Ok(&[][..]), Wire::bytes)?);
                 let next = fields.next().transpose()?;
                 let mut group = Group { number: 1, first: None, fields: &mut fields, next };
-                seed.deserialize(ListReader(Items {
-                    field,
-                    encoding: inner,
-                    group: &mut group,
-                    packed: Fields(&[]),
-                    notes,
-                }))
+                seed.deserialize(ListReader(Items::new(field.name, inner, &mut group, notes)))
             }
             (Some(wire), _) => seed.deserialize(Single { name: field.name, encoding, wire, notes }),
             (None, _) => seed.deserialize(ZeroReader { encoding, notes }),

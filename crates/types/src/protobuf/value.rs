@@ -9,6 +9,7 @@ use super::deserializer::{MessageReader, Notes};
 use super::fields::{Fields, Wire};
 use super::messages::{Encoding, messages};
 use super::time;
+use super::union::{self, UnionReader};
 
 /// Reads a value that is on the wire.
 #[derive(Clone, Copy)]
@@ -62,6 +63,10 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
                 let bytes = wire.bytes()?;
                 MessageReader { message, bytes, type_meta: None, notes: self.notes }.deserialize_any(visitor)
             }
+            Encoding::Union(union, schema) => {
+                let (name, bytes, notes) = (self.name, wire.bytes()?, self.notes);
+                UnionReader { name, union: *union, schema, bytes, notes }.read(visitor)
+            }
             // No type has a list or a map inside a list.
             Encoding::Map(_) | Encoding::List(_) => Err(ProtobufError::Malformed),
         }
@@ -72,7 +77,11 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        if is_null(self.encoding, self.wire)? { visitor.visit_none() } else { visitor.visit_some(self) }
+        let is_null = match self.encoding {
+            Encoding::Union(union, _) => union::is_null(*union, self.wire.bytes()?),
+            encoding => is_null(encoding, self.wire)?,
+        };
+        if is_null { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

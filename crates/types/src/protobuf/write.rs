@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::ProtobufError;
-use super::messages::{Content, Encoding, Field, Message, messages};
+use super::messages::{Content, Encoding, Field, Message, Union, messages};
+use super::union::numbers;
 
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
@@ -82,6 +83,27 @@ fn value(
             };
             nested(out, number, |out| self::message(out, message, object))?;
         }
+        Encoding::Union(union, schema) => nested(out, number, |out| {
+            let (number, alternative) = numbers(*union);
+            match (union, value) {
+                (Union::Schemas, Value::Array(items)) => {
+                    items.iter().try_for_each(|item| self::value(out, alternative, field, schema, item))
+                }
+                (Union::Texts, Value::Array(items)) => items
+                    .iter()
+                    .try_for_each(|item| self::value(out, alternative, field, &Encoding::Text, item)),
+                (Union::Bool, Value::Bool(allows)) => {
+                    integer(out, alternative, (*allows).into());
+                    Ok(())
+                }
+                (Union::Bool, _) => {
+                    // As in Go: a schema allows what it describes.
+                    integer(out, alternative, 1);
+                    self::value(out, number, field, schema, value)
+                }
+                _ => self::value(out, number, field, schema, value),
+            }
+        })?,
         Encoding::Map(inner) => {
             for (entry, found) in value.as_object().ok_or_else(mismatch)? {
                 nested(out, number, |out| {

@@ -1,25 +1,29 @@
 //! Objects with random fields, generated from the table.
 
+use super::super::messages::Content;
 use super::*;
 use crate::{Shape, Type, Zero, types};
 
-const KINDS: [(&str, &str); 9] = [
-    ("v1", "Pod"),
-    ("v1", "Node"),
-    ("v1", "Service"),
-    ("v1", "Secret"),
-    ("v1", "Event"),
-    ("v1", "PersistentVolume"),
-    ("apps/v1", "Deployment"),
-    ("batch/v1", "CronJob"),
-    ("networking.k8s.io/v1", "Ingress"),
-];
+/// Schemas of CRDs inside each other, at most.
+const SCHEMA_DEPTH: usize = 3;
+
+/// Every kind with a protobuf encoding: `apiVersion` and `kind`.
+fn kinds() -> Vec<(String, &'static str)> {
+    let api_version = |group: &str, version: &str| match group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    };
+    let kinds = types().kinds().into_iter().map(|(group, version, kind)| (api_version(group, version), kind));
+    kinds.filter(|(api_version, kind)| knows(api_version, kind)).collect()
+}
 
 /// Fills objects and says what JSON a server has for them.
 struct Generator {
     random: fastrand::Rng,
     /// How many of a hundred fields are present.
     percent: u8,
+    /// How many schemas of CRDs are around the current object.
+    schemas: usize,
 }
 
 impl Generator {
@@ -27,13 +31,12 @@ impl Generator {
         let mut object = Map::new();
         for field in of.fields() {
             // Not on the wire: the envelope has them.
-            if matches!(field.name, "kind" | "apiVersion")
-                && KINDS.iter().any(|(_, kind)| of.name.ends_with(&format!(".{kind}")))
-            {
+            let on_wire = messages().named(of.name).is_some_and(|message| has_field(message, field.name));
+            if matches!(field.name, "kind" | "apiVersion") && !on_wire {
                 continue;
             }
             if self.random.u8(..100) < self.percent
-                && let Some(value) = self.value(&field.shape)
+                && let Some(value) = self.field(of, field)
             {
                 let omitted = field.zero == Zero::Omitted && is_zero(&value)
                     || value.is_null() && field.zero != Zero::Written;
@@ -46,6 +49,23 @@ impl Generator {
             }
         }
         object
+    }
+
+    fn field(&mut self, of: &Type, field: &crate::Field) -> Option<Value> {
+        if of.name != SCHEMA {
+            return self.value(&field.shape);
+        }
+        let schema = Shape::Struct(SCHEMA, crate::Merge::default());
+        match field.name {
+            "items" if self.random.bool() => Some(vec![self.value(&schema)?].into()),
+            "additionalItems" | "additionalProperties" if self.random.bool() => {
+                Some(self.random.bool().into())
+            }
+            "items" | "additionalItems" | "additionalProperties" => self.value(&schema),
+            "dependencies" if self.random.bool() => Some(json!({ "a": ["b", "c"] })),
+            "dependencies" => Some(json!({ "a": self.value(&schema)? })),
+            _ => self.value(&field.shape),
+        }
     }
 
     fn value(&mut self, shape: &Shape) -> Option<Value> {
@@ -73,7 +93,14 @@ impl Generator {
             Shape::Any | Shape::ObjectOrAny(_) => json!({"any": [self.random.u8(..), null, {"f:x": {}}]}),
             Shape::Struct(name, _) => {
                 messages().named(name)?;
-                Value::Object(self.object(types().named(name)?))
+                let is_schema = *name == SCHEMA;
+                if is_schema && self.schemas == SCHEMA_DEPTH {
+                    return None;
+                }
+                self.schemas += usize::from(is_schema);
+                let object = self.object(types().named(name)?);
+                self.schemas -= usize::from(is_schema);
+                Value::Object(object)
             }
             Shape::Map(inner) => {
                 let mut map = Map::new();
@@ -115,6 +142,16 @@ impl Generator {
     }
 }
 
+/// The name of the type of schemas in CRDs.
+const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
+
+fn has_field(message: &Message, name: &str) -> bool {
+    message.slots().iter().any(|slot| match &slot.content {
+        Content::Field(field) => field.name == name,
+        Content::Inline(inner) => has_field(inner, name),
+    })
+}
+
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -129,10 +166,17 @@ fn is_zero(value: &Value) -> bool {
 /// The JSON of a random object, the type of its message and the message.
 fn generate(seed: u64) -> (Value, MessageType, Vec<u8>) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let (api_version, kind) = KINDS[random.usize(..KINDS.len())];
-    let percent = [0, 20, 60, 100][random.usize(..4)];
+    let kinds = kinds();
+    // Even seeds have the kinds in turn, odd ones have pods: the largest kind.
+    let (api_version, kind) = match seed % 2 {
+        0 => kinds[seed as usize / 2 % kinds.len()].clone(),
+        _ => ("v1".to_owned(), "Pod"),
+    };
+    let api_version = api_version.as_str();
+    let percent = [0, 20, 60, 100][random.usize(..if kind == "CustomResourceDefinition" { 3 } else { 4 })];
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let mut object = Generator { random, percent }.object(types().kind(group, version, kind).unwrap());
+    let mut generator = Generator { random, percent, schemas: 0 };
+    let mut object = generator.object(types().kind(group, version, kind).unwrap());
     object.insert("kind".to_owned(), kind.into());
     object.insert("apiVersion".to_owned(), api_version.into());
     let json = Value::Object(object);
@@ -192,10 +236,7 @@ fn typed_values_are_the_same_from_both_encodings() {
 
 /// The message with its fields in random order, at every depth.
 fn shuffled(bytes: &[u8], message: &Message, random: &mut fastrand::Rng) -> Vec<u8> {
-    use super::super::{
-        fields::{Fields, Wire},
-        messages::Content,
-    };
+    use super::super::fields::{Fields, Wire};
     let mut fields: Vec<(u32, Vec<u8>)> = Vec::new();
     let mut rest = Fields(bytes);
     loop {
@@ -259,10 +300,11 @@ fn a_field_of_a_newer_server_is_never_dropped_silently() {
         let (json, message, bytes) = generate(seed);
         let (mut at_top, mut inside) = (bytes.clone(), bytes.clone());
         write::text(&mut at_top, 999, "new");
-        // Into the metadata, which is field number 1 of every kind.
+        // Into the metadata, which is field number 1 of every kind that has some.
+        let has_metadata = matches!(message.message.slot(1), Some(Content::Field(f)) if f.name == "metadata");
         let mut metadata = Vec::new();
         write::text(&mut metadata, 998, "new");
-        write::bytes(&mut inside, 1, &metadata);
+        write::bytes(&mut inside, if has_metadata { 1 } else { 999 }, &metadata);
         for newer in [at_top, inside] {
             assert_eq!(message.has_unknown_fields(&newer), Ok(true));
             assert_eq!(message.to_json(&newer, type_meta(&json)), Err(ProtobufError::UnknownFields));
@@ -291,5 +333,35 @@ fn damaged_messages_never_panic() {
         let _ = message.decode::<Value>(&bytes, type_meta(&json));
         let _ = message.to_json(&bytes, type_meta(&json));
         let _ = message.has_unknown_fields(&bytes);
+    }
+}
+
+/// Schemas of CRDs contain themselves, and so may hostile ones, to any depth.
+#[test]
+fn schemas_that_are_nested_without_end_are_an_error() {
+    let message = MessageType::of("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
+    let meta = ("CustomResourceDefinition", "apiextensions.k8s.io/v1");
+    let nested = |levels: usize| {
+        let mut schema = Vec::new();
+        for _ in 0..levels {
+            // `not` is field number 28.
+            let mut outer = Vec::new();
+            write::bytes(&mut outer, 28, &schema);
+            schema = outer;
+        }
+        // A CRD has its spec as number 2, that its versions as 7, those a schema as 4, that the schema as 1.
+        [1, 4, 7, 2].into_iter().fold(schema, |inner, number| {
+            let mut outer = Vec::new();
+            write::bytes(&mut outer, number, &inner);
+            outer
+        })
+    };
+    assert!(message.decode::<Value>(&nested(100), meta).is_ok());
+    assert_eq!(message.has_unknown_fields(&nested(100)), Ok(false));
+    for levels in [200, 20_000] {
+        let hostile = nested(levels);
+        assert_eq!(message.decode::<Value>(&hostile, meta), Err(ProtobufError::TooDeep));
+        assert_eq!(message.has_unknown_fields(&hostile), Err(ProtobufError::TooDeep));
+        assert!(message.to_json(&hostile, meta).is_err());
     }
 }
