@@ -18,6 +18,7 @@ HEADER = """\
 # TYPE                       as in src/types.txt
 #  FIELD NUMBER[.NUMBER...]  several numbers: JSON omits the messages around the field
 #  FIELD NUMBER UNION        a schema, or a list of schemas (list), true or false (bool), names of fields (strings)
+#  FIELD NUMBER wrapped      a list in a message of its own
 # The meaning of zero values is in the table of types."""
 
 # Go types that are a schema or something else.
@@ -66,6 +67,8 @@ def fields(types, package, name):
         union = next((word for name, word in UNIONS.items() if go_type.endswith(name)), "")
         if go_type == "JSONSchemaDependencies":
             union = "strings"
+        if go_type == "Verbs":
+            union = "wrapped"
         result[json_name] = ([number], union)
     return result
 

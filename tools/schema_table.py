@@ -14,8 +14,9 @@ HEAD = """# Types of the built-in kinds at Kubernetes 1.36: field names, JSON ty
 # Made by tools/regenerate; read by src/table.rs.
 #
 # TYPE [atomic] [kind=GROUP/VERSION/KIND]
-#  FIELD SHAPE[!][?|+]       ! = required
-# then how JSON treats a zero value:  ? absent and zero differ  + it is always written  (nothing) it is omitted
+#  FIELD SHAPE[!][?|+|=]     ! = required
+# then how JSON treats a zero value:  ? absent and zero differ  = likewise, and absent is null  + it is always written
+# (nothing) it is omitted
 #
 # SHAPE  s string  s(A|B) one of  i int32  l int64  n number  b bool  y base64 bytes  t time  u time with microseconds
 #        q quantity  x int or string  * anything  @TYPE that type  ?TYPE that type if it is an object, else anything

@@ -42,6 +42,8 @@ pub struct Field {
 pub enum Zero {
     /// It is distinct from an absent value.
     Distinct,
+    /// It is distinct from an absent value, which is written as null.
+    Null,
     /// It is omitted.
     Omitted,
     /// It is always written, even if the client sent none.
@@ -154,6 +156,7 @@ fn parse(text: &'static str) -> Types {
             let (name, shape) = field.split_once(' ').unwrap_or((field, "*"));
             let (shape, zero) = match shape.as_bytes().last() {
                 Some(b'?') => (&shape[..shape.len() - 1], Zero::Distinct),
+                Some(b'=') => (&shape[..shape.len() - 1], Zero::Null),
                 Some(b'+') => (&shape[..shape.len() - 1], Zero::Written),
                 _ => (shape, Zero::Omitted),
             };

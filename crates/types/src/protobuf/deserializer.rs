@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
-use serde::de::{self, DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer};
+use serde::de::{
+    self, DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer, value::UnitDeserializer,
+};
 
 use super::fields::{Fields, Wire};
 use super::group::{Group, GroupReader};
@@ -161,6 +163,7 @@ enum Pending<'de> {
     TypeMeta(&'de str),
     /// A field that is not on the wire and that JSON has all the same.
     Absent(&'static Field),
+    Null,
     Single(&'static Field, Wire<'de>),
     /// All values of a list or a map, of which this is the first.
     Group {
@@ -217,7 +220,11 @@ impl<'de> MessageMap<'de, '_> {
         first: Option<Wire<'de>>,
     ) -> Result<Option<Pending<'de>>, ProtobufError> {
         let Some(first) = first else {
-            return Ok((field.zero == Zero::Written).then_some(Pending::Absent(field)));
+            return Ok(match field.zero {
+                Zero::Written => Some(Pending::Absent(field)),
+                Zero::Null => Some(Pending::Null),
+                Zero::Omitted | Zero::Distinct => None,
+            });
         };
         if matches!(field.encoding, Encoding::List(_) | Encoding::Map(_)) {
             return Ok(Some(Pending::Group { number, field, first }));
@@ -225,7 +232,8 @@ impl<'de> MessageMap<'de, '_> {
         if self.level.is_next(number) {
             return Err(self.notes.unordered());
         }
-        let omitted = value::is_null(&field.encoding, first)? && field.zero != Zero::Written
+        let may_be_null = matches!(field.zero, Zero::Written | Zero::Null);
+        let omitted = value::is_null(&field.encoding, first)? && !may_be_null
             || field.zero == Zero::Omitted && value::is_zero(&field.encoding, first)?;
         Ok((!omitted).then_some(Pending::Single(field, first)))
     }
@@ -244,6 +252,7 @@ impl<'de> MapAccess<'de> for MessageMap<'de, '_> {
         match self.pending.take() {
             None => Err(de::Error::custom("a value without a key")),
             Some(Pending::TypeMeta(text)) => seed.deserialize(BorrowedStrDeserializer::new(text)),
+            Some(Pending::Null) => seed.deserialize(UnitDeserializer::new()),
             Some(Pending::Absent(field)) => {
                 seed.deserialize(ZeroReader { encoding: &field.encoding, notes: self.notes })
             }

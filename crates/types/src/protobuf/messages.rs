@@ -59,6 +59,8 @@ pub(super) enum Encoding {
     /// A schema of a CRD, which is an `Encoding::Message`, or something else.
     Union(Union, Box<Encoding>),
     List(Box<Encoding>),
+    /// A list of these in a message of its own, so that an empty list differs from an absent one.
+    Wrapped(Box<Encoding>),
     Map(Box<Encoding>),
 }
 
@@ -147,7 +149,7 @@ impl Message {
             self.positions.push(position);
         }
         let is_written = |slot: &Slot| match &slot.content {
-            Content::Field(field) => field.zero == Zero::Written,
+            Content::Field(field) => matches!(field.zero, Zero::Written | Zero::Null),
             Content::Inline(message) => !message.written.is_empty(),
         };
         self.written =
@@ -196,6 +198,10 @@ fn parse_field(
     let known = types().named(owner)?.field(name)?;
     let encoding = match union {
         None => Encoding::of(&known.shape, by_name)?,
+        Some("wrapped") => match Encoding::of(&known.shape, by_name)? {
+            Encoding::List(inner) => Encoding::Wrapped(inner),
+            _ => return None,
+        },
         Some(union) => {
             let union = Encoding::union(union, by_name)?;
             if matches!(known.shape, Shape::Map(_)) { Encoding::Map(Box::new(union)) } else { union }

@@ -7,6 +7,7 @@ use serde::de::{self, Visitor};
 use super::ProtobufError;
 use super::deserializer::{MessageReader, Notes};
 use super::fields::{Fields, Wire};
+use super::group::{Group, Items};
 use super::messages::{Encoding, messages};
 use super::time;
 use super::union::{self, UnionReader};
@@ -34,7 +35,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
             Encoding::Int64 => visitor.visit_i64(wire.integer()?),
             Encoding::Bool => visitor.visit_bool(wire.integer()? != 0),
             Encoding::Double => match wire {
-                Wire::Fixed64(bytes) => visitor.visit_f64(f64::from_le_bytes(bytes)),
+                Wire::Fixed64(bytes) => number(f64::from_le_bytes(bytes), visitor),
                 _ => Err(ProtobufError::Malformed),
             },
             Encoding::Time => match time::read(wire.bytes()?)? {
@@ -66,6 +67,12 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
             Encoding::Union(union, schema) => {
                 let (name, bytes, notes) = (self.name, wire.bytes()?, self.notes);
                 UnionReader { name, union: *union, schema, bytes, notes }.read(visitor)
+            }
+            Encoding::Wrapped(inner) => {
+                let mut fields = Fields(wire.bytes()?);
+                let next = fields.next().transpose()?;
+                let mut group = Group { number: 1, first: None, fields: &mut fields, next };
+                visitor.visit_seq(Items::new(self.name, inner, &mut group, self.notes))
             }
             // No type has a list or a map inside a list.
             Encoding::Map(_) | Encoding::List(_) => Err(ProtobufError::Malformed),
@@ -181,6 +188,15 @@ pub(super) fn is_zero(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, Proto
         (_, Wire::Bytes(bytes)) => bytes.is_empty(),
         _ => false,
     })
+}
+
+/// A whole number is one in JSON too: Go writes 53 for 53.0.
+fn number<'de, V: Visitor<'de>>(number: f64, visitor: V) -> Result<V::Value, ProtobufError> {
+    /// All whole numbers up to this one are exact.
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    let is_whole =
+        number.fract() == 0.0 && number.abs() <= EXACT && !(number == 0.0 && number.is_sign_negative());
+    if is_whole { visitor.visit_i64(number as i64) } else { visitor.visit_f64(number) }
 }
 
 enum IntOrString<'a> {

@@ -104,6 +104,12 @@ fn value(
                 _ => self::value(out, number, field, schema, value),
             }
         })?,
+        Encoding::Wrapped(inner) => {
+            let items = value.as_array().ok_or_else(mismatch)?;
+            nested(out, number, |out| {
+                items.iter().try_for_each(|item| self::value(out, 1, field, inner, item))
+            })?;
+        }
         Encoding::Map(inner) => {
             for (entry, found) in value.as_object().ok_or_else(mismatch)? {
                 nested(out, number, |out| {

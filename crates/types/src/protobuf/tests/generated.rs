@@ -44,6 +44,9 @@ impl Generator {
                     object.insert(field.name.to_owned(), value);
                 }
             }
+            if field.zero == Zero::Null && !object.contains_key(field.name) {
+                object.insert(field.name.to_owned(), Value::Null);
+            }
             if field.zero == Zero::Written && !object.contains_key(field.name) {
                 object.insert(field.name.to_owned(), self.zero(&field.shape));
             }
