@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Prints the protobuf numbers of the fields in a table of types. Called by tools/regenerate.
 
-    tools/protobuf_numbers.py TYPES_TXT API APIMACHINERY
+    tools/protobuf_numbers.py TYPES_TXT API APIMACHINERY APIEXTENSIONS
 
-API and APIMACHINERY are the directories of the Go modules k8s.io/api and k8s.io/apimachinery, of the same release as the
-table of types. Only facts are taken from them: the JSON name of a field, its number, and whether an absent field differs
-from a zero value.
+The directories are those of the Go modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver, of the same
+release as the table of types. Only facts are taken from them: the JSON name of a field, and its number.
 """
 
 import pathlib
@@ -16,9 +15,14 @@ HEADER = """\
 # Protobuf numbers of the fields of the built-in kinds at Kubernetes 1.36. Facts only.
 # Made by tools/regenerate; read by src/protobuf/messages.rs.
 #
-# TYPE                       as in src/schema/types.txt
+# TYPE                       as in src/types.txt
 #  FIELD NUMBER[.NUMBER...]  several numbers: JSON omits the messages around the field
-# after the numbers:  ? absent and zero differ  - JSON omits a zero value  (nothing) JSON writes a zero value"""
+#  FIELD NUMBER UNION        a schema, or a list of schemas (list), true or false (bool), names of fields (strings)
+#  FIELD NUMBER wrapped      a list in a message of its own
+# The meaning of zero values is in the table of types."""
+
+# Go types that are a schema or something else.
+UNIONS = {"JSONSchemaPropsOrArray": "list", "JSONSchemaPropsOrBool": "bool", "JSONSchemaPropsOrStringArray": "strings"}
 
 FIELD = re.compile(r"^\t(?:(\w+)\s+)?(\S.*?)\s+`(.*)`\s*(?://.*)?$")
 
@@ -29,9 +33,11 @@ def structs(directory):
     for file in sorted(directory.glob("*types*.go")):
         current = None
         for line in file.read_text().splitlines():
-            start = re.match(r"^type (\w+) struct \{", line)
+            start = re.match(r"^type (\w+) struct ?\{(\}?)", line)
             if start:
                 current = found.setdefault(start[1], [])
+                if start[2]:
+                    current = None
             elif line == "}":
                 current = None
             elif current is not None and (match := FIELD.match(line)):
@@ -46,26 +52,29 @@ def structs(directory):
 
 
 def fields(types, package, name):
-    """json name -> (numbers, flag)"""
+    """json name -> (numbers, union)"""
     result = {}
     for go_type, json_name, options, number in types[package].get(name, []):
         if json_name == "" and "inline" in options:
             if number is None:
                 continue  # apiVersion and kind travel in the envelope
             inner_package, _, inner = go_type.lstrip("*").rpartition(".")
-            for inner_name, (numbers, flag) in fields(types, inner_package or package, inner).items():
-                result[inner_name] = ([number, *numbers], flag)
+            for inner_name, (numbers, union) in fields(types, inner_package or package, inner).items():
+                result[inner_name] = ([number, *numbers], union)
             continue
         if number is None or json_name == "-":
             continue
-        pointer = go_type.startswith("*")
-        flag = "?" if pointer else "-" if "omitempty" in options or "omitzero" in options else ""
-        result[json_name] = ([number], flag)
+        union = next((word for name, word in UNIONS.items() if go_type.endswith(name)), "")
+        if go_type == "JSONSchemaDependencies":
+            union = "strings"
+        if go_type == "Verbs":
+            union = "wrapped"
+        result[json_name] = ([number], union)
     return result
 
 
 def main():
-    table, api, machinery = map(pathlib.Path, sys.argv[1:])
+    table, api, machinery, extensions = map(pathlib.Path, sys.argv[1:])
     print(HEADER)
     current, known, cache = None, {}, {}
     for line in table.read_text().splitlines():
@@ -74,7 +83,10 @@ def main():
         if not line.startswith(" "):
             full = line.split(" ")[0]
             group, version, name = full.split(".")
-            directory = machinery / "pkg/apis/meta/v1" if group == "meta" else api / group / version
+            directory = {
+                "meta": machinery / "pkg/apis/meta/v1",
+                "apiextensions": extensions / "pkg/apis/apiextensions" / version,
+            }.get(group, api / group / version)
             key = f"{group}.{version}"
             if key not in cache:
                 cache[key] = structs(directory) if directory.is_dir() else {}
@@ -87,7 +99,8 @@ def main():
                     cache[other_key] = structs(other)
                 types[alias] = cache[other_key]
             known = fields(types, key, name)
-            if known:
+            # A type without fields is a message all the same.
+            if known or cache[key].get(name) == []:
                 print(full)
         elif known:
             field = line.split(" ")[1]
@@ -96,8 +109,8 @@ def main():
             if field not in known:
                 print(f"{full}.{field} has no number", file=sys.stderr)
                 continue
-            numbers, flag = known[field]
-            print(f" {field} {'.'.join(map(str, numbers))}{flag}")
+            numbers, union = known[field]
+            print(f" {field} {'.'.join(map(str, numbers))} {union}".rstrip())
 
 
 if __name__ == "__main__":

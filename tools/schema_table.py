@@ -4,18 +4,19 @@
     tools/schema_table.py DIRECTORY_OF_GROUP_VERSION_JSON GO_FILE_OF_OPENAPI_DEFINITIONS
 
 The Go file has the allowed values of fields (tools/enums.py). One line per type, indented lines for its fields. The notation is explained at the top of the output and parsed by
-crates/apiserver/src/schema/table.rs. tools/zero_values.py adds the marks for zero values.
+crates/types/src/table.rs. tools/zero_values.py adds the marks for zero values.
 """
 import json, pathlib, sys
 
 import enums
 
 HEAD = """# Types of the built-in kinds at Kubernetes 1.36: field names, JSON types, merge rules. Facts only, no descriptions.
-# Made by tools/regenerate; read by src/schema/table.rs.
+# Made by tools/regenerate; read by src/table.rs.
 #
 # TYPE [atomic] [kind=GROUP/VERSION/KIND]
-#  FIELD SHAPE[!][?|+]       ! = required
-# then how JSON treats a zero value:  ? absent and zero differ  + it is always written  (nothing) it is omitted
+#  FIELD SHAPE[!][?|+|=]     ! = required
+# then how JSON treats a zero value:  ? absent and zero differ  = likewise, and absent is null  + it is always written
+# (nothing) it is omitted
 #
 # SHAPE  s string  s(A|B) one of  i int32  l int64  n number  b bool  y base64 bytes  t time  u time with microseconds
 #        q quantity  x int or string  * anything  @TYPE that type  ?TYPE that type if it is an object, else anything

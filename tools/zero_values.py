@@ -33,7 +33,7 @@ def fields(types, package, name):
 
 def mark(shape, go_type, options):
     if go_type.startswith("*"):
-        return "?"
+        return "?" if "omitempty" in options or "omitzero" in options else "="
     is_struct = shape[0] in STRUCTS or go_type in ("runtime.RawExtension", "JSON")
     left_out = "omitzero" in options or "omitempty" in options and not is_struct
     return "" if left_out else "+"
@@ -61,8 +61,8 @@ def main():
             types |= {alias: package("core", "v1") for alias in ("v1", "corev1")}
             known = fields(types, f"{group}.{version}", name)
         elif line.startswith(" "):
-            field, shape = line[1:].split(" ")
-            shape = re.sub(r"[?+]$", "", shape)
+            field, shape = line[1:].split(" ", 1)
+            shape = re.sub(r"[?+=]$", "", shape)
             if field in known:
                 shape += mark(shape, *known[field])
             elif field not in ("apiVersion", "kind"):

@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::continue_token::{ContinueToken, TokenFormat};
 use crate::patch::{Patch, PatchKind};
-use crate::protobuf;
 use crate::schema::{conform, parse_json, types};
 use crate::status::Status;
 use crate::verbs::options::{ListOptions, Query, WriteOptions};
 use crate::work::Work;
+use kube_informer_types::protobuf;
 
 pub use crate::custom::fuzzing::Schema;
 pub use crate::custom::fuzzing::definition;

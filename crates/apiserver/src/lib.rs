@@ -21,7 +21,6 @@ mod ids;
 mod managed;
 mod metrics;
 mod patch;
-mod protobuf;
 mod registry;
 mod schema;
 mod server;

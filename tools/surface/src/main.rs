@@ -13,7 +13,8 @@ use std::{fs, path::Path, process::ExitCode};
 const FORMAT: u64 = 57;
 
 /// Crate name and directory of each published library.
-const LIBRARIES: [(&str, &str); 4] = [
+const LIBRARIES: &[(&str, &str)] = &[
+    ("kube_informer_types", "crates/types"),
     ("kube_informer_wire", "crates/wire"),
     ("kube_workqueue", "crates/workqueue"),
     ("kube_informer", "crates/informer"),

@@ -2,10 +2,10 @@
 
 use crate::cpu_pool::PoolError;
 use crate::faults::Fault;
-use crate::protobuf::ProtobufError;
 use crate::registry::CodecError;
 use crate::verb::Verb;
 use crate::verbs::error::{RequestError, Target, VerbError};
+use kube_informer_types::protobuf::ProtobufError;
 
 use super::negotiate::NotAcceptable;
 use super::watch_permits::TooManyWatches;

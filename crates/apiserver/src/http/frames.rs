@@ -10,11 +10,11 @@ use super::error::HttpError;
 use super::negotiate::{Format, View};
 use super::table::TableMaker;
 use crate::clock::Clock;
-use crate::protobuf;
 use crate::registry::{Conversion, Object, Resource};
 use crate::status::Status;
 use crate::storage::Document;
 use crate::watch_cache::{self, Bookmark, WatchEvent, WatchItem};
+use kube_informer_types::protobuf;
 
 /// The type of an object that shows its metadata alone.
 const PARTIAL_HEAD: &[u8] = b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",";

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::negotiate::{Format, Subject, View, negotiate};
 use super::request_head::parse_duration;
-use crate::protobuf;
 use crate::status::Status;
 use crate::verbs::options::Query;
+use kube_informer_types::protobuf;
 
 /// The result of a negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::body::ItemView;
 use super::error::HttpError;
 use super::negotiate::{Format, Representation};
 use super::table::TableMaker;
-use crate::protobuf::ListWriter;
 use crate::registry::CodecError;
 use crate::storage::Stored;
+use kube_informer_types::protobuf::ListWriter;
 
 /// Stored bytes that one step encodes. A step takes a few milliseconds, during which other requests wait.
 const STEP: usize = 256 * 1024;

@@ -1,7 +1,7 @@
 //! Content negotiation.
 
-use crate::protobuf;
 use crate::verbs::options::Query;
+use kube_informer_types::protobuf;
 
 /// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

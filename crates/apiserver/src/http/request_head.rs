@@ -8,11 +8,11 @@ use http::header::{CONTENT_TYPE, USER_AGENT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::SignedDuration;
 
-use crate::protobuf::{self, ProtobufError};
 use crate::verbs::Request;
 use crate::verbs::decode::unknown_format;
 use crate::verbs::error::RequestError;
 use crate::verbs::options::Query;
+use kube_informer_types::protobuf::{self, ProtobufError};
 
 /// The longest duration of a request that is not a watch.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -19,13 +19,13 @@ use super::warnings::warn;
 use crate::api::Api;
 use crate::faults::Fault;
 use crate::metrics::Record;
-use crate::protobuf;
 use crate::registry::{Missing, Resource, Subresource};
 use crate::verb::Verb;
 use crate::verbs::error::{RequestError, Target};
 use crate::verbs::options::Query;
 use crate::verbs::{self, Request};
 use crate::work::Work;
+use kube_informer_types::protobuf;
 
 /// Serves a request to a resource.
 pub(super) async fn serve<B>(

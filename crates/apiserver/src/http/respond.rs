@@ -17,12 +17,12 @@ use super::negotiate::{Format, Representation, View};
 use super::table::{TableMaker, partial};
 use super::warnings::warn;
 use crate::api::Api;
-use crate::protobuf::{self, ListWriter};
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::verbs::{self, Content, Shown};
 use crate::watch_cache::{ListResponse, WatchStream};
 use crate::work::Work;
+use kube_informer_types::protobuf::{self, ListWriter};
 
 /// The negotiated form of a response.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use super::{Object, Resource};
 use crate::budget::TooLarge;
-use crate::protobuf;
 use crate::storage::{Document, DocumentError, Stored};
 use crate::work::count_visit;
+use kube_informer_types::protobuf;
 
 /// The error of decoding a document or encoding an object.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::quantity::Quantity;
 use super::reported::Reported;
-use super::table::{Field, Shape, Type, Zero, types};
+use kube_informer_types::{Field, Shape, Type, Zero, types};
 
 /// A field whose value cannot be decoded.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -155,29 +155,28 @@ impl Walk {
         TypeMismatch::Type {
             found: json_type(found),
             field: format!("{}{}", self.owner, self.fields),
-            wanted: wanted.type_name(),
+            wanted: go_type(wanted),
         }
     }
 }
 
-impl Shape {
-    fn type_name(&self) -> &'static str {
-        match self {
-            Shape::String | Shape::Enum(_) => "string",
-            Shape::Int32 => "int32",
-            Shape::Int64 => "int64",
-            Shape::Number => "float64",
-            Shape::Bool => "bool",
-            Shape::Bytes => "[]uint8",
-            Shape::Time => "v1.Time",
-            Shape::MicroTime => "v1.MicroTime",
-            Shape::Quantity => "resource.Quantity",
-            Shape::IntOrString => "intstr.IntOrString",
-            Shape::Any | Shape::ObjectOrAny(_) => "interface {}",
-            Shape::Struct(name, _) => name.split_once('.').map_or(name, |(_, short)| short),
-            Shape::Map(_) => "map[string]string",
-            Shape::List(..) => "[]interface {}",
-        }
+/// The Go type of a field, which the messages of kube-apiserver name.
+fn go_type(shape: &Shape) -> &'static str {
+    match shape {
+        Shape::String | Shape::Enum(_) => "string",
+        Shape::Int32 => "int32",
+        Shape::Int64 => "int64",
+        Shape::Number => "float64",
+        Shape::Bool => "bool",
+        Shape::Bytes => "[]uint8",
+        Shape::Time => "v1.Time",
+        Shape::MicroTime => "v1.MicroTime",
+        Shape::Quantity => "resource.Quantity",
+        Shape::IntOrString => "intstr.IntOrString",
+        Shape::Any | Shape::ObjectOrAny(_) => "interface {}",
+        Shape::Struct(name, _) => name.split_once('.').map_or(name, |(_, short)| short),
+        Shape::Map(_) => "map[string]string",
+        Shape::List(..) => "[]interface {}",
     }
 }
 

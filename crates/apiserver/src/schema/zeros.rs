@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{Field, Shape, Type, Zero, types};
 use crate::budget::{Budget, TooLarge};
+use kube_informer_types::{Field, Shape, Type, Zero, types};
 
 /// Adds every missing field that is written even if it has its zero value, at every depth, as long as the budget allows.
 pub(crate) fn write_zeros(
@@ -16,7 +16,8 @@ pub(crate) fn write_zeros(
             descend(&field.shape, value, budget)?;
         }
     }
-    for field in object_type.fields().iter().filter(|field| field.zero == Zero::Written) {
+    let written = |field: &&Field| matches!(field.zero, Zero::Written | Zero::Null);
+    for field in object_type.fields().iter().filter(written) {
         if !object.contains_key(field.name) {
             let zero = zero(field);
             budget.spend_field(field.name, &zero)?;
@@ -46,6 +47,9 @@ fn is_deep(shape: &Shape) -> bool {
 }
 
 fn zero(field: &Field) -> Value {
+    if field.zero == Zero::Null {
+        return Value::Null;
+    }
     match &field.shape {
         Shape::String | Shape::Enum(_) => "".into(),
         Shape::Int32 | Shape::Int64 | Shape::Number | Shape::IntOrString => 0.into(),
@@ -84,6 +88,13 @@ mod tests {
                 json!({"metadata": {"name": "e"}, "eventTime": null,
                 "firstTimestamp": null, "lastTimestamp": null, "involvedObject": {}, "source": {},
                 "reportingComponent": "", "reportingInstance": ""}),
+            ),
+            (
+                "",
+                "PersistentVolumeClaim",
+                json!({"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}}}),
+                json!({"metadata": {}, "status": {}, "spec": {"resources": {}, "dataSource":
+                    {"apiGroup": null, "kind": "PersistentVolumeClaim", "name": "a"}}}),
             ),
             ("rbac.authorization.k8s.io", "ClusterRole", json!({}), json!({"metadata": {}, "rules": null})),
             (

@@ -6,9 +6,9 @@ use super::Request;
 use super::error::{DecodeError, RequestError, VerbError};
 use super::options::FieldValidation;
 use crate::custom;
-use crate::protobuf;
 use crate::registry::{GroupVersion, Object, Registry, Resource, Schema};
 use crate::schema::{Parsed, Type, conform, parse_json, parse_yaml, types};
+use kube_informer_types::protobuf;
 
 const MEDIA_TYPES: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
 const MEDIA_TYPES_WITHOUT_PROTOBUF: &[&str] = &["application/json", "application/yaml"];

@@ -2,10 +2,10 @@
 
 use kube_informer_wire::SelectorError;
 
-use crate::protobuf::ProtobufError;
 use crate::registry::UnknownLabel;
 use crate::status::FieldErrors;
 use crate::verb::Verb;
+use kube_informer_types::protobuf::ProtobufError;
 
 /// A request that cannot be executed, whatever is stored.
 #[derive(Debug, thiserror::Error)]

@@ -1,20 +1,25 @@
 //! The envelope of a message (`runtime.Unknown`): magic bytes, the type and the message.
 
 use super::ProtobufError;
-use super::read::{Fields, Wire};
+use super::fields::{Fields, Wire};
 use super::write;
 
 const MAGIC: &[u8] = b"k8s\0";
 
 /// A message and its type.
-pub(super) struct Envelope<'a> {
-    pub(super) api_version: &'a str,
-    pub(super) kind: &'a str,
-    pub(super) raw: &'a [u8],
+#[derive(Debug, Clone, Copy)]
+pub struct Envelope<'a> {
+    /// Group and version.
+    pub api_version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The message.
+    pub raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// The message with its envelope.
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.raw.len() + 64);
         out.extend_from_slice(MAGIC);
         // The closure does not fail.
@@ -29,7 +34,8 @@ impl<'a> Envelope<'a> {
         out
     }
 
-    pub(super) fn decode(body: &'a [u8]) -> Result<Self, ProtobufError> {
+    /// Opens an envelope.
+    pub fn decode(body: &'a [u8]) -> Result<Self, ProtobufError> {
         let unknown = body.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
         let mut envelope = Self { api_version: "", kind: "", raw: &[] };
         for field in Fields(unknown) {

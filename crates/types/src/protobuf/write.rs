@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::ProtobufError;
-use super::messages::{Content, Field, Message, messages};
-use crate::schema::Shape;
+use super::messages::{Content, Encoding, Field, Message, Union, messages};
+use super::union::numbers;
 
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
@@ -29,7 +29,7 @@ pub(super) fn message(
             }
             Content::Field(field) => {
                 if let Some(found) = object.get(field.name) {
-                    value(out, slot.number, field, field.shape, found)?;
+                    value(out, slot.number, field, &field.encoding, found)?;
                 }
             }
         }
@@ -41,75 +41,94 @@ fn value(
     out: &mut Vec<u8>,
     number: u32,
     field: &Field,
-    shape: &Shape,
+    encoding: &Encoding,
     value: &Value,
 ) -> Result<(), ProtobufError> {
     let mismatch = || ProtobufError::Mismatch { field: field.name.to_owned() };
     if value.is_null() {
         return Ok(());
     }
-    match shape {
-        Shape::String | Shape::Enum(_) => text(out, number, value.as_str().ok_or_else(mismatch)?),
-        Shape::Bytes => {
+    match encoding {
+        Encoding::Text => text(out, number, value.as_str().ok_or_else(mismatch)?),
+        Encoding::Bytes => {
             let encoded = value.as_str().ok_or_else(mismatch)?;
             bytes(out, number, &STANDARD.decode(encoded).map_err(|_| mismatch())?);
         }
-        Shape::Int32 | Shape::Int64 => integer(out, number, value.as_i64().ok_or_else(mismatch)?),
-        Shape::Bool => integer(out, number, value.as_bool().ok_or_else(mismatch)?.into()),
-        Shape::Number => {
+        Encoding::Int32 | Encoding::Int64 => integer(out, number, value.as_i64().ok_or_else(mismatch)?),
+        Encoding::Bool => integer(out, number, value.as_bool().ok_or_else(mismatch)?.into()),
+        Encoding::Double => {
             key(out, number, FIXED64);
             out.extend_from_slice(&value.as_f64().ok_or_else(mismatch)?.to_le_bytes());
         }
-        Shape::Time | Shape::MicroTime => {
+        Encoding::Time | Encoding::MicroTime => {
             time(out, number, value.as_str().ok_or_else(mismatch)?).ok_or_else(mismatch)?
         }
-        Shape::Quantity => {
+        Encoding::Quantity => {
             let quantity = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             nested(out, number, |out| {
                 text(out, 1, &quantity);
                 Ok(())
             })?;
         }
-        Shape::IntOrString => int_or_string(out, number, value).ok_or_else(mismatch)?,
-        Shape::Any | Shape::ObjectOrAny(_) => {
+        Encoding::IntOrString => int_or_string(out, number, value).ok_or_else(mismatch)?,
+        Encoding::Json => {
             nested(out, number, |out| {
                 bytes(out, 1, value.to_string().as_bytes());
                 Ok(())
             })?;
         }
-        Shape::Struct(name, _) => {
-            let (Some(message), Some(object)) = (messages().named(name), value.as_object()) else {
+        Encoding::Message(id) => {
+            let (message, Some(object)) = (messages().get(*id), value.as_object()) else {
                 return Err(mismatch());
             };
             nested(out, number, |out| self::message(out, message, object))?;
         }
-        Shape::Map(inner) => {
+        Encoding::Union(union, schema) => nested(out, number, |out| {
+            let (number, alternative) = numbers(*union);
+            match (union, value) {
+                (Union::Schemas, Value::Array(items)) => {
+                    items.iter().try_for_each(|item| self::value(out, alternative, field, schema, item))
+                }
+                (Union::Texts, Value::Array(items)) => items
+                    .iter()
+                    .try_for_each(|item| self::value(out, alternative, field, &Encoding::Text, item)),
+                (Union::Bool, Value::Bool(allows)) => {
+                    integer(out, alternative, (*allows).into());
+                    Ok(())
+                }
+                (Union::Bool, _) => {
+                    // As in Go: a schema allows what it describes.
+                    integer(out, alternative, 1);
+                    self::value(out, number, field, schema, value)
+                }
+                _ => self::value(out, number, field, schema, value),
+            }
+        })?,
+        Encoding::Wrapped(inner) => {
+            let items = value.as_array().ok_or_else(mismatch)?;
+            nested(out, number, |out| {
+                items.iter().try_for_each(|item| self::value(out, 1, field, inner, item))
+            })?;
+        }
+        Encoding::Map(inner) => {
             for (entry, found) in value.as_object().ok_or_else(mismatch)? {
-                nested(out, number, |out| map_entry(out, field, inner, entry, found))?;
+                nested(out, number, |out| {
+                    text(out, 1, entry);
+                    match &**inner {
+                        // A list cannot be the value of a map, so it is wrapped in a message.
+                        Encoding::List(_) => nested(out, 2, |out| self::value(out, 1, field, inner, found)),
+                        inner => self::value(out, 2, field, inner, found),
+                    }
+                })?;
             }
         }
-        Shape::List(inner, ..) => {
+        Encoding::List(inner) => {
             for item in value.as_array().ok_or_else(mismatch)? {
                 self::value(out, number, field, inner, item)?;
             }
         }
     }
     Ok(())
-}
-
-fn map_entry(
-    out: &mut Vec<u8>,
-    field: &Field,
-    shape: &Shape,
-    name: &str,
-    found: &Value,
-) -> Result<(), ProtobufError> {
-    text(out, 1, name);
-    match shape {
-        // A list cannot be the value of a map, so it is wrapped in a message.
-        Shape::List(..) => nested(out, 2, |out| value(out, 1, field, shape, found)),
-        shape => value(out, 2, field, shape, found),
-    }
 }
 
 fn time(out: &mut Vec<u8>, number: u32, text: &str) -> Option<()> {

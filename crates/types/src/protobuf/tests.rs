@@ -1,6 +1,8 @@
 use super::*;
 use serde_json::json;
 
+mod generated;
+
 fn round_trip(object: &Value) -> Value {
     decode(&encode(object.to_string().as_bytes()).unwrap()).unwrap()
 }
@@ -28,7 +30,8 @@ fn objects_round_trip() {
                 "readinessProbe": {"tcpSocket": {"port": 8080}}
             }]
         },
-        "status": {"containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0}]}
+        "status": {"containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {}, "lastState": {}}]}
     });
     assert_eq!(round_trip(&pod), pod);
     let secret =
@@ -52,7 +55,8 @@ fn zero_values_are_decoded_as_by_go() {
     write::bytes(&mut pod, 2, &spec);
     write::bytes(&mut pod, 3, &[]);
     let body = Envelope { api_version: "v1", kind: "Pod", raw: &pod }.encode();
-    assert_eq!(decode(&body).unwrap(), json!({"kind": "Pod", "apiVersion": "v1"}));
+    let zeros = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {}, "spec": {"containers": null}, "status": {}});
+    assert_eq!(decode(&body).unwrap(), zeros);
 }
 
 #[test]
@@ -64,7 +68,7 @@ fn lists_and_partial_metadata_are_encoded() {
     let bytes = list.finish();
     let envelope = Envelope::decode(&bytes).unwrap();
     assert_eq!((envelope.api_version, envelope.kind), ("v1", "ConfigMapList"));
-    let fields: Vec<u32> = read::Fields(envelope.raw).map(|field| field.unwrap().0).collect();
+    let fields: Vec<u32> = fields::Fields(envelope.raw).map(|field| field.unwrap().0).collect();
     assert_eq!(fields, [1, 2, 2]);
     let partial =
         json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}});

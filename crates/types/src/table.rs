@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 /// All types of the table.
 #[derive(Debug)]
-pub(crate) struct Types {
+pub struct Types {
     /// Every type once; the maps contain indexes into this list.
     all: Vec<Type>,
     /// The types of kinds, by (group, version, kind).
@@ -15,28 +15,35 @@ pub(crate) struct Types {
 
 /// One object type.
 #[derive(Debug)]
-pub(crate) struct Type {
-    pub(crate) name: &'static str,
+pub struct Type {
+    /// Its name in the table, such as `core.v1.PodSpec`.
+    pub name: &'static str,
     /// Whether server-side apply and strategic merge replace it as a whole.
-    pub(crate) atomic: bool,
+    pub atomic: bool,
     /// Sorted by name.
     fields: Vec<Field>,
 }
 
 /// One field of a type.
 #[derive(Debug)]
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
-    pub(crate) shape: Shape,
-    pub(crate) required: bool,
-    pub(crate) zero: Zero,
+pub struct Field {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// The type of its value.
+    pub shape: Shape,
+    /// Whether the OpenAPI document calls it required.
+    pub required: bool,
+    /// The meaning of its zero value in JSON.
+    pub zero: Zero,
 }
 
 /// The meaning of the zero value of a field: `false`, 0, empty text, an empty list or map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Zero {
+pub enum Zero {
     /// It is distinct from an absent value.
     Distinct,
+    /// It is distinct from an absent value, which is written as null.
+    Null,
     /// It is omitted.
     Omitted,
     /// It is always written, even if the client sent none.
@@ -45,13 +52,18 @@ pub(crate) enum Zero {
 
 /// The JSON type of a field.
 #[derive(Debug)]
-pub(crate) enum Shape {
+pub enum Shape {
+    /// Text.
     String,
     /// One of these strings. Validation rejects others, decoding does not.
     Enum(Vec<&'static str>),
+    /// An integer of 32 bits.
     Int32,
+    /// An integer of 64 bits.
     Int64,
+    /// A floating point number.
     Number,
+    /// True or false.
     Bool,
     /// Base64 text.
     Bytes,
@@ -59,62 +71,80 @@ pub(crate) enum Shape {
     Time,
     /// With microseconds.
     MicroTime,
+    /// A quantity such as `100m`.
     Quantity,
+    /// A number or text.
     IntOrString,
+    /// Any value.
     Any,
     /// The named type if the value is an object, otherwise any value.
     ObjectOrAny(&'static str),
+    /// An object of the named type.
     Struct(&'static str, Merge),
+    /// An object with any keys.
     Map(Box<Shape>),
+    /// A list.
     List(Box<Shape>, ListKind, Merge),
 }
 
 /// The `x-kubernetes-list-type` of a list, for server-side apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum ListKind {
+pub enum ListKind {
+    /// It is replaced as a whole.
     #[default]
     Atomic,
+    /// Its elements are distinct values.
     Set,
+    /// These fields identify its elements.
     Map(Vec<String>),
 }
 
 /// The strategic merge patch rules of a list or object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Merge {
+pub struct Merge {
     /// Elements are merged; otherwise the patch replaces the list as a whole.
-    pub(crate) merge: bool,
+    pub merge: bool,
     /// The patch may name the keys to keep (`$retainKeys`).
-    pub(crate) retain_keys: bool,
+    pub retain_keys: bool,
     /// The patch replaces the value, even an object.
-    pub(crate) replace: bool,
+    pub replace: bool,
     /// The field that identifies list elements; without it elements are compared as plain values.
-    pub(crate) key: Option<&'static str>,
+    pub key: Option<&'static str>,
 }
 
 impl Types {
     /// Returns the type of a kind.
-    pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Type> {
+    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Type> {
         self.by_kind.get(&(group, version, kind)).map(|i| &self.all[*i])
     }
 
+    /// All kinds: group, version and kind, in this order.
+    pub fn kinds(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        let mut kinds: Vec<_> = self.by_kind.keys().copied().collect();
+        kinds.sort_unstable();
+        kinds
+    }
+
     /// Returns the type of a name. A test checks that all references in the table resolve.
-    pub(crate) fn named(&self, name: &str) -> Option<&Type> {
+    pub fn named(&self, name: &str) -> Option<&Type> {
         self.by_name.get(name).map(|i| &self.all[*i])
     }
 }
 
 impl Type {
-    pub(crate) fn fields(&self) -> &[Field] {
+    /// The fields, sorted by name.
+    pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+    /// The field of a name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|i| &self.fields[i])
     }
 }
 
 /// Returns the table, which is parsed on first use (about a millisecond).
-pub(crate) fn types() -> &'static Types {
+pub fn types() -> &'static Types {
     static TYPES: LazyLock<Types> = LazyLock::new(|| parse(include_str!("types.txt")));
     &TYPES
 }
@@ -126,6 +156,7 @@ fn parse(text: &'static str) -> Types {
             let (name, shape) = field.split_once(' ').unwrap_or((field, "*"));
             let (shape, zero) = match shape.as_bytes().last() {
                 Some(b'?') => (&shape[..shape.len() - 1], Zero::Distinct),
+                Some(b'=') => (&shape[..shape.len() - 1], Zero::Null),
                 Some(b'+') => (&shape[..shape.len() - 1], Zero::Written),
                 _ => (shape, Zero::Omitted),
             };

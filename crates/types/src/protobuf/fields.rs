@@ -1,0 +1,91 @@
+//! The fields of a message on the wire.
+
+use super::ProtobufError;
+
+/// The value of one field on the wire.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wire<'a> {
+    Varint(u64),
+    Fixed64([u8; 8]),
+    Fixed32,
+    Bytes(&'a [u8]),
+}
+
+/// An iterator over the fields of a message.
+#[derive(Debug, Clone)]
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Wire<'a>), ProtobufError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.field().ok_or(ProtobufError::Malformed);
+        if field.is_err() {
+            self.0 = &[];
+        }
+        Some(field)
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn field(&mut self) -> Option<(u32, Wire<'a>)> {
+        let key = self.varint()?;
+        let wire = match key & 7 {
+            0 => Wire::Varint(self.varint()?),
+            1 => Wire::Fixed64(self.take(8)?.try_into().ok()?),
+            2 => {
+                let length = self.varint()?;
+                Wire::Bytes(self.take(usize::try_from(length).ok()?)?)
+            }
+            5 => {
+                self.take(4)?;
+                Wire::Fixed32
+            }
+            _ => return None,
+        };
+        Some((u32::try_from(key >> 3).ok().filter(|number| *number > 0)?, wire))
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// The next number of a packed list.
+    pub(super) fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+impl<'a> Wire<'a> {
+    pub(super) fn text(self) -> Result<&'a str, ProtobufError> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| ProtobufError::Malformed)
+    }
+
+    pub(super) fn bytes(self) -> Result<&'a [u8], ProtobufError> {
+        match self {
+            Wire::Bytes(bytes) => Ok(bytes),
+            _ => Err(ProtobufError::Malformed),
+        }
+    }
+
+    pub(super) fn integer(self) -> Result<i64, ProtobufError> {
+        match self {
+            Wire::Varint(value) => Ok(value.cast_signed()),
+            _ => Err(ProtobufError::Malformed),
+        }
+    }
+}

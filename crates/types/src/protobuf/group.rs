@@ -1,0 +1,203 @@
+//! Reads the values of a list or a map, which are fields of one number.
+
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor, value::BorrowedStrDeserializer};
+
+use super::ProtobufError;
+use super::deserializer::Notes;
+use super::fields::{Fields, Wire};
+use super::messages::{Encoding, Field};
+use super::value::{Single, ZeroReader};
+
+/// Consecutive fields of one number.
+pub(super) struct Group<'de, 'f> {
+    pub(super) number: u32,
+    pub(super) first: Option<Wire<'de>>,
+    /// The fields after `next`.
+    pub(super) fields: &'f mut Fields<'de>,
+    pub(super) next: Option<(u32, Wire<'de>)>,
+}
+
+impl<'de> Group<'de, '_> {
+    fn take(&mut self) -> Result<Option<Wire<'de>>, ProtobufError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        match self.next {
+            Some((number, wire)) if number == self.number => {
+                self.next = self.fields.next().transpose()?;
+                Ok(Some(wire))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Skips what has not been read, and returns the field after it.
+    pub(super) fn rest(mut self) -> Result<Option<(u32, Wire<'de>)>, ProtobufError> {
+        while self.take()?.is_some() {}
+        Ok(self.next)
+    }
+}
+
+/// Reads a group as a list or a map.
+pub(super) struct GroupReader<'de, 'f, 'g, 'm> {
+    pub(super) field: &'static Field,
+    pub(super) group: &'g mut Group<'de, 'f>,
+    pub(super) notes: &'m Notes,
+}
+
+impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        let Self { field, group, notes } = self;
+        match &field.encoding {
+            Encoding::List(inner) => visitor.visit_seq(Items::new(field.name, inner, group, notes)),
+            Encoding::Map(inner) => {
+                visitor.visit_map(Entries { field, encoding: inner, group, value: None, notes })
+            }
+            _ => Err(ProtobufError::Malformed),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct enum identifier
+    }
+}
+
+pub(super) struct Items<'de, 'f, 'g, 'm> {
+    name: &'static str,
+    encoding: &'static Encoding,
+    group: &'g mut Group<'de, 'f>,
+    /// Numbers that share one field.
+    packed: Fields<'de>,
+    notes: &'m Notes,
+}
+
+impl<'de, 'f, 'g, 'm> Items<'de, 'f, 'g, 'm> {
+    pub(super) fn new(
+        name: &'static str,
+        encoding: &'static Encoding,
+        group: &'g mut Group<'de, 'f>,
+        notes: &'m Notes,
+    ) -> Self {
+        Self { name, encoding, group, packed: Fields(&[]), notes }
+    }
+
+    fn take(&mut self) -> Result<Option<Wire<'de>>, ProtobufError> {
+        loop {
+            if !self.packed.0.is_empty() {
+                return self
+                    .packed
+                    .varint()
+                    .map(|number| Some(Wire::Varint(number)))
+                    .ok_or(ProtobufError::Malformed);
+            }
+            match (self.group.take()?, self.encoding) {
+                (Some(Wire::Bytes(packed)), Encoding::Int32 | Encoding::Int64 | Encoding::Bool) => {
+                    self.packed = Fields(packed)
+                }
+                (item, _) => return Ok(item),
+            }
+        }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Items<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Self::Error> {
+        let Some(wire) = self.take()? else { return Ok(None) };
+        seed.deserialize(Single { name: self.name, encoding: self.encoding, wire, notes: self.notes })
+            .map(Some)
+    }
+}
+
+struct Entries<'de, 'f, 'g, 'm> {
+    field: &'static Field,
+    encoding: &'static Encoding,
+    group: &'g mut Group<'de, 'f>,
+    /// The value of the key that was given last; a zero value may be absent.
+    value: Option<Wire<'de>>,
+    notes: &'m Notes,
+}
+
+impl<'de> MapAccess<'de> for Entries<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
+        let Some(entry) = self.group.take()? else { return Ok(None) };
+        let mut key = "";
+        self.value = None;
+        for part in Fields(entry.bytes()?) {
+            match part? {
+                (1, wire) => key = wire.text()?,
+                (2, wire) => self.value = Some(wire),
+                _ => {}
+            }
+        }
+        seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
+        let (field, encoding, notes) = (self.field, self.encoding, self.notes);
+        match (self.value.take(), encoding) {
+            // A list cannot be the value of a map, so it is wrapped in a message, as its field number 1.
+            (value, Encoding::List(inner)) => {
+                let mut fields = Fields(value.map_or(Ok(&[][..]), Wire::bytes)?);
+                let next = fields.next().transpose()?;
+                let mut group = Group { number: 1, first: None, fields: &mut fields, next };
+                seed.deserialize(ListReader(Items::new(field.name, inner, &mut group, notes)))
+            }
+            (Some(wire), _) => seed.deserialize(Single { name: field.name, encoding, wire, notes }),
+            (None, _) => seed.deserialize(ZeroReader { encoding, notes }),
+        }
+    }
+}
+
+/// Reads a list that is the value of a map.
+struct ListReader<'de, 'f, 'g, 'm>(Items<'de, 'f, 'g, 'm>);
+
+impl<'de> de::Deserializer<'de> for ListReader<'de, '_, '_, '_> {
+    type Error = ProtobufError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_seq(self.0)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}

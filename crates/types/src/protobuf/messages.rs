@@ -1,0 +1,278 @@
+//! The fields of messages by number: parses `numbers.txt`, whose notation is explained at its top, and joins it with the table of
+//! types.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::{Shape, Zero, types};
+
+/// The fields of a type by number.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    /// In the order of their numbers.
+    slots: Vec<Slot>,
+    /// The position in `slots` of each number up to the largest, plus one; 0 for numbers without a field.
+    positions: Vec<u8>,
+    /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
+    written: Vec<u8>,
+}
+
+/// The content of one field number.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) number: u32,
+    pub(super) content: Content,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Field(Field),
+    /// A nested message whose fields are inlined in JSON.
+    Inline(Message),
+}
+
+#[derive(Debug)]
+pub(super) struct Field {
+    /// The name in JSON.
+    pub(super) name: &'static str,
+    pub(super) encoding: Encoding,
+    /// The meaning of a zero value. Go encodes every field that is not a pointer, even if it is zero.
+    pub(super) zero: Zero,
+}
+
+/// The type of a value, with everything looked up that decoding needs.
+#[derive(Debug)]
+pub(super) enum Encoding {
+    Text,
+    Bytes,
+    Int32,
+    Int64,
+    Bool,
+    Double,
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrString,
+    /// JSON in a message.
+    Json,
+    Message(MessageId),
+    /// A schema of a CRD, which is an `Encoding::Message`, or something else.
+    Union(Union, Box<Encoding>),
+    List(Box<Encoding>),
+    /// A list of these in a message of its own, so that an empty list differs from an absent one.
+    Wrapped(Box<Encoding>),
+    Map(Box<Encoding>),
+}
+
+/// The alternative to a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Union {
+    /// A list of schemas.
+    Schemas,
+    /// True or false.
+    Bool,
+    /// A list of texts.
+    Texts,
+}
+
+/// The place of a message in the table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MessageId(usize);
+
+/// All messages.
+#[derive(Debug)]
+pub(super) struct Messages {
+    all: Vec<Message>,
+    by_name: HashMap<&'static str, MessageId>,
+}
+
+/// A message that is not in the table of types: the metadata of any object.
+const PARTIAL_METADATA: &str = "meta.v1.PartialObjectMetadata";
+
+impl Messages {
+    pub(super) fn named(&self, name: &str) -> Option<&Message> {
+        self.by_name.get(name).map(|id| self.get(*id))
+    }
+
+    pub(super) fn get(&self, id: MessageId) -> &Message {
+        &self.all[id.0]
+    }
+
+    /// Returns the message of a kind. `DeleteOptions` exist in every group.
+    pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Message> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        match (group, kind) {
+            (_, "DeleteOptions") => self.named("meta.v1.DeleteOptions"),
+            ("meta.k8s.io", "PartialObjectMetadata") => self.named(PARTIAL_METADATA),
+            _ => types().kind(group, version, kind).and_then(|t| self.named(t.name)),
+        }
+    }
+}
+
+impl Message {
+    pub(super) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(super) fn slot(&self, number: u32) -> Option<&Content> {
+        Some(&self.slots[self.position(number)?].content)
+    }
+
+    /// The position of a number in [`slots`](Self::slots).
+    pub(super) fn position(&self, number: u32) -> Option<usize> {
+        let position = *self.positions.get(usize::try_from(number).ok()?)?;
+        usize::from(position).checked_sub(1)
+    }
+
+    /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
+    pub(super) fn written(&self) -> &[u8] {
+        &self.written
+    }
+
+    fn insert(&mut self, numbers: &[u32], field: Field) {
+        let [number, inner @ ..] = numbers else { return };
+        let at = self.slots.partition_point(|slot| slot.number < *number);
+        if inner.is_empty() {
+            self.slots.insert(at, Slot { number: *number, content: Content::Field(field) });
+        } else {
+            if self.slots.get(at).is_none_or(|slot| slot.number != *number) {
+                let content = Content::Inline(Message::default());
+                self.slots.insert(at, Slot { number: *number, content });
+            }
+            if let Content::Inline(message) = &mut self.slots[at].content {
+                message.insert(inner, field);
+            }
+        }
+        self.positions.clear();
+        for (position, slot) in (1..).zip(&self.slots) {
+            self.positions.resize(slot.number as usize, 0);
+            self.positions.push(position);
+        }
+        let is_written = |slot: &Slot| match &slot.content {
+            Content::Field(field) => matches!(field.zero, Zero::Written | Zero::Null),
+            Content::Inline(message) => !message.written.is_empty(),
+        };
+        self.written =
+            (0..).zip(&self.slots).filter(|(_, slot)| is_written(slot)).map(|(at, _)| at).collect();
+    }
+}
+
+/// Returns the messages, which are parsed on first use.
+pub(super) fn messages() -> &'static Messages {
+    static MESSAGES: LazyLock<Messages> = LazyLock::new(|| parse(include_str!("numbers.txt")));
+    &MESSAGES
+}
+
+fn parse(text: &'static str) -> Messages {
+    let lines = || text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let names = lines().filter(|line| !line.starts_with(' ')).chain([PARTIAL_METADATA]);
+    let by_name: HashMap<&'static str, MessageId> = names.zip((0..).map(MessageId)).collect();
+    let mut all: Vec<Message> = by_name.iter().map(|_| Message::default()).collect();
+    let mut owner = "";
+    for line in lines() {
+        match line.strip_prefix(' ') {
+            None => owner = line,
+            Some(field) => {
+                if let Some((numbers, field)) = parse_field(owner, field, &by_name) {
+                    all[by_name[owner].0].insert(&numbers, field);
+                }
+            }
+        }
+    }
+    if let Some(id) = by_name.get("meta.v1.ObjectMeta") {
+        let metadata = Field { name: "metadata", encoding: Encoding::Message(*id), zero: Zero::Written };
+        all[by_name[PARTIAL_METADATA].0].insert(&[1], metadata);
+    }
+    Messages { all, by_name }
+}
+
+/// Returns `None` for a field that is not in the table of types; a test checks that there is none.
+fn parse_field(
+    owner: &str,
+    line: &'static str,
+    by_name: &HashMap<&'static str, MessageId>,
+) -> Option<(Vec<u32>, Field)> {
+    let (name, numbers) = line.split_once(' ')?;
+    let (numbers, union) = numbers.split_once(' ').map_or((numbers, None), |(n, union)| (n, Some(union)));
+    let numbers: Option<Vec<u32>> = numbers.split('.').map(|number| number.parse().ok()).collect();
+    let known = types().named(owner)?.field(name)?;
+    let encoding = match union {
+        None => Encoding::of(&known.shape, by_name)?,
+        Some("wrapped") => match Encoding::of(&known.shape, by_name)? {
+            Encoding::List(inner) => Encoding::Wrapped(inner),
+            _ => return None,
+        },
+        Some(union) => {
+            let union = Encoding::union(union, by_name)?;
+            if matches!(known.shape, Shape::Map(_)) { Encoding::Map(Box::new(union)) } else { union }
+        }
+    };
+    Some((numbers?, Field { name, encoding, zero: known.zero }))
+}
+
+impl Encoding {
+    fn of(shape: &Shape, by_name: &HashMap<&'static str, MessageId>) -> Option<Self> {
+        Some(match shape {
+            Shape::String | Shape::Enum(_) => Self::Text,
+            Shape::Bytes => Self::Bytes,
+            Shape::Int32 => Self::Int32,
+            Shape::Int64 => Self::Int64,
+            Shape::Bool => Self::Bool,
+            Shape::Number => Self::Double,
+            Shape::Time => Self::Time,
+            Shape::MicroTime => Self::MicroTime,
+            Shape::Quantity => Self::Quantity,
+            Shape::IntOrString => Self::IntOrString,
+            Shape::Any | Shape::ObjectOrAny(_) => Self::Json,
+            Shape::Struct(name, _) => Self::Message(*by_name.get(name)?),
+            Shape::Map(inner) => Self::Map(Box::new(Self::of(inner, by_name)?)),
+            Shape::List(inner, ..) => Self::List(Box::new(Self::of(inner, by_name)?)),
+        })
+    }
+
+    fn union(word: &str, by_name: &HashMap<&'static str, MessageId>) -> Option<Self> {
+        let union = match word {
+            "list" => Union::Schemas,
+            "bool" => Union::Bool,
+            "strings" => Union::Texts,
+            _ => return None,
+        };
+        let schema = Self::Message(*by_name.get("apiextensions.v1.JSONSchemaProps")?);
+        Some(Self::Union(union, Box::new(schema)))
+    }
+
+    /// The message that this is, or that is in each element of the list.
+    pub(super) fn message(&self) -> Option<&'static Message> {
+        match self {
+            Self::Message(id) => Some(messages().get(*id)),
+            Self::List(inner) => inner.message(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(message: &Message) -> usize {
+        let of = |slot: &Slot| match &slot.content {
+            Content::Field(_) => 1,
+            Content::Inline(message) => fields(message),
+        };
+        message.slots.iter().map(of).sum()
+    }
+
+    #[test]
+    fn every_line_of_the_table_is_parsed() {
+        let lines = include_str!("numbers.txt").lines().filter(|line| line.starts_with(' ')).count();
+        // The metadata of a partial object is not a line of the table.
+        assert_eq!(messages().all.iter().map(fields).sum::<usize>(), lines + 1);
+    }
+
+    /// The decoder notes the fields that it has seen in a word of this size.
+    #[test]
+    fn messages_have_at_most_128_fields() {
+        assert!(messages().all.iter().all(|message| message.slots.len() <= 128));
+    }
+}
