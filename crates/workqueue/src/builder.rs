@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::Hash;
 
+use crate::crowd::Order;
 use crate::limiter::{JitterLimiter, RateLimiter, controller_rate_limiter};
 use crate::metrics::Metrics;
 use crate::queue::WorkQueue;
@@ -29,11 +30,20 @@ pub struct Builder<K> {
     seed: Option<u64>,
     metrics: Option<bool>,
     oldest_every: u32,
+    order: Option<Order<K>>,
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
     pub(crate) fn new() -> Self {
-        Self { name: String::new(), limiter: None, jitter: 0.0, seed: None, metrics: None, oldest_every: 16 }
+        Self {
+            name: String::new(),
+            limiter: None,
+            jitter: 0.0,
+            seed: None,
+            metrics: None,
+            oldest_every: 16,
+            order: None,
+        }
     }
 
     /// Sets the name in logs and metrics.
@@ -70,6 +80,33 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
         Self { oldest_every: n.max(1), ..self }
     }
 
+    /// Uses `Ord` of keys to tell keys of one hash value apart beyond
+    /// [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH): all promises of the queue then hold for any number of them, and an
+    /// operation takes a logarithmic number of comparisons. For keys whose `Hash` is poor; other keys gain nothing.
+    ///
+    /// `Ord` must agree with `Eq`. It runs under the lock of the queue and must not use the queue.
+    ///
+    /// ```
+    /// use kube_workqueue::WorkQueue;
+    ///
+    /// #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+    /// struct Key(u32);
+    ///
+    /// impl std::hash::Hash for Key {
+    ///     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {} // one hash value for all keys
+    /// }
+    ///
+    /// let queue = WorkQueue::builder().ordered().build();
+    /// (0..1000).chain(0..1000).for_each(|n| queue.add(Key(n)));
+    /// assert_eq!(queue.len(), 1000);
+    /// ```
+    pub fn ordered(self) -> Self
+    where
+        K: Ord,
+    {
+        Self { order: Some(K::cmp), ..self }
+    }
+
     /// Builds the queue.
     pub fn build(self) -> WorkQueue<K> {
         let mut limiter = self.limiter.unwrap_or_else(|| Box::new(controller_rate_limiter()));
@@ -79,7 +116,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
         }
         let measure = self.metrics.unwrap_or(!self.name.is_empty());
         let metrics = measure.then(|| Metrics::new(&self.name));
-        WorkQueue::new(Shared::new(self.name, limiter, metrics, self.oldest_every))
+        WorkQueue::new(Shared::new(self.name, limiter, metrics, self.oldest_every, self.order))
     }
 }
 
@@ -91,6 +128,7 @@ impl<K> fmt::Debug for Builder<K> {
             .field("seed", &self.seed)
             .field("metrics", &self.metrics)
             .field("oldest_every", &self.oldest_every)
+            .field("ordered", &self.order.is_some())
             .finish_non_exhaustive()
     }
 }

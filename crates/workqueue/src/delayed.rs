@@ -2,6 +2,7 @@
 
 mod heap;
 
+use crate::crowd::{Crowd, Order};
 use crate::discarded::Discarded;
 use crate::index::{Index, Lookup};
 use crate::panics;
@@ -13,8 +14,9 @@ pub(crate) const NEVER: u64 = u64::MAX;
 
 /// Keys with a due time, taken in exact order of due time and, for equal times, of arrival.
 ///
-/// A key is delayed at most once, unless more than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) delayed keys share its
-/// hash: then it is not looked for, and may be delayed several times.
+/// A key is delayed at most once, unless keys have no order and more than
+/// [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) delayed keys share its hash: then it is not looked for, and may be delayed
+/// several times.
 ///
 /// Inserting, moving to an earlier time, cancelling and taking are logarithmic in the number of keys.
 pub(crate) struct DelayedKeys<K> {
@@ -27,6 +29,8 @@ pub(crate) struct DelayedKeys<K> {
     free: Vec<u32>,
     /// Slots by hash.
     index: Index,
+    /// Slots of keys that `index` does not take.
+    crowd: Crowd<K>,
     /// Number of the next arrival; wraps around, which only matters to keys due at the same nanosecond.
     arrivals: u32,
 }
@@ -69,13 +73,14 @@ pub(crate) struct Copied<K> {
 }
 
 impl<K: Eq> DelayedKeys<K> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(order: Option<Order<K>>) -> Self {
         Self {
             heap: Heap::default(),
             slots: Vec::new(),
             priorities: Vec::new(),
             free: Vec::new(),
             index: Index::new(),
+            crowd: Crowd::new(order),
             arrivals: 0,
         }
     }
@@ -125,6 +130,11 @@ impl<K: Eq> DelayedKeys<K> {
         let slot = self.occupy(hash, key, priority);
         if matches!(found, Lookup::Absent) {
             self.index.insert(hash, slot, |slot| self.slots[slot as usize].hash);
+        } else {
+            let key_of = |slot: u32| self.slots[slot as usize].key.as_ref();
+            if let Some(key) = key_of(slot) {
+                self.crowd.insert(slot, key, key_of);
+            }
         }
         self.heap.push(Node { due, arrival, slot }, &mut self.slots);
     }
@@ -135,6 +145,7 @@ impl<K: Eq> DelayedKeys<K> {
             return None;
         }
         let Node { due, slot, .. } = self.heap.pop(&mut self.slots)?;
+        self.leave_crowd(slot);
         let Slot { key, hash, .. } = &mut self.slots[slot as usize];
         let (key, hash) = (key.take()?, *hash);
         let priority = self.priority(slot);
@@ -146,6 +157,7 @@ impl<K: Eq> DelayedKeys<K> {
     pub(crate) fn cancel(&mut self, hash: u32, key: &K, discarded: &mut Discarded<K>) -> bool {
         let Lookup::Found(slot) = self.find(hash, key) else { return false };
         self.heap.remove(self.slots.position(slot), &mut self.slots);
+        self.leave_crowd(slot);
         if let Some(key) = self.slots[slot as usize].key.take() {
             discarded.push(key);
         }
@@ -155,7 +167,7 @@ impl<K: Eq> DelayedKeys<K> {
 
     /// Removes all keys and releases their memory. Returns them, because the caller drops them without the lock.
     pub(crate) fn take_all(&mut self) -> Self {
-        let empty = Self { arrivals: self.arrivals, ..Self::new() };
+        let empty = Self { arrivals: self.arrivals, ..Self::new(self.crowd.order()) };
         std::mem::replace(self, empty)
     }
 
@@ -192,6 +204,9 @@ impl<K: Eq> DelayedKeys<K> {
             return Lookup::Absent;
         }
         let slot = |slot: u32| &self.slots[slot as usize];
+        if let Some(found) = self.crowd.find(key, |number| slot(number).key.as_ref()) {
+            return Lookup::Found(found);
+        }
         let matches = |number| slot(number).key.as_ref().is_some_and(|other| panics::equal(other, key));
         self.index.find(hash, |number| slot(number).hash, matches)
     }
@@ -229,6 +244,12 @@ impl<K: Eq> DelayedKeys<K> {
         };
         self.set_priority(slot, priority);
         slot
+    }
+
+    /// The key of a slot is about to be removed.
+    fn leave_crowd(&mut self, slot: u32) {
+        let slots = &self.slots;
+        self.crowd.remove(slot, |slot| slots[slot as usize].key.as_ref());
     }
 
     /// Frees a slot whose key was removed. When the last key of a burst is removed, its memory is released.

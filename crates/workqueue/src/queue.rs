@@ -36,13 +36,14 @@ const COPY_AT_ONCE: usize = 64;
 /// 7. Once [`get`](WorkQueue::get) has returned `None` it always will.
 ///
 /// Promises 2 and 5 hold for up to [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) queued, and as many delayed, keys of
-/// one hash value. A key beyond that may run several times instead of once, and [`due`](WorkQueue::due) and
-/// [`cancel`](WorkQueue::cancel) may not find it; it is never lost, and never has two workers. With a sound `Hash` this
-/// does not happen.
+/// one hash value, and for any number of them if the queue is [`ordered`](Builder::ordered). Without an order, a key beyond
+/// that may run several times instead of once, and [`due`](WorkQueue::due) and [`cancel`](WorkQueue::cancel) may not find it;
+/// it is never lost, and never has two workers. With a sound `Hash` this does not happen.
 ///
-/// `Hash`, `Eq` and `Clone` of keys must not use the queue: some calls of them need its lock. They are few, whatever the
+/// `Hash`, `Eq`, `Ord` and `Clone` of keys must not use the queue: some calls of them need its lock. They are few, whatever the
 /// number of keys: an add compares the key with at most [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) queued and as many
-/// delayed keys, and with keys in flight, of the same hash value; a take hashes and clones one key. If one of them panics, that
+/// delayed keys, and with keys in flight, of the same hash value, and looks for it in the order of the others if there is
+/// one; a take hashes and clones one key. If one of them panics, that
 /// key is dropped or not deduplicated, and the queue goes on with the others. Everything else of the user (drops of keys, rate limiters,
 /// wakers, metrics) is called without the lock.
 ///

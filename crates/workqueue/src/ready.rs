@@ -6,6 +6,7 @@ mod ranked;
 
 use std::hash::{BuildHasher, Hash};
 
+use crate::crowd::Order;
 use crate::discarded::Discarded;
 use crate::index::Lookup;
 use crate::priority::Priority;
@@ -42,8 +43,8 @@ pub(crate) struct Ticket<K> {
 pub(crate) enum Push {
     /// The key is queued.
     New,
-    /// More than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) queued keys share its hash. The key is queued, and was
-    /// not compared with all of them: it may be queued twice.
+    /// More than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) queued keys share its hash, and keys have no order. The
+    /// key is queued, and was not compared with all of them: it may be queued twice.
     Crowded,
     /// The key was queued already.
     Duplicate,
@@ -63,11 +64,12 @@ pub(crate) struct Ready<K> {
     /// within `oldest_every * (m + 1)` takes.
     oldest_every: u32,
     takes: u32,
+    order: Option<Order<K>>,
 }
 
 impl<K: Eq + Hash> Ready<K> {
-    pub(crate) fn new(hasher: Hasher, oldest_every: u32, keep_times: bool) -> Self {
-        Self { fifo: Fifo::new(keep_times), ranked: None, hasher, oldest_every, takes: 0 }
+    pub(crate) fn new(hasher: Hasher, order: Option<Order<K>>, oldest_every: u32, keep_times: bool) -> Self {
+        Self { fifo: Fifo::new(keep_times, order), ranked: None, hasher, oldest_every, takes: 0, order }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -80,7 +82,8 @@ impl<K: Eq + Hash> Ready<K> {
         match &mut self.ranked {
             None if plain => self.fifo.push(ticket, discarded),
             ranked => {
-                Self::push_ranked(&mut self.fifo, ranked.get_or_insert_with(Ranked::new), ticket, discarded)
+                let ranked = ranked.get_or_insert_with(|| Ranked::new(self.order));
+                Self::push_ranked(&mut self.fifo, ranked, ticket, discarded)
             }
         }
     }
@@ -102,6 +105,8 @@ impl<K: Eq + Hash> Ready<K> {
                 Push::Duplicate
             }
             Lookup::Absent => ranked.push(ticket, discarded),
+            // With an order, the lookup covers all keys.
+            Lookup::Crowded if fifo.is_ordered() => ranked.push(ticket, discarded),
             Lookup::Crowded => match ranked.push(ticket, discarded) {
                 Push::New => Push::Crowded,
                 push => push,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::error;
 
+use crate::crowd::Order;
 use crate::delayed::NEVER;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
@@ -21,7 +22,7 @@ const DELAY_AFTER_PANIC: Duration = Duration::from_secs(1);
 /// A queue.
 pub(crate) struct Shared<K> {
     /// Held for a few table operations at a time; never while waking tasks, recording metrics, calling the rate limiter
-    /// or dropping keys. `Hash`, `Eq` and `Clone` of keys run under it a bounded number of times, and never interrupt it by a
+    /// or dropping keys. `Hash`, `Eq`, `Ord` and `Clone` of keys run under it a bounded number of times, and never interrupt it by a
     /// panic.
     state: Mutex<State<K>>,
     hasher: Hasher,
@@ -39,9 +40,10 @@ impl<K: Clone + Eq + Hash> Shared<K> {
         limiter: Box<dyn RateLimiter<K>>,
         metrics: Option<Metrics>,
         oldest_every: u32,
+        order: Option<Order<K>>,
     ) -> Self {
         let hasher = Hasher::default();
-        let state = Mutex::new(State::new(hasher.clone(), oldest_every, metrics.is_some()));
+        let state = Mutex::new(State::new(hasher.clone(), order, oldest_every, metrics.is_some()));
         Self { state, hasher, name, limiter, metrics, epoch: time::now() }
     }
 

@@ -3,6 +3,7 @@
 use std::hash::Hash;
 use std::task::Waker;
 
+use crate::crowd::Order;
 use crate::delayed::{DelayedKeys, Due};
 use crate::discarded::Discarded;
 use crate::in_flight::{Added, Finished, FlightId, InFlight};
@@ -19,8 +20,8 @@ const PROMOTE_AT_ONCE: usize = 1_000;
 /// A key is *ready* (queued), *in flight* (a worker holds it), or neither; never both. A key in flight may be *dirty*: it
 /// becomes ready when its worker is done. Independently, a key may be *delayed*: it is added at a later time.
 ///
-/// Exception: if more than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) keys share a hash, a key may be ready twice, or
-/// ready and in flight. [`State::take`] makes up for it.
+/// Exception: if keys have no order and more than [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH) of them share a hash, a key
+/// may be ready twice, or ready and in flight. [`State::take`] makes up for it.
 ///
 /// Invariants, true whenever the lock is free ([`State::settle`] restores them). The first two hold for the waiters of each
 /// runtime, so that a runtime whose thread is blocked does not delay keys for workers of another one:
@@ -80,11 +81,11 @@ pub(crate) enum Polled<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
-    pub(crate) fn new(hasher: Hasher, oldest_every: u32, keep_times: bool) -> Self {
+    pub(crate) fn new(hasher: Hasher, order: Option<Order<K>>, oldest_every: u32, keep_times: bool) -> Self {
         Self {
-            ready: Ready::new(hasher, oldest_every, keep_times),
+            ready: Ready::new(hasher, order, oldest_every, keep_times),
             in_flight: InFlight::new(),
-            delayed: DelayedKeys::new(),
+            delayed: DelayedKeys::new(order),
             waiters: Waiters::default(),
             drainers: Vec::new(),
             phase: Phase::Open,

@@ -1,7 +1,7 @@
 //! The lock of the queue. Model checks replace this module with a lock whose schedules they control.
 //!
 //! A `std` mutex rather than an async one: critical sections are a few hash table operations and never contain an
-//! `.await`. The only code of the user that runs under it is `Hash`, `Eq` and `Clone` of keys, whose panics are caught.
+//! `.await`. The only code of the user that runs under it is `Hash`, `Eq`, `Ord` and `Clone` of keys, whose panics are caught.
 
 pub(crate) use std::sync::Mutex;
 pub(crate) use std::sync::MutexGuard;

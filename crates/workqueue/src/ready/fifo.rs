@@ -6,6 +6,7 @@ use std::hash::Hash;
 use super::places::{Claim, Live, Places};
 use super::ranked::Arrival;
 use super::{Hasher, Push, Ticket, hash_of};
+use crate::crowd::{Crowd, Order};
 use crate::discarded::Discarded;
 use crate::index::Lookup;
 use crate::panics;
@@ -27,18 +28,21 @@ pub(super) struct Fifo<K> {
     head: u32,
     /// Place numbers by hash.
     places: Places,
+    /// Place numbers of keys that `places` does not take. None of them is removed.
+    crowd: Crowd<K>,
     /// When each key of `keys` was added; `None` without metrics.
     times: Option<VecDeque<u64>>,
 }
 
 impl<K: Eq + Hash> Fifo<K> {
-    pub(super) fn new(keep_times: bool) -> Self {
+    pub(super) fn new(keep_times: bool, order: Option<Order<K>>) -> Self {
         Self {
             keys: VecDeque::new(),
             removed: HashSet::new(),
             origin: 0,
             head: 0,
             places: Places::new(),
+            crowd: Crowd::new(order),
             times: keep_times.then(VecDeque::new),
         }
     }
@@ -47,20 +51,30 @@ impl<K: Eq + Hash> Fifo<K> {
         self.keys.len() - self.removed.len()
     }
 
+    pub(super) fn is_ordered(&self) -> bool {
+        self.crowd.order().is_some()
+    }
+
     pub(super) fn push(&mut self, ticket: Ticket<K>, discarded: &mut Discarded<K>) -> Push {
         if self.keys.is_empty() {
             self.origin = self.head;
         }
         let live = self.live();
         let place = live.head.wrapping_add(live.len);
-        let matches =
-            |place: u32| panics::equal(&self.keys[place.wrapping_sub(live.head) as usize], &ticket.key);
-        let push = match self.places.claim(ticket.hash, place, live, matches) {
+        let key_of = |place: u32| self.keys.get(place.wrapping_sub(live.head) as usize);
+        let matches = |place: u32| key_of(place).is_some_and(|other| panics::equal(other, &ticket.key));
+        let crowded = self.crowd.find(&ticket.key, key_of).is_some();
+        let claim = match crowded {
+            true => Claim::Duplicate,
+            false => self.places.claim(ticket.hash, place, live, matches),
+        };
+        let push = match claim {
             Claim::Duplicate => {
                 discarded.push(ticket.key);
                 return Push::Duplicate;
             }
             Claim::Recorded => Push::New,
+            Claim::Crowded if self.crowd.insert(place, &ticket.key, key_of) => Push::New,
             Claim::Crowded => Push::Crowded,
         };
         self.keys.push_back(ticket.key);
@@ -91,9 +105,12 @@ impl<K: Eq + Hash> Fifo<K> {
             return Lookup::Absent;
         }
         let live = self.live();
+        let key_of = |place: u32| self.keys.get(place.wrapping_sub(live.head) as usize);
+        if let Some(place) = self.crowd.find(key, key_of) {
+            return Lookup::Found(place);
+        }
         let matches = |place: u32| {
-            let other = &self.keys[place.wrapping_sub(live.head) as usize];
-            !self.removed.contains(&place) && panics::equal(other, key)
+            !self.removed.contains(&place) && key_of(place).is_some_and(|other| panics::equal(other, key))
         };
         self.places.find(hash, live, matches)
     }
@@ -107,6 +124,7 @@ impl<K: Eq + Hash> Fifo<K> {
     pub(super) fn remove(&mut self, place: u32, discarded: &mut Discarded<K>) -> (Arrival, u64) {
         let at = place.wrapping_sub(self.head) as usize;
         let since = self.times.as_ref().and_then(|times| times.get(at)).copied().unwrap_or(0);
+        self.leave_crowd(place);
         self.removed.insert(place);
         let arrival = self.arrival(place);
         self.discard_removed(discarded);
@@ -117,7 +135,14 @@ impl<K: Eq + Hash> Fifo<K> {
         u64::from(place.wrapping_sub(self.origin))
     }
 
+    /// A key is no longer queued at a place.
+    fn leave_crowd(&mut self, place: u32) {
+        let (keys, head) = (&self.keys, self.head);
+        self.crowd.remove(place, |place| keys.get(place.wrapping_sub(head) as usize));
+    }
+
     fn pop_front(&mut self) -> Option<(K, u64)> {
+        self.leave_crowd(self.head);
         let key = self.keys.pop_front()?;
         self.head = self.head.wrapping_add(1);
         let since = self.times.as_mut().and_then(VecDeque::pop_front).unwrap_or(0);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Push, Ticket};
+use crate::crowd::{Crowd, Order};
 use crate::discarded::Discarded;
 use crate::index::{Index, Lookup};
 use crate::panics;
@@ -23,6 +24,8 @@ pub(super) struct Ranked<K> {
     free: Vec<u32>,
     /// Slots by hash.
     index: Index,
+    /// Slots of keys that `index` does not take.
+    crowd: Crowd<K>,
     next_arrival: Arrival,
 }
 
@@ -38,13 +41,14 @@ struct Slot<K> {
 }
 
 impl<K: Eq> Ranked<K> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(order: Option<Order<K>>) -> Self {
         Self {
             by_rank: BTreeMap::new(),
             by_age: BTreeMap::new(),
             slots: Vec::new(),
             free: Vec::new(),
             index: Index::new(),
+            crowd: Crowd::new(order),
             next_arrival: FIRST_ARRIVAL,
         }
     }
@@ -63,8 +67,7 @@ impl<K: Eq> Ranked<K> {
         }
         let arrival = self.next_arrival;
         self.next_arrival += 1;
-        self.insert(ticket, arrival, matches!(found, Lookup::Absent));
-        if matches!(found, Lookup::Absent) { Push::New } else { Push::Crowded }
+        if self.insert(ticket, arrival, matches!(found, Lookup::Absent)) { Push::New } else { Push::Crowded }
     }
 
     /// Queues a key that arrived before all keys that were pushed here.
@@ -96,6 +99,9 @@ impl<K: Eq> Ranked<K> {
     }
 
     fn find(&self, hash: u32, key: &K) -> Lookup {
+        if let Some(number) = self.crowd.find(key, |number| self.key(number)) {
+            return Lookup::Found(number);
+        }
         let matches =
             |number: u32| self.slot(number).is_some_and(|slot| panics::equal(&slot.ticket.key, key));
         self.index.find(hash, |number| self.hash(number), matches)
@@ -105,11 +111,16 @@ impl<K: Eq> Ranked<K> {
         self.slots[number as usize].as_ref()
     }
 
+    fn key(&self, number: u32) -> Option<&K> {
+        self.slot(number).map(|slot| &slot.ticket.key)
+    }
+
     fn hash(&self, number: u32) -> u32 {
         self.slot(number).map_or(0, |slot| slot.ticket.hash)
     }
 
-    fn insert(&mut self, ticket: Ticket<K>, arrival: Arrival, indexed: bool) {
+    /// Inserts a key that is absent, into the index if that takes it. Returns whether it can be found.
+    fn insert(&mut self, ticket: Ticket<K>, arrival: Arrival, indexed: bool) -> bool {
         let (hash, priority) = (ticket.hash, ticket.priority);
         let slot = Some(Slot { ticket, arrival });
         let number = match self.free.pop() {
@@ -128,16 +139,22 @@ impl<K: Eq> Ranked<K> {
             let slots = &self.slots;
             let hash_of = |number: u32| slots[number as usize].as_ref().map_or(0, |slot| slot.ticket.hash);
             self.index.insert(hash, number, hash_of);
+            return true;
         }
+        let slots = &self.slots;
+        let key_of = |number: u32| slots[number as usize].as_ref().map(|slot| &slot.ticket.key);
+        key_of(number).is_some_and(|key| self.crowd.insert(number, key, key_of))
     }
 
     fn remove(&mut self, number: u32) -> Option<Ticket<K>> {
+        let slots = &self.slots;
+        self.crowd.remove(number, |number| slots[number as usize].as_ref().map(|slot| &slot.ticket.key));
         let Slot { ticket, arrival } = self.slots[number as usize].take()?;
         self.by_rank.remove(&(Reverse(ticket.priority), arrival));
         self.by_age.remove(&arrival);
         self.index.remove(ticket.hash, number);
         if self.by_rank.is_empty() && self.slots.len() > KEEP {
-            *self = Self { next_arrival: self.next_arrival, ..Self::new() };
+            *self = Self { next_arrival: self.next_arrival, ..Self::new(self.crowd.order()) };
         } else {
             self.free.push(number);
         }

@@ -9,7 +9,7 @@ use kube_workqueue::{ExponentialLimiter, MAX_KEYS_PER_HASH, Priority, RateLimite
 
 const KEYS: usize = 13_000;
 
-static COMPARISONS: [AtomicUsize; 6] = [const { AtomicUsize::new(0) }; 6];
+static COMPARISONS: [AtomicUsize; 9] = [const { AtomicUsize::new(0) }; 9];
 
 /// A key of test `TEST`. All keys with the same `hash` have one hash value.
 #[derive(Clone, Debug)]
@@ -36,6 +36,20 @@ impl<const TEST: usize> Eq for Key<TEST> {}
 impl<const TEST: usize> Hash for Key<TEST> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.hash.hash(state);
+    }
+}
+
+/// Counted like `Eq`.
+impl<const TEST: usize> Ord for Key<TEST> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        COMPARISONS[TEST].fetch_add(1, Ordering::Relaxed);
+        (self.hash, self.name).cmp(&(other.hash, other.name))
+    }
+}
+
+impl<const TEST: usize> PartialOrd for Key<TEST> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -144,4 +158,67 @@ fn few_hash_values_do_not_overfill_a_table() {
         queue.add(Key::<5> { hash: name % 60, name });
     }
     assert_eq!(take_all(&queue).len(), 60 * 300);
+}
+
+/// Beyond the bound, `Ord` keeps every promise: each key is queued once, whatever its priority, and moves up in place.
+#[test]
+fn an_ordered_queue_tells_any_number_of_keys_of_one_hash_value_apart() {
+    for priority in [Priority::NORMAL, Priority::LOW] {
+        let queue = WorkQueue::builder().ordered().build();
+        for _ in 0..2 {
+            (0..KEYS).rev().for_each(|name| queue.add_with(Key::<6>::new(name), priority));
+        }
+        assert_eq!(queue.len(), KEYS);
+        let held = queue.try_get().unwrap();
+        queue.add(held.key().clone());
+        assert_eq!(queue.len(), KEYS - 1, "added while in flight");
+        held.done();
+        let urgent = Key::new(7);
+        queue.add_with(urgent.clone(), Priority::HIGH);
+        let first = queue.try_get().unwrap();
+        assert_eq!((&*first, queue.len()), (&urgent, KEYS - 1));
+        first.done();
+        let mut taken = Vec::new();
+        while let Some(item) = queue.try_get() {
+            taken.push(item.name);
+            item.done();
+        }
+        assert_eq!(taken.len(), KEYS - 1, "each once");
+        assert_eq!(taken.into_iter().collect::<BTreeSet<_>>().len(), KEYS - 1);
+    }
+    // Each add also looks for the key in the order of the others, in up to three queues.
+    assert_bounded::<6>(2 * 4 * KEYS * 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ordered_queue_delays_each_of_any_number_of_keys_of_one_hash_value_once() {
+    let (long, short) = (Duration::from_secs(2), Duration::from_secs(1));
+    let queue = WorkQueue::builder().ordered().build();
+    for delay in [long, short, long] {
+        (0..KEYS).for_each(|name| queue.add_after(Key::<7>::new(name), delay));
+    }
+    assert_eq!(queue.delayed_len(), KEYS);
+    let due = tokio::time::Instant::now() + short;
+    assert!((0..KEYS).all(|name| queue.due(&Key::new(name)) == Some(due)), "the earlier time wins");
+    assert!((0..KEYS).step_by(2).all(|name| queue.cancel(&Key::new(name))));
+    assert!((0..KEYS).step_by(2).all(|name| !queue.cancel(&Key::new(name))));
+    tokio::time::advance(short).await;
+    assert_eq!(take_all(&queue), (0..KEYS).skip(1).step_by(2).collect());
+    assert_bounded::<7>(10 * KEYS);
+}
+
+/// Keys of other hash values are not affected by a crowd.
+#[test]
+fn an_ordered_queue_keeps_the_order_of_adds() {
+    let queue = WorkQueue::builder().ordered().build();
+    let names: Vec<usize> = (0..1_000).map(|n| n * 7 % 1_000).collect();
+    names.iter().for_each(|&name| queue.add(Key::<8> { hash: name % 3, name }));
+    let taken: Vec<usize> = std::iter::from_fn(|| {
+        let item = queue.try_get()?;
+        let name = item.name;
+        item.done();
+        Some(name)
+    })
+    .collect();
+    assert_eq!(taken, names);
 }

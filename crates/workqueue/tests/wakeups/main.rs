@@ -10,6 +10,7 @@
 mod library {
     pub(crate) mod add;
     pub(crate) mod builder;
+    pub(crate) mod crowd;
     pub(crate) mod delayed;
     pub(crate) mod discarded;
     pub(crate) mod drain;
