@@ -181,8 +181,10 @@ impl<K: Eq> DelayedKeys<K> {
         let copy = |at: usize| {
             let Slot { key, position, .. } = &self.slots[at];
             let node = self.heap.node(*position as usize);
-            key.as_ref().map(|key| Copied {
-                key: key.clone(),
+            // A key whose `Clone` panics is left out.
+            let key = panics::catch(|| key.clone()).ok().flatten();
+            key.map(|key| Copied {
+                key,
                 due: node.due,
                 arrival: node.arrival,
                 priority: self.priority(at as u32),

@@ -2,7 +2,9 @@
 
 use metrics::{Counter, Gauge, Histogram, Unit};
 
-/// The metrics of one queue. Never called under the queue's lock.
+use crate::panics;
+
+/// The metrics of one queue. Never called under the queue's lock. A recorder that panics costs its value, and never a key.
 pub(crate) struct Metrics {
     depth: Gauge,
     adds: Counter,
@@ -31,29 +33,36 @@ impl Metrics {
     /// Takes differences rather than absolute values, because calls of several threads may come in any order.
     pub(crate) fn added(&self, added: usize, queued: isize) {
         if added > 0 {
-            self.adds.increment(added as u64);
+            record(|| self.adds.increment(added as u64));
         }
         if queued != 0 {
-            self.depth.increment(queued as f64);
+            record(|| self.depth.increment(queued as f64));
         }
     }
 
     pub(crate) fn taken(&self, waited: u64) {
-        self.depth.decrement(1.0);
-        self.queue_duration.record(seconds(waited));
+        record(|| self.depth.decrement(1.0));
+        record(|| self.queue_duration.record(seconds(waited)));
     }
 
     pub(crate) fn finished(&self, worked: u64) {
-        self.work_duration.record(seconds(worked));
+        record(|| self.work_duration.record(seconds(worked)));
     }
 
     pub(crate) fn retried(&self) {
-        self.retries.increment(1);
+        record(|| self.retries.increment(1));
     }
 
     pub(crate) fn unfinished(&self, total: u64, longest: u64) {
-        self.unfinished.set(seconds(total));
-        self.longest.set(seconds(longest));
+        record(|| self.unfinished.set(seconds(total)));
+        record(|| self.longest.set(seconds(longest)));
+    }
+}
+
+/// Calls the recorder, which is code of the user.
+fn record(value: impl FnOnce()) {
+    if let Err(panic) = panics::catch(value) {
+        tracing::error!(panic, "the metrics recorder panicked");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
+use crate::panics;
 use crate::time::{self, RuntimeId};
 
 /// Wakers to be woken, or only dropped, after the lock is released: both may run other code, and dropping a waker may
@@ -31,9 +32,16 @@ impl Wakes {
         self.discarded.push(waker);
     }
 
-    /// Wakes and drops the wakers. Must be called without the lock.
+    /// Wakes and drops the wakers. Must be called without the lock. A waker that panics costs no other waiter its wake-up,
+    /// nor does it reach the caller, who may be about to take a key.
     pub(crate) fn run(self) {
-        self.first.into_iter().chain(self.more).for_each(Waker::wake);
+        let wake = self.first.into_iter().chain(self.more).map(|waker| (waker, true));
+        for (waker, wake) in wake.chain(self.discarded.into_iter().map(|waker| (waker, false))) {
+            let run = || if wake { waker.wake() } else { drop(waker) };
+            if let Err(panic) = panics::catch(run) {
+                tracing::error!(panic, "a waker panicked");
+            }
+        }
     }
 }
 

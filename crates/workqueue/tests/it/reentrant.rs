@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -182,4 +183,115 @@ async fn a_limiter_that_recovers_is_used_again() {
     queue.add_rate_limited("a");
     let due = queue.due(&"a").unwrap() - tokio::time::Instant::now();
     assert!(due < fallback, "{due:?} {fallback:?}");
+}
+
+/// A waker that panics, or counts.
+struct Wakes {
+    panics: bool,
+    count: AtomicUsize,
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics, "the waker panics on purpose");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_costs_no_other_waiter_its_wake_up() {
+    let queue = WorkQueue::<&str>::builder().build();
+    let [bad, good] = [true, false].map(|panics| Arc::new(Wakes { panics, count: AtomicUsize::new(0) }));
+    let mut waiting = [queue.get(), queue.get()];
+    for (get, wakes) in waiting.iter_mut().zip([&bad, &good]) {
+        let waker = Waker::from(Arc::clone(wakes));
+        assert!(matches!(std::pin::pin!(get).poll(&mut Context::from_waker(&waker)), Poll::Pending));
+    }
+    queue.shutdown();
+    assert_eq!((bad.count.load(Ordering::SeqCst), good.count.load(Ordering::SeqCst)), (1, 1));
+}
+
+/// Metrics whose recording panics.
+struct PanickingMetrics;
+
+impl metrics::HistogramFn for PanickingMetrics {
+    fn record(&self, _: f64) {
+        panic!("the metrics panic on purpose");
+    }
+}
+
+impl metrics::GaugeFn for PanickingMetrics {
+    fn increment(&self, _: f64) {
+        panic!("the metrics panic on purpose");
+    }
+
+    fn decrement(&self, _: f64) {
+        panic!("the metrics panic on purpose");
+    }
+
+    fn set(&self, _: f64) {
+        panic!("the metrics panic on purpose");
+    }
+}
+
+impl metrics::CounterFn for PanickingMetrics {
+    fn increment(&self, _: u64) {
+        panic!("the metrics panic on purpose");
+    }
+
+    fn absolute(&self, _: u64) {
+        panic!("the metrics panic on purpose");
+    }
+}
+
+impl metrics::Recorder for PanickingMetrics {
+    fn describe_counter(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+    fn describe_gauge(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+    fn describe_histogram(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+
+    fn register_counter(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+        metrics::Counter::from_arc(Arc::new(PanickingMetrics))
+    }
+
+    fn register_gauge(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+        metrics::Gauge::from_arc(Arc::new(PanickingMetrics))
+    }
+
+    fn register_histogram(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Histogram {
+        metrics::Histogram::from_arc(Arc::new(PanickingMetrics))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_that_panic_neither_lose_a_key_nor_end_a_worker() {
+    let queue = metrics::with_local_recorder(&PanickingMetrics, || WorkQueue::named("panicking"));
+    queue.add("a");
+    queue.add_after("b", SECOND);
+    let runs = AtomicUsize::new(0);
+    let handler = async |_: &'static str| {
+        let failed = runs.fetch_add(1, Ordering::SeqCst) == 0;
+        if failed { Err("on purpose".into()) } else { Ok(()) }
+    };
+    queue.run_workers(2, handler).until(tokio::time::sleep(3 * SECOND)).await;
+    assert_eq!(runs.load(Ordering::SeqCst), 3, "two keys, and a retry");
+    assert_eq!((queue.len(), queue.in_flight(), queue.delayed_len()), (0, 0, 0));
+}
+
+/// A key whose copies panic.
+#[derive(PartialEq, Eq, Hash)]
+struct Uncopyable(u8);
+
+impl Clone for Uncopyable {
+    fn clone(&self) -> Self {
+        assert!(self.0 != 1, "the clone panics on purpose");
+        Self(self.0)
+    }
+}
+
+#[test]
+fn a_delayed_key_that_cannot_be_cloned_is_not_listed() {
+    let queue = WorkQueue::builder().build();
+    (0..3).for_each(|number| queue.add_after(Uncopyable(number), SECOND));
+    let listed: Vec<_> = queue.delayed().into_iter().map(|delayed| delayed.key.0).collect();
+    assert_eq!(listed, [0, 2]);
 }
