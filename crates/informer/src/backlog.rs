@@ -34,6 +34,15 @@ pub(crate) struct Backlog {
     /// Walks in `queue`.
     walks: usize,
     coalesced: u64,
+    discarded: Discarded,
+}
+
+/// What a backlog no longer needs, to be dropped without a lock: with an object its decoded value may be dropped, which is code
+/// of the user.
+#[derive(Default)]
+pub(crate) struct Discarded {
+    objects: Vec<AnyObject>,
+    walked: Vec<Arc<Contents>>,
 }
 
 enum Item {
@@ -73,7 +82,7 @@ impl Backlog {
             self.queue.push_back(Item::Event(event));
             self.queued += 1;
         } else {
-            self.coalesced += self.overflow.merge(event, seen);
+            self.coalesced += self.overflow.merge(event, seen, &mut self.discarded.objects);
         }
     }
 
@@ -92,6 +101,7 @@ impl Backlog {
                 Some(Item::Walk(walk)) => match walk.next() {
                     Some(object) => return Some(Event::Added { object, initial: true }),
                     None => {
+                        self.discarded.walked.push(Arc::clone(&walk.objects));
                         self.queue.pop_front();
                         self.walks -= 1;
                     }
@@ -102,7 +112,9 @@ impl Backlog {
                     return Some(event);
                 }
                 None => {
-                    let mut events = self.overflow.pop()?.into_events().into_iter();
+                    let net = self.overflow.pop()?;
+                    self.discarded.objects.extend(net.objects().cloned());
+                    let mut events = net.into_events().into_iter();
                     let first = events.next();
                     for later in events.rev() {
                         self.queue.push_front(Item::Event(later));
@@ -129,6 +141,11 @@ impl Backlog {
     /// Events that were coalesced with another one.
     pub(crate) fn coalesced(&self) -> u64 {
         self.coalesced
+    }
+
+    /// Takes what is to be dropped without a lock.
+    pub(crate) fn take_discarded(&mut self) -> Discarded {
+        std::mem::take(&mut self.discarded)
     }
 
     /// Removes everything, and returns it to be dropped without a lock.
@@ -209,6 +226,12 @@ impl Net {
         }
     }
 
+    /// The objects that it holds.
+    fn objects(&self) -> impl Iterator<Item = &AnyObject> {
+        let delete = self.delete.iter().map(Deleted::object);
+        self.seen.iter().chain(&self.between).chain(delete).chain(&self.now)
+    }
+
     /// Number of events that the handler will receive.
     fn events(&self) -> u64 {
         if self.is_void() {
@@ -254,8 +277,9 @@ impl Overflow {
         self.entries.is_empty()
     }
 
-    /// Coalesces an event. Returns by how many the events to deliver decrease.
-    fn merge(&mut self, event: Event<Value>, seen: Option<AnyObject>) -> u64 {
+    /// Coalesces an event. Returns by how many the events to deliver decrease. Objects that are no longer needed go to
+    /// `discarded`; those of the event are held by the caller too.
+    fn merge(&mut self, event: Event<Value>, seen: Option<AnyObject>, discarded: &mut Vec<AnyObject>) -> u64 {
         let key = event.object().key().clone();
         let Some((_, net)) = self.entries.get_mut(&key) else {
             let mut net = Net::new(seen);
@@ -265,6 +289,7 @@ impl Overflow {
             self.next += 1;
             return 0;
         };
+        discarded.extend(net.objects().cloned());
         let before = net.events();
         net.add(event);
         let after = net.events();

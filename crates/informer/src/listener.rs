@@ -7,8 +7,8 @@ use crate::{
     handler::{Deliver, Event},
     indexer::Contents,
     scope::Partition,
-    supervision::{Restarts, Supervision, TaskId},
-    telemetry::{ListenerMeters, Telemetry},
+    supervision::{Restarts, Supervision, TaskId, panic_message},
+    telemetry::{ListenerMeters, Task, Telemetry},
 };
 use futures_util::FutureExt;
 use kube_informer_wire::sync::lock;
@@ -100,7 +100,7 @@ impl Listener {
         let closed = state.end == End::Closed;
         let unused = if closed { Some(handler) } else { state.handler.replace(handler) };
         drop(state);
-        drop(unused);
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(unused)));
         if closed {
             self.ended();
         }
@@ -131,6 +131,8 @@ impl Listener {
     /// Events have been queued: wakes the task and updates the metrics, both of which may run code of the user. To be called
     /// without a lock.
     pub(crate) fn announce(&self, coalesced: u64) {
+        let discarded = self.lock().backlog.take_discarded();
+        drop(discarded);
         self.wake.notify_one();
         self.meters.coalesced.increment(coalesced);
     }
@@ -162,9 +164,7 @@ impl Listener {
             return (Next::End, Duration::ZERO);
         }
         let next = state.backlog.next();
-        if state.upstream_synced && state.backlog.is_walked() {
-            self.settle(SyncState::Done);
-        }
+        let synced = state.upstream_synced && state.backlog.is_walked();
         if next.is_none() {
             state.behind_since = None;
         }
@@ -174,6 +174,13 @@ impl Listener {
             None if state.end == End::Draining => Next::End,
             None => Next::Wait,
         };
+        let discarded = state.backlog.take_discarded();
+        // Wakers and drops are code of the user.
+        drop(state);
+        drop(discarded);
+        if synced {
+            self.settle(SyncState::Done);
+        }
         (next, behind)
     }
 
@@ -206,8 +213,8 @@ impl Listener {
         drop(undelivered);
         self.wake.notify_one();
         if idle.is_some() {
-            // No task will ever call it, nor say that it ended.
-            drop(idle);
+            // No task will ever call it, nor say that it ended. Its drop is code of the user, which may panic.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(idle)));
             self.mark_ended();
         }
     }
@@ -302,7 +309,10 @@ pub(crate) fn run(
         }
         supervision.recovered(&id);
         // The handler is dropped before its end is announced, so that callers who wait for the end can rely on it.
-        drop(calls);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(calls))) {
+            let why = format!("the drop of handler {} panicked: {}", ended.0.name(), panic_message(&*panic));
+            supervision.telemetry().task_failed(Task::Handler, why);
+        }
         drop(ended);
     }
 }

@@ -5,6 +5,7 @@ use std::{
     any::Any,
     collections::VecDeque,
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
@@ -15,6 +16,35 @@ const MAX_VALUES: usize = 32;
 
 /// A decoded value of any type.
 pub(crate) type AnyValue = Arc<dyn Any + Send + Sync>;
+
+/// A decoded value that is kept for later readers.
+///
+/// Its drop is code of the user. A panic in it goes no further: it would interrupt the drop of many objects, and the second
+/// one would abort the process.
+#[derive(Clone)]
+pub(crate) struct KeptValue(Option<AnyValue>);
+
+impl KeptValue {
+    pub(crate) fn new(value: AnyValue) -> Self {
+        Self(Some(value))
+    }
+
+    /// The value, if it is a `T`.
+    pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.0.as_ref()?).downcast().ok()
+    }
+
+    fn is<T: 'static>(&self) -> bool {
+        self.0.as_ref().is_some_and(|value| value.is::<T>())
+    }
+}
+
+impl Drop for KeptValue {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    }
+}
 
 /// A small LRU cache of decoded values, for several readers of one object.
 ///
@@ -38,7 +68,7 @@ struct Entry<R> {
     /// As long as this exists, no other record has the same address.
     of: Weak<R>,
     /// `None` if it was removed because there were no hits.
-    value: Option<AnyValue>,
+    value: Option<KeptValue>,
     bytes: usize,
 }
 
@@ -53,7 +83,7 @@ impl<R> DecodeCache<R> {
         let at = state.entries.iter().position(fits)?;
         state.misses_since_hit = 0;
         let entry = state.entries.remove(at)?;
-        let value = Arc::clone(entry.value.as_ref()?).downcast().ok();
+        let value = entry.value.as_ref()?.get();
         state.entries.push_back(entry);
         value
     }
@@ -67,7 +97,7 @@ impl<R> DecodeCache<R> {
         let mut state = self.lock();
         state.misses_since_hit = state.misses_since_hit.saturating_add(1);
         let scanning = state.misses_since_hit > MAX_VALUES;
-        state.entries.push_back(Entry { of: Arc::downgrade(of), value: Some(value), bytes });
+        state.entries.push_back(Entry { of: Arc::downgrade(of), value: Some(KeptValue::new(value)), bytes });
         if scanning {
             removed.extend(state.entries.iter_mut().filter_map(|entry| entry.value.take()));
         }
@@ -83,7 +113,7 @@ impl<R> DecodeCache<R> {
 
 impl<R> State<R> {
     /// Removes entries over the bounds and those of dropped objects; their values go to `removed`.
-    fn evict(&mut self, removed: &mut Vec<AnyValue>) {
+    fn evict(&mut self, removed: &mut Vec<KeptValue>) {
         self.entries.retain_mut(|entry| {
             let alive = entry.of.strong_count() > 0;
             removed.extend(entry.value.take_if(|_| !alive));

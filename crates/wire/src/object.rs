@@ -11,7 +11,7 @@ pub use edit::EditError;
 use crate::{
     Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, Malformed, ObjectKey, Omissions, Origin, Owner,
     Prune, ResourceVersion, Uid,
-    decode_cache::AnyValue,
+    decode_cache::{AnyValue, KeptValue},
     fields::Found,
     identity::{Identity, Presence, Scan},
     pack::{Content, Packer},
@@ -319,13 +319,14 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Object<T> {
             return self.view().map(Arc::new);
         }
         let cell = content.decoded_cell();
-        let known = cell.and_then(OnceLock::get).and_then(|value| Arc::clone(value).downcast().ok());
+        let known = cell.and_then(OnceLock::get).and_then(KeptValue::get);
         if let Some(known) = known.or_else(|| origin.decode_cache().get(&self.record)) {
             return Ok(known);
         }
         let value: Arc<T> = self.view().map(Arc::new)?;
         // There is no cell, or it holds a value of another type: put this one in the shared cache.
-        if cell.is_none_or(|cell| cell.set(Arc::clone(&value) as AnyValue).is_err()) {
+        let keep = || KeptValue::new(Arc::clone(&value) as AnyValue);
+        if cell.is_none_or(|cell| cell.set(keep()).is_err()) {
             origin.decode_cache().put(&self.record, Arc::clone(&value) as AnyValue, content.raw_len());
         }
         Ok(value)

@@ -6,7 +6,7 @@ mod interner;
 mod training;
 
 use crate::sync::lock;
-use crate::{FieldPaths, Object, Owner, decode_cache::AnyValue, fields::Found, identity::Identity};
+use crate::{FieldPaths, Object, Owner, decode_cache::KeptValue, fields::Found, identity::Identity};
 use bytes::Bytes;
 use dictionary::Dictionary;
 use interner::Interner;
@@ -57,7 +57,7 @@ pub(crate) enum Content {
 #[derive(Clone)]
 pub(crate) struct Decoded {
     json: Bytes,
-    value: OnceLock<AnyValue>,
+    value: OnceLock<KeptValue>,
 }
 
 #[derive(Clone)]
@@ -88,7 +88,7 @@ impl Content {
     }
 
     /// The cell for the decoded value, if it is stored.
-    pub(crate) fn decoded_cell(&self) -> Option<&OnceLock<AnyValue>> {
+    pub(crate) fn decoded_cell(&self) -> Option<&OnceLock<KeptValue>> {
         match self {
             Self::Decoded(decoded) => Some(&decoded.value),
             Self::Raw(_) | Self::Packed(_) => None,

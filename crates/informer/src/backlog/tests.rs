@@ -163,6 +163,8 @@ fn a_walk_is_a_cursor_and_not_a_copy() {
     push(&mut backlog, [updated(object("ns/a", 1), object("ns/a", 2))]);
     assert!(!backlog.is_walked());
     assert_eq!(drain(&mut backlog), ["+a@1!", "+b@1!", "+c@1!", "~a@1>2"]);
+    // The listener drops it without its lock.
+    drop(backlog.take_discarded());
     assert_eq!((backlog.is_walked(), Arc::strong_count(&snapshot)), (true, 1));
 }
 

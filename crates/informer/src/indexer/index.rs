@@ -2,7 +2,7 @@
 
 use super::{
     fields::{Indexed, Slot},
-    values::{Shared, ValueId, Values},
+    values::{Shared, ValueId, Values, drop_value},
 };
 use crate::delta::AnyObject;
 use equivalent::{Comparable, Equivalent};
@@ -228,8 +228,10 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
         };
         let Some(values) = values else { return Ok(None) };
         let mut filed = Vec::with_capacity(values.len());
-        for value in values {
+        let mut values = values.into_iter();
+        while let Some(value) = values.next() {
             let Ok(value) = self.values.get_or_insert(value) else {
+                values.for_each(drop_value);
                 filed.iter().for_each(|value| self.remove_unused(value));
                 return Err(Panicked);
             };

@@ -33,6 +33,11 @@ struct Distinct<V> {
 #[derive(Debug)]
 pub(super) struct OrdPanicked;
 
+/// Drops a value, which is code of the user: a panic in it must interrupt nothing.
+pub(super) fn drop_value<V>(value: V) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+}
+
 impl<V: Ord> Values<V> {
     pub(super) fn new() -> Self {
         Self { sorted: OrdSet::new(), next: 0 }
@@ -122,8 +127,7 @@ impl<V: Ord> Ord for Shared<V> {
 /// The drop of a value is code of the user, and may happen while a tree is changed: a panic must not interrupt that.
 impl<V> Drop for Distinct<V> {
     fn drop(&mut self) {
-        let value = self.value.take();
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+        drop_value(self.value.take());
     }
 }
 

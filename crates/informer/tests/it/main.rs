@@ -4,6 +4,7 @@ mod acceptance;
 mod bad_input;
 mod deadlines;
 mod delivery;
+mod dropped_values;
 mod durations;
 mod edits;
 mod factory;
