@@ -322,10 +322,27 @@ fn apply(store: &mut Transaction<'_>, delta: Delta, notifications: &mut Vec<Noti
             if let Some(old) = store.remove(deleted.key()) {
                 let deleted =
                     if old.is_same(deleted.object()) { deleted } else { Deleted::unknown(old.clone()) };
-                notifications.push(Notification::Change(Event::Deleted(deleted), Some(old)));
+                let last = changed_owner(old, deleted.object(), notifications);
+                notifications.push(Notification::Change(Event::Deleted(deleted), Some(last)));
             }
         }
     }
+}
+
+/// If the final state of a deleted object has another controlling owner than the stored state, notes an update to it first:
+/// handlers that reconcile owners must be called for both. Returns the state before the delete.
+fn changed_owner(
+    old: AnyObject,
+    final_state: &AnyObject,
+    notifications: &mut Vec<Notification>,
+) -> AnyObject {
+    let owner = |object: &AnyObject| object.controller().map(|owner| owner.uid);
+    if owner(&old).is_none() || owner(&old) == owner(final_state) {
+        return old;
+    }
+    let updated = Event::Updated { old: old.clone(), new: final_state.clone() };
+    notifications.push(Notification::Change(updated, Some(old)));
+    final_state.clone()
 }
 
 /// Collects the notifications of handlers when `new` replaces `old`.

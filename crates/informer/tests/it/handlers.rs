@@ -1,11 +1,11 @@
 //! Handlers are added, removed, fall behind and panic (promises 10 to 12 of docs/contract.md).
 
-use crate::support::{Errors, Recorder, object, pass, secs, settle, source, started, watched};
+use crate::support::{Errors, Recorder, encoded, object, pass, secs, settle, source, started, watched};
 use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube_informer::{
-    Event, EventHandler, HandlerFuncs, HandlerOptions, Object, Registration, Stop, WorkQueue, enqueue_owner,
-    filter, testing::Fault,
+    Event, EventHandler, HandlerFuncs, HandlerOptions, Object, ObjectKey, Registration, Stop, WatchEvent,
+    WorkQueue, enqueue_owner, filter, testing::Fault,
 };
 use serde_json::{Value, json};
 use std::{
@@ -350,12 +350,27 @@ async fn a_resync_while_the_first_list_is_on_its_way_tells_nothing_early() {
 
 /// A child moves from one owner to the next while the handler is busy, so that its changes are coalesced. Each of the owners may
 /// have been reconciled with the child in the cache meanwhile, so each has to be reconciled again.
+/// An object that a replica set controls.
+fn child(owner: &str) -> Value {
+    let reference = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true}]);
+    json!({"metadata": {"namespace": "ns", "name": "child", "uid": "child", "ownerReferences": reference}})
+}
+
+/// The names on a queue, which are taken from it.
+fn queued(queue: &WorkQueue<ObjectKey>) -> Vec<String> {
+    let mut names: Vec<_> = std::iter::from_fn(|| {
+        let item = queue.try_get()?;
+        let name = item.name().to_owned();
+        item.forget();
+        Some(name)
+    })
+    .collect();
+    names.sort();
+    names
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_owner_of_a_child_is_enqueued_although_changes_coalesce() {
-    let child = |owner: &str| {
-        let reference = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true}]);
-        json!({"metadata": {"namespace": "ns", "name": "child", "uid": "child", "ownerReferences": reference}})
-    };
     let source = source();
     source.put(child("first"));
     let informer = source.informer::<Value>(|builder| builder.handler_bound(1));
@@ -378,14 +393,27 @@ async fn every_owner_of_a_child_is_enqueued_although_changes_coalesce() {
             Event::Deleted(deleted) => handler.on_delete(deleted),
         }
     }
-    let mut owners: Vec<_> = std::iter::from_fn(|| {
-        queue.try_get().map(|item| {
-            let name = item.name().to_owned();
-            item.forget();
-            name
-        })
-    })
-    .collect();
-    owners.sort();
-    assert_eq!(owners, ["first", "fourth", "second", "third"]);
+    assert_eq!(queued(&queue), ["first", "fourth", "second", "third"]);
+}
+
+/// The final state of a deleted object may name an owner that no event before has named.
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_names_a_new_owner_reaches_the_previous_one_too() {
+    for bound in [1, 1024] {
+        let source = source();
+        source.put(child("first"));
+        let queue = WorkQueue::builder().build();
+        let informer = source.informer::<Value>(|builder| builder.handler_bound(bound));
+        let recorder = Recorder::default();
+        informer.add_handler(recorder.clone());
+        informer.add_handler(enqueue_owner::<ReplicaSet>(&queue));
+        started(&informer).await;
+        assert_eq!(queued(&queue), ["first"]);
+        let mut last = child("second");
+        last["metadata"]["resourceVersion"] = "500".into();
+        source.send(|| WatchEvent::Deleted(encoded(&source, &last)));
+        settle().await;
+        assert_eq!(queued(&queue), ["first", "second"]);
+        assert_eq!(recorder.take(), ["+child@101!", "~child@101>500", "-child@500"]);
+    }
 }
