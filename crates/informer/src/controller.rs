@@ -32,14 +32,14 @@ const BATCH: usize = 1000;
 ///
 /// 1. One batch at a time: the store is written and published, then the listeners get their events, then the
 ///    batch is committed.
-/// 2. Code that holds the processor's lock sees store and listeners in the same state. Everything that must happen
-///    between two batches takes this lock.
+/// 2. Code that holds the processor's lock sees store and listeners in the same state, except that listeners may lack
+///    the rest of a long batch. Everything that must happen between two batches takes this lock.
 /// 3. A panic loses and doubles nothing: the batch in flight is kept with the stage it has reached, and the task
 ///    that is restarted goes on from there.
 pub(crate) struct Controller {
     pub(crate) queue: Arc<DeltaQueue>,
     pub(crate) indexer: Arc<Indexer>,
-    /// Held from the store write to the end of its fan-out, and never over an `.await`.
+    /// Held for the store write with the first step of its fan-out, and for each further step; never over an `.await`.
     processor: Mutex<Processor>,
     /// The batch that has been popped and not yet committed. Used by the task alone.
     in_flight: Mutex<Option<InFlight>>,
@@ -70,6 +70,15 @@ struct Applied<'a> {
     notifications: Vec<Notification>,
     /// The partition whose initial list the batch is.
     initial_list: Option<Partition>,
+}
+
+/// How far a batch is published.
+enum Progress<'a> {
+    /// Another store was published meanwhile, so that the batch is not shown yet.
+    Stale(Applied<'a>),
+    /// Listeners lack a part of it.
+    More,
+    Done,
 }
 
 /// A batch that the store shows.
@@ -210,10 +219,17 @@ impl Controller {
             Some(batch) => Some(self.apply_batch(&batch).await),
             None => None,
         };
-        while let Some(mut stale) = self.publish(applied, start) {
-            // An index was added or removed while the batch was applied. Index functions run here, without a lock.
-            stale.store.rebase();
-            applied = Some(stale);
+        loop {
+            match self.publish(applied.take(), start) {
+                Progress::Stale(mut stale) => {
+                    // An index was added or removed while the batch was applied. Index functions run here, without a lock.
+                    stale.store.rebase();
+                    applied = Some(stale);
+                }
+                // Listeners may join and leave, and other tasks of this thread run, before the rest is handed out.
+                Progress::More => yield_now().await,
+                Progress::Done => return,
+            }
         }
     }
 
@@ -229,14 +245,12 @@ impl Controller {
     /// lock. A long list is applied in steps, so that the other tasks of this thread do not wait for it.
     async fn apply_batch(&self, batch: &Batch) -> Applied<'_> {
         let mut store = self.indexer.begin();
-        let mut notifications = Vec::with_capacity(batch.deltas.len());
-        for (step, deltas) in batch.deltas.chunks(BATCH).enumerate() {
-            if step > 0 {
+        let mut notifications = Vec::with_capacity(batch.len());
+        for (applied, delta) in batch.all().enumerate() {
+            if applied > 0 && applied.is_multiple_of(BATCH) {
                 yield_now().await;
             }
-            for delta in deltas {
-                apply(&mut store, delta.clone(), &mut notifications);
-            }
+            apply(&mut store, delta, &mut notifications);
         }
         batch.withdrawn.iter().for_each(|&partition| store.withdraw(partition));
         batch.replaced.iter().for_each(|&partition| store.confirm(partition));
@@ -249,15 +263,15 @@ impl Controller {
         Applied { store, notifications, initial_list }
     }
 
-    /// Publishes the store, notifies the listeners and commits the batch. If another store was published meanwhile, returns the
-    /// applied batch instead. From the moment at which the store shows the batch, `in_flight` says so.
-    fn publish<'a>(&self, applied: Option<Applied<'a>>, start: Instant) -> Option<Applied<'a>> {
+    /// Publishes the store, notifies the listeners, of a long batch in steps, and commits the batch. From the moment at which
+    /// the store shows the batch, `in_flight` says so.
+    fn publish<'a>(&self, applied: Option<Applied<'a>>, start: Instant) -> Progress<'a> {
         let mut slot = self.lock_in_flight();
-        let in_flight = slot.as_mut()?;
+        let Some(in_flight) = slot.as_mut() else { return Progress::Done };
         let mut processor = self.between_batches();
         if let Some(applied) = applied {
             if !applied.store.is_current() {
-                return Some(applied);
+                return Progress::Stale(applied);
             }
             let Applied { store, notifications, initial_list } = applied;
             let (swapped, fan_out) = (store.swap(), processor.fan_out());
@@ -269,25 +283,31 @@ impl Controller {
         };
         self.fail_points.at(FailPoint::BatchPublished);
         let queued = || self.fail_points.at(FailPoint::BatchQueued);
-        match *initial_list {
+        let more = match *initial_list {
             // Every object of the partition is new to every listener: one walk covers them all.
             Some(partition) => {
-                processor.distribute_initial_list(partition, &swapped.snapshot, fan_out, queued)
+                processor.distribute_initial_list(partition, &swapped.snapshot, fan_out, queued);
+                false
             }
             None => processor.distribute(notifications, fan_out, queued),
-        }
+        };
         drop(processor);
         // From here on code of the user may run, and may panic: wakers, metrics, drops of index values, the error hook.
         fan_out.announce();
+        if more {
+            return Progress::More;
+        }
         self.indexer.announce();
         self.fail_points.at(FailPoint::BatchDelivered);
         swapped.before.clear();
         self.queue.commit();
-        let Some(InFlight::Published(Published { swapped, fan_out, .. })) = slot.take() else { return None };
+        let taken = slot.take();
         drop(slot);
-        self.report(&swapped.panicked, fan_out.into_interrupted());
-        self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot);
-        None
+        if let Some(InFlight::Published(Published { swapped, fan_out, .. })) = taken {
+            self.report(&swapped.panicked, fan_out.into_interrupted());
+            self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot);
+        }
+        Progress::Done
     }
 
     fn report(&self, panicked: &[ObjectKey], interrupted: Vec<Arc<Listener>>) {

@@ -105,7 +105,7 @@ pub(crate) struct Position {
 pub(crate) struct Batch {
     /// In sequence order.
     pub(crate) deltas: Vec<Delta>,
-    /// A list whose deltas are not in `deltas` yet.
+    /// A list, whose deltas are not in `deltas`.
     list: Option<Arc<Replacement>>,
     /// The position each partition reaches with this batch.
     pub(crate) positions: BTreeMap<Partition, ResourceVersion>,
@@ -116,7 +116,18 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Adds the deltas of the list, which takes as long as the list is.
+    /// Number of deltas.
+    pub(crate) fn len(&self) -> usize {
+        self.deltas.len().saturating_add(self.list.as_ref().map_or(0, |list| list.len()))
+    }
+
+    /// All deltas in sequence order. Those of a list are read one by one, because a list may be long.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Delta> {
+        self.deltas.iter().cloned().chain(self.list.iter().flat_map(|list| list.deltas()))
+    }
+
+    /// Adds the deltas of the list.
+    #[cfg(test)]
     pub(crate) fn expanded(mut self) -> Self {
         self.deltas.extend(self.list.take().iter().flat_map(|list| list.deltas()));
         self
@@ -257,8 +268,7 @@ impl DeltaFifo {
         self.items.contains_key(key) || self.lists.iter().any(|(_, list)| list.has(key))
     }
 
-    /// The next batch: at most `max` deltas, or one list, which [`Batch::expanded`] reads. Its objects are in flight until
-    /// [`commit`](Self::commit).
+    /// The next batch: at most `max` deltas, or one list. Its objects are in flight until [`commit`](Self::commit).
     pub(crate) fn pop(&mut self, max: usize) -> Option<Batch> {
         debug_assert!(
             self.in_flight.changes.is_empty() && self.in_flight.list.is_none(),

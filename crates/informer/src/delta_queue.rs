@@ -117,7 +117,7 @@ impl DeltaQueue {
                 (fifo.pop(max), fifo.is_closed())
             };
             match batch {
-                Some(batch) => return Some(batch.expanded()),
+                Some(batch) => return Some(batch),
                 None if is_closed => return None,
                 None => self.not_empty.notified().await,
             }

@@ -12,13 +12,17 @@ use serde_json::Value;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
+/// Events that are queued for listeners while the lock of the processor is held; then others get a chance to take it.
+const PUSH_AT_ONCE: usize = 4096;
+
 /// Names one listener of a processor.
 pub(crate) type ListenerId = u64;
 
 /// The listeners of one informer.
 ///
-/// Its lock stops the pipeline between two batches: listeners join and leave, resyncs begin and snapshots are swapped under it,
-/// never between a swap and its fan-out.
+/// Its lock stops the pipeline: listeners join and leave, resyncs begin and snapshots are swapped under it. A listener that joins
+/// between two steps of a long fan-out has found the whole batch in the snapshot and is no part of the fan-out, as if it had joined
+/// after it.
 pub(crate) struct Processor {
     /// In the order in which they joined.
     listeners: Vec<Entry>,
@@ -110,7 +114,11 @@ impl Processor {
 
     /// Begins to hand out a batch to those that are there now.
     pub(crate) fn fan_out(&self) -> FanOut {
+        // The same for all steps, whoever joins or leaves meanwhile.
+        let at_once = PUSH_AT_ONCE.checked_div(self.listeners.len()).unwrap_or(PUSH_AT_ONCE).max(1);
         FanOut {
+            at_once,
+            from: 0,
             next: 0,
             end: self.next_id,
             current: None,
@@ -119,31 +127,37 @@ impl Processor {
         }
     }
 
-    /// Hands out the changes of one batch to those that have not got them, and calls `queued` after each.
+    /// Hands out the next changes of one batch to those that have not got them, and calls `queued` after each listener. Returns
+    /// whether changes are left for another call.
+    ///
+    /// A listener that joins between two calls has found all changes in the store.
     pub(crate) fn distribute(
         &mut self,
         notifications: &[Notification],
         fan_out: &mut FanOut,
         queued: impl Fn(),
-    ) {
-        if notifications.is_empty() {
-            return;
+    ) -> bool {
+        let rest = notifications.get(fan_out.from..).unwrap_or_default();
+        if rest.is_empty() {
+            return false;
         }
         self.leave_interrupted(fan_out);
+        let (next, rest) = rest.split_at(fan_out.at_once.min(rest.len()));
         for entry in &self.listeners {
             if !fan_out.begin(entry.id) {
                 continue;
             }
-            let coalesced =
-                entry.listener.push(notifications.iter().filter_map(|notification| match notification {
-                    Notification::Change(event, seen) => Some((event.clone(), seen.clone())),
-                    Notification::Sync(object) => entry.syncing.then(|| {
-                        (Event::Updated { old: object.clone(), new: object.clone() }, Some(object.clone()))
-                    }),
-                }));
+            let coalesced = entry.listener.push(next.iter().filter_map(|notification| match notification {
+                Notification::Change(event, seen) => Some((event.clone(), seen.clone())),
+                Notification::Sync(object) => entry.syncing.then(|| {
+                    (Event::Updated { old: object.clone(), new: object.clone() }, Some(object.clone()))
+                }),
+            }));
             fan_out.done(entry.id, Some((Arc::clone(&entry.listener), coalesced)));
             queued();
         }
+        fan_out.step(next.len());
+        !rest.is_empty()
     }
 
     /// The initial list of a partition is complete: every listener that lacks it gets it.
@@ -182,7 +196,11 @@ impl Processor {
 
 /// How far a batch has been handed out. It outlives a panic.
 pub(crate) struct FanOut {
-    /// Those before this one have the batch.
+    /// Changes that are handed out in one step.
+    at_once: usize,
+    /// All listeners have the changes before this one.
+    from: usize,
+    /// Those before this one have the changes of the current step.
     next: ListenerId,
     /// Those from this one on joined later and found it in the store.
     end: ListenerId,
@@ -207,6 +225,11 @@ impl FanOut {
     fn done(&mut self, id: ListenerId, queued: Option<(Arc<Listener>, u64)>) {
         (self.next, self.current) = (id + 1, None);
         self.unannounced.extend(queued);
+    }
+
+    /// All listeners have the next `changes`.
+    fn step(&mut self, changes: usize) {
+        (self.from, self.next) = (self.from.saturating_add(changes), 0);
     }
 
     /// Wakes the tasks of listeners with new events. To be called without the processor's lock.

@@ -35,7 +35,7 @@ async fn a_list_may_go_over_the_bound() {
     let mut staged = Staged::default();
     (0..10).for_each(|i| staged.insert(object(&format!("ns/{i}"), i)));
     queue.replace(staged, Position { partition: 0, version: 9.into() }, &Stored::default()).await;
-    assert_eq!(queue.pop(1).await.unwrap().deltas.len(), 10, "in one batch");
+    assert_eq!(queue.pop(1).await.unwrap().len(), 10, "in one batch");
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,5 +95,5 @@ async fn a_long_list_is_queued_in_steps() {
     }
     assert!(turns.into_inner() >= 20, "the queue is unlocked between two steps");
     let list = queue.pop(1).await.unwrap();
-    assert_eq!((list.replaced, list.deltas.len() as u64), (Some(0), OBJECTS - 1), "the list is whole");
+    assert_eq!((list.replaced, list.len() as u64), (Some(0), OBJECTS - 1), "the list is whole");
 }

@@ -4,14 +4,18 @@ use crate::support::{Errors, Recorder, encoded, object, pass, secs, settle, sour
 use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use kube_informer::{
-    Event, EventHandler, HandlerFuncs, HandlerOptions, Object, ObjectKey, Registration, Stop, WatchEvent,
-    WorkQueue, enqueue_owner, filter, testing::Fault,
+    Event, EventHandler, FailPoint, HandlerFuncs, HandlerOptions, Object, ObjectKey, Registration, Stop,
+    WatchEvent, WorkQueue, enqueue_owner, filter, testing::Fault,
 };
 use serde_json::{Value, json};
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
+use tokio::sync::Notify;
 
 /// Panics on every object of one name, passes the rest on.
 struct Panicking(Recorder, &'static str);
@@ -416,4 +420,42 @@ async fn a_delete_that_names_a_new_owner_reaches_the_previous_one_too() {
         assert_eq!(queued(&queue), ["first", "second"]);
         assert_eq!(recorder.take(), ["+child@101!", "~child@101>500", "-child@500"]);
     }
+}
+
+/// The pipeline is not held up for as long as a relist is: others may join and leave between two steps.
+#[tokio::test(start_paused = true)]
+async fn a_long_relist_is_handed_out_in_steps() {
+    const OBJECTS: usize = 10_000;
+    let source = source();
+    let put = |value| (0..OBJECTS).for_each(|n| _ = source.put_unnoticed(object(&format!("o{n:05}"), value)));
+    put(1);
+    let (steps, step) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let hook = (Arc::clone(&steps), Arc::clone(&step));
+    let (informer, recorder) = watched(&source, |builder| {
+        builder.handler_bound(OBJECTS).fail_points(move |point| {
+            if point == FailPoint::BatchQueued {
+                hook.0.fetch_add(1, Ordering::SeqCst);
+                hook.1.notify_one();
+            }
+        })
+    })
+    .await;
+    settle().await;
+    assert!(recorder.take().len() <= OBJECTS && steps.swap(0, Ordering::SeqCst) == 1);
+    step.notified().await;
+    put(2);
+    source.expire_history().cut();
+    let late = Recorder::default();
+    let joining = async {
+        step.notified().await;
+        let joined_after = steps.load(Ordering::SeqCst);
+        informer.add_handler(late.clone());
+        joined_after
+    };
+    let (joined_after, ()) = tokio::join!(joining, pass(120));
+    let (seen, replayed) = (recorder.take(), late.take());
+    assert_eq!(seen.iter().filter(|call| call.starts_with('~')).count(), OBJECTS);
+    assert!(replayed.len() == OBJECTS && replayed.iter().all(|call| call.starts_with('+')), "nothing twice");
+    assert_eq!(steps.load(Ordering::SeqCst), 3, "4,096 events in each");
+    assert_eq!(joined_after, 1);
 }
