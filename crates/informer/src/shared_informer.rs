@@ -149,7 +149,10 @@ impl<T: 'static> SharedInformer<T> {
     /// Adds a handler. It gets everything the cache holds as initial adds, then every change.
     ///
     /// If a handler falls behind by more events than the informer's bound, further events are coalesced: it does not receive an
-    /// object that it never saw and that is deleted, and one that it knows is updated from the state it saw to the current one. So a slow handler costs bounded memory and still ends up with the current state.
+    /// object that it never saw and that is deleted, and one that it knows is updated from the state it saw to the current one. So a
+    /// slow handler costs bounded memory and still ends up with the current state. Code that reads the cache may have seen an object
+    /// that the handler never received, and is then not notified of its delete: if that matters, set a larger
+    /// [`handler_bound`](InformerBuilder::handler_bound), or a resync period.
     ///
     /// The informer owns its handlers. A handler that owns its informer is a reference cycle, which keeps both for ever unless
     /// [`stop`](Self::stop) is called: give it a [`Lister`], or a [`WeakInformer`] ([`downgrade`](Self::downgrade)).
