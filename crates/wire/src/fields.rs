@@ -29,6 +29,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default)]
 pub struct FieldPaths {
     paths: usize,
+    /// Paths that are not missing.
+    present: usize,
     root: Node,
 }
 
@@ -53,22 +55,30 @@ pub(crate) type Found = Vec<Vec<Value>>;
 impl FieldPaths {
     /// A set of paths; results have the same order.
     pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {
+        Self::sparse(paths.into_iter().map(Some))
+    }
+
+    /// A set of paths, of which some are missing: their results are empty.
+    pub fn sparse(paths: impl IntoIterator<Item = Option<FieldPath>>) -> Self {
         let mut set = Self::default();
         for path in paths {
-            set.root.insert(path.steps(), set.paths);
+            if let Some(path) = path {
+                set.root.insert(path.steps(), set.paths);
+                set.present += 1;
+            }
             set.paths += 1;
         }
         set
     }
 
-    /// The number of paths.
+    /// The number of paths, including missing ones.
     pub fn len(&self) -> usize {
         self.paths
     }
 
-    /// Whether there is no path.
+    /// Whether there is no path, or all are missing.
     pub fn is_empty(&self) -> bool {
-        self.paths == 0
+        self.present == 0
     }
 
     /// The values of each path in an encoded object.

@@ -10,28 +10,47 @@ pub(super) type Slot = usize;
 
 /// The fields that are read of each object.
 ///
-/// A field keeps its slot for ever, also after its index was removed: objects carry the values that were read of them in
-/// the order of the slots. An informer therefore reads each field that it was ever asked to index.
+/// Objects carry the values that were read of them in the order of the slots. So a slot never serves another field: after its
+/// index was removed it stays free, its field is no longer read, and a new index over the same field gets a new slot.
 #[derive(Clone, Default)]
 pub(super) struct Fields {
-    /// In the order of their slots.
-    paths: Vec<FieldPath>,
+    /// By slot; `None` if no index is over the field any more.
+    slots: Vec<Option<Field>>,
     /// All of them, read in one pass.
     together: Arc<FieldPaths>,
-    /// Each alone, for objects of which some fields cannot be decoded.
-    alone: Vec<Arc<FieldPaths>>,
+}
+
+#[derive(Clone)]
+struct Field {
+    path: FieldPath,
+    /// The field alone, for objects of which some fields cannot be decoded.
+    alone: Arc<FieldPaths>,
 }
 
 impl Fields {
     /// The slot of a field, which is new or known.
     pub(super) fn slot(&mut self, path: &FieldPath) -> Slot {
-        if let Some(slot) = self.paths.iter().position(|known| known == path) {
+        let is_it = |field: &Option<Field>| field.as_ref().is_some_and(|field| field.path == *path);
+        if let Some(slot) = self.slots.iter().position(is_it) {
             return slot;
         }
-        self.paths.push(path.clone());
-        self.together = Arc::new(FieldPaths::new(self.paths.iter().cloned()));
-        self.alone.push(Arc::new(FieldPaths::new([path.clone()])));
-        self.paths.len() - 1
+        let alone = Arc::new(FieldPaths::new([path.clone()]));
+        self.slots.push(Some(Field { path: path.clone(), alone }));
+        self.read_together();
+        self.slots.len() - 1
+    }
+
+    /// No index is over a field any more.
+    pub(super) fn release(&mut self, slot: Slot) {
+        if let Some(field) = self.slots.get_mut(slot) {
+            *field = None;
+            self.read_together();
+        }
+    }
+
+    fn read_together(&mut self) {
+        let path = |field: &Option<Field>| field.as_ref().map(|field| field.path.clone());
+        self.together = Arc::new(FieldPaths::sparse(self.slots.iter().map(path)));
     }
 
     /// All fields, to be read of objects before they are packed.
@@ -46,8 +65,8 @@ impl Fields {
         match self.together.read(&json) {
             Ok(found) => found.into_iter().map(Some).collect(),
             Err(_) => {
-                let alone = |path: &Arc<FieldPaths>| path.read(&json).ok().and_then(|mut found| found.pop());
-                self.alone.iter().map(alone).collect()
+                let alone = |field: &Field| field.alone.read(&json).ok().and_then(|mut found| found.pop());
+                self.slots.iter().map(|field| field.as_ref().and_then(alone)).collect()
             }
         }
     }

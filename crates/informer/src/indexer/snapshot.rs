@@ -294,6 +294,8 @@ impl Snapshot {
         for entry in self.indexes.iter_mut().filter(|entry| entry.number == id.number) {
             entry.users -= 1;
         }
+        let unused = self.indexes.iter().filter(|entry| entry.users == 0).filter_map(|entry| entry.field);
+        unused.for_each(|slot| self.fields.release(slot));
         self.indexes.retain(|entry| entry.users > 0);
         Ok(())
     }

@@ -242,3 +242,30 @@ async fn equal_field_indexes_are_shared() {
     settle().await;
     assert_eq!(names(&informer.lister().by(&again, "1").unwrap()), ["a", "b"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_field_of_a_removed_index_is_no_longer_read() {
+    let source = source();
+    source.put(object("a", 1));
+    let informer = source.informer::<Value>(|builder| builder);
+    let index = informer.index_field("data.value").unwrap();
+    started(&informer).await;
+    let read = |name: &str| {
+        let object = informer.lister().get(&format!("ns/{name}").parse().unwrap()).unwrap();
+        object.packed_fields().map(<[_]>::to_vec)
+    };
+    assert_eq!(read("a"), Some(vec![vec![Value::from("1")]]));
+    informer.remove_index(index).unwrap();
+    source.put(object("b", 2));
+    settle().await;
+    assert_eq!(read("b"), None);
+    // An index over the same field does not rely on what was read for the one before.
+    let again = informer.index_field("data.value").unwrap();
+    source.put(object("c", 3));
+    settle().await;
+    assert_eq!(informer.lister().values(&again).unwrap(), ["1", "2", "3"]);
+    source.put(object("b", 5));
+    source.delete("ns/a");
+    settle().await;
+    assert_eq!(informer.lister().values(&again).unwrap(), ["3", "5"]);
+}
