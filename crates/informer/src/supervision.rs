@@ -192,7 +192,12 @@ impl Supervision {
         if self.stopping.is_cancelled() {
             return;
         }
-        let why = format!("the task of the {task} was aborted: has its runtime been shut down?");
+        let why = match std::thread::panicking() {
+            true => {
+                format!("the task of the {task} panicked and cannot be restarted: has its runtime a timer?")
+            }
+            false => format!("the task of the {task} was aborted: has its runtime been shut down?"),
+        };
         let first = self.board.send_if_modified(|board| {
             let first = board.lost.is_none();
             board.lost.get_or_insert_with(|| (why.clone(), Instant::now()));

@@ -412,3 +412,15 @@ async fn a_stopped_informer_keeps_no_handlers() {
     }
     assert!(informer.handlers().is_empty());
 }
+
+/// Nothing can wait for a restart there.
+#[test]
+fn a_runtime_without_a_timer_is_named_as_the_reason() {
+    let informer = source().informer::<Value>(|builder| builder);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        informer.start();
+        informer.synced(Duration::MAX).await.unwrap_err();
+    });
+    assert!(is_failed(&informer, "timer"), "{}", informer.status());
+}
