@@ -184,8 +184,8 @@ impl Telemetry {
         .into_iter()
         .map(|(key, value)| Label::new(key, value))
         .collect();
-        let taken = INFORMERS.take(format!("{name} {labels:?}"));
-        labels.insert(0, Label::new("name", taken.of(name)));
+        let taken = INFORMERS.take(name, format!("{labels:?}"));
+        labels.insert(0, Label::new("name", taken.shown().to_owned()));
         let event = |kind: &'static str| {
             let mut labels = labels.clone();
             labels.push(Label::new("type", kind));
@@ -229,8 +229,8 @@ impl Telemetry {
     }
 
     pub(crate) fn listener(&self, handler: &str) -> ListenerMeters {
-        let taken = self.handlers.take(handler.to_owned());
-        let name = taken.of(handler);
+        let taken = self.handlers.take(handler, String::new());
+        let name = taken.shown().to_owned();
         let mut labels = self.labels.clone();
         labels.push(Label::new("handler", name.clone()));
         ListenerMeters {

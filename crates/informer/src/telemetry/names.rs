@@ -2,7 +2,7 @@
 
 use kube_informer_wire::sync::lock;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, LazyLock, Mutex, MutexGuard},
 };
 
@@ -12,50 +12,49 @@ const MAX_LABEL: usize = 63;
 /// The informers of this process, for which there is one metrics recorder.
 pub(super) static INFORMERS: LazyLock<Arc<Names>> = LazyLock::new(Arc::default);
 
-/// Names in use. Equal names get a number: `pods`, `pods#2`. A number is reused after its holder is dropped, so that there are
-/// never more names than holders.
+/// Names in use, as they are shown, each with the other labels. Equal names get a number: `pods`, `pods#2`. A number is reused
+/// after its holder is dropped, so that there are never more names than holders.
 #[derive(Default)]
-pub(crate) struct Names(Mutex<BTreeMap<String, BTreeSet<u32>>>);
+pub(crate) struct Names(Mutex<BTreeSet<(String, String)>>);
 
 /// A name in use. Dropping it releases the name.
 pub(crate) struct Name {
     names: Arc<Names>,
-    identity: String,
-    number: u32,
+    /// The other labels, and the name as it is shown.
+    used: (String, String),
 }
 
 impl Names {
-    /// Takes a name that no other holder of an equal identity has.
-    pub(super) fn take(self: &Arc<Self>, identity: String) -> Name {
-        let mut used = self.lock();
-        let numbers = used.entry(identity.clone()).or_default();
-        let number = (1..).find(|number| !numbers.contains(number)).unwrap_or(u32::MAX);
-        numbers.insert(number);
-        drop(used);
-        Name { names: Arc::clone(self), identity, number }
+    /// Takes `base`, or `base` with a number, that no other holder with the same other labels has.
+    pub(super) fn take(self: &Arc<Self>, base: &str, labels: String) -> Name {
+        let mut used = (labels, base.to_owned());
+        let mut all = self.lock();
+        let mut number = 1_u32;
+        // What is compared is the shown name: the base of another holder may look like a number of this one.
+        while all.contains(&used) {
+            number = number.saturating_add(1);
+            used.1 = format!("{base}#{number}");
+        }
+        all.insert(used.clone());
+        drop(all);
+        Name { names: Arc::clone(self), used }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<u32>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
         lock(&self.0)
     }
 }
 
 impl Name {
-    /// The name as it is shown: `base`, with a number if it is not the first.
-    pub(super) fn of(&self, base: &str) -> String {
-        if self.number == 1 { base.to_owned() } else { format!("{base}#{}", self.number) }
+    /// The name as it is shown.
+    pub(super) fn shown(&self) -> &str {
+        &self.used.1
     }
 }
 
 impl Drop for Name {
     fn drop(&mut self) {
-        let mut used = self.names.lock();
-        if let Some(numbers) = used.get_mut(&self.identity) {
-            numbers.remove(&self.number);
-            if numbers.is_empty() {
-                used.remove(&self.identity);
-            }
-        }
+        self.names.lock().remove(&self.used);
     }
 }
 
@@ -80,14 +79,23 @@ mod tests {
     #[test]
     fn equal_names_are_numbered_and_numbers_are_used_again() {
         let names = Arc::new(Names::default());
-        let take = || names.take("a".into());
+        let take = || names.take("a", String::new());
         let (one, two) = (take(), take());
-        assert_eq!((one.of("a"), two.of("a")), ("a".into(), "a#2".into()));
-        assert_eq!(names.take("b".into()).of("b"), "b");
+        assert_eq!((one.shown(), two.shown()), ("a", "a#2"));
+        assert_eq!(names.take("b", String::new()).shown(), "b");
+        assert_eq!(names.take("a", "other".into()).shown(), "a");
         drop(one);
-        assert_eq!((take().of("a"), two.of("a")), ("a".into(), "a#2".into()));
+        assert_eq!((take().shown(), two.shown()), ("a", "a#2"));
         drop(two);
         assert!(names.lock().is_empty(), "nothing is left behind");
+    }
+
+    #[test]
+    fn a_name_that_looks_numbered_is_told_apart() {
+        let names = Arc::new(Names::default());
+        let taken: Vec<_> = ["a", "a", "a#2", "a"].map(|base| names.take(base, String::new())).into();
+        let shown: Vec<_> = taken.iter().map(Name::shown).collect();
+        assert_eq!(shown, ["a", "a#2", "a#2#2", "a#3"]);
     }
 
     #[test]
