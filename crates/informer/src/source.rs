@@ -9,6 +9,7 @@ mod response;
 pub use client::ClientError;
 pub use client::informer_client;
 
+use crate::{Scope, ScopeError};
 use kube_informer_wire::{
     BoxFuture, Collection, FieldSelector, Kind, LabelSelector, Limits, ListOptions, ListSplitter, ListStream,
     ListWatch, ListWatchError, Omissions, Origin, WatchOptions, WatchSplitter, WatchStream,
@@ -38,6 +39,8 @@ pub struct KubeSource {
     client: kube::Client,
     origin: Arc<Origin>,
     collection: Collection,
+    /// Why no request can be sent.
+    invalid: Option<ScopeError>,
     limits: Limits,
     /// Whether requests ask for the metadata of the objects only.
     metadata_only: bool,
@@ -45,10 +48,15 @@ pub struct KubeSource {
 
 impl KubeSource {
     /// Creates a source of the objects of a kind, in one namespace or in all.
+    ///
+    /// If no namespace can have the name, such as the empty one, every request fails with [`ListWatchError::Invalid`] and
+    /// nothing is sent: `None` stands for all namespaces.
     pub fn new(client: kube::Client, origin: impl Into<Arc<Origin>>, namespace: Option<&str>) -> Self {
         let origin = origin.into();
+        let namespace = namespace.filter(|_| origin.kind().namespaced);
         Self {
             collection: Collection::new(origin.kind(), namespace),
+            invalid: namespace.and_then(|namespace| Scope::namespace(namespace).err()),
             client,
             origin,
             limits: Limits::default(),
@@ -91,8 +99,16 @@ impl KubeSource {
         self.origin.kind()
     }
 
+    /// Fails if the namespace cannot exist: the server might list another collection instead.
+    fn check(&self, url: &Arc<str>) -> Result<(), ListWatchError> {
+        let invalid =
+            |error: &ScopeError| ListWatchError::Invalid { message: error.to_string(), url: Arc::clone(url) };
+        self.invalid.as_ref().map_or(Ok(()), |error| Err(invalid(error)))
+    }
+
     async fn open_list(&self, options: ListOptions) -> Result<ListStream, ListWatchError> {
         let url = self.list_url(&options);
+        self.check(&url)?;
         let request = request::list(&url, Accept::list(self.metadata_only))?;
         let body = response::send(&self.client, request, url).await?;
         Ok(body::list(body, ListSplitter::new(Arc::clone(&self.origin), self.limits)))
@@ -100,6 +116,7 @@ impl KubeSource {
 
     async fn open_watch(&self, options: WatchOptions) -> Result<WatchStream, ListWatchError> {
         let url = self.watch_url(&options);
+        self.check(&url)?;
         let request = request::watch(&url, Accept::watch(self.metadata_only))?;
         let body = response::send(&self.client, request, url).await?;
         Ok(body::watch(body, WatchSplitter::new(Arc::clone(&self.origin), self.limits)))

@@ -58,6 +58,14 @@ pub enum ListWatchError {
         /// Path and query of the request.
         url: Arc<str>,
     },
+    /// The request cannot be sent.
+    #[error("{url}: invalid request: {message}")]
+    Invalid {
+        /// What is wrong with the request, and what to do about it.
+        message: String,
+        /// Path and query of the request, or its path.
+        url: Arc<str>,
+    },
     /// The response violates the protocol.
     #[error("{url}: malformed response: {message}")]
     Malformed {

@@ -40,6 +40,6 @@ pub(super) fn watch(url: &str, accept: Accept) -> Result<Request<Body>, ListWatc
 /// The error of a URL that is too long.
 fn too_long(url: &str) -> ListWatchError {
     let path = url.split('?').next().unwrap_or_default();
-    let message = format!("a URL of {} bytes cannot be sent; use a shorter selector", url.len());
-    ListWatchError::Malformed { message, url: path.into() }
+    let message = format!("the URL has {} bytes; use a shorter selector", url.len());
+    ListWatchError::Invalid { message, url: path.into() }
 }

@@ -91,6 +91,23 @@ async fn selectors_and_namespace_reach_the_request() {
     assert_eq!(urls[1], format!("{common}&resourceVersion=7&watch=true"));
 }
 
+/// An empty namespace must not become all namespaces.
+#[tokio::test]
+async fn a_namespace_that_cannot_exist_is_an_error_and_never_all_namespaces() {
+    let fake = Fake::answering(|_| answer(200, JSON, r#"{"items":[]}"#));
+    for (namespace, advice) in [("", "Scope::all()"), ("..", "not the name of a namespace"), ("a/b", "a/b")] {
+        let source = KubeSource::new(fake.client(), pods(), Some(namespace));
+        let list = source.list(ListOptions::default()).await.err().unwrap();
+        let watch = source.watch(WatchOptions::default()).await.err().unwrap();
+        for error in [list, watch] {
+            assert!(error.to_string().contains(advice), "{namespace:?}: {error}");
+        }
+    }
+    assert_eq!(fake.requests().len(), 0, "nothing is sent");
+    let nodes = Origin::new(Kind::cluster("", "v1", "Node", "nodes"));
+    drop(KubeSource::new(fake.client(), nodes, Some("")).list(ListOptions::default()).await.unwrap());
+}
+
 #[tokio::test]
 async fn metadata_only_requests_partial_object_metadata() {
     let fake = Fake::answering(|_| answer(200, JSON, r#"{"items":[]}"#));

@@ -45,7 +45,7 @@ impl Failure {
             ListWatchError::Connect { .. }
             | ListWatchError::Broken { .. }
             | ListWatchError::Silent { .. } => Class::Transport,
-            // NotJson, Malformed, and variants of later versions.
+            // NotJson, Malformed, Invalid, and variants of later versions.
             _ => Class::Protocol,
         };
         Self { class, retry_after: error.retry_after() }
