@@ -158,4 +158,67 @@ mod tests {
             assert_eq!(error(header, body).retry_after(), expected, "header {header:?}, body {body}");
         }
     }
+
+    /// The questions in the order of [`answers`].
+    const QUESTIONS: [&str; 6] = ["expired", "too large", "too many", "refused", "denied", "absent"];
+
+    fn answers(error: &ListWatchError) -> Vec<&'static str> {
+        let answers = [
+            error.is_expired(),
+            error.is_version_too_large(),
+            error.is_too_many_requests(),
+            error.is_connection_refused(),
+            error.is_denied(),
+            error.is_absent(),
+        ];
+        QUESTIONS
+            .into_iter()
+            .zip(answers)
+            .filter_map(|(question, answer)| answer.then_some(question))
+            .collect()
+    }
+
+    #[test]
+    fn each_error_answers_its_own_question_only() {
+        let api = |code, reason: &str, message: &str| {
+            ListWatchError::api(Status::failure(code, reason, message), "/api/v1/pods")
+        };
+        for (code, reason, message, expected) in [
+            (410, "Expired", "too old", Some("expired")),
+            (504, "Timeout", "Too large resource version: 9", Some("too large")),
+            (429, "TooManyRequests", "slow down", Some("too many")),
+            (401, "Unauthorized", "", Some("denied")),
+            (403, "Forbidden", "", Some("denied")),
+            (404, "NotFound", "", Some("absent")),
+            (400, "BadRequest", "", None),
+            (500, "InternalError", "", None),
+        ] {
+            let error = api(code, reason, message);
+            assert_eq!(answers(&error), Vec::from_iter(expected), "{error}");
+            assert_eq!(
+                (error.code(), error.status().map(|status| &*status.reason)),
+                (Some(code), Some(reason))
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_without_a_response_has_no_status() {
+        let (message, url) = (String::from("gone"), Arc::<str>::from("/api/v1/pods"));
+        let connect =
+            |refused| ListWatchError::Connect { refused, message: message.clone(), url: url.clone() };
+        let second = Duration::from_secs(1);
+        for (error, expected) in [
+            (connect(true), Some("refused")),
+            (connect(false), None),
+            (ListWatchError::Broken { message: message.clone(), url: url.clone() }, None),
+            (ListWatchError::Silent { what: "response", after: second, url: url.clone() }, None),
+            (ListWatchError::NotJson { content_type: "text/html".into(), url: url.clone() }, None),
+            (ListWatchError::Malformed { message: message.clone(), url: url.clone() }, None),
+            (ListWatchError::Invalid { message: message.clone(), url: url.clone() }, None),
+        ] {
+            assert_eq!(answers(&error), Vec::from_iter(expected), "{error}");
+            assert_eq!((error.code(), error.status(), error.retry_after()), (None, None, None), "{error}");
+        }
+    }
 }

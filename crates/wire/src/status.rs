@@ -101,4 +101,53 @@ mod tests {
         }
         assert!(!Status::failure(504, "Timeout", "request timed out").is_version_too_large());
     }
+
+    #[test]
+    fn expired_by_code_or_by_reason() {
+        for (code, reason, expired) in [
+            (410, "", true),
+            (200, "Expired", true),
+            (500, "Gone", true),
+            (404, "NotFound", false),
+            (504, "Timeout", false),
+        ] {
+            assert_eq!(Status::failure(code, reason, "").is_expired(), expired, "{code} {reason}");
+        }
+    }
+
+    #[test]
+    fn too_large_needs_the_words_and_a_timeout_or_a_cause() {
+        const WORDS: &str = "Too large resource version: 9, current: 5";
+        for (code, reason, message, too_large) in [
+            (504, "", WORDS, true),
+            (500, "Timeout", WORDS, true),
+            (400, "BadRequest", WORDS, false),
+            (504, "Timeout", "the request timed out", false),
+        ] {
+            let status = Status::failure(code, reason, message);
+            assert_eq!(status.is_version_too_large(), too_large, "{status:?}");
+        }
+        let with_cause = |reason: &str, message: &str| {
+            let mut status = Status::failure(504, "Timeout", "");
+            let cause = Cause { reason: reason.into(), message: message.into(), field: String::new() };
+            status.details.causes.push(cause);
+            status.is_version_too_large()
+        };
+        assert!(with_cause("ResourceVersionTooLarge", "") && with_cause("", WORDS));
+        assert!(!with_cause("FieldValueInvalid", "must be a number"));
+    }
+
+    #[test]
+    fn other_questions() {
+        let status = |code, seconds| {
+            let mut status = Status::failure(code, "", "");
+            status.details.retry_after_seconds = seconds;
+            status
+        };
+        assert!(status(429, 0).is_too_many_requests() && !status(503, 0).is_too_many_requests());
+        assert_eq!(
+            (status(503, 0).retry_after(), status(503, 1).retry_after()),
+            (None, Some(Duration::from_secs(1)))
+        );
+    }
 }

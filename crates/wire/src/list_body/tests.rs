@@ -227,6 +227,19 @@ fn an_oversized_item_is_not_kept() {
 }
 
 #[test]
+fn every_call_after_an_error_returns_it() {
+    for body in ["[]", r#"{"kind":"Table"}"#, r#"{"items":[],"items":[]}"#, r#"{"items":[],}"#] {
+        let mut list = splitter(Limits::default());
+        list.feed(Bytes::from_static(body.as_bytes()));
+        let error = list.next_part().unwrap_err();
+        assert_eq!(list.next_part().unwrap_err(), error, "{body}");
+        list.feed(Bytes::from_static(b"{}"));
+        assert_eq!(list.next_part().unwrap_err(), error, "{body}");
+        assert_eq!(list.finish().unwrap_err(), error, "{body}");
+    }
+}
+
+#[test]
 fn debug_shows_nothing_of_the_body() {
     let mut list = splitter(Limits::default());
     list.feed(Bytes::from_static(br#"{"items":[{"data":"hunter2"#));
