@@ -29,7 +29,8 @@ fn main() {
     best("1M distinct keys", || distinct(&keys));
     best("64 workers contending", || contending(&keys));
     best("1M delayed keys", || delayed(&keys));
-    best("8,000 keys of one hash", one_hash);
+    best("8,000 keys of one hash", || one_hash(WorkQueue::builder().build()));
+    best("8,000 keys of one hash, ordered", || one_hash(WorkQueue::builder().ordered().build()));
     live_bytes("memory of a queued key", || memory(&keys, |queue, key, _| queue.add(key)));
     let after =
         |queue: &WorkQueue<Key>, key, n: usize| queue.add_after(key, Duration::from_secs(n as u64 + 1));
@@ -111,7 +112,7 @@ fn distinct(keys: &[Key]) -> Cost {
 }
 
 /// A key with a legal but useless `Hash`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct OneHash(usize);
 
 impl std::hash::Hash for OneHash {
@@ -120,9 +121,8 @@ impl std::hash::Hash for OneHash {
     }
 }
 
-fn one_hash() -> Cost {
+fn one_hash(queue: WorkQueue<OneHash>) -> Cost {
     const KEYS: usize = 8_000;
-    let queue = WorkQueue::builder().build();
     let watch = Stopwatch::start();
     (0..KEYS).for_each(|number| queue.add(OneHash(number)));
     while let Some(item) = queue.try_get() {

@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static> Builder<K> {
 
     /// Uses `Ord` of keys to tell keys of one hash value apart beyond
     /// [`MAX_KEYS_PER_HASH`](crate::MAX_KEYS_PER_HASH): all promises of the queue then hold for any number of them, and an
-    /// operation takes a logarithmic number of comparisons. For keys whose `Hash` is poor; other keys gain nothing.
+    /// operation takes a logarithmic number of comparisons with them. For keys whose `Hash` is poor; other keys gain nothing.
     ///
     /// `Ord` must agree with `Eq`. It runs under the lock of the queue and must not use the queue.
     ///
