@@ -13,10 +13,11 @@ use std::{fs, path::Path, process::ExitCode};
 const FORMAT: u64 = 57;
 
 /// Crate name and directory of each published library.
-const LIBRARIES: [(&str, &str); 4] = [
+const LIBRARIES: [(&str, &str); 5] = [
     ("kube_informer_wire", "crates/wire"),
     ("kube_workqueue", "crates/workqueue"),
     ("kube_informer", "crates/informer"),
+    ("kube_informer_controller", "crates/controller"),
     ("kube_embedded_apiserver", "crates/apiserver"),
 ];
 
