@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs several controllers with one set of informers, one lease and one HTTP endpoint.
 ///
-/// 1. All informers of the factory are started at once. With leader election, caches are warm before the process leads.
+/// 1. All informers of the factory and of the controllers are started at once. With leader election, caches are warm before the process
+///    leads.
 /// 2. If one controller ends with an error, or the lease is lost, all of them are stopped, and [`run`](Self::run) returns the error: end
 ///    the process, so that it starts again in a known state.
 /// 3. A stop happens in this order: no controller takes another key; reconciles in flight are finished, or cancelled after the drain
@@ -103,7 +104,7 @@ pub enum ManagerError {
 }
 
 impl Manager {
-    /// A manager of controllers whose informers are from `factory`. The client is for the lease.
+    /// A manager of controllers whose informers are from `factory`, which it starts and shuts down. The client is for the lease.
     pub fn new(factory: &InformerFactory, client: kube::Client) -> Self {
         Self {
             factory: factory.clone(),
@@ -188,6 +189,8 @@ impl Manager {
         };
         let work = async {
             factory.start();
+            // Also informers from elsewhere, so that they are warm before the process leads.
+            controllers.iter().for_each(|controller| controller.shared().start_informers());
             let outcome = lead(elector, controllers, &stopping).await;
             factory.shutdown().await;
             closing.cancel();

@@ -258,9 +258,13 @@ impl IntoFuture for RunController {
 }
 
 impl Shared {
+    pub(crate) fn start_informers(&self) {
+        self.caches.iter().for_each(SharedInformer::start);
+    }
+
     /// Starts the informers, and resolves when all are synced.
     async fn synced(&self) -> Result<(), RunError> {
-        self.caches.iter().for_each(SharedInformer::start);
+        self.start_informers();
         for cache in &self.caches {
             let synced = cache.synced(Duration::MAX).await;
             synced.map_err(|source| RunError::Sync { controller: self.settings.name.clone(), source })?;

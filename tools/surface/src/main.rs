@@ -18,6 +18,7 @@ const LIBRARIES: &[(&str, &str)] = &[
     ("kube_informer_wire", "crates/wire"),
     ("kube_workqueue", "crates/workqueue"),
     ("kube_informer", "crates/informer"),
+    ("kube_informer_controller", "crates/controller"),
     ("kube_embedded_apiserver", "crates/apiserver"),
 ];
 

@@ -1,7 +1,8 @@
 //! Health of a manager's parts.
 
 use crate::{phase::Phase, run::Shared};
-use kube_informer::InformerFactory;
+use kube::core::DynamicObject;
+use kube_informer::{InformerFactory, SharedInformer};
 use std::{
     fmt::Write,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -60,6 +61,17 @@ impl Health {
         self.checks.push((name, check));
     }
 
+    /// The informers of the factory, and those of controllers that are not from it.
+    fn caches(&self) -> Vec<SharedInformer<DynamicObject>> {
+        let mut caches = self.factory.informers();
+        for cache in self.controllers.iter().flat_map(|controller| &controller.caches) {
+            if !caches.iter().any(|known| known.is_same(cache)) {
+                caches.push(cache.cast());
+            }
+        }
+        caches
+    }
+
     /// Whether the program can go on without a restart.
     pub(super) fn live(&self) -> Report {
         let mut report = Report::new();
@@ -78,7 +90,7 @@ impl Health {
     /// Whether the program can do its work, or is ready to take over.
     pub(super) fn ready(&self) -> Report {
         let mut report = Report::new();
-        for informer in self.factory.informers() {
+        for informer in self.caches() {
             let ready = informer.ready(PATIENCE).map(|()| informer.status().to_string());
             report.line(&format!("cache {}", informer.kind()), ready.map_err(|why| why.status.to_string()));
         }

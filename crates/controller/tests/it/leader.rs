@@ -77,7 +77,8 @@ impl Process {
     }
 
     async fn lost(self) -> ElectionError {
-        self.task.await.unwrap().unwrap_err()
+        let ended = tokio::time::timeout(secs(600), self.task).await.expect("the lease is lost");
+        ended.unwrap().unwrap_err()
     }
 
     /// Ends without a chance to release the lease.

@@ -1,6 +1,7 @@
 //! Controllers against the embedded API server.
 
 mod controller;
+mod convergence;
 mod failures;
 mod finalizers;
 mod leader;

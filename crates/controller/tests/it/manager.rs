@@ -171,6 +171,7 @@ async fn an_error_of_one_controller_stops_all() {
         .add(noting(&world, &theirs, "two", &log));
     let task = tokio::spawn(manager.until(pending::<()>()));
     log.reaches(2).await;
+    eventually(|| theirs.is_synced()).await;
     theirs.stop(Stop::Drop).await;
     let error = task.await.unwrap().unwrap_err();
     assert!(matches!(error, ManagerError::Controller(RunError::InformerEnded { .. })), "{error}");

@@ -116,10 +116,17 @@ async fn without_the_barrier_the_same_controller_creates_two_children() {
 async fn a_create_whose_response_is_lost_is_found_before_the_retry() {
     let world = World::start().await;
     let seen = Seen::default();
-    let lost = FaultRule::new(Fault::ResponseLost).verb(Verb::Create).resource("secrets").times(1);
-    world.server.faults().add(lost);
-    let running = Running::start(one_child(&world, &seen, |controller| controller));
+    let run = one_child(&world, &seen, |controller| controller);
+    world.factory.start();
+    eventually(|| world.secrets().is_synced()).await;
+    let faults = world.server.faults();
+    faults.stall_watches(Some("secrets"), true);
+    faults.add(FaultRule::new(Fault::ResponseLost).verb(Verb::Create).resource("secrets").times(1));
+    let running = Running::start(run);
     world.create("a").await;
+    tokio::time::sleep(secs(20)).await;
+    assert_eq!(seen.log.lines(), ["create"], "the cache does not show what became of it");
+    faults.stall_watches(Some("secrets"), false);
     seen.log.reaches(2).await;
     assert_eq!(seen.log.lines()[..2], ["create", "found"]);
     assert_eq!((seen.failures.lines(), children(&world).await), (vec!["error".to_owned()], 1));
