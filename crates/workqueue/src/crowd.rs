@@ -166,7 +166,10 @@ mod tests {
             let keys: Vec<u64> = (0..1_500).collect();
             let mut crowd = filled(&keys);
             crowd.order = Some(order);
-            (0..1_500).for_each(|number| crowd.remove(number, key_of(&keys)));
+            for number in 0..1_500 {
+                crowd.remove(number, key_of(&keys));
+                assert!(!crowd.chunks.concat().contains(&number), "{number}");
+            }
             assert!(crowd.chunks.is_empty());
         }
     }
