@@ -130,3 +130,28 @@ async fn a_factory_may_wait_without_end() {
     factory.start();
     factory.synced(Duration::MAX).await.unwrap();
 }
+
+/// A deadline of zero is missed by every response that is not there at once. Without any delay between retries, no time
+/// would pass.
+#[tokio::test(start_paused = true)]
+async fn deadlines_and_backoff_of_zero_leave_time_for_others() {
+    let source = source();
+    source.put(object("a", 1));
+    for _ in 0..50 {
+        source.fail_list(Fault::Delay(secs(1)));
+    }
+    let informer = source.informer::<Value>(|builder| {
+        let builder = builder.streaming_list(false).backoff(Duration::ZERO, Duration::ZERO);
+        builder.deadlines(|deadlines| {
+            deadlines.list_response = Duration::ZERO;
+            deadlines.list_item = Duration::ZERO;
+            deadlines.watch_response = Duration::ZERO;
+        })
+    });
+    informer.start();
+    pass(1).await;
+    let requests = source.requests().len();
+    assert!((51..100).contains(&requests), "{requests} requests");
+    assert!(informer.status().is_live(), "{}", informer.status());
+    assert_eq!(cached(&informer), ["a@101"]);
+}
