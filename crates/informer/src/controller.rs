@@ -75,7 +75,7 @@ struct Applied<'a> {
 /// How far a batch is published.
 enum Progress<'a> {
     /// Another store was published meanwhile, so that the batch is not shown yet.
-    Stale(Applied<'a>),
+    Stale(Box<Applied<'a>>),
     /// Listeners lack a part of it.
     More,
     Done,
@@ -224,7 +224,7 @@ impl Controller {
                 Progress::Stale(mut stale) => {
                     // An index was added or removed while the batch was applied. Index functions run here, without a lock.
                     stale.store.rebase();
-                    applied = Some(stale);
+                    applied = Some(*stale);
                 }
                 // Listeners may join and leave, and other tasks of this thread run, before the rest is handed out.
                 Progress::More => yield_now().await,
@@ -271,7 +271,7 @@ impl Controller {
         let mut processor = self.between_batches();
         if let Some(applied) = applied {
             if !applied.store.is_current() {
-                return Progress::Stale(applied);
+                return Progress::Stale(Box::new(applied));
             }
             let Applied { store, notifications, initial_list } = applied;
             let (swapped, fan_out) = (store.swap(), processor.fan_out());

@@ -201,8 +201,14 @@ async fn decoded_objects_whose_drop_panics_cost_nothing_else() {
 }
 
 /// A value of an index that panics when it is compared or dropped.
-#[derive(Clone, PartialEq, Eq, PartialOrd)]
+#[derive(Clone, PartialEq, Eq)]
 struct Wreck;
+
+impl PartialOrd for Wreck {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Ord for Wreck {
     fn cmp(&self, _: &Self) -> std::cmp::Ordering {
