@@ -114,7 +114,7 @@ impl Processor {
 
     /// Begins to hand out a batch to those that are there now.
     pub(crate) fn fan_out(&self) -> FanOut {
-        // The same for all steps, whoever joins or leaves meanwhile.
+        // The same for all steps, also if a listener joins or leaves in between.
         let at_once = PUSH_AT_ONCE.checked_div(self.listeners.len()).unwrap_or(PUSH_AT_ONCE).max(1);
         FanOut {
             at_once,

@@ -53,6 +53,6 @@ pub use workers::Verdict;
 ///
 /// Keys with the same hash value must be compared one by one. The bound keeps the cost of an operation constant, so a poor
 /// [`Hash`](std::hash::Hash) cannot stall the queue: adding a key costs at most so many comparisons, and one more for each
-/// key in flight with the same hash value. Further keys are told apart by their order if the queue is
+/// key in flight with the same hash value. Further keys are distinguished by their order if the queue is
 /// [`ordered`](Builder::ordered); [`WorkQueue`] documents what happens to them otherwise.
 pub const MAX_KEYS_PER_HASH: usize = 64;

@@ -53,7 +53,7 @@ impl<const TEST: usize> PartialOrd for Key<TEST> {
     }
 }
 
-/// Asserts that each of `operations` on keys compared at most as many keys as are told apart for one hash value.
+/// Asserts that each of `operations` on keys compared at most as many keys as are distinguished for one hash value.
 fn assert_bounded<const TEST: usize>(operations: usize) {
     let comparisons = COMPARISONS[TEST].load(Ordering::Relaxed);
     assert!(comparisons <= operations * MAX_KEYS_PER_HASH, "{comparisons} comparisons");
