@@ -1,0 +1,138 @@
+//! One segment: a block of words that is appended to.
+
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+
+/// Words in front of the bytes of each body.
+pub(crate) const HEADER_WORDS: usize = 2;
+const WORD: usize = size_of::<u64>();
+
+/// A block of words. Words are atomic so that one thread appends while others read, without `unsafe` and without a
+/// lock: a word is stored once, before the location of its body is published, and never again.
+pub(crate) struct Segment {
+    words: Box<[AtomicU64]>,
+    /// Words of live bodies, and one more while the segment is open for appending. At zero the segment is freed.
+    live: AtomicU64,
+    /// Words of all bodies that were ever written here. Final once the segment is closed.
+    written: AtomicU64,
+    closed: AtomicBool,
+}
+
+/// The head of a body in a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// The slot of the body.
+    pub(crate) slot: u32,
+    /// Length of the body in bytes.
+    pub(crate) len: u32,
+    /// The value that the caller stored with the body.
+    pub(crate) tag: u64,
+}
+
+/// Words that a body of `len` bytes takes, its header included.
+pub(crate) fn words_of(len: usize) -> usize {
+    HEADER_WORDS + len.div_ceil(WORD)
+}
+
+impl Header {
+    /// Words of the body, this header included.
+    pub(crate) fn words(self) -> usize {
+        words_of(self.len as usize)
+    }
+}
+
+impl Segment {
+    /// An open segment.
+    pub(crate) fn new(words: usize) -> Self {
+        Self {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            live: AtomicU64::new(1),
+            written: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Words in all.
+    pub(crate) fn capacity(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Words of live bodies.
+    pub(crate) fn live(&self) -> usize {
+        let open = u64::from(!self.is_closed());
+        self.live.load(Relaxed).saturating_sub(open) as usize
+    }
+
+    /// Words of all bodies that were ever written here.
+    pub(crate) fn written(&self) -> usize {
+        self.written.load(Acquire) as usize
+    }
+
+    /// Words that were written and are not live, in thousandths.
+    pub(crate) fn garbage_permille(&self) -> usize {
+        let written = self.written();
+        written.saturating_sub(self.live()) * 1000 / written.max(1)
+    }
+
+    /// Whether nothing is appended any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Acquire)
+    }
+
+    /// Ends appending. Returns whether nothing in this segment is in use any more.
+    #[must_use]
+    pub(crate) fn close(&self) -> bool {
+        self.closed.store(true, Release);
+        self.release(1)
+    }
+
+    /// Counts the words of a body as live, before its location is published.
+    pub(crate) fn retain(&self, words: usize) {
+        self.live.fetch_add(words as u64, Relaxed);
+    }
+
+    /// No longer counts these words as live. Returns whether nothing in this segment is in use any more.
+    #[must_use]
+    pub(crate) fn release(&self, words: usize) -> bool {
+        self.live.fetch_sub(words as u64, AcqRel) == words as u64
+    }
+
+    /// Writes a body. Only the appender that owns the segment calls this, each time behind the last body.
+    pub(crate) fn write(&self, at: usize, header: Header, bytes: &[u8]) {
+        let target = &self.words[at..at + header.words()];
+        target[0].store(u64::from(header.slot) << 32 | u64::from(header.len), Relaxed);
+        target[1].store(header.tag, Relaxed);
+        let (whole, rest) = bytes.as_chunks::<WORD>();
+        for (word, bytes) in target[HEADER_WORDS..].iter().zip(whole) {
+            word.store(u64::from_le_bytes(*bytes), Relaxed);
+        }
+        if !rest.is_empty() {
+            let mut last = [0; WORD];
+            last[..rest.len()].copy_from_slice(rest);
+            target[HEADER_WORDS + whole.len()].store(u64::from_le_bytes(last), Relaxed);
+        }
+        self.written.store((at + header.words()) as u64, Release);
+    }
+
+    /// The header of the body at a word.
+    pub(crate) fn header(&self, at: usize) -> Header {
+        let first = self.words[at].load(Relaxed);
+        Header { slot: (first >> 32) as u32, len: first as u32, tag: self.words[at + 1].load(Relaxed) }
+    }
+
+    /// Replaces the content of `buffer` by the bytes of the body at a word.
+    pub(crate) fn read(&self, at: usize, buffer: &mut Vec<u8>) -> Header {
+        let header = self.header(at);
+        let words = &self.words[at + HEADER_WORDS..at + header.words()];
+        buffer.clear();
+        buffer.resize(words.len() * WORD, 0);
+        let (bytes, _) = buffer.as_chunks_mut::<WORD>();
+        for (bytes, word) in bytes.iter_mut().zip(words) {
+            *bytes = word.load(Relaxed).to_le_bytes();
+        }
+        buffer.truncate(header.len as usize);
+        header
+    }
+}

@@ -1,0 +1,211 @@
+//! The store: inserting, reading, dropping.
+
+use crate::{
+    Body, CompactionStep, Usage,
+    appender::{Appender, Sizes},
+    compaction::Compaction,
+    location::Location,
+    segment::{HEADER_WORDS, Header, Segment},
+    slots::Slots,
+    table::Table,
+};
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+const WORD: usize = size_of::<u64>();
+
+/// How a [`SegmentStore`] lays out its segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreOptions {
+    /// Bytes of a segment. Small stores use smaller ones; a body that needs more gets a segment of its own.
+    pub segment_bytes: usize,
+    /// Compaction is due when garbage is more than this percentage of the live content.
+    pub garbage_percent: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { segment_bytes: 256 << 10, garbage_percent: 10 }
+    }
+}
+
+/// Byte strings in segments. See the [crate documentation](crate).
+///
+/// Cloning is a reference count: all clones are one store.
+#[derive(Clone)]
+pub struct SegmentStore {
+    shared: Arc<Shared>,
+}
+
+/// The store, as bodies know it.
+pub(crate) struct Shared {
+    pub(crate) options: StoreOptions,
+    pub(crate) slots: Slots,
+    pub(crate) table: Table,
+    /// Words of live bodies in all segments.
+    live: AtomicUsize,
+    /// Words of bodies that are no longer in use, in segments that are not freed yet.
+    garbage: AtomicUsize,
+    /// Writes new bodies.
+    appender: Mutex<Appender>,
+    compaction: Mutex<Compaction>,
+}
+
+impl SegmentStore {
+    /// An empty store. It allocates nothing until the first body.
+    pub fn new() -> Self {
+        Self::with_options(StoreOptions::default())
+    }
+
+    /// An empty store with options.
+    pub fn with_options(options: StoreOptions) -> Self {
+        let (slots, table) = (Slots::new(), Table::new());
+        let shared = Shared {
+            options,
+            slots,
+            table,
+            live: AtomicUsize::new(0),
+            garbage: AtomicUsize::new(0),
+            appender: Mutex::default(),
+            compaction: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Stores bytes, and with them a tag by which the caller knows how to read them.
+    ///
+    /// # Panics
+    ///
+    /// With more than 4 GiB, or more than four billion bodies.
+    pub fn insert(&self, tag: u64, bytes: &[u8]) -> Body {
+        let shared = &self.shared;
+        let len = u32::try_from(bytes.len()).expect("a body of less than 4 GiB");
+        let mut appender = lock(&shared.appender);
+        let slot = shared.slots.take();
+        let location = appender.append(shared, Header { slot, len, tag }, bytes);
+        shared.slots.set(slot, location);
+        drop(appender);
+        Body::new(Arc::clone(shared), slot)
+    }
+
+    /// Does a part of the compaction that is due: moves up to about `bytes` of live content.
+    ///
+    /// `rewrite` is called with the tag and the bytes of every body that moves. It may put another encoding of the same
+    /// content into the buffer and return a tag for it; with `None` the body moves as it is.
+    ///
+    /// One thread compacts at a time; others wait for it. Readers and [`insert`](Self::insert) do not.
+    pub fn compact(
+        &self,
+        bytes: usize,
+        rewrite: impl FnMut(u64, &[u8], &mut Vec<u8>) -> Option<u64>,
+    ) -> CompactionStep {
+        lock(&self.shared.compaction).step(&self.shared, bytes / WORD, rewrite)
+    }
+
+    /// Makes compaction move everything that is stored now, so that `rewrite` sees all of it once.
+    pub fn rewrite_all(&self) {
+        lock(&self.shared.appender).close(&self.shared);
+        lock(&self.shared.compaction).rewrite_all(&self.shared);
+    }
+
+    /// The memory in use. Walks the segments: for reports, not for each object.
+    pub fn usage(&self) -> Usage {
+        let segments = self.shared.table.all();
+        let mut usage = Usage { segments: segments.len(), ..Usage::default() };
+        for (_, segment) in segments.iter() {
+            let written = segment.written();
+            let live = segment.live().min(written);
+            usage.live += live * WORD;
+            usage.garbage += (written - live) * WORD;
+            usage.unused += (segment.capacity() - written) * WORD;
+        }
+        let per_segment = size_of::<Segment>() + 2 * size_of::<usize>() + size_of::<(u32, Arc<Segment>)>();
+        usage.tables = self.shared.slots.heap_size() + segments.len() * per_segment + size_of::<Shared>();
+        usage
+    }
+}
+
+impl Default for SegmentStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SegmentStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SegmentStore").field(&self.usage()).finish()
+    }
+}
+
+impl Shared {
+    /// The segment and the word at which the body of a slot starts.
+    ///
+    /// The slot belongs to a body that the caller has: it is not dropped meanwhile.
+    pub(crate) fn find(&self, slot: u32) -> (Arc<Segment>, usize) {
+        loop {
+            let location = self.slots.get(slot);
+            // A segment is freed after all its bodies have been moved: the slot has a newer location then.
+            if let Some(segment) = self.table.get(location.segment) {
+                return (segment, location.word as usize);
+            }
+        }
+    }
+
+    /// Drops the body of a slot.
+    pub(crate) fn free(&self, slot: u32) {
+        let location = self.slots.clear(slot);
+        if let Some(segment) = self.table.get(location.segment) {
+            self.release(location, segment.header(location.word as usize).words());
+        }
+        self.slots.give_back(slot);
+    }
+
+    /// Counts the words of a body that is written next as live.
+    pub(crate) fn retain(&self, segment: &Segment, words: usize) {
+        segment.retain(words);
+        self.live.fetch_add(words, Relaxed);
+    }
+
+    /// Turns the words at a location into garbage, and frees their segment if nothing else in it is in use.
+    pub(crate) fn release(&self, location: Location, words: usize) {
+        let Some(segment) = self.table.get(location.segment) else { return };
+        self.live.fetch_sub(words, Relaxed);
+        self.garbage.fetch_add(words, Relaxed);
+        if segment.release(words) {
+            self.remove(location.segment, &segment);
+        }
+    }
+
+    /// Closes a segment, and frees it if nothing in it is in use.
+    pub(crate) fn close(&self, number: u32, segment: &Segment) {
+        if segment.close() {
+            self.remove(number, segment);
+        }
+    }
+
+    fn remove(&self, number: u32, segment: &Segment) {
+        self.table.remove(number);
+        self.garbage.fetch_sub(segment.written(), Relaxed);
+    }
+
+    /// Whether there is so much garbage that compaction pays.
+    pub(crate) fn is_compaction_due(&self) -> bool {
+        self.garbage.load(Relaxed) * 100 > self.live.load(Relaxed) * self.options.garbage_percent
+    }
+
+    pub(crate) fn sizes(&self) -> Sizes {
+        let words = self.table.all().iter().map(|(_, segment)| segment.capacity()).sum();
+        let max_words = (self.options.segment_bytes / WORD).clamp(HEADER_WORDS, u32::MAX as usize);
+        Sizes { words, max_words }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,5 @@
+//! Tests of the public surface.
+
+mod memory;
+mod model;
+mod threads;
