@@ -1,8 +1,11 @@
 //! The local store: objects, indexes, and the version they show.
 
 mod fields;
+mod hashed;
 mod index;
+mod keyed;
 mod snapshot;
+mod sorted;
 mod values;
 
 pub use index::Index;
@@ -10,6 +13,7 @@ pub use index::IndexMissing;
 use index::{AnyIndex, TypedIndex};
 pub(crate) use index::{Extract, IndexId};
 pub(crate) use snapshot::{Contents, Objects, Snapshot};
+use sorted::SortedSet;
 
 use crate::{
     delta::AnyObject,
@@ -17,7 +21,6 @@ use crate::{
     scope::{Partition, Partitions},
 };
 use arc_swap::ArcSwap;
-use imbl::OrdMap;
 use kube_informer_wire::{FieldPath, ObjectKey, ResourceVersion};
 use std::{
     collections::BTreeMap,
@@ -87,7 +90,7 @@ impl Indexer {
         lock: impl Fn() -> G,
     ) -> (IndexId, Vec<ObjectKey>) {
         let (mut field, mut panicked) = (None, Vec::new());
-        let mut build: Option<(TypedIndex<V>, OrdMap<_, _>)> = None;
+        let mut build: Option<(TypedIndex<V>, SortedSet<_>)> = None;
         loop {
             let mut store = self.begin();
             let extract = match new {
@@ -107,7 +110,7 @@ impl Indexer {
                 }
             };
             let (mut index, mut covered) =
-                build.take().unwrap_or_else(|| (TypedIndex::new(extract), OrdMap::new()));
+                build.take().unwrap_or_else(|| (TypedIndex::new(extract), SortedSet::new()));
             store.next.catch_up(&mut index, &mut covered, &mut panicked);
             let id = store.next.add_index(index.clone_box(), field);
             if store.try_publish(lock()) {

@@ -19,7 +19,6 @@ const MAX_DEPTH: u32 = 60;
 /// are between half full and full; a branch finds the page of a hash by counting the pages that start before it.
 pub(crate) struct HashTable<E> {
     root: Node<E>,
-    len: usize,
 }
 
 enum Node<E> {
@@ -59,11 +58,7 @@ enum Inserted<E> {
 
 impl<E: Clone> HashTable<E> {
     pub(crate) fn new() -> Self {
-        Self { root: Node::page(0, Vec::new()), len: 0 }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
+        Self { root: Node::page(0, Vec::new()) }
     }
 
     /// The entry with this hash that `is_it` accepts.
@@ -88,10 +83,7 @@ impl<E: Clone> HashTable<E> {
     ) -> Option<E> {
         loop {
             match self.root.insert(0, hash, value, &is_it, &hash_of) {
-                Inserted::Added => {
-                    self.len += 1;
-                    return None;
-                }
+                Inserted::Added => return None,
                 Inserted::Replaced(old) => return Some(old),
                 Inserted::Split(halves, pending) => {
                     self.root = Node::branch(halves);
@@ -105,15 +97,13 @@ impl<E: Clone> HashTable<E> {
     pub(crate) fn remove(&mut self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<E> {
         // Looked up first: a removal of nothing copies nothing.
         self.get(hash, &is_it)?;
-        let removed = self.root.remove(0, hash, &is_it);
-        self.len -= usize::from(removed.is_some());
-        removed
+        self.root.remove(0, hash, &is_it)
     }
 }
 
 impl<E> Clone for HashTable<E> {
     fn clone(&self) -> Self {
-        Self { root: self.root.clone(), len: self.len }
+        Self { root: self.root.clone() }
     }
 }
 
@@ -139,7 +129,10 @@ impl<E: Clone> Node<E> {
     /// A branch of two pages that differ in the first bit.
     fn branch([zero, one]: [Page<E>; 2]) -> Self {
         let starts = 1 | 1 << (1_u32 << (BRANCH_BITS - 1));
-        Self::Branch(Arc::new(Branch { starts, children: vec![Self::Page(Arc::new(zero)), Self::Page(Arc::new(one))] }))
+        Self::Branch(Arc::new(Branch {
+            starts,
+            children: vec![Self::Page(Arc::new(zero)), Self::Page(Arc::new(one))],
+        }))
     }
 
     fn insert(
@@ -223,12 +216,16 @@ impl<E: Clone> Branch<E> {
     /// the second one starts.
     fn halves(&self, at: usize, level: u32) -> Option<(usize, u32)> {
         let Node::Page(page) = &self.children[at] else { return None };
-        let bits = page.depth.checked_sub(BRANCH_BITS * level).filter(|bits| (1..=BRANCH_BITS).contains(bits))?;
+        let bits =
+            page.depth.checked_sub(BRANCH_BITS * level).filter(|bits| (1..=BRANCH_BITS).contains(bits))?;
         let width = 1 << (BRANCH_BITS - bits);
         let start = (0..u64::BITS).filter(|slot| self.starts >> slot & 1 == 1).nth(at)?;
-        let (first, second) = if start & width == 0 { (at, start + width) } else { (at.checked_sub(1)?, start) };
+        let (first, second) =
+            if start & width == 0 { (at, start + width) } else { (at.checked_sub(1)?, start) };
         match (self.children.get(first)?, self.children.get(first + 1)?) {
-            (Node::Page(a), Node::Page(b)) if a.depth == b.depth && a.entries.len() + b.entries.len() <= PAGE / 2 => {
+            (Node::Page(a), Node::Page(b))
+                if a.depth == b.depth && a.entries.len() + b.entries.len() <= PAGE / 2 =>
+            {
                 Some((first, second))
             }
             _ => None,

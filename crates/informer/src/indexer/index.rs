@@ -2,11 +2,12 @@
 
 use super::{
     fields::{Indexed, Slot},
+    keyed::Keyed,
+    sorted::SortedSet,
     values::{Shared, ValueId, Values, drop_value},
 };
 use crate::delta::AnyObject;
 use equivalent::{Comparable, Equivalent};
-use imbl::{OrdMap, OrdSet};
 use kube_informer_wire::ObjectKey;
 use serde_json::Value;
 use std::{
@@ -109,25 +110,25 @@ impl Clone for Box<dyn AnyIndex> {
     }
 }
 
-/// Where an object is found: under one of its values, in the order of keys.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// An object under one of its values, in the order of keys.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     value: ValueId,
-    key: ObjectKey,
+    object: Keyed,
 }
 
-/// Before every place of a value.
-struct Start(ValueId);
+/// A place that is looked for.
+struct At<'a>(ValueId, &'a ObjectKey);
 
-impl Equivalent<Place> for Start {
-    fn equivalent(&self, _: &Place) -> bool {
-        false
+impl Equivalent<Place> for At<'_> {
+    fn equivalent(&self, place: &Place) -> bool {
+        self.compare(place) == Ordering::Equal
     }
 }
 
-impl Comparable<Place> for Start {
+impl Comparable<Place> for At<'_> {
     fn compare(&self, place: &Place) -> Ordering {
-        self.0.cmp(&place.value).then(Ordering::Less)
+        self.0.cmp(&place.value).then_with(|| self.1.cmp(place.object.key()))
     }
 }
 
@@ -176,12 +177,12 @@ impl<V> Clone for Filed<V> {
 pub(crate) struct TypedIndex<V> {
     extract: Extract<V>,
     values: Values<V>,
-    places: OrdMap<Place, AnyObject>,
+    places: SortedSet<Place>,
     /// The values that a function returned for each object, so that it is not called again for the old state. The values of
     /// a field are kept with the object itself.
-    filed: OrdMap<ObjectKey, Filed<V>>,
+    returned: SortedSet<Keyed<Filed<V>>>,
     /// Objects that cannot be read.
-    omitted: OrdSet<ObjectKey>,
+    omitted: SortedSet<Keyed>,
 }
 
 impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
@@ -189,9 +190,9 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
         Self {
             extract,
             values: Values::new(),
-            places: OrdMap::new(),
-            filed: OrdMap::new(),
-            omitted: OrdSet::new(),
+            places: SortedSet::new(),
+            returned: SortedSet::new(),
+            omitted: SortedSet::new(),
         }
     }
 
@@ -214,8 +215,8 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
     }
 
     fn objects_of(&self, id: ValueId) -> impl Iterator<Item = &AnyObject> {
-        let places = self.places.range(Start(id)..);
-        places.take_while(move |(place, _)| place.value == id).map(|(_, object)| object)
+        let places = self.places.after(|place| place.value < id);
+        places.take_while(move |place| place.value == id).map(|place| place.object.object())
     }
 
     /// The values of a new state; `None` if it is omitted.
@@ -247,7 +248,7 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
             return None;
         }
         match &self.extract {
-            Extract::Function(_) => self.filed.remove(key),
+            Extract::Function(_) => self.returned.remove(key).map(|returned| returned.with),
             Extract::Field(slot, values) => {
                 let known = values(old.values(*slot)?).into_iter();
                 Some(Filed::new(known.filter_map(|value| self.values.get(&value).cloned()).collect()))
@@ -256,7 +257,7 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
     }
 
     fn remove_place(&mut self, value: &Shared<V>, key: &ObjectKey) {
-        self.places.remove(&Place { value: value.id(), key: key.clone() });
+        self.places.remove(&At(value.id(), key));
         self.remove_unused(value);
     }
 
@@ -268,12 +269,11 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
     }
 
     fn file(&mut self, filed: Filed<V>, object: &AnyObject) {
-        let key = object.key();
         for value in filed.values() {
-            self.places.insert(Place { value: value.id(), key: key.clone() }, object.clone());
+            self.places.insert(Place { value: value.id(), object: Keyed::new(object.clone()) });
         }
         if matches!(self.extract, Extract::Function(_)) && !filed.values().is_empty() {
-            self.filed.insert(key.clone(), filed);
+            self.returned.insert(Keyed { object: object.clone(), with: filed });
         }
     }
 }
@@ -298,7 +298,7 @@ impl<V: Ord + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
         };
         match (filed, new) {
             (Some(filed), Some(new)) => self.file(filed, new.object),
-            (None, Some(new)) => _ = self.omitted.insert(new.object.key().clone()),
+            (None, Some(new)) => _ = self.omitted.insert(Keyed::new(new.object.clone())),
             (_, None) => {}
         }
         outcome
@@ -313,7 +313,7 @@ impl<V: Ord + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
             extract: self.extract.clone(),
             values: self.values.clone(),
             places: self.places.clone(),
-            filed: self.filed.clone(),
+            returned: self.returned.clone(),
             omitted: self.omitted.clone(),
         })
     }

@@ -2,52 +2,38 @@
 
 use super::{
     fields::{Fields, Indexed, Slot},
+    hashed::HashTable,
     index::{AnyIndex, IndexId, IndexMissing, TypedIndex},
+    keyed::Keyed,
+    sorted::{Change, Iter, SortedSet},
 };
 use crate::{
     delta::AnyObject,
     scope::{Partition, Partitions},
 };
 use hashbrown::DefaultHashBuilder;
-use imbl::{
-    GenericHashMap, OrdMap,
-    ordmap::{DiffItem, Values},
-    shared_ptr::DefaultSharedPtr,
-};
 use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::BuildHasher,
     iter::Map,
-    ops::Bound,
     sync::Arc,
 };
 
 /// All objects of a snapshot, in the server's order.
-pub(crate) type Objects<'a> =
-    Map<Values<'a, ObjectKey, Stored, DefaultSharedPtr>, fn(&'a Stored) -> &'a AnyObject>;
-
-/// An object in a tree. Two are equal if they are the same allocation.
-#[derive(Clone)]
-pub(crate) struct Stored(AnyObject);
-
-impl PartialEq for Stored {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.is_identical(&other.0)
-    }
-}
+pub(crate) type Objects<'a> = Map<Iter<'a, Keyed>, fn(&'a Keyed) -> &'a AnyObject>;
 
 /// The objects of a snapshot without its indexes. Values of indexes are of types of the user, and must not be dropped under the
 /// lock of a listener.
 pub(crate) struct Contents {
     partitions: Partitions,
-    objects: OrdMap<ObjectKey, Stored>,
+    objects: SortedSet<Keyed>,
 }
 
 impl Contents {
     /// The first object after a key, or the first of all.
     pub(crate) fn after(&self, key: Option<&ObjectKey>) -> Option<&AnyObject> {
-        let start = key.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
-        self.objects.range((start, Bound::Unbounded)).next().map(|(_, stored)| &stored.0)
+        self.objects.after(|object| Some(object.key()) <= key).next().map(Keyed::object)
     }
 
     pub(crate) fn partitions(&self) -> &Partitions {
@@ -62,9 +48,11 @@ pub(crate) struct Snapshot {
     store: u64,
     partitions: Partitions,
     /// In the server's order.
-    objects: OrdMap<ObjectKey, Stored>,
+    objects: SortedSet<Keyed>,
     /// The same objects by hash, because most reads are for one object. Invariant: covers exactly `objects`.
-    by_key: GenericHashMap<ObjectKey, AnyObject, DefaultHashBuilder, DefaultSharedPtr>,
+    by_key: HashTable<AnyObject>,
+    /// Hashes the keys of `by_key`.
+    hasher: DefaultHashBuilder,
     /// Invariant: every index covers exactly `objects`, except those it omits.
     indexes: Vec<Entry>,
     /// Number of the next index.
@@ -95,8 +83,9 @@ impl Snapshot {
         Self {
             store,
             partitions,
-            objects: OrdMap::new(),
-            by_key: GenericHashMap::default(),
+            objects: SortedSet::new(),
+            by_key: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
             indexes: Vec::new(),
             next_index: 0,
             fields: Fields::default(),
@@ -108,7 +97,7 @@ impl Snapshot {
     }
 
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&AnyObject> {
-        self.by_key.get(key)
+        self.by_key.get(self.hasher.hash_one(key), |object| object.key() == key)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -122,7 +111,7 @@ impl Snapshot {
 
     /// All objects in the server's order.
     pub(crate) fn objects(&self) -> Objects<'_> {
-        self.objects.values().map(|stored| &stored.0)
+        self.objects.iter().map(Keyed::object)
     }
 
     /// The objects of a namespace in the server's order.
@@ -130,10 +119,8 @@ impl Snapshot {
         // `ns/` is below every `ns/name` and above all keys of namespaces that sort before it.
         let start = ObjectKey::namespaced(namespace, "");
         let namespace = namespace.to_owned();
-        self.objects
-            .range(start..)
-            .take_while(move |(key, _)| key.namespace() == Some(&namespace))
-            .map(|(_, stored)| &stored.0)
+        let objects = self.objects.from(&start).map(Keyed::object);
+        objects.take_while(move |object| object.namespace() == Some(&namespace))
     }
 
     /// The objects without the indexes. Shares all nodes of their tree.
@@ -143,8 +130,8 @@ impl Snapshot {
 
     /// The first `max` keys after a key, or of all.
     pub(crate) fn keys_after(&self, start: Option<&ObjectKey>, max: usize) -> Vec<ObjectKey> {
-        let start = start.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
-        self.objects.range((start, Bound::Unbounded)).take(max).map(|(key, _)| key.clone()).collect()
+        let after = self.objects.after(|object| Some(object.key()) <= start);
+        after.take(max).map(|object| object.key().clone()).collect()
     }
 
     pub(crate) fn index<V: Ord + Send + Sync + 'static>(
@@ -195,17 +182,18 @@ impl Snapshot {
     /// Stores an object and returns what it replaces. Adds its key to `panicked` if code of the user panicked on it.
     pub(super) fn put(&mut self, object: AnyObject, panicked: &mut Vec<ObjectKey>) -> Option<AnyObject> {
         self.bytes += object.heap_size();
-        let old = self.objects.insert(object.key().clone(), Stored(object.clone()));
-        self.by_key.insert(object.key().clone(), object.clone());
-        let old = old.map(|Stored(old)| old);
+        let old = self.objects.insert(Keyed::new(object.clone())).map(|old| old.object);
+        let hash = |object: &AnyObject| self.hasher.hash_one(object.key());
+        let is_it = |known: &AnyObject| known.key() == object.key();
+        self.by_key.insert(hash(&object), object.clone(), is_it, hash);
         self.bytes -= old.as_ref().map_or(0, |old| old.heap_size());
         self.update_indexes(old.as_ref(), Some(&object), panicked);
         old
     }
 
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
-        let Stored(old) = self.objects.remove(key)?;
-        self.by_key.remove(key);
+        let old = self.objects.remove(key)?.object;
+        self.by_key.remove(self.hasher.hash_one(key), |object| object.key() == key);
         self.bytes -= old.heap_size();
         self.update_indexes(Some(&old), None, &mut Vec::new());
         Some(old)
@@ -231,17 +219,17 @@ impl Snapshot {
     pub(super) fn catch_up(
         &self,
         index: &mut dyn AnyIndex,
-        covered: &mut OrdMap<ObjectKey, Stored>,
+        covered: &mut SortedSet<Keyed>,
         panicked: &mut Vec<ObjectKey>,
     ) {
-        for change in covered.diff(&self.objects) {
+        for change in covered.diff(&self.objects, Keyed::is_identical) {
             let (old, new) = match change {
-                DiffItem::Add(_, new) => (None, Some(new)),
-                DiffItem::Update { old: (_, old), new: (_, new) } => (Some(old), Some(new)),
-                DiffItem::Remove(_, old) => (Some(old), None),
+                Change::Added(new) => (None, Some(new)),
+                Change::Replaced { old, new } => (Some(old), Some(new)),
+                Change::Removed(old) => (Some(old), None),
             };
-            let old = old.map(|Stored(old)| Indexed::new(old, &self.fields));
-            let new = new.map(|Stored(new)| Indexed::new(new, &self.fields));
+            let old = old.map(|old| Indexed::new(old.object(), &self.fields));
+            let new = new.map(|new| Indexed::new(new.object(), &self.fields));
             let updated = index.update(old.as_ref(), new.as_ref());
             if let (Err(_), Some(new)) = (updated, &new) {
                 panicked.push(new.object.key().clone());

@@ -1,7 +1,14 @@
 //! A sorted set that shares its nodes with its clones.
 
+mod diff;
+mod iter;
+
+pub(super) use diff::Change;
+pub(super) use iter::{Iter, Rest};
+
+use diff::Diff;
 use equivalent::Comparable;
-use std::{cmp::Ordering, slice, sync::Arc};
+use std::{cmp::Ordering, sync::Arc};
 
 /// Entries of a full leaf.
 const LEAF: usize = 32;
@@ -57,7 +64,10 @@ impl<E: Clone> SortedSet<E> {
             match node {
                 Node::Inner(children) => node = &children[child_of(children, query)].node,
                 Node::Leaf(entries) => {
-                    return entries.binary_search_by(|entry| query.compare(entry).reverse()).ok().map(|at| &entries[at]);
+                    return entries
+                        .binary_search_by(|entry| query.compare(entry).reverse())
+                        .ok()
+                        .map(|at| &entries[at]);
                 }
             }
         }
@@ -65,36 +75,30 @@ impl<E: Clone> SortedSet<E> {
 
     /// All entries in order.
     pub(crate) fn iter(&self) -> Iter<'_, E> {
-        let mut iter = Iter { above: Vec::new(), leaf: [].iter() };
-        if let Some(root) = &self.root {
-            iter.descend(root);
-        }
-        iter
+        Iter::new(self.root.as_deref(), self.len)
     }
 
     /// The entries in order, from the first that `query` is not greater than.
-    pub(crate) fn from<Q: Comparable<E> + ?Sized>(&self, query: &Q) -> Iter<'_, E> {
+    pub(crate) fn from<Q: Comparable<E> + ?Sized>(&self, query: &Q) -> Rest<'_, E> {
         self.after(|entry| query.compare(entry) == Ordering::Greater)
     }
 
     /// The entries in order, from the first that is not `before`. Entries that are come before those that are not.
-    pub(crate) fn after(&self, before: impl Fn(&E) -> bool) -> Iter<'_, E> {
-        let mut iter = Iter { above: Vec::new(), leaf: [].iter() };
-        let mut node = self.root.as_deref();
-        while let Some(next) = node {
-            node = match next {
-                Node::Inner(children) => {
-                    let at = children.partition_point(|child| before(&child.first)).saturating_sub(1);
-                    iter.above.push(children[at + 1..].iter());
-                    Some(&children[at].node)
-                }
-                Node::Leaf(entries) => {
-                    iter.leaf = entries[entries.partition_point(&before)..].iter();
-                    None
-                }
-            };
-        }
-        iter
+    pub(crate) fn after(&self, before: impl Fn(&E) -> bool) -> Rest<'_, E> {
+        Rest::new(self.root.as_deref(), before)
+    }
+
+    /// The changes that turn this set into `new`, in order. Nodes that both share are skipped. `is_same` tells whether
+    /// two entries that compare equal are one.
+    pub(crate) fn diff<'a>(
+        &'a self,
+        new: &'a Self,
+        is_same: impl Fn(&E, &E) -> bool,
+    ) -> impl Iterator<Item = Change<'a, E>>
+    where
+        E: Ord,
+    {
+        Diff::new(self.root.as_ref(), new.root.as_ref(), is_same)
     }
 
     /// Removes the entry that `query` compares equal to, and returns it.
@@ -220,7 +224,10 @@ impl<E: Clone + Ord> Node<E> {
                 Ok(at) => Inserted::Replaced(std::mem::replace(&mut entries[at], entry)),
                 Err(at) => match put(entries, at, entry, LEAF) {
                     None => Inserted::Added,
-                    Some(second) => Inserted::Split(Child { first: second[0].clone(), node: Arc::new(Self::Leaf(second)) }),
+                    Some(second) => Inserted::Split(Child {
+                        first: second[0].clone(),
+                        node: Arc::new(Self::Leaf(second)),
+                    }),
                 },
             },
             Self::Inner(children) => {
@@ -263,52 +270,5 @@ fn put<T>(items: &mut Vec<T>, at: usize, item: T, full: usize) -> Option<Vec<T>>
     Some(second)
 }
 
-/// Entries in order.
-pub(crate) struct Iter<'a, E> {
-    /// For each inner node between the root and the leaf, the children behind the one that is being read.
-    above: Vec<slice::Iter<'a, Child<E>>>,
-    leaf: slice::Iter<'a, E>,
-}
-
-impl<'a, E> Iter<'a, E> {
-    fn descend(&mut self, mut node: &'a Node<E>) {
-        loop {
-            match node {
-                Node::Leaf(entries) => {
-                    self.leaf = entries.iter();
-                    return;
-                }
-                Node::Inner(children) => {
-                    let mut children = children.iter();
-                    let Some(first) = children.next() else { return };
-                    self.above.push(children);
-                    node = &first.node;
-                }
-            }
-        }
-    }
-}
-
-impl<'a, E> Iterator for Iter<'a, E> {
-    type Item = &'a E;
-
-    fn next(&mut self) -> Option<&'a E> {
-        loop {
-            if let Some(entry) = self.leaf.next() {
-                return Some(entry);
-            }
-            while let Some(children) = self.above.last_mut() {
-                if let Some(child) = children.next() {
-                    self.descend(&child.node);
-                    break;
-                }
-                self.above.pop();
-            }
-            if self.above.is_empty() && self.leaf.len() == 0 {
-                return None;
-            }
-        }
-    }
-}
 #[cfg(test)]
 mod tests;

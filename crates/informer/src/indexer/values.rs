@@ -1,7 +1,7 @@
 //! The distinct values of an index.
 
+use super::sorted::SortedSet;
 use equivalent::{Comparable, Equivalent};
-use imbl::OrdSet;
 use std::{
     borrow::Borrow,
     cmp::Ordering,
@@ -16,7 +16,7 @@ pub(super) type ValueId = u64;
 ///
 /// `Ord` of the values is code of the user. It runs only here, only to find a value, and a panic changes nothing.
 pub(super) struct Values<V> {
-    sorted: OrdSet<Shared<V>>,
+    sorted: SortedSet<Shared<V>>,
     next: ValueId,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn drop_value<V>(value: V) {
 
 impl<V: Ord> Values<V> {
     pub(super) fn new() -> Self {
-        Self { sorted: OrdSet::new(), next: 0 }
+        Self { sorted: SortedSet::new(), next: 0 }
     }
 
     /// Finds a value. A panic of `Ord` reaches the caller.

@@ -57,8 +57,8 @@ impl Node<Numbered> {
     }
 }
 
-fn numbers(set: Iter<'_, Numbered>) -> Vec<(u16, u32)> {
-    set.map(|entry| (entry.0, *entry.1)).collect()
+fn numbers<'a>(entries: impl Iterator<Item = &'a Numbered>) -> Vec<(u16, u32)> {
+    entries.map(|entry| (entry.0, *entry.1)).collect()
 }
 
 proptest! {
@@ -94,6 +94,76 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn both_ends_meet(len in 0..5000_u16, ends in prop::collection::vec(any::<bool>(), 0..200)) {
+        let mut set = SortedSet::new();
+        for key in 0..len {
+            set.insert(Numbered(key, Arc::new(0)));
+        }
+        let (mut iter, mut model) = (set.iter(), 0..len);
+        for front in ends.iter().cycle().take(usize::from(len) + 2) {
+            let (found, expected) =
+                if *front { (iter.next(), model.next()) } else { (iter.next_back(), model.next_back()) };
+            prop_assert_eq!(found.map(|entry| entry.0), expected);
+            prop_assert_eq!(iter.len(), model.len());
+        }
+    }
+
+    #[test]
+    fn a_diff_is_exactly_what_changed(
+        before in prop::collection::vec(any::<u16>(), 0..1500),
+        steps in prop::collection::vec((any::<u16>(), any::<bool>()), 0..200),
+        keys in 1..3000_u16,
+    ) {
+        let mut old = SortedSet::new();
+        for key in before {
+            old.insert(Numbered(key % keys, Arc::new(0)));
+        }
+        let mut new = old.clone();
+        for (n, (key, insert)) in steps.into_iter().enumerate() {
+            match insert {
+                true => drop(new.insert(Numbered(key % keys, Arc::new(n as u32)))),
+                false => drop(new.remove(&Key(key % keys))),
+            }
+        }
+        let mut patched: BTreeMap<u16, Arc<u32>> = old.iter().map(|entry| (entry.0, Arc::clone(&entry.1))).collect();
+        for change in old.diff(&new, |a, b| Arc::ptr_eq(&a.1, &b.1)) {
+            match change {
+                Change::Added(entry) => prop_assert!(patched.insert(entry.0, Arc::clone(&entry.1)).is_none()),
+                Change::Replaced { old, new } => {
+                    prop_assert!(!Arc::ptr_eq(&old.1, &new.1));
+                    prop_assert!(patched.insert(new.0, Arc::clone(&new.1)).is_some_and(|known| Arc::ptr_eq(&known, &old.1)));
+                }
+                Change::Removed(entry) => {
+                    prop_assert!(patched.remove(&entry.0).is_some_and(|known| Arc::ptr_eq(&known, &entry.1)));
+                }
+            }
+        }
+        let patched: Vec<(u16, u32)> = patched.into_iter().map(|(key, n)| (key, *n)).collect();
+        prop_assert_eq!(patched, numbers(new.iter()));
+    }
+}
+
+#[test]
+fn a_diff_looks_only_at_what_is_not_shared() {
+    let mut old = SortedSet::new();
+    for key in 0..60_000 {
+        old.insert(Numbered(key, Arc::new(0)));
+    }
+    let mut new = old.clone();
+    new.insert(Numbered(30_000, Arc::new(1)));
+    new.remove(&Key(50));
+    new.insert(Numbered(60_001, Arc::new(1)));
+    let looked = std::cell::Cell::new(0);
+    let changes = old.diff(&new, |a, b| {
+        looked.set(looked.get() + 1);
+        Arc::ptr_eq(&a.1, &b.1)
+    });
+    assert_eq!(changes.count(), 3);
+    assert!(looked.get() < 6 * LEAF, "{} of 60,000", looked.get());
 }
 
 #[test]
