@@ -1,4 +1,4 @@
-//! Moving live bodies out of segments that are mostly garbage.
+//! Moving live bodies out of their segments.
 
 use crate::{
     appender::Appender,
@@ -8,14 +8,26 @@ use crate::{
 };
 use std::sync::Arc;
 
+/// Words of garbage after which open segments are looked at again.
+const GARBAGE_STEP: usize = 512;
+
 /// What one step of compaction did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactionStep {
     /// Bytes of live content that were moved.
     pub moved: usize,
-    /// Whether more is due.
+    /// Whether more is to be done.
     pub more: bool,
+}
+
+/// Why segments are emptied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Goal {
+    /// They are mostly garbage.
+    Compact,
+    /// Everything is rewritten.
+    Rewrite,
 }
 
 /// The state of compaction between two steps.
@@ -23,9 +35,10 @@ pub struct CompactionStep {
 pub(crate) struct Compaction {
     /// Writes the bodies that are moved.
     appender: Appender,
-    /// The segment that is being emptied.
-    victim: Option<Victim>,
-    /// Segments with a smaller number are moved however little garbage they have.
+    /// The segment that is being emptied, for each goal. Both may be one: a body that has moved is passed over.
+    compacting: Option<Victim>,
+    rewriting: Option<Victim>,
+    /// Segments with a smaller number are still to be rewritten.
     rewrite_below: u32,
     read: Vec<u8>,
     rewritten: Vec<u8>,
@@ -39,20 +52,21 @@ struct Victim {
 }
 
 impl Compaction {
-    /// Moves bodies until about `budget` words have been looked at, or nothing is due.
+    /// Moves bodies until about `budget` words have been looked at, or nothing is left to do.
     pub(crate) fn step(
         &mut self,
         shared: &Shared,
+        goal: Goal,
         budget: usize,
         mut rewrite: impl FnMut(u64, &[u8], &mut Vec<u8>) -> Option<u64>,
     ) -> CompactionStep {
+        let budget = budget.max(1);
         let (mut seen, mut moved) = (0, 0);
-        while seen < budget.max(1) {
-            let Some(victim) = self.victim.take().or_else(|| self.choose(shared)) else {
+        while seen < budget {
+            let Some(mut victim) = self.victim(goal).take().or_else(|| self.choose(shared, goal)) else {
                 return CompactionStep { moved: moved * size_of::<u64>(), more: false };
             };
-            let mut victim = victim;
-            while seen < budget.max(1) && victim.next < victim.segment.written() {
+            while seen < budget && victim.next < victim.segment.written() {
                 let (location, header) = victim.advance();
                 seen += header.words();
                 if shared.slots.get(header.slot) == location {
@@ -61,17 +75,24 @@ impl Compaction {
                 }
             }
             if victim.next < victim.segment.written() {
-                self.victim = Some(victim);
+                *self.victim(goal) = Some(victim);
             }
         }
         CompactionStep { moved: moved * size_of::<u64>(), more: true }
     }
 
-    /// Moves everything that is in closed segments now.
-    pub(crate) fn rewrite_all(&mut self, shared: &Shared) {
+    /// Makes the goal [`Goal::Rewrite`] cover everything that is in segments now. All of them are closed.
+    pub(crate) fn begin_rewrite(&mut self, shared: &Shared) {
         self.appender.close(shared);
-        self.victim = None;
+        self.rewriting = None;
         self.rewrite_below = shared.table.all().last().map_or(0, |(number, _)| number + 1);
+    }
+
+    fn victim(&mut self, goal: Goal) -> &mut Option<Victim> {
+        match goal {
+            Goal::Compact => &mut self.compacting,
+            Goal::Rewrite => &mut self.rewriting,
+        }
     }
 
     /// Copies one body and publishes its new location, unless the body is dropped meanwhile.
@@ -96,22 +117,23 @@ impl Compaction {
         shared.release(left, words);
     }
 
-    /// The segment to empty next: the one with the largest part of garbage, if there is too much garbage.
-    fn choose(&mut self, shared: &Shared) -> Option<Victim> {
-        let due = shared.is_compaction_due();
-        if !due && self.rewrite_below == 0 {
-            return None;
-        }
+    /// The segment to empty next.
+    fn choose(&mut self, shared: &Shared, goal: Goal) -> Option<Victim> {
         let segments = shared.table.all();
-        let closed = || segments.iter().filter(|(_, segment)| segment.is_closed());
-        let outdated = closed().find(|(number, _)| *number < self.rewrite_below);
-        if outdated.is_none() {
-            self.rewrite_below = 0;
-        }
-        let (number, segment) = outdated.or_else(|| {
-            let worst = closed().max_by_key(|(_, segment)| segment.garbage_permille())?;
-            (due && worst.1.garbage_permille() > 0).then_some(worst)
-        })?;
+        let mut closed = segments.iter().filter(|(_, segment)| segment.is_closed());
+        let chosen = match goal {
+            Goal::Compact if !shared.is_compaction_due() => None,
+            Goal::Compact => {
+                let worst = closed.max_by_key(|(_, segment)| segment.garbage_permille());
+                let worst = worst.filter(|(_, segment)| segment.garbage_permille() > 0);
+                if worst.is_none() {
+                    shared.due.tolerate(shared.garbage() + GARBAGE_STEP);
+                }
+                worst
+            }
+            Goal::Rewrite => closed.find(|(number, _)| *number < self.rewrite_below),
+        };
+        let (number, segment) = chosen?;
         Some(Victim { number: *number, segment: Arc::clone(segment), next: 0 })
     }
 }

@@ -35,6 +35,7 @@
 mod appender;
 mod body;
 mod compaction;
+mod due;
 mod location;
 mod segment;
 mod slots;

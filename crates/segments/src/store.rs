@@ -3,7 +3,8 @@
 use crate::{
     Body, CompactionStep, Usage,
     appender::{Appender, Sizes},
-    compaction::Compaction,
+    compaction::{Compaction, Goal},
+    due::Due,
     location::Location,
     segment::{HEADER_WORDS, Header, Segment},
     slots::Slots,
@@ -11,6 +12,7 @@ use crate::{
 };
 use std::{
     fmt,
+    future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -18,6 +20,8 @@ use std::{
 };
 
 const WORD: usize = size_of::<u64>();
+/// Words of garbage for which compaction never starts: in a small store a percentage is a few bodies.
+const MIN_GARBAGE: usize = 1024;
 
 /// How a [`SegmentStore`] lays out its segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +41,24 @@ impl Default for StoreOptions {
 
 /// Byte strings in segments. See the [crate documentation](crate).
 ///
-/// Cloning is a reference count: all clones are one store.
-#[derive(Clone)]
-pub struct SegmentStore {
-    shared: Arc<Shared>,
+/// Cloning is a reference count: all clones are one store. `C` is what readers of a body need beside its bytes, such as
+/// dictionaries; see [`Body::context`].
+pub struct SegmentStore<C = ()> {
+    store: Arc<Store<C>>,
 }
 
-/// The store, as bodies know it.
+/// The store with its context, as bodies know it.
+pub(crate) struct Store<C> {
+    pub(crate) shared: Shared,
+    pub(crate) context: C,
+}
+
+/// The store without its context.
 pub(crate) struct Shared {
     pub(crate) options: StoreOptions,
     pub(crate) slots: Slots,
     pub(crate) table: Table,
+    pub(crate) due: Due,
     /// Words of live bodies in all segments.
     live: AtomicUsize,
     /// Words of bodies that are no longer in use, in segments that are not freed yet.
@@ -65,17 +76,29 @@ impl SegmentStore {
 
     /// An empty store with options.
     pub fn with_options(options: StoreOptions) -> Self {
-        let (slots, table) = (Slots::new(), Table::new());
+        Self::with_context(options, ())
+    }
+}
+
+impl<C> SegmentStore<C> {
+    /// An empty store with options and a context.
+    pub fn with_context(options: StoreOptions, context: C) -> Self {
         let shared = Shared {
             options,
-            slots,
-            table,
+            slots: Slots::new(),
+            table: Table::new(),
+            due: Due::default(),
             live: AtomicUsize::new(0),
             garbage: AtomicUsize::new(0),
             appender: Mutex::default(),
             compaction: Mutex::default(),
         };
-        Self { shared: Arc::new(shared) }
+        Self { store: Arc::new(Store { shared, context }) }
+    }
+
+    /// The context that the store was created with.
+    pub fn context(&self) -> &C {
+        &self.store.context
     }
 
     /// Stores bytes, and with them a tag by which the caller knows how to read them.
@@ -83,40 +106,83 @@ impl SegmentStore {
     /// # Panics
     ///
     /// With more than 4 GiB, or more than four billion bodies.
-    pub fn insert(&self, tag: u64, bytes: &[u8]) -> Body {
-        let shared = &self.shared;
+    pub fn insert(&self, tag: u64, bytes: &[u8]) -> Body<C> {
+        let shared = &self.store.shared;
         let len = u32::try_from(bytes.len()).expect("a body of less than 4 GiB");
         let mut appender = lock(&shared.appender);
         let slot = shared.slots.take();
         let location = appender.append(shared, Header { slot, len, tag }, bytes);
         shared.slots.set(slot, location);
         drop(appender);
-        Body::new(Arc::clone(shared), slot)
+        Body::new(Arc::clone(&self.store), slot)
     }
 
-    /// Does a part of the compaction that is due: moves up to about `bytes` of live content.
+    /// Resolves when [`compact`](Self::compact) has work to do. One task waits at a time: a second one replaces it.
+    pub fn compaction_due(&self) -> impl Future<Output = ()> {
+        self.compaction_due_or(|| false)
+    }
+
+    /// Resolves when [`compact`](Self::compact) has work to do or `other` holds, which is looked at again after a
+    /// [`wake`](Self::wake).
+    pub fn compaction_due_or(&self, other: impl Fn() -> bool) -> impl Future<Output = ()> {
+        let shared = &self.store.shared;
+        poll_fn(move |task| shared.due.poll(task, || shared.is_compaction_due() || other()))
+    }
+
+    /// Lets the task that waits until compaction is due look again.
+    pub fn wake(&self) {
+        self.store.shared.due.wake();
+    }
+
+    /// Does a part of the compaction that is due: looks at about `bytes` of the segments with the most garbage.
     ///
     /// `rewrite` is called with the tag and the bytes of every body that moves. It may put another encoding of the same
     /// content into the buffer and return a tag for it; with `None` the body moves as it is.
     ///
-    /// One thread compacts at a time; others wait for it. Readers and [`insert`](Self::insert) do not.
+    /// One thread compacts or rewrites at a time; others wait for it. Readers and [`insert`](Self::insert) do not.
     pub fn compact(
         &self,
         bytes: usize,
         rewrite: impl FnMut(u64, &[u8], &mut Vec<u8>) -> Option<u64>,
     ) -> CompactionStep {
-        lock(&self.shared.compaction).step(&self.shared, bytes / WORD, rewrite)
+        self.step(Goal::Compact, bytes, rewrite)
     }
 
-    /// Makes compaction move everything that is stored now, so that `rewrite` sees all of it once.
-    pub fn rewrite_all(&self) {
-        lock(&self.shared.appender).close(&self.shared);
-        lock(&self.shared.compaction).rewrite_all(&self.shared);
+    /// Makes [`rewrite`](Self::rewrite) move everything that is stored now, in steps.
+    pub fn begin_rewrite(&self) {
+        let shared = &self.store.shared;
+        lock(&shared.appender).close(shared);
+        lock(&shared.compaction).begin_rewrite(shared);
+    }
+
+    /// Moves about `bytes` of what was stored when [`begin_rewrite`](Self::begin_rewrite) was called. Calls `rewrite` as
+    /// [`compact`](Self::compact) does, which may move a part of it, too.
+    pub fn rewrite(
+        &self,
+        bytes: usize,
+        rewrite: impl FnMut(u64, &[u8], &mut Vec<u8>) -> Option<u64>,
+    ) -> CompactionStep {
+        self.step(Goal::Rewrite, bytes, rewrite)
+    }
+
+    fn step(
+        &self,
+        goal: Goal,
+        bytes: usize,
+        rewrite: impl FnMut(u64, &[u8], &mut Vec<u8>) -> Option<u64>,
+    ) -> CompactionStep {
+        lock(&self.store.shared.compaction).step(&self.store.shared, goal, bytes / WORD, rewrite)
+    }
+
+    /// Bytes of all bodies in use, with their headers.
+    pub fn live_bytes(&self) -> usize {
+        self.store.shared.live.load(Relaxed) * WORD
     }
 
     /// The memory in use. Walks the segments: for reports, not for each object.
     pub fn usage(&self) -> Usage {
-        let segments = self.shared.table.all();
+        let shared = &self.store.shared;
+        let segments = shared.table.all();
         let mut usage = Usage { segments: segments.len(), ..Usage::default() };
         for (_, segment) in segments.iter() {
             let written = segment.written();
@@ -126,8 +192,14 @@ impl SegmentStore {
             usage.unused += (segment.capacity() - written) * WORD;
         }
         let per_segment = size_of::<Segment>() + 2 * size_of::<usize>() + size_of::<(u32, Arc<Segment>)>();
-        usage.tables = self.shared.slots.heap_size() + segments.len() * per_segment + size_of::<Shared>();
+        usage.tables = shared.slots.heap_size() + segments.len() * per_segment + size_of::<Store<C>>();
         usage
+    }
+}
+
+impl<C> Clone for SegmentStore<C> {
+    fn clone(&self) -> Self {
+        Self { store: Arc::clone(&self.store) }
     }
 }
 
@@ -137,7 +209,7 @@ impl Default for SegmentStore {
     }
 }
 
-impl fmt::Debug for SegmentStore {
+impl<C> fmt::Debug for SegmentStore<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SegmentStore").field(&self.usage()).finish()
     }
@@ -164,6 +236,10 @@ impl Shared {
             self.release(location, segment.header(location.word as usize).words());
         }
         self.slots.give_back(slot);
+        // Here and not where segments are emptied or closed: a waker is called without a lock.
+        if self.is_compaction_due() {
+            self.due.wake();
+        }
     }
 
     /// Counts the words of a body that is written next as live.
@@ -187,6 +263,7 @@ impl Shared {
         if segment.close() {
             self.remove(number, segment);
         }
+        self.due.closed();
     }
 
     fn remove(&self, number: u32, segment: &Segment) {
@@ -196,7 +273,13 @@ impl Shared {
 
     /// Whether there is so much garbage that compaction pays.
     pub(crate) fn is_compaction_due(&self) -> bool {
-        self.garbage.load(Relaxed) * 100 > self.live.load(Relaxed) * self.options.garbage_percent
+        let allowed = self.live.load(Relaxed) * self.options.garbage_percent / 100;
+        self.garbage() > allowed.max(self.due.tolerated()).max(MIN_GARBAGE)
+    }
+
+    /// Words of bodies that are no longer in use.
+    pub(crate) fn garbage(&self) -> usize {
+        self.garbage.load(Relaxed)
     }
 
     pub(crate) fn sizes(&self) -> Sizes {

@@ -2,6 +2,13 @@
 
 use kube_informer_segments::{Body, SegmentStore, StoreOptions};
 use proptest::prelude::*;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Wake, Waker},
+};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -9,7 +16,8 @@ enum Step {
     Drop { at: usize },
     Read { at: usize },
     Compact { bytes: usize, rewrite: bool },
-    RewriteAll,
+    BeginRewrite,
+    Rewrite { bytes: usize },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -19,7 +27,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => any::<usize>().prop_map(|at| Step::Drop { at }),
         3 => any::<usize>().prop_map(|at| Step::Read { at }),
         2 => (0..10_000_usize, any::<bool>()).prop_map(|(bytes, rewrite)| Step::Compact { bytes, rewrite }),
-        1 => Just(Step::RewriteAll),
+        1 => Just(Step::BeginRewrite),
+        2 => (0..20_000_usize).prop_map(|bytes| Step::Rewrite { bytes }),
     ];
     prop::collection::vec(step, 1..300)
 }
@@ -59,7 +68,8 @@ impl Model {
                     false => None,
                 });
             }
-            Step::RewriteAll => self.store.rewrite_all(),
+            Step::BeginRewrite => self.store.begin_rewrite(),
+            Step::Rewrite { bytes } => _ = self.store.rewrite(bytes, re_encode),
             Step::Drop { .. } | Step::Read { .. } => {}
         }
         let live: usize = self.bodies.iter().map(|(_, _, len)| 16 + len.div_ceil(8) * 8).sum();
@@ -99,10 +109,74 @@ proptest! {
         model.compact_fully();
         (0..model.bodies.len()).for_each(|at| model.check(at));
         model.bodies.clear();
-        model.store.rewrite_all();
+        model.store.begin_rewrite();
         let usage = model.store.usage();
         prop_assert_eq!((usage.live, usage.garbage, usage.segments), (0, 0, 0), "nothing is left of nothing");
     }
+}
+
+#[test]
+fn a_rewrite_reaches_everything_that_was_there() {
+    let store = SegmentStore::new();
+    let bodies: Vec<Body> = (0..3000).map(|n| store.insert(1, &encode(1, n as u8, 700))).collect();
+    store.begin_rewrite();
+    let later = store.insert(1, &encode(1, 1, 700));
+    while store.rewrite(10_000, re_encode).more {}
+    let mut buffer = Vec::new();
+    for (n, body) in bodies.iter().enumerate() {
+        assert_eq!(body.read(&mut buffer), 3);
+        assert_eq!(buffer, encode(3, n as u8, 700));
+    }
+    assert_eq!(later.tag(), 1, "not what was stored later");
+    assert!(!store.rewrite(10_000, re_encode).more, "once");
+}
+
+#[test]
+fn compaction_is_due_when_it_can_do_something() {
+    let store = SegmentStore::new();
+    let is_due = || {
+        let mut due = std::pin::pin!(store.compaction_due());
+        due.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    };
+    assert!(!is_due());
+    let mut bodies: Vec<Body> = (0..2000).map(|n| store.insert(n, &[7; 500])).collect();
+    assert!(!is_due());
+    let mut steps = 0;
+    while bodies.pop().is_some() {
+        while is_due() {
+            steps += 1;
+            store.compact(4096, |_, _, _| None);
+        }
+    }
+    assert!(steps > 50 && steps < 2000, "{steps}");
+    assert!(!is_due());
+}
+
+/// Counts how often it is woken.
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn the_task_that_waits_is_woken_once() {
+    let (store, wakes, other) =
+        (SegmentStore::new(), Arc::new(Wakes(AtomicUsize::new(0))), AtomicUsize::new(0));
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut task = Context::from_waker(&waker);
+    let mut due = std::pin::pin!(store.compaction_due_or(|| other.load(Relaxed) > 0));
+    assert!(due.as_mut().poll(&mut task).is_pending());
+    store.wake();
+    assert_eq!(wakes.0.load(Relaxed), 1);
+    assert!(due.as_mut().poll(&mut task).is_pending(), "nothing to do after all");
+    drop((0..2000).map(|n| store.insert(n, &[7; 500])).collect::<Vec<_>>());
+    assert_eq!(wakes.0.load(Relaxed), 2, "garbage wakes it");
+    store.begin_rewrite();
+    other.store(1, Relaxed);
+    assert!(due.as_mut().poll(&mut task).is_ready());
 }
 
 #[test]
