@@ -6,7 +6,7 @@ use crate::{
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
     handler::Event,
-    indexer::{Indexer, Swapped, Transaction},
+    indexer::{Indexer, Snapshot, Swapped, Transaction},
     listener::Listener,
     processor::{FanOut, Notification, Processor},
     scope::Partition,
@@ -15,8 +15,8 @@ use crate::{
     time,
 };
 use futures_util::FutureExt;
-use kube_informer_wire::ObjectKey;
 use kube_informer_wire::sync::lock;
+use kube_informer_wire::{ObjectKey, Packer};
 use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard},
@@ -44,6 +44,7 @@ pub(crate) struct Controller {
     /// The batch that has been popped and not yet committed. Used by the task alone.
     in_flight: Mutex<Option<InFlight>>,
     telemetry: Arc<Telemetry>,
+    packer: Arc<Packer>,
     resync: Mutex<Resync>,
     /// Decides how long batches stay in flight, in simulations.
     linger: Option<Mutex<fastrand::Rng>>,
@@ -96,10 +97,11 @@ impl Controller {
         indexer: Arc<Indexer>,
         processor: Processor,
         telemetry: Arc<Telemetry>,
+        packer: Arc<Packer>,
     ) -> Self {
         let (processor, in_flight) = (Mutex::new(processor), Mutex::new(None));
         let (resync, fail_points) = (Mutex::new(Resync::Idle), FailPoints::default());
-        Self { queue, indexer, processor, in_flight, telemetry, resync, linger: None, fail_points }
+        Self { queue, indexer, processor, in_flight, telemetry, packer, resync, linger: None, fail_points }
     }
 
     /// Lets batches stay in flight for random times, as they do where threads are slow.
@@ -305,9 +307,15 @@ impl Controller {
         drop(slot);
         if let Some(InFlight::Published(Published { swapped, fan_out, .. })) = taken {
             self.report(&swapped.panicked, fan_out.into_interrupted());
-            self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot);
+            let bytes = self.cached_bytes(&swapped.snapshot);
+            self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot, bytes);
         }
         Progress::Done
+    }
+
+    /// Bytes that the objects of a snapshot occupy, without the search trees over them.
+    pub(crate) fn cached_bytes(&self, snapshot: &Snapshot) -> usize {
+        snapshot.bytes().saturating_add(self.packer.live_bytes())
     }
 
     fn report(&self, panicked: &[ObjectKey], interrupted: Vec<Arc<Listener>>) {

@@ -25,6 +25,8 @@ pub enum FailPoint {
     HandlerCall,
     /// The handler has returned.
     HandlerReturned,
+    /// Compaction is between two steps.
+    Compacting,
 }
 
 /// Called at each [`FailPoint`]; may panic.

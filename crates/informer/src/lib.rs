@@ -64,6 +64,7 @@
 #![warn(missing_debug_implementations)]
 
 mod backlog;
+mod compaction;
 mod controller;
 mod delta;
 mod delta_fifo;
@@ -78,6 +79,7 @@ mod indexer;
 mod kind;
 mod listener;
 mod lister;
+mod memory;
 mod predicate;
 mod processor;
 mod references;
@@ -121,6 +123,7 @@ pub use kind::kind_of_discovered;
 pub use lister::CacheIter;
 pub use lister::CacheSnapshot;
 pub use lister::Lister;
+pub use memory::MemoryUsage;
 pub use predicate::UpdatesWhen;
 pub use predicate::annotations_changed;
 pub use predicate::generation_changed;

@@ -24,6 +24,7 @@ use crate::{
     handler::{EventHandler, deliver},
     listener::Listener,
     lister::Lister,
+    memory::MemoryUsage,
     registration::{HandlerInfo, Registration},
     scope::Partitions,
     status::InformerStatus,
@@ -207,7 +208,12 @@ impl<T: 'static> SharedInformer<T> {
 
     /// Bytes the cached objects occupy, without the search trees over them.
     pub fn cached_bytes(&self) -> usize {
-        self.core.controller.indexer.snapshot().bytes()
+        self.core.controller.cached_bytes(&self.core.controller.indexer.snapshot())
+    }
+
+    /// The memory of the cache, by category. Walks all objects: for reports, not for every request.
+    pub fn memory(&self) -> MemoryUsage {
+        self.core.controller.indexer.snapshot().memory(&self.core.packer.usage())
     }
 }
 

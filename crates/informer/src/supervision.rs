@@ -56,6 +56,7 @@ pub(crate) enum TaskId {
     Controller,
     /// The name of the handler, and a number that is unique among handlers of that name.
     Handler(Arc<str>, usize),
+    Compaction,
 }
 
 impl TaskId {
@@ -63,6 +64,7 @@ impl TaskId {
         match self {
             Self::Controller => Task::Controller,
             Self::Handler(..) => Task::Handler,
+            Self::Compaction => Task::Compaction,
         }
     }
 
@@ -70,6 +72,7 @@ impl TaskId {
         match self {
             Self::Controller => format!("the controller panicked: {message}"),
             Self::Handler(name, _) => format!("the task of handler {name} panicked: {message}"),
+            Self::Compaction => format!("compaction panicked: {message}"),
         }
     }
 }

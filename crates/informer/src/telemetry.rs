@@ -79,6 +79,8 @@ pub enum Task {
     Controller,
     /// Calls one handler.
     Handler,
+    /// Removes content that no object has any more, and packs the rest better.
+    Compaction,
 }
 
 impl fmt::Display for Task {
@@ -87,6 +89,7 @@ impl fmt::Display for Task {
             Self::Reflector => "reflector",
             Self::Controller => "controller",
             Self::Handler => "handler",
+            Self::Compaction => "compaction",
         })
     }
 }
@@ -343,11 +346,12 @@ impl Telemetry {
         self.duplicates.increment(1);
     }
 
-    pub(crate) fn processed(&self, took: Duration, queued: usize, snapshot: &Snapshot) {
+    /// A batch was processed; `bytes` is the size of the cached objects.
+    pub(crate) fn processed(&self, took: Duration, queued: usize, snapshot: &Snapshot, bytes: usize) {
         self.latency.record(took);
         self.queued.set(queued as f64);
         self.objects.set(snapshot.len() as f64);
-        self.bytes.set(snapshot.bytes() as f64);
+        self.bytes.set(bytes as f64);
         if let Some(version) = snapshot.position(0).and_then(|version| version.number()) {
             // A float holds 15 decimal digits: the last ones are those that move.
             self.store_version.set((version % 1_000_000_000_000_000) as f64);

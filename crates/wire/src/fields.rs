@@ -52,6 +52,28 @@ impl From<Syntax> for Stop {
 /// The values found for each path.
 pub(crate) type Found = Vec<Vec<Value>>;
 
+/// Bytes of the values found, on the heap and in `found` itself.
+pub(crate) fn heap_size(found: &Found) -> usize {
+    let values: usize = found.iter().map(vec_size).sum();
+    size_of::<Found>() + found.capacity() * size_of::<Vec<Value>>() + values
+}
+
+fn vec_size(values: &Vec<Value>) -> usize {
+    values.capacity() * size_of::<Value>() + values.iter().map(value_size).sum::<usize>()
+}
+
+fn value_size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.capacity(),
+        Value::Array(values) => vec_size(values),
+        Value::Object(fields) => {
+            let entry = size_of::<(String, Value)>();
+            fields.iter().map(|(name, value)| entry + name.capacity() + value_size(value)).sum()
+        }
+    }
+}
+
 impl FieldPaths {
     /// A set of paths; results have the same order.
     pub fn new(paths: impl IntoIterator<Item = FieldPath>) -> Self {

@@ -18,11 +18,30 @@ pub(crate) struct Identity {
     pub(crate) uid: Uid,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) labels: Labels,
-    pub(crate) generation: Option<i64>,
-    pub(crate) deleting: bool,
     pub(crate) controller: Option<Arc<Owner>>,
+    pub(crate) generation: Generation,
+    pub(crate) deleting: bool,
     /// Whether a part of the identity had a type that the API does not allow, and was left out.
     pub(crate) malformed: bool,
+}
+
+/// The generation of an object, if it has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation(i64);
+
+impl Generation {
+    /// Servers count generations up from 1.
+    const NONE: Self = Self(i64::MIN);
+
+    pub(crate) fn get(self) -> Option<i64> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
+
+impl From<Option<i64>> for Generation {
+    fn from(number: Option<i64>) -> Self {
+        number.map_or(Self::NONE, Self)
+    }
 }
 
 /// An item or event whose identity cannot be read.
@@ -164,7 +183,7 @@ impl<'a> Scan<'a> {
             uid,
             resource_version,
             labels: Labels::new(meta.labels),
-            generation: meta.generation,
+            generation: meta.generation.into(),
             deleting: meta.deleting,
             controller: meta.controller.map(Arc::new),
             malformed: self.malformed,

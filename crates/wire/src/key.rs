@@ -19,9 +19,8 @@ use std::{borrow::Borrow, fmt, hash, str::FromStr, sync::Arc};
 /// ```
 #[derive(Clone)]
 pub struct ObjectKey {
+    /// Two words, because every cached object has one: the position of the `/` is found again when it is needed.
     text: Arc<str>,
-    /// Position of the `/` in `text`; 0 means there is none, since a namespace is never empty.
-    slash: u32,
 }
 
 impl ObjectKey {
@@ -35,23 +34,33 @@ impl ObjectKey {
 
     /// The key of an object in a namespace.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
-        let text = [namespace, "/", name].concat();
-        Self { text: text.into(), slash: u32::try_from(namespace.len()).unwrap_or(0) }
+        Self { text: [namespace, "/", name].concat().into() }
     }
 
     /// The key of a cluster-scoped object.
     pub fn cluster(name: &str) -> Self {
-        Self { text: name.into(), slash: 0 }
+        Self { text: name.into() }
     }
 
     /// The namespace, or `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
-        (self.slash > 0).then(|| &self.text[..self.slash as usize])
+        self.parts().map(|(namespace, _)| namespace)
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        if self.slash == 0 { &self.text } else { &self.text[self.slash as usize + 1..] }
+        self.parts().map_or(&self.text, |(_, name)| name)
+    }
+
+    /// Bytes on the heap, shared or not.
+    pub fn heap_size(&self) -> usize {
+        2 * size_of::<usize>() + self.text.len()
+    }
+
+    /// Namespace and name of a key that has both. A namespace is never empty.
+    fn parts(&self) -> Option<(&str, &str)> {
+        let slash = memchr::memchr(b'/', self.text.as_bytes()).filter(|&slash| slash > 0)?;
+        Some((&self.text[..slash], &self.text[slash + 1..]))
     }
 
     /// `namespace/name`, or `name`.
@@ -145,6 +154,19 @@ mod tests {
             assert!(bad.parse::<ObjectKey>().is_err(), "{bad}");
         }
         assert_eq!(ObjectKey::new(Some(""), "n"), ObjectKey::cluster("n"));
+        assert_eq!(size_of::<ObjectKey>(), 2 * size_of::<usize>());
+    }
+
+    #[test]
+    fn equal_keys_have_equal_parts() {
+        for (key, namespace, name) in [
+            (ObjectKey::namespaced("a", "b"), Some("a"), "b"),
+            (ObjectKey::cluster("a/b"), Some("a"), "b"),
+            (ObjectKey::namespaced("a", ""), Some("a"), ""),
+            (ObjectKey::cluster("/b"), None, "/b"),
+        ] {
+            assert_eq!((key.namespace(), key.name()), (namespace, name), "{key}");
+        }
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub use options::VersionMatch;
 pub use options::WatchOptions;
 pub use owner::Owner;
 pub use pack::PackStats;
+pub use pack::PackUsage;
 pub use pack::Packer;
 pub use pack::Packing;
 pub use prune::Prune;

@@ -46,10 +46,15 @@ pub struct Object<T> {
     as_type: PhantomData<fn() -> T>,
 }
 
+/// The record of an object: everything that is read without unpacking the content, in one small allocation.
+///
+/// Records of a list are allocated one after the other, and their content goes elsewhere, so that a loop over all objects
+/// reads memory in order. Labels, owner and fields are shared with other records that have the same.
 pub(crate) struct Record {
-    origin: Arc<Origin>,
     identity: Identity,
-    /// Fields that were read before the content was packed; `None` if there are none, or if they cannot be decoded.
+    origin: Arc<Origin>,
+    /// Values that were decoded before the content was packed: the fields of indexes. `None` if there are none, or if they
+    /// cannot be decoded. The place for everything else that is decoded on arrival.
     fields: Option<Arc<Found>>,
     /// A complete JSON object, with `apiVersion` and `kind`.
     content: Content,
@@ -61,7 +66,7 @@ impl Object<Value> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
-        let content = Content::Raw(complete(origin, json, type_meta)?);
+        let content = Content::raw(complete(origin, json, type_meta)?);
         Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
     }
 }
@@ -174,7 +179,7 @@ impl<T> Object<T> {
 
     /// The generation of the desired state, for kinds that have it.
     pub fn generation(&self) -> Option<i64> {
-        self.record.identity.generation
+        self.record.identity.generation.get()
     }
 
     /// Whether deletion has begun and waits for finalizers or a grace period.
@@ -207,10 +212,7 @@ impl<T> Object<T> {
 
     /// Whether both have the same content, byte for byte.
     pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
-        match (self.record.content.read(), other.record.content.read()) {
-            (Some(own), Some(others)) => own == others,
-            _ => false,
-        }
+        self.record.content.is_same(&other.record.content)
     }
 
     /// Whether both share one allocation.
@@ -255,9 +257,9 @@ impl<T> Object<T> {
             record.fields = record.content.read().and_then(|json| fields.read(&json).ok()).map(Arc::new);
         }
         packer.share(&mut record.identity, &mut record.fields);
-        let secret = record.origin.kind().is_secret();
-        let raw = std::mem::replace(&mut record.content, Content::Raw(Bytes::new()));
-        record.content = packer.pack_content(raw, secret);
+        if let Some(raw) = record.content.take_raw() {
+            record.content = packer.pack_content(&raw, record.origin.kind().is_secret());
+        }
         self
     }
 
@@ -280,7 +282,7 @@ impl<T> Object<T> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
-        let content = Content::Raw(complete(&origin, json, type_meta)?);
+        let content = Content::raw(complete(&origin, json, type_meta)?);
         Ok(Self::from_record(Record { origin, identity, fields: None, content }))
     }
 
@@ -290,7 +292,7 @@ impl<T> Object<T> {
         let origin = self.record.origin.omitting(&Omissions::content());
         // Never decoded, but compared: after a restore, two states may have the same version.
         let fingerprint = self.record.content.read().map(|json| fingerprint(&json)).unwrap_or_default();
-        let content = Content::Raw(Bytes::copy_from_slice(&fingerprint.to_be_bytes()));
+        let content = Content::raw(Bytes::copy_from_slice(&fingerprint.to_be_bytes()));
         Self::from_record(Record { origin, identity, fields: None, content })
     }
 
@@ -302,12 +304,21 @@ impl<T> Object<T> {
     /// Size on the heap in bytes; shared allocations count in full.
     pub fn heap_size(&self) -> usize {
         let identity = &self.record.identity;
-        size_of::<Record>()
-            + 2 * size_of::<usize>()
-            + identity.key.as_str().len()
+        self.own_size()
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
-            + self.record.content.heap_len()
+            + self.record.content.packed_len()
+    }
+
+    /// Bytes of content that is not packed, and lies in an allocation of this object alone. It never changes.
+    pub fn unpacked_size(&self) -> usize {
+        self.record.content.own_len()
+    }
+
+    /// Bytes in allocations of this object alone: without labels, owner and fields, which are shared, and without packed
+    /// content ([`Packer::usage`] counts these). It never changes.
+    pub fn own_size(&self) -> usize {
+        2 * size_of::<usize>() + size_of::<Record>() + self.key().heap_size() + self.unpacked_size()
     }
 }
 

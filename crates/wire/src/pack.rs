@@ -1,28 +1,34 @@
 //! Compact storage for the content of many objects of one kind.
 
+mod content;
 mod dictionary;
+mod encoding;
 pub(crate) mod fuzzing;
 mod interner;
+mod rewriter;
 mod training;
+mod usage;
+
+pub(crate) use content::Content;
+pub use usage::PackUsage;
 
 use crate::sync::lock;
-use crate::{FieldPaths, Object, Owner, decode_cache::KeptValue, fields::Found, identity::Identity};
+use crate::{FieldPaths, Object, Owner, fields::Found, identity::Identity};
 use bytes::Bytes;
-use dictionary::Dictionary;
+use dictionary::{Dictionaries, Dictionary};
+use encoding::{Encoding, Tag};
 use interner::Interner;
+use kube_informer_segments::{SegmentStore, StoreOptions};
+use rewriter::{Repack, Rewriter, is_worth};
 use std::{
-    cell::RefCell,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
 use training::{Offer, Training};
-use zstd::{
-    bulk::{Compressor, Decompressor},
-    zstd_safe::compress_bound,
-};
+use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 
 /// How the content of cached objects is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,106 +44,36 @@ pub enum Packing {
     Decoded,
 }
 
-/// Speed over the last few percent: level 3 takes twice the time to save 8 % of a pod.
+/// The level at which content is packed when it arrives: speed over the last few percent.
 const LEVEL: i32 = 1;
 /// Shorter content does not become smaller with the frame around it.
-const MIN_LENGTH: usize = 128;
+const MIN_LENGTH: u32 = 128;
+/// Packed bytes that arrive before anything is packed again: for less it does not pay.
+const MIN_REPACK: usize = 64 << 10;
 /// Maximum size of the buffer that is kept for the next object.
 const MAX_SCRATCH: usize = 128 << 10;
 
-/// The content of an object, packed or not.
-#[derive(Clone)]
-pub(crate) enum Content {
-    Raw(Bytes),
-    Packed(Packed),
-    Decoded(Box<Decoded>),
-}
-
-/// The JSON, and its first decoded value.
-#[derive(Clone)]
-pub(crate) struct Decoded {
-    json: Bytes,
-    value: OnceLock<KeptValue>,
-}
-
-#[derive(Clone)]
-pub(crate) struct Packed {
-    bytes: Box<[u8]>,
-    /// Bytes when unpacked.
-    raw_len: u32,
-    /// The dictionary it was packed with; `None` for plain compression.
-    dictionary: Option<Arc<Dictionary>>,
-}
-
-impl Content {
-    /// The JSON. `None` only if memory is corrupted.
-    pub(crate) fn read(&self) -> Option<Bytes> {
-        match self {
-            Self::Raw(bytes) => Some(bytes.clone()),
-            Self::Decoded(decoded) => Some(decoded.json.clone()),
-            Self::Packed(packed) => packed.read().map(Bytes::from),
-        }
-    }
-
-    pub(crate) fn raw_len(&self) -> usize {
-        match self {
-            Self::Raw(bytes) => bytes.len(),
-            Self::Decoded(decoded) => decoded.json.len(),
-            Self::Packed(packed) => packed.raw_len as usize,
-        }
-    }
-
-    /// The cell for the decoded value, if it is stored.
-    pub(crate) fn decoded_cell(&self) -> Option<&OnceLock<KeptValue>> {
-        match self {
-            Self::Decoded(decoded) => Some(&decoded.value),
-            Self::Raw(_) | Self::Packed(_) => None,
-        }
-    }
-
-    /// Bytes on the heap, without decoded values.
-    pub(crate) fn heap_len(&self) -> usize {
-        match self {
-            Self::Raw(bytes) => bytes.len(),
-            Self::Decoded(decoded) => decoded.json.len() + size_of::<Decoded>(),
-            Self::Packed(packed) => packed.bytes.len(),
-        }
-    }
-}
-
-impl Packed {
-    fn read(&self) -> Option<Vec<u8>> {
-        thread_local! {
-            static PLAIN: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-        }
-        let len = self.raw_len as usize;
-        let raw = match &self.dictionary {
-            Some(dictionary) => dictionary.unpack(&self.bytes, len),
-            None => PLAIN.with_borrow_mut(|plain| {
-                if plain.is_none() {
-                    *plain = Decompressor::new().ok();
-                }
-                plain.as_mut()?.decompress(&self.bytes, len).ok()
-            }),
-        };
-        raw.filter(|raw| raw.len() == len)
-    }
-}
-
-/// Packs the content of objects of one kind with a dictionary that it trains on them.
+/// Packs the content of objects of one kind with a dictionary that it trains on them, and stores it in segments.
 ///
 /// 1. The first objects are packed without a dictionary. Once there are enough objects, the next ones are samples for a
 ///    dictionary, with which all later objects are packed. If the ratio becomes worse for long, a new dictionary is
-///    trained. Objects keep the dictionary they were packed with; a dictionary is dropped with its last object.
+///    trained. [`repack`](Self::repack) packs the objects of before again, then forgets the old dictionary.
 /// 2. Content that does not become smaller by a tenth is stored as it is.
 /// 3. Secrets never become part of a dictionary.
 /// 4. Labels, owners and indexed fields are stored once for all objects that have the same.
+/// 5. Content is in memory until the last clone of its object is dropped, and is garbage then, which compaction removes.
 pub struct Packer {
     packing: Packing,
     /// Number of cached objects, see [`keeps`](Self::keeps).
     cached: AtomicUsize,
+    bodies: SegmentStore<Dictionaries>,
+    /// Packed bytes that arrived since everything was packed again.
+    loose: AtomicUsize,
     /// Held while one object is packed. Most informers have one reflector, so that there is no contention.
     state: Mutex<State>,
+    /// Held for one step of compaction, and while a new dictionary is added: no step sees two newest ones. Taken after
+    /// `state`.
+    rewriter: Mutex<Rewriter>,
 }
 
 #[derive(Default)]
@@ -145,8 +81,7 @@ struct State {
     plain: Option<Compressor<'static>>,
     trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
     training: Training,
-    /// Buffer for packed bytes before they are copied into an allocation of their exact size: shrinking an allocation for the
-    /// worst case would leave a hole after each object.
+    /// Buffer for packed bytes before they are appended to a segment.
     scratch: Vec<u8>,
     stats: PackStats,
     labels: Interner<[u8]>,
@@ -173,7 +108,14 @@ pub struct PackStats {
 impl Packer {
     /// A packer without a dictionary.
     pub fn new(packing: Packing) -> Self {
-        Self { packing, cached: AtomicUsize::new(usize::MAX), state: Mutex::default() }
+        Self {
+            packing,
+            cached: AtomicUsize::new(usize::MAX),
+            bodies: SegmentStore::with_context(StoreOptions::default(), Dictionaries::default()),
+            loose: AtomicUsize::new(0),
+            state: Mutex::default(),
+            rewriter: Mutex::default(),
+        }
     }
 
     /// Sets the approximate number of cached objects: for a few, no dictionary is trained. Until it is set, the packer
@@ -187,8 +129,8 @@ impl Packer {
         self.lock().stats
     }
 
-    /// The object as it is cached: its content is packed if that makes it smaller, and lies in an allocation of its
-    /// own, so that it does not keep a larger buffer alive.
+    /// The object as it is cached: its content is packed if that makes it smaller, and copied, so that it does not keep
+    /// a larger buffer alive.
     pub fn pack<T>(&self, object: Object<T>) -> Object<T> {
         self.pack_with(object, &FieldPaths::default())
     }
@@ -199,33 +141,141 @@ impl Packer {
         object.packed_by(self, fields)
     }
 
-    /// The content as it is cached.
-    pub(crate) fn pack_content(&self, content: Content, secret: bool) -> Content {
-        let Content::Raw(raw) = content else { return content };
-        let mut state = self.lock();
-        let packed = match self.packing {
-            Packing::Packed if raw.len() >= MIN_LENGTH => {
-                let cached = u64::try_from(self.cached.load(Relaxed)).unwrap_or(u64::MAX);
-                state.pack(&raw, secret, cached)
-            }
-            _ => None,
+    /// Resolves when [`compact`](Self::compact) has work to do. One task waits at a time, for this or for
+    /// [`upkeep_due`](Self::upkeep_due).
+    pub fn compaction_due(&self) -> impl Future<Output = ()> {
+        self.bodies.compaction_due()
+    }
+
+    /// Resolves when [`compact`](Self::compact) has work to do, or [`begin_repacking`](Self::begin_repacking) would pay.
+    pub fn upkeep_due(&self) -> impl Future<Output = ()> {
+        self.bodies.compaction_due_or(|| self.is_repacking_due())
+    }
+
+    /// Does a part of the compaction that is due: looks at about `bytes` of packed content and removes what no object has
+    /// any more. Readers neither wait for it nor notice it. Returns whether more is due.
+    pub fn compact(&self, bytes: usize) -> bool {
+        let mut rewriter = lock(&self.rewriter);
+        let dictionaries = self.bodies.context();
+        let rewrite = |tag, packed: &[u8], out: &mut Vec<u8>| {
+            rewriter.rewrite(Repack::Outdated, (tag, packed), out, dictionaries)
         };
+        self.bodies.compact(bytes, rewrite).more
+    }
+
+    /// Whether much of the content is packed worse than it could be: there was no time when it arrived, or there is a new
+    /// dictionary.
+    pub fn is_repacking_due(&self) -> bool {
+        self.loose.load(Relaxed) > self.most_loose() || self.bodies.context().are_outdated()
+    }
+
+    /// Bytes that may have been packed since everything was packed again, before that is due.
+    fn most_loose(&self) -> usize {
+        MIN_REPACK.max(self.live_bytes() / 4)
+    }
+
+    /// Makes [`repack`](Self::repack) cover all content that is packed now.
+    pub fn begin_repacking(&self) {
+        let mut rewriter = lock(&self.rewriter);
+        rewriter.begin(self.bodies.context());
+        self.bodies.begin_rewrite();
+        self.loose.store(0, Relaxed);
+    }
+
+    /// Packs about `bytes` of packed content again, a fifth smaller. That takes several times as long as packing it when it
+    /// arrived; readers neither wait for it nor notice it. Returns whether more is to be done.
+    pub fn repack(&self, bytes: usize) -> bool {
+        let mut rewriter = lock(&self.rewriter);
+        let dictionaries = self.bodies.context();
+        let rewrite = |tag, packed: &[u8], out: &mut Vec<u8>| {
+            rewriter.rewrite(Repack::Loose, (tag, packed), out, dictionaries)
+        };
+        let more = self.bodies.rewrite(bytes, rewrite).more;
+        if !more {
+            rewriter.end(dictionaries);
+        }
+        more
+    }
+
+    /// Bytes that were packed since [`begin_repacking`](Self::begin_repacking), in use or not.
+    pub fn loose_bytes(&self) -> usize {
+        self.loose.load(Relaxed)
+    }
+
+    /// The content as it is cached.
+    pub(crate) fn pack_content(&self, raw: &Bytes, secret: bool) -> Content {
+        let mut state = self.lock();
+        let dictionaries = state.stats.dictionaries;
+        let content = match (self.packing, u32::try_from(raw.len())) {
+            (Packing::Packed, Ok(raw_len)) => {
+                let encoding = self.encode(&mut state, raw, secret);
+                let bytes = if encoding == Encoding::Stored { &raw[..] } else { &state.scratch };
+                let tag = Tag { raw_len, encoding, dense: false };
+                Content::Packed(self.bodies.insert(tag.bits(), bytes))
+            }
+            (Packing::Decoded, _) if !secret => Content::with_value(Bytes::copy_from_slice(raw)),
+            _ => Content::raw(Bytes::copy_from_slice(raw)),
+        };
+        if state.scratch.capacity() > MAX_SCRATCH {
+            state.scratch = Vec::new();
+        }
         state.stats.objects += 1;
         state.stats.raw_bytes += raw.len() as u64;
-        let stored = match packed {
-            Some(packed) => Content::Packed(packed),
-            None => {
-                let json = Bytes::copy_from_slice(&raw);
-                match self.packing {
-                    Packing::Decoded if !secret => {
-                        Content::Decoded(Box::new(Decoded { json, value: OnceLock::new() }))
-                    }
-                    _ => Content::Raw(json),
-                }
-            }
-        };
-        state.stats.packed_bytes += stored.heap_len() as u64;
-        stored
+        state.stats.packed_bytes += content.packed_len().max(content.own_len()) as u64;
+        let retrained = state.stats.dictionaries > dictionaries;
+        drop(state);
+        let (packed, most) = (content.packed_len(), self.most_loose());
+        let before = self.loose.fetch_add(packed, Relaxed);
+        // Once, and not for every object until it is repacked.
+        if retrained || before <= most && before.saturating_add(packed) > most {
+            self.bodies.wake();
+        }
+        content
+    }
+
+    /// Compresses into the buffer of `state`, unless that does not make the content smaller by a tenth.
+    fn encode(&self, state: &mut State, raw: &[u8], secret: bool) -> Encoding {
+        if raw.len() < MIN_LENGTH as usize {
+            return Encoding::Stored;
+        }
+        let dictionary = if secret { None } else { self.dictionary_for(state, raw) };
+        if state.compress(raw, dictionary.is_some()).is_none() {
+            return Encoding::Stored;
+        }
+        let packed = state.scratch.len();
+        if !secret {
+            state.training.record_ratio(raw.len(), packed);
+        }
+        match dictionary {
+            _ if !is_worth(packed, raw.len()) => Encoding::Stored,
+            Some(dictionary) => Encoding::Dictionary(dictionary.id),
+            None => Encoding::Plain,
+        }
+    }
+
+    /// The dictionary for an object, which may be the last sample for a new one.
+    fn dictionary_for(&self, state: &mut State, raw: &[u8]) -> Option<Arc<Dictionary>> {
+        let cached = u64::try_from(self.cached.load(Relaxed)).unwrap_or(u64::MAX);
+        let average = (state.stats.raw_bytes + raw.len() as u64) / (state.stats.objects + 1);
+        if let Offer::Train(samples) = state.training.offer(raw, cached.saturating_mul(average)) {
+            self.train(state, &samples);
+        }
+        state.trained.as_ref().map(|(dictionary, _)| Arc::clone(dictionary))
+    }
+
+    /// Trains a dictionary. Content with the dictionary of before is packed again later.
+    fn train(&self, state: &mut State, samples: &[Vec<u8>]) -> Option<()> {
+        let dictionaries = self.bodies.context();
+        let dictionary = Arc::new(Dictionary::train(dictionaries.next_id(), samples)?);
+        let compressor = dictionary.compressor(LEVEL)?;
+        state.stats.dictionaries += 1;
+        state.stats.dictionary_bytes = dictionary.len() as u64;
+        let rewriter = lock(&self.rewriter);
+        dictionaries.add(&dictionary);
+        drop(rewriter);
+        state.trained = Some((dictionary, compressor));
+        state.plain = None;
+        Some(())
     }
 
     /// Replaces labels, owner and fields by the shared copies of equal ones.
@@ -242,23 +292,6 @@ impl Packer {
 }
 
 impl State {
-    /// `None` if packing does not make it smaller by a tenth. `cached` is the number of cached objects.
-    fn pack(&mut self, raw: &[u8], secret: bool, cached: u64) -> Option<Packed> {
-        let raw_len = u32::try_from(raw.len()).ok()?;
-        let dictionary = if secret { None } else { self.dictionary_for(raw, cached) };
-        self.compress(raw, dictionary.is_some())?;
-        let packed = self.scratch.len();
-        if !secret {
-            self.training.record_ratio(raw.len(), packed);
-        }
-        let smaller = packed < raw.len() - raw.len() / 10;
-        let bytes = smaller.then(|| Box::from(self.scratch.as_slice()));
-        if self.scratch.capacity() > MAX_SCRATCH {
-            self.scratch = Vec::new();
-        }
-        Some(Packed { bytes: bytes?, raw_len, dictionary })
-    }
-
     /// Compresses into `scratch`.
     fn compress(&mut self, raw: &[u8], with_dictionary: bool) -> Option<()> {
         let compressor = match &mut self.trained {
@@ -271,20 +304,6 @@ impl State {
         self.scratch.clear();
         self.scratch.reserve(compress_bound(raw.len()));
         compressor.compress_to_buffer(raw, &mut self.scratch).ok().map(drop)
-    }
-
-    /// The dictionary for an object, which may be the last sample for a new one.
-    fn dictionary_for(&mut self, raw: &[u8], cached: u64) -> Option<Arc<Dictionary>> {
-        let average = (self.stats.raw_bytes + raw.len() as u64) / (self.stats.objects + 1);
-        if let Offer::Train(samples) = self.training.offer(raw, cached.saturating_mul(average))
-            && let Some((dictionary, compressor)) = Dictionary::train(&samples, LEVEL)
-        {
-            self.stats.dictionaries += 1;
-            self.stats.dictionary_bytes = dictionary.len() as u64;
-            self.trained = Some((Arc::new(dictionary), compressor));
-            self.plain = None;
-        }
-        self.trained.as_ref().map(|(dictionary, _)| Arc::clone(dictionary))
     }
 }
 

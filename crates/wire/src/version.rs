@@ -102,6 +102,7 @@ mod tests {
         }
         assert_eq!(ResourceVersion::from("007").number(), None);
         assert!(ResourceVersion::from("").is_unset());
+        assert_eq!(size_of::<ResourceVersion>(), 2 * size_of::<usize>(), "every cached object has one");
     }
 
     #[test]

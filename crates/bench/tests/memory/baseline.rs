@@ -58,8 +58,8 @@ fn cases() -> Vec<(&'static str, Packing, FixedSource, usize)> {
     ]
 }
 
-/// Bytes per object of a synced informer with an index by node and one handler, and bytes that are left after all objects
-/// were decoded once.
+/// Bytes per object of a synced informer with an index by node and one handler after its content was repacked, and bytes
+/// that are left after all objects were decoded once.
 async fn measure(source: FixedSource, packing: Packing, objects: usize) -> (f64, f64) {
     let (origin, source) = (Arc::clone(&source.origin), Arc::new(source) as Arc<dyn ListWatch>);
     let before = ALLOCATOR.allocated();
@@ -70,9 +70,12 @@ async fn measure(source: FixedSource, packing: Packing, objects: usize) -> (f64,
     informer.start();
     informer.synced(Duration::from_secs(60)).await.expect("synced");
     registration.synced().await.expect("synced");
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(informer.lister().len(), objects);
     let settled = ALLOCATOR.allocated();
+    let (usage, allocated) = (informer.memory(), settled - before);
+    let reported = usage.total() as f64 / allocated as f64;
+    assert!((0.95..1.02).contains(&reported), "{allocated} bytes are allocated, reported are {usage:?}");
     let all: Vec<_> = informer.lister().list().iter().map(|object| object.decode()).collect();
     assert!(all.iter().all(Result::is_ok));
     drop(all);

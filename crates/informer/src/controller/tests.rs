@@ -9,7 +9,7 @@ use crate::{
     shared_informer::Selection,
 };
 use futures_util::FutureExt;
-use kube_informer_wire::Kind;
+use kube_informer_wire::{Kind, Packing};
 use std::time::Duration;
 
 struct Rig {
@@ -25,7 +25,9 @@ impl Rig {
         let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
         let telemetry = Arc::new(Telemetry::new("test", kind, &Scope::all(), &Selection::default(), None));
         let listener = Arc::new(Listener::new(100, telemetry.listener("test")));
-        let controller = Controller::new(queue, indexer, Processor::new(Duration::ZERO), telemetry);
+        let processor = Processor::new(Duration::ZERO);
+        let controller =
+            Controller::new(queue, indexer, processor, telemetry, Arc::new(Packer::new(Packing::Packed)));
         let snapshot = controller.indexer.snapshot();
         let joined = Arc::clone(&listener);
         controller.between_batches().join(joined, Duration::from_secs(1), &snapshot, Instant::now());

@@ -61,6 +61,11 @@ impl<E: Clone> HashTable<E> {
         Self { root: Node::page(0, Vec::new()) }
     }
 
+    /// Bytes on the heap, without those that entries have there.
+    pub(crate) fn heap_size(&self) -> usize {
+        self.root.heap_size()
+    }
+
     /// The entry with this hash that `is_it` accepts.
     pub(crate) fn get(&self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<&E> {
         let (mut node, mut level) = (&self.root, 0);
@@ -133,6 +138,18 @@ impl<E: Clone> Node<E> {
             starts,
             children: vec![Self::Page(Arc::new(zero)), Self::Page(Arc::new(one))],
         }))
+    }
+
+    /// Bytes of this node and of those below it.
+    fn heap_size(&self) -> usize {
+        let own = match self {
+            Self::Page(page) => size_of::<Page<E>>() + page.entries.capacity() * size_of::<Entry<E>>(),
+            Self::Branch(branch) => {
+                let below: usize = branch.children.iter().map(Self::heap_size).sum();
+                size_of::<Branch<E>>() + branch.children.capacity() * size_of::<Self>() + below
+            }
+        };
+        2 * size_of::<usize>() + own
     }
 
     fn insert(

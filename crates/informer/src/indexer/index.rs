@@ -100,6 +100,8 @@ pub(crate) trait AnyIndex: Send + Sync {
     fn update(&mut self, old: Option<&Indexed<'_>>, new: Option<&Indexed<'_>>) -> Result<(), Panicked>;
     /// Number of objects that this index omits because it cannot read them.
     fn omitted(&self) -> usize;
+    /// Bytes on the heap, without those that values of types of the user have there.
+    fn heap_size(&self) -> usize;
     fn clone_box(&self) -> Box<dyn AnyIndex>;
     fn as_any(&self) -> &dyn Any;
 }
@@ -306,6 +308,11 @@ impl<V: Ord + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
 
     fn omitted(&self) -> usize {
         self.omitted.len()
+    }
+
+    fn heap_size(&self) -> usize {
+        let trees = self.places.heap_size() + self.returned.heap_size() + self.omitted.heap_size();
+        size_of::<Self>() + trees + self.values.heap_size()
     }
 
     fn clone_box(&self) -> Box<dyn AnyIndex> {

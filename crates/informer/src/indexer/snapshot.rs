@@ -9,10 +9,11 @@ use super::{
 };
 use crate::{
     delta::AnyObject,
+    memory::MemoryUsage,
     scope::{Partition, Partitions},
 };
 use hashbrown::DefaultHashBuilder;
-use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, ResourceVersion};
+use kube_informer_wire::{FieldPath, FieldPaths, ObjectKey, PackUsage, ResourceVersion};
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::BuildHasher,
@@ -104,9 +105,30 @@ impl Snapshot {
         self.objects.len()
     }
 
-    /// Bytes on the heap, without the nodes of the trees.
+    /// Bytes in allocations of the objects alone: without the nodes of the trees, and without packed content.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The memory of this state, with the packed content and the shared values of a packer.
+    pub(crate) fn memory(&self, packed: &PackUsage) -> MemoryUsage {
+        let keys: usize = self.objects().map(|object| object.key().heap_size()).sum();
+        let unpacked: usize = self.objects().map(|object| object.unpacked_size()).sum();
+        let indexes: usize = self.indexes.iter().map(|entry| entry.index.heap_size()).sum();
+        MemoryUsage {
+            objects: self.len(),
+            records: self.bytes.saturating_sub(keys + unpacked),
+            keys,
+            labels: packed.labels,
+            owners: packed.owners,
+            fields: packed.fields,
+            trees: self.objects.heap_size() + self.by_key.heap_size() + indexes,
+            content: unpacked + packed.live,
+            garbage: packed.garbage,
+            unused: packed.unused,
+            tables: packed.tables,
+            dictionaries: packed.dictionaries,
+        }
     }
 
     /// All objects in the server's order.
@@ -181,12 +203,12 @@ impl Snapshot {
 
     /// Stores an object and returns what it replaces. Adds its key to `panicked` if code of the user panicked on it.
     pub(super) fn put(&mut self, object: AnyObject, panicked: &mut Vec<ObjectKey>) -> Option<AnyObject> {
-        self.bytes += object.heap_size();
+        self.bytes += object.own_size();
         let old = self.objects.insert(Keyed::new(object.clone())).map(|old| old.object);
         let hash = |object: &AnyObject| self.hasher.hash_one(object.key());
         let is_it = |known: &AnyObject| known.key() == object.key();
         self.by_key.insert(hash(&object), object.clone(), is_it, hash);
-        self.bytes -= old.as_ref().map_or(0, |old| old.heap_size());
+        self.bytes -= old.as_ref().map_or(0, |old| old.own_size());
         self.update_indexes(old.as_ref(), Some(&object), panicked);
         old
     }
@@ -194,7 +216,7 @@ impl Snapshot {
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<AnyObject> {
         let old = self.objects.remove(key)?.object;
         self.by_key.remove(self.hasher.hash_one(key), |object| object.key() == key);
-        self.bytes -= old.heap_size();
+        self.bytes -= old.own_size();
         self.update_indexes(Some(&old), None, &mut Vec::new());
         Some(old)
     }

@@ -57,6 +57,11 @@ impl<E: Clone> SortedSet<E> {
         self.len
     }
 
+    /// Bytes on the heap, without those that entries have there.
+    pub(crate) fn heap_size(&self) -> usize {
+        self.root.as_ref().map_or(0, |root| root.heap_size())
+    }
+
     /// The entry that `query` compares equal to.
     pub(crate) fn get<Q: Comparable<E> + ?Sized>(&self, query: &Q) -> Option<&E> {
         let mut node = self.root.as_deref()?;
@@ -156,6 +161,18 @@ impl<E: Clone> Node<E> {
             Self::Leaf(entries) => &entries[0],
             Self::Inner(children) => &children[0].first,
         }
+    }
+
+    /// Bytes of this node and of those below it.
+    fn heap_size(&self) -> usize {
+        let below = match self {
+            Self::Leaf(entries) => entries.capacity() * size_of::<E>(),
+            Self::Inner(children) => {
+                let nodes: usize = children.iter().map(|child| child.node.heap_size()).sum();
+                children.capacity() * size_of::<Child<E>>() + nodes
+            }
+        };
+        2 * size_of::<usize>() + size_of::<Self>() + below
     }
 
     fn len(&self) -> usize {

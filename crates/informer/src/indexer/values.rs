@@ -77,6 +77,12 @@ impl<V: Ord> Values<V> {
         let _ = catch_unwind(AssertUnwindSafe(|| self.sorted.remove(value)));
     }
 
+    /// Bytes on the heap, without those that the values have there.
+    pub(super) fn heap_size(&self) -> usize {
+        let value = 2 * size_of::<usize>() + size_of::<Distinct<V>>();
+        self.sorted.heap_size() + self.sorted.len() * value
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Shared<V>> {
         self.sorted.iter()
     }

@@ -239,12 +239,15 @@ impl InformerBuilder {
             statuses.push(seen);
         }
         let processor = Processor::new(self.resync);
-        let mut controller = Controller::new(queue, indexer, processor, Arc::clone(&telemetry))
-            .fail_points(self.fail_points.clone());
+        let mut controller =
+            Controller::new(queue, indexer, processor, Arc::clone(&telemetry), Arc::clone(&packer))
+                .fail_points(self.fail_points.clone());
         if self.linger {
             controller = controller.lingering(rng.fork());
         }
         let controller = Arc::new(controller);
+        let supervision = Arc::new(Supervision::new(telemetry));
+        let tasks = Tasks::new(reflectors, Arc::clone(&packer), supervision, self.fail_points);
         SharedInformer::from_core(Arc::new(Core {
             origin: self.origin,
             partitions,
@@ -256,7 +259,7 @@ impl InformerBuilder {
             empty,
             handler_bound: self.handler_bound,
             resync: self.resync,
-            tasks: Tasks::new(reflectors, Arc::new(Supervision::new(telemetry)), self.fail_points),
+            tasks,
         }))
     }
 }

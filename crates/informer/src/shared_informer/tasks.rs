@@ -1,6 +1,7 @@
 //! The tasks of one informer, and how they end.
 
 use crate::{
+    compaction,
     controller::Controller,
     fail_point::FailPoints,
     handler::Deliver,
@@ -10,7 +11,7 @@ use crate::{
     telemetry::Task,
 };
 use futures_util::{FutureExt, future::BoxFuture};
-use kube_informer_wire::sync::lock;
+use kube_informer_wire::{Packer, sync::lock};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::{runtime::Handle, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +39,7 @@ pub(super) struct Tasks {
 }
 
 enum State {
-    New { reflectors: Vec<Reflector>, pending: Vec<Arc<Listener>> },
+    New { reflectors: Vec<Reflector>, packer: Arc<Packer>, pending: Vec<Arc<Listener>> },
     Running(Running),
     Stopped,
 }
@@ -49,17 +50,19 @@ struct Running {
     fail_points: FailPoints,
     reflectors: JoinSet<()>,
     controller: JoinSet<()>,
+    compaction: JoinSet<()>,
     listeners: JoinSet<()>,
 }
 
 impl Tasks {
     pub(super) fn new(
         reflectors: Vec<Reflector>,
+        packer: Arc<Packer>,
         supervision: Arc<Supervision>,
         fail_points: FailPoints,
     ) -> Self {
         Self {
-            state: Mutex::new(State::New { reflectors, pending: Vec::new() }),
+            state: Mutex::new(State::New { reflectors, packer, pending: Vec::new() }),
             supervision,
             fail_points,
             dropping: CancellationToken::new(),
@@ -81,14 +84,17 @@ impl Tasks {
         let runtime = Handle::current();
         let mut parked = Vec::new();
         let mut state = self.lock();
-        let State::New { reflectors, pending } = &mut *state else { return };
+        let State::New { reflectors, packer, pending } = &mut *state else { return };
         let (reflectors, pending) = (std::mem::take(reflectors), std::mem::take(pending));
+        let compact =
+            compaction::run(Arc::clone(packer), Arc::clone(&self.supervision), self.fail_points.clone());
         let mut running = Running {
             runtime,
             supervision: Arc::clone(&self.supervision),
             fail_points: self.fail_points.clone(),
             reflectors: JoinSet::new(),
             controller: JoinSet::new(),
+            compaction: JoinSet::new(),
             listeners: JoinSet::new(),
         };
         for listener in pending {
@@ -104,6 +110,9 @@ impl Tasks {
             running.reflectors.spawn_on(run.unpark(), &running.runtime);
             parked.push(run);
         }
+        let run = Parked::new(self.supervision.guard(Task::Compaction, compact));
+        running.compaction.spawn_on(run.unpark(), &running.runtime);
+        parked.push(run);
         *state = State::Running(running);
         drop(state);
         drop(parked);
@@ -157,6 +166,7 @@ impl Tasks {
             finish(&mut running.controller).await;
             close_listeners(controller, Stop::Drain);
             finish(&mut running.listeners).await;
+            running.compaction.shutdown().await;
         }
         close_listeners(controller, stop);
     }

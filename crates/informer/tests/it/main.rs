@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod bad_input;
+mod compaction;
 mod deadlines;
 mod delivery;
 mod dropped_values;

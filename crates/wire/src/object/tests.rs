@@ -256,3 +256,8 @@ fn fields_are_read_before_packing_and_kept() {
     assert!(std::ptr::eq(one.packed_fields().unwrap(), two.packed_fields().unwrap()), "shared");
     assert!(packer.pack(parse()).packed_fields().is_none());
 }
+
+#[test]
+fn a_record_is_small() {
+    assert!(size_of::<Record>() <= 15 * size_of::<usize>(), "{} bytes", size_of::<Record>());
+}

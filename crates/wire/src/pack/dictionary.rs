@@ -1,7 +1,8 @@
 //! Compression dictionaries.
 
 use crate::sync::lock;
-use std::sync::Mutex;
+use arc_swap::ArcSwap;
+use std::sync::{Arc, Mutex};
 use zstd::{
     bulk::{Compressor, Decompressor},
     zstd_safe::{CParameter, DictAttachPref},
@@ -13,24 +14,34 @@ const SIZE: usize = 32 << 10;
 /// Decompressors that are kept for the next reader; more concurrent readers create their own.
 const MAX_SPARE: usize = 4;
 
+/// The number of a dictionary among those of one packer. Never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DictionaryId(pub(super) u32);
+
 /// A dictionary, shared by all objects that were packed with it.
 pub(super) struct Dictionary {
+    pub(super) id: DictionaryId,
     bytes: Box<[u8]>,
     /// Held only to take one out or put one back.
     spare: Mutex<Vec<Decompressor<'static>>>,
 }
 
 impl Dictionary {
-    /// A dictionary for objects like the samples, and a compressor with it; `None` if the samples have too little in common.
-    pub(super) fn train(samples: &[Vec<u8>], level: i32) -> Option<(Self, Compressor<'static>)> {
+    /// A dictionary for objects like the samples; `None` if they have too little in common.
+    pub(super) fn train(id: DictionaryId, samples: &[Vec<u8>]) -> Option<Self> {
         let bytes = zstd::dict::from_samples(samples, SIZE).ok()?;
-        let mut compressor = Compressor::with_dictionary(level, &bytes).ok()?;
+        Some(Self { id, bytes: bytes.into(), spare: Mutex::default() })
+    }
+
+    /// A compressor that uses this dictionary.
+    pub(super) fn compressor(&self, level: i32) -> Option<Compressor<'static>> {
+        let mut compressor = Compressor::with_dictionary(level, &self.bytes).ok()?;
         // The default for objects over 8 KB is to copy the tables of the dictionary for each of them.
         compressor.set_parameter(CParameter::ForceAttachDict(DictAttachPref::ForceAttach)).ok()?;
         // Length and dictionary are stored beside the bytes.
         compressor.set_parameter(CParameter::ContentSizeFlag(false)).ok()?;
         compressor.set_parameter(CParameter::DictIdFlag(false)).ok()?;
-        Some((Self { bytes: bytes.into(), spare: Mutex::default() }, compressor))
+        Some(compressor)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -49,5 +60,47 @@ impl Dictionary {
             spare.push(decompressor);
         }
         raw
+    }
+}
+
+/// The dictionaries that bodies of one packer are packed with. Readers take no lock.
+#[derive(Default)]
+pub(crate) struct Dictionaries {
+    /// In ascending order of ids. More than one only while bodies are packed again with the newest one.
+    known: ArcSwap<Vec<Arc<Dictionary>>>,
+}
+
+impl Dictionaries {
+    pub(super) fn get(&self, id: DictionaryId) -> Option<Arc<Dictionary>> {
+        self.known.load().iter().find(|known| known.id == id).cloned()
+    }
+
+    /// The dictionary for new bodies.
+    pub(super) fn newest(&self) -> Option<Arc<Dictionary>> {
+        self.known.load().last().cloned()
+    }
+
+    /// The id of the next dictionary.
+    pub(super) fn next_id(&self) -> DictionaryId {
+        DictionaryId(self.newest().map_or(0, |newest| newest.id.0.saturating_add(1)))
+    }
+
+    pub(super) fn add(&self, dictionary: &Arc<Dictionary>) {
+        self.known.rcu(|known| known.iter().chain([dictionary]).cloned().collect::<Vec<_>>());
+    }
+
+    /// Whether there are dictionaries before the newest one.
+    pub(super) fn are_outdated(&self) -> bool {
+        self.known.load().len() > 1
+    }
+
+    /// Forgets all dictionaries before this one: no body is packed with them any more.
+    pub(super) fn forget_before(&self, id: DictionaryId) {
+        self.known.rcu(|known| known.iter().filter(|known| known.id >= id).cloned().collect::<Vec<_>>());
+    }
+
+    /// Bytes of all dictionaries, without the tables of compressors and decompressors, which zstd allocates.
+    pub(super) fn heap_size(&self) -> usize {
+        self.known.load().iter().map(|known| size_of::<Dictionary>() + known.len()).sum()
     }
 }

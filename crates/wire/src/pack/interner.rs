@@ -29,6 +29,12 @@ impl<T: ?Sized + Eq + Hash> Interner<T> {
         self.known.insert(Arc::clone(&value));
         value
     }
+
+    /// Bytes on the heap; `len` is the size of a value.
+    pub(super) fn heap_size(&self, len: impl Fn(&T) -> usize) -> usize {
+        let values: usize = self.known.iter().map(|value| 2 * size_of::<usize>() + len(value)).sum();
+        values + self.known.allocation_size()
+    }
 }
 
 impl<T: ?Sized> Default for Interner<T> {

@@ -22,14 +22,13 @@ fn pod(i: u64, flavour: &str) -> Bytes {
 fn packed_content_unpacks_to_the_same() {
     let packer = Packer::new(Packing::Packed);
     let raw: Vec<Bytes> = (0..1000).map(|i| pod(i, "cart")).collect();
-    let kept: Vec<Content> =
-        raw.iter().map(|raw| packer.pack_content(Content::Raw(raw.clone()), false)).collect();
+    let kept: Vec<Content> = raw.iter().map(|raw| packer.pack_content(raw, false)).collect();
     for (raw, kept) in raw.iter().zip(&kept) {
         assert_eq!(kept.read().unwrap(), raw);
         assert_eq!(kept.raw_len(), raw.len());
     }
     assert_eq!(packer.stats().dictionaries, 1);
-    let late: usize = kept[500..].iter().map(Content::heap_len).sum();
+    let late: usize = kept[500..].iter().map(Content::packed_len).sum();
     let late_raw: usize = raw[500..].iter().map(Bytes::len).sum();
     assert!(late * 10 < late_raw, "a trained dictionary leaves {late} of {late_raw} bytes");
 }
@@ -39,14 +38,22 @@ fn a_dictionary_is_made_only_for_many_objects() {
     let packer = Packer::new(Packing::Packed);
     for i in 0..2000 {
         packer.keeps(100);
-        packer.pack_content(Content::Raw(pod(i % 100, "cart")), false);
+        packer.pack_content(&pod(i % 100, "cart"), false);
     }
     assert_eq!(packer.stats().dictionaries, 0, "a hundred objects that change all the time");
     for i in 0..4000 {
         packer.keeps(100 + i);
-        packer.pack_content(Content::Raw(pod(i as u64, "cart")), false);
+        packer.pack_content(&pod(i as u64, "cart"), false);
     }
     assert_eq!(packer.stats().dictionaries, 1);
+}
+
+/// Reads the encoding of packed content.
+fn encoding(content: &Content) -> Option<Encoding> {
+    match content {
+        Content::Packed(body) => Some(Tag::from_bits(body.tag()).encoding),
+        Content::Unpacked(_) => None,
+    }
 }
 
 #[test]
@@ -54,44 +61,98 @@ fn content_that_does_not_shrink_is_stored_as_it_is() {
     let mut rng = fastrand::Rng::with_seed(1);
     let noise: Bytes = std::iter::repeat_with(|| rng.u8(..)).take(4096).collect::<Vec<_>>().into();
     let packer = Packer::new(Packing::Packed);
-    assert!(matches!(packer.pack_content(Content::Raw(noise.clone()), false), Content::Raw(_)));
-    assert!(matches!(packer.pack_content(Content::Raw(Bytes::from_static(b"{}")), false), Content::Raw(_)));
+    for raw in [noise, Bytes::from_static(b"{}")] {
+        let kept = packer.pack_content(&raw, false);
+        assert_eq!(encoding(&kept), Some(Encoding::Stored));
+        assert_eq!(kept.read().unwrap(), raw);
+    }
     let raw = Packer::new(Packing::Raw);
-    assert!(matches!(raw.pack_content(Content::Raw(pod(1, "cart")), false), Content::Raw(_)));
+    assert_eq!(encoding(&raw.pack_content(&pod(1, "cart"), false)), None);
 }
 
 #[test]
 fn secrets_never_become_part_of_a_dictionary() {
     let packer = Packer::new(Packing::Packed);
-    for i in 0..1000 {
-        let kept = packer.pack_content(Content::Raw(pod(i, "secret")), true);
-        if let Content::Packed(packed) = &kept {
-            assert!(packed.dictionary.is_none());
-        }
-        assert_eq!(kept.read().unwrap(), pod(i, "secret"));
+    let kept: Vec<Content> = (0..1000).map(|i| packer.pack_content(&pod(i, "secret"), true)).collect();
+    repack(&packer);
+    for (i, kept) in kept.iter().enumerate() {
+        assert_eq!(encoding(kept), Some(Encoding::Plain));
+        assert_eq!(kept.read().unwrap(), pod(i as u64, "secret"));
     }
     assert_eq!(packer.stats().dictionaries, 0);
+}
+
+fn repack(packer: &Packer) {
+    packer.begin_repacking();
+    while packer.repack(10_000) {}
+}
+
+/// Another kind of content altogether: long texts of random words.
+fn texts(packer: &Packer) -> Vec<Content> {
+    let mut rng = fastrand::Rng::with_seed(7);
+    let text = |i: usize| {
+        let text: String = std::iter::repeat_with(|| rng.alphanumeric()).take(1500).collect();
+        let raw = json!({"metadata": {"name": i.to_string()}, "data": {"text": text, "again": &text[..700]}});
+        packer.pack_content(&raw.to_string().into(), false)
+    };
+    (0..8000).map(text).collect()
 }
 
 #[test]
 fn a_dictionary_that_no_longer_fits_is_replaced_and_the_old_one_goes() {
     let packer = Packer::new(Packing::Packed);
-    let old: Vec<Content> =
-        (0..3000).map(|i| packer.pack_content(Content::Raw(pod(i, "cart")), false)).collect();
+    let old: Vec<Content> = (0..3000).map(|i| packer.pack_content(&pod(i, "cart"), false)).collect();
     assert_eq!(packer.stats().dictionaries, 1);
-    let dictionary = old.iter().rev().find_map(|content| match content {
-        Content::Packed(packed) => packed.dictionary.as_ref().map(Arc::downgrade),
-        Content::Raw(_) | Content::Decoded(_) => None,
-    });
-    let mut rng = fastrand::Rng::with_seed(7);
-    for i in 0..8000 {
-        // Another kind of content altogether: long texts of random words.
-        let text: String = std::iter::repeat_with(|| rng.alphanumeric()).take(1500).collect();
-        let raw = json!({"metadata": {"name": i.to_string()}, "data": {"text": text, "again": &text[..700]}});
-        packer.pack_content(Content::Raw(raw.to_string().into()), false);
-    }
+    let dictionary = Arc::downgrade(&packer.bodies.context().newest().unwrap());
+    drop(texts(&packer));
     assert!(packer.stats().dictionaries > 1);
     assert_eq!(old[2999].read().unwrap(), pod(2999, "cart"), "old objects keep their dictionary");
-    drop(old);
-    assert!(dictionary.unwrap().upgrade().is_none());
+    while packer.compact(10_000) {}
+    assert!(packer.is_repacking_due());
+    repack(&packer);
+    assert!(!packer.is_repacking_due());
+    assert!(dictionary.upgrade().is_none(), "old objects are packed again");
+    for (i, old) in old.iter().enumerate() {
+        assert_eq!(old.read().unwrap(), pod(i as u64, "cart"));
+    }
+}
+
+#[test]
+fn repacking_packs_better_and_only_once() {
+    let packer = Packer::new(Packing::Packed);
+    let kept: Vec<Content> = (0..3000).map(|i| packer.pack_content(&pod(i, "cart"), false)).collect();
+    let newest = packer.bodies.context().newest().unwrap().id;
+    assert_eq!(encoding(&kept[0]), Some(Encoding::Plain), "before there was a dictionary");
+    let before = packer.live_bytes();
+    assert!(packer.is_repacking_due());
+    repack(&packer);
+    assert!(!packer.is_repacking_due());
+    assert!(packer.live_bytes() < before * 95 / 100, "{} of {before}", packer.live_bytes());
+    for (i, kept) in kept.iter().enumerate() {
+        assert_eq!(encoding(kept), Some(Encoding::Dictionary(newest)));
+        assert_eq!(kept.read().unwrap(), pod(i as u64, "cart"));
+    }
+    let mut rewriter = Rewriter::default();
+    let Content::Packed(body) = &kept[0] else { panic!("packed") };
+    let (mut packed, mut out) = (Vec::new(), Vec::new());
+    let tag = body.read(&mut packed);
+    for which in [Repack::Loose, Repack::Outdated] {
+        assert_eq!(rewriter.rewrite(which, (tag, &packed), &mut out, packer.bodies.context()), None);
+    }
+}
+
+#[test]
+fn garbage_goes_and_the_report_follows() {
+    let packer = Packer::new(Packing::Packed);
+    let mut kept: Vec<Content> = (0..2000).map(|i| packer.pack_content(&pod(i, "cart"), false)).collect();
+    for i in 0..1000 {
+        kept[i * 2] = packer.pack_content(&pod(i as u64, "new"), false);
+    }
+    assert!(packer.usage().garbage > packer.usage().live / 4, "{:?}", packer.usage());
+    while packer.compact(10_000) {}
+    let usage = packer.usage();
+    assert!(usage.garbage <= usage.live / 10 + 8192, "{usage:?}");
+    assert_eq!(usage.live, packer.live_bytes());
+    drop(kept);
+    assert_eq!(packer.live_bytes(), 0);
 }

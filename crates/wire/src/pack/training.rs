@@ -45,6 +45,14 @@ impl Default for Training {
 }
 
 impl Training {
+    /// Bytes of the samples.
+    pub(super) fn heap_size(&self) -> usize {
+        match self {
+            Self::Collecting { samples, bytes } => samples.capacity() * size_of::<Vec<u8>>() + bytes,
+            Self::Measuring { .. } => 0,
+        }
+    }
+
     /// Takes an object as a sample while collecting. `held` is the approximate size of all objects in bytes.
     pub(super) fn offer(&mut self, raw: &[u8], held: u64) -> Offer {
         let Self::Collecting { samples, bytes } = self else { return Offer::Nothing };

@@ -1,0 +1,104 @@
+//! Packing bodies again while they are moved.
+
+use super::{
+    MIN_LENGTH,
+    dictionary::{Dictionaries, DictionaryId},
+    encoding::{self, Encoding, Tag},
+};
+use zstd::{bulk::Compressor, zstd_safe::compress_bound};
+
+/// The level at which bodies are packed again: a fifth smaller than when they arrived, in seven times the time.
+const LEVEL: i32 = 9;
+
+/// Packs bodies with the newest dictionary, and better than there was time for when they arrived.
+#[derive(Default)]
+pub(super) struct Rewriter {
+    /// Exists while bodies are packed again.
+    compressor: Option<(Encoding, Compressor<'static>)>,
+    /// The newest dictionary when everything began to be packed again.
+    target: Option<DictionaryId>,
+}
+
+/// Which bodies are packed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repack {
+    /// Those that become smaller.
+    Loose,
+    /// Those whose dictionary is not the newest one.
+    Outdated,
+}
+
+impl Rewriter {
+    /// Puts a better encoding of a body into `out` and returns its tag; `None` if it stays as it is.
+    pub(super) fn rewrite(
+        &mut self,
+        which: Repack,
+        (bits, packed): (u64, &[u8]),
+        out: &mut Vec<u8>,
+        dictionaries: &Dictionaries,
+    ) -> Option<u64> {
+        let tag = Tag::from_bits(bits);
+        let best = dictionaries.newest().map_or(Encoding::Plain, |newest| Encoding::Dictionary(newest.id));
+        let outdated = matches!(tag.encoding, Encoding::Dictionary(_)) && tag.encoding != best;
+        let dense = tag.dense && (tag.encoding == best || tag.encoding == Encoding::Stored);
+        if !outdated && (which == Repack::Outdated || dense || tag.raw_len < MIN_LENGTH) {
+            return None;
+        }
+        let raw = encoding::unpack(tag, packed, dictionaries).ok()??;
+        let compressed = self.compress(best, dictionaries, &raw, out).is_some();
+        let encoding = if compressed && is_worth(out.len(), raw.len()) { best } else { Encoding::Stored };
+        if encoding == Encoding::Stored {
+            out.clear();
+            out.extend_from_slice(&raw);
+        }
+        if out.len() >= packed.len() && !outdated {
+            out.clear();
+            out.extend_from_slice(packed);
+            return Some(Tag { dense: true, ..tag }.bits());
+        }
+        Some(Tag { encoding, dense: true, ..tag }.bits())
+    }
+
+    /// Everything is packed again from now on.
+    pub(super) fn begin(&mut self, dictionaries: &Dictionaries) {
+        self.target = dictionaries.newest().map(|newest| newest.id);
+    }
+
+    /// Everything has been packed again.
+    pub(super) fn end(&mut self, dictionaries: &Dictionaries) {
+        // Content is packed with this one, or with one that was added since.
+        if let Some(target) = self.target.take() {
+            dictionaries.forget_before(target);
+        }
+        self.compressor = None;
+    }
+
+    fn compress(
+        &mut self,
+        encoding: Encoding,
+        dictionaries: &Dictionaries,
+        raw: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        if self.compressor.as_ref().is_none_or(|(known, _)| *known != encoding) {
+            self.compressor = Some((encoding, compressor(encoding, dictionaries)?));
+        }
+        let (_, compressor) = self.compressor.as_mut()?;
+        out.clear();
+        out.reserve(compress_bound(raw.len()));
+        compressor.compress_to_buffer(raw, out).ok().map(drop)
+    }
+}
+
+fn compressor(encoding: Encoding, dictionaries: &Dictionaries) -> Option<Compressor<'static>> {
+    let dictionary = |id: DictionaryId| dictionaries.get(id)?.compressor(LEVEL);
+    match encoding {
+        Encoding::Dictionary(id) => dictionary(id),
+        Encoding::Plain | Encoding::Stored => Compressor::new(LEVEL).ok(),
+    }
+}
+
+/// Whether packed content is so much smaller that unpacking it on each read pays.
+pub(super) fn is_worth(packed: usize, raw: usize) -> bool {
+    packed < raw - raw / 10
+}
