@@ -15,6 +15,7 @@ const FORMAT: u64 = 57;
 /// Crate name and directory of each published library.
 const LIBRARIES: &[(&str, &str)] = &[
     ("kube_informer_types", "crates/types"),
+    ("kube_informer_segments", "crates/segments"),
     ("kube_informer_wire", "crates/wire"),
     ("kube_workqueue", "crates/workqueue"),
     ("kube_informer", "crates/informer"),
