@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// Words of the smallest segment. Small stores stay small.
 const MIN_WORDS: usize = 512;
 /// A new segment has at most this part of what the store has already, so that the unused end of it stays small, too.
-const GROWTH: usize = 8;
+const GROWTH: usize = 16;
 /// A body larger than this part of a segment gets a segment of its own, so that the ends of segments stay small.
-const LARGE: usize = 4;
+const LARGE: usize = 8;
 
 /// Writes bodies to the end of an open segment, and opens the next one when that is full.
 ///

@@ -64,6 +64,8 @@ impl Compaction {
         let (mut seen, mut moved) = (0, 0);
         while seen < budget {
             let Some(mut victim) = self.victim(goal).take().or_else(|| self.choose(shared, goal)) else {
+                // The next step may be hours away.
+                (self.read, self.rewritten) = (Vec::new(), Vec::new());
                 return CompactionStep { moved: moved * size_of::<u64>(), more: false };
             };
             while seen < budget && victim.next < victim.segment.written() {
@@ -85,7 +87,7 @@ impl Compaction {
     pub(crate) fn begin_rewrite(&mut self, shared: &Shared) {
         self.appender.close(shared);
         self.rewriting = None;
-        self.rewrite_below = shared.table.all().last().map_or(0, |(number, _)| number + 1);
+        self.rewrite_below = shared.table.all().iter().next_back().map_or(0, |(number, _)| number + 1);
     }
 
     fn victim(&mut self, goal: Goal) -> &mut Option<Victim> {
@@ -134,7 +136,7 @@ impl Compaction {
             Goal::Rewrite => closed.find(|(number, _)| *number < self.rewrite_below),
         };
         let (number, segment) = chosen?;
-        Some(Victim { number: *number, segment: Arc::clone(segment), next: 0 })
+        Some(Victim { number, segment: Arc::clone(segment), next: 0 })
     }
 }
 

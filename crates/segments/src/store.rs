@@ -183,8 +183,9 @@ impl<C> SegmentStore<C> {
     pub fn usage(&self) -> Usage {
         let shared = &self.store.shared;
         let segments = shared.table.all();
-        let mut usage = Usage { segments: segments.len(), ..Usage::default() };
+        let mut usage = Usage::default();
         for (_, segment) in segments.iter() {
+            usage.segments += 1;
             let written = segment.written();
             let live = segment.live().min(written);
             usage.live += live * WORD;
@@ -192,7 +193,7 @@ impl<C> SegmentStore<C> {
             usage.unused += (segment.capacity() - written) * WORD;
         }
         let per_segment = size_of::<Segment>() + 2 * size_of::<usize>() + size_of::<(u32, Arc<Segment>)>();
-        usage.tables = shared.slots.heap_size() + segments.len() * per_segment + size_of::<Store<C>>();
+        usage.tables = shared.slots.heap_size() + usage.segments * per_segment + size_of::<Store<C>>();
         usage
     }
 }
@@ -283,9 +284,8 @@ impl Shared {
     }
 
     pub(crate) fn sizes(&self) -> Sizes {
-        let words = self.table.all().iter().map(|(_, segment)| segment.capacity()).sum();
         let max_words = (self.options.segment_bytes / WORD).clamp(HEADER_WORDS, u32::MAX as usize);
-        Sizes { words, max_words }
+        Sizes { words: self.table.words(), max_words }
     }
 }
 

@@ -302,7 +302,7 @@ impl State {
             },
         };
         self.scratch.clear();
-        self.scratch.reserve(compress_bound(raw.len()));
+        self.scratch.reserve_exact(compress_bound(raw.len()));
         compressor.compress_to_buffer(raw, &mut self.scratch).ok().map(drop)
     }
 }

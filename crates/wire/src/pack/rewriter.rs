@@ -85,7 +85,7 @@ impl Rewriter {
         }
         let (_, compressor) = self.compressor.as_mut()?;
         out.clear();
-        out.reserve(compress_bound(raw.len()));
+        out.reserve_exact(compress_bound(raw.len()));
         compressor.compress_to_buffer(raw, out).ok().map(drop)
     }
 }
