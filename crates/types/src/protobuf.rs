@@ -30,6 +30,7 @@ use serde_json::{Map, Value};
 
 use deserializer::{MessageReader, Notes};
 pub use envelope::Envelope;
+pub use fields::{Fields, Wire};
 use messages::{Message, messages};
 use transcode::Transcode;
 

@@ -5,6 +5,8 @@
 //! name makes the whole object malformed. Skipped values are not checked to be JSON: that is left to the caller that
 //! decodes them.
 
+mod protobuf;
+
 use crate::{
     Labels, Limits, ObjectKey, Owner, ResourceVersion, Uid,
     json::{Cursor, Syntax, Type},

@@ -30,6 +30,7 @@ mod omissions;
 mod options;
 mod owner;
 mod pack;
+mod protobuf;
 mod prune;
 mod query;
 mod selector;

@@ -3,17 +3,21 @@
 use super::ProtobufError;
 
 /// The value of one field on the wire.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Wire<'a> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire<'a> {
+    /// A number of variable length.
     Varint(u64),
+    /// Eight bytes.
     Fixed64([u8; 8]),
+    /// Four bytes, which no type of Kubernetes has.
     Fixed32,
+    /// Text, bytes, or a message.
     Bytes(&'a [u8]),
 }
 
-/// An iterator over the fields of a message.
+/// An iterator over the fields of a message: number and value. It ends after the first malformed field.
 #[derive(Debug, Clone)]
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Wire<'a>), ProtobufError>;
@@ -31,6 +35,11 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// The fields of a message.
+    pub fn new(message: &'a [u8]) -> Self {
+        Self(message)
+    }
+
     fn field(&mut self) -> Option<(u32, Wire<'a>)> {
         let key = self.varint()?;
         let wire = match key & 7 {
@@ -71,18 +80,21 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn text(self) -> Result<&'a str, ProtobufError> {
+    /// The value as text.
+    pub fn text(self) -> Result<&'a str, ProtobufError> {
         std::str::from_utf8(self.bytes()?).map_err(|_| ProtobufError::Malformed)
     }
 
-    pub(super) fn bytes(self) -> Result<&'a [u8], ProtobufError> {
+    /// The value as bytes.
+    pub fn bytes(self) -> Result<&'a [u8], ProtobufError> {
         match self {
             Wire::Bytes(bytes) => Ok(bytes),
             _ => Err(ProtobufError::Malformed),
         }
     }
 
-    pub(super) fn integer(self) -> Result<i64, ProtobufError> {
+    /// The value as a number.
+    pub fn integer(self) -> Result<i64, ProtobufError> {
         match self {
             Wire::Varint(value) => Ok(value.cast_signed()),
             _ => Err(ProtobufError::Malformed),
