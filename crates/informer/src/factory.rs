@@ -294,6 +294,9 @@ impl InformerFactory {
         if options.metadata_only {
             source = source.metadata_only();
         }
+        if options.json_only || options.transform.has_functions() {
+            source = source.json_only();
+        }
         Arc::new(source)
     }
 

@@ -3,6 +3,7 @@
 mod body;
 mod client;
 mod connections;
+mod encodings;
 mod request;
 mod response;
 
@@ -10,20 +11,25 @@ pub use client::ClientError;
 pub use client::informer_client;
 
 use crate::{Scope, ScopeError};
+use encodings::Encodings;
 use kube_informer_wire::{
     BoxFuture, Collection, FieldSelector, Kind, LabelSelector, Limits, ListOptions, ListSplitter, ListStream,
-    ListWatch, ListWatchError, Omissions, Origin, WatchOptions, WatchSplitter, WatchStream,
+    ListWatch, ListWatchError, MediaType, Omissions, Origin, WatchOptions, WatchSplitter, WatchStream,
 };
-use request::Accept;
+use request::{Accept, Content};
+use response::ResponseBody;
 use std::{fmt, sync::Arc};
 
 /// One collection of an API server, listed and watched through a [`kube::Client`].
 ///
-/// 1. Each call is one request, which is never retried; each failure is one typed error.
-/// 2. The HTTP status and the Content-Type are checked before the body; a body is never kept whole.
-/// 3. It has no deadlines of its own, except 5 s for the body of an error response: the informer that sends the
+/// 1. Each call is one request, which is never retried; each failure is one typed error. There is one exception: if the
+///    server rejects protobuf (406 or 415), the request is sent again for JSON, and all later ones ask for JSON.
+/// 2. Built-in kinds are requested in protobuf, or JSON if the server prefers that; custom resources, metadata only, and
+///    everything after an object with a field that this release does not know, in JSON.
+/// 3. The HTTP status and the Content-Type are checked before the body; a body is never kept whole.
+/// 4. It has no deadlines of its own, except 5 s for the body of an error response: the informer that sends the
 ///    requests has them, see [`Deadlines`](crate::Deadlines).
-/// 4. No error, log line or `Debug` output holds a part of a body or a header.
+/// 5. No error, log line or `Debug` output holds a part of a body or a header.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -44,6 +50,8 @@ pub struct KubeSource {
     limits: Limits,
     /// Whether requests ask for the metadata of the objects only.
     metadata_only: bool,
+    /// Shared by clones, which request the same collection.
+    encodings: Arc<Encodings>,
 }
 
 impl KubeSource {
@@ -57,6 +65,7 @@ impl KubeSource {
         Self {
             collection: Collection::new(origin.kind(), namespace),
             invalid: namespace.and_then(|namespace| Scope::namespace(namespace).err()),
+            encodings: Arc::new(Encodings::of(origin.kind())),
             client,
             origin,
             limits: Limits::default(),
@@ -94,6 +103,13 @@ impl KubeSource {
         self
     }
 
+    /// Requests JSON also for kinds that have a protobuf encoding.
+    #[must_use]
+    pub fn json_only(mut self) -> Self {
+        self.encodings = Arc::new(Encodings::json());
+        self
+    }
+
     /// The kind of the objects.
     pub fn kind(&self) -> &Kind {
         self.origin.kind()
@@ -108,18 +124,43 @@ impl KubeSource {
 
     async fn open_list(&self, options: ListOptions) -> Result<ListStream, ListWatchError> {
         let url = self.list_url(&options);
-        self.check(&url)?;
-        let request = request::list(&url, Accept::list(self.metadata_only))?;
-        let body = response::send(&self.client, request, url).await?;
-        Ok(body::list(body, ListSplitter::new(Arc::clone(&self.origin), self.limits)))
+        let body = self.send(url, |url, content| request::list(url, Accept::list(content))).await?;
+        let (origin, limits) = (Arc::clone(&self.origin), self.limits);
+        let splitter = match body.media_type {
+            MediaType::Protobuf => ListSplitter::protobuf(origin, limits),
+            _ => ListSplitter::new(origin, limits),
+        };
+        Ok(body::list(body, splitter, &self.encodings))
     }
 
     async fn open_watch(&self, options: WatchOptions) -> Result<WatchStream, ListWatchError> {
         let url = self.watch_url(&options);
+        let body = self.send(url, |url, content| request::watch(url, Accept::watch(content))).await?;
+        let (origin, limits) = (Arc::clone(&self.origin), self.limits);
+        let splitter = match body.media_type {
+            MediaType::Protobuf => WatchSplitter::protobuf(origin, limits),
+            _ => WatchSplitter::new(origin, limits),
+        };
+        Ok(body::watch(body, splitter, &self.encodings))
+    }
+
+    /// Sends a request. If the server accepts no protobuf, it and all later ones ask for JSON.
+    async fn send(
+        &self,
+        url: Arc<str>,
+        request: impl Fn(&str, Content) -> Result<http::Request<kube::client::Body>, ListWatchError>,
+    ) -> Result<ResponseBody, ListWatchError> {
         self.check(&url)?;
-        let request = request::watch(&url, Accept::watch(self.metadata_only))?;
-        let body = response::send(&self.client, request, url).await?;
-        Ok(body::watch(body, WatchSplitter::new(Arc::clone(&self.origin), self.limits)))
+        let content = if self.metadata_only { Content::Metadata } else { self.encodings.content() };
+        let response = response::send(&self.client, request(&url, content)?, Arc::clone(&url)).await;
+        let rejected = |error: &ListWatchError| matches!(error.code(), Some(406 | 415));
+        match response {
+            Err(error) if content == Content::Protobuf && rejected(&error) => {
+                self.encodings.fall_back();
+                response::send(&self.client, request(&url, Content::Json)?, url).await
+            }
+            response => response,
+        }
     }
 }
 

@@ -16,7 +16,9 @@ type Function = Arc<dyn Fn(&mut Value) + Send + Sync>;
 /// 1. Each object is transformed once, deleted ones too.
 /// 2. Key, uid and resource version come from the server and cannot be changed; labels are read after the transform.
 /// 3. Dropping fields works on the bytes and decodes nothing. A function receives the object as a
-///    [`serde_json::Value`], which costs a decode and an encode for each object.
+///    [`serde_json::Value`], which costs a decode and an encode for each object; an informer with functions requests JSON,
+///    not protobuf. A field that JSON always has, such as `spec` or `status`, can be dropped from JSON only: such objects
+///    are stored as JSON.
 /// 4. An object on which the transform fails (a function panics or leaves no object, or serde rejects the JSON) keeps its
 ///    identity and stays in the cache. Its content is withheld, because the transform may be meant to keep a secret out of
 ///    the cache: reading it is a `DecodeError`, [`Object::is_content_withheld`](crate::Object::is_content_withheld) is
@@ -79,6 +81,11 @@ impl Transform {
         self.dropped.is_empty() && self.functions.is_empty()
     }
 
+    /// Whether functions are called, with JSON.
+    pub(crate) fn has_functions(&self) -> bool {
+        !self.functions.is_empty()
+    }
+
     /// Whether the transform drops a field, a part of it, or a field that contains it.
     pub(crate) fn drops(&self, path: &FieldPath) -> bool {
         self.dropped.iter().any(|dropped| dropped.overlaps(path))
@@ -106,17 +113,16 @@ impl Transform {
         }
     }
 
-    /// `None` if the content is not JSON, before or after the transform.
+    /// `None` if the content cannot be read, or is not an object after the transform.
     fn changed(&self, object: &AnyObject) -> Option<AnyObject> {
-        let mut json = self.prune.apply(&object.json().ok()?).ok()?;
-        let mut omissions = Arc::clone(&self.omissions);
-        if !self.functions.is_empty() {
-            let before: Value = serde_json::from_slice(&json).ok()?;
-            let after = self.call_functions(&before);
-            omissions = Arc::new(Omissions::between(&before, &after).and(&omissions));
-            json = after.to_string().into();
+        let limits = Limits::default();
+        if self.functions.is_empty() {
+            return object.without_fields(&self.prune, &self.omissions, &limits).ok();
         }
-        object.with_content(json, &omissions, &Limits::default()).ok()
+        let before: Value = serde_json::from_slice(&self.prune.apply(&object.json().ok()?).ok()?).ok()?;
+        let after = self.call_functions(&before);
+        let omissions = Arc::new(Omissions::between(&before, &after).and(&self.omissions));
+        object.with_content(after.to_string().into(), &omissions, &limits).ok()
     }
 
     fn call_functions(&self, before: &Value) -> Value {

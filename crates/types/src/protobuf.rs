@@ -7,6 +7,7 @@
 //! 4. A field that the table does not know, because the server is newer, is never dropped silently:
 //!    [`MessageType::has_unknown_fields`] finds it, and [`MessageType::to_json`] rejects the message.
 
+mod cut;
 mod deserializer;
 mod envelope;
 mod fields;
@@ -25,9 +26,10 @@ use std::fmt;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize as _;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value};
 
+pub use cut::{Cut, FieldSet};
 use deserializer::{MessageReader, Notes};
 pub use envelope::Envelope;
 pub use fields::{Fields, Wire};
@@ -110,6 +112,27 @@ impl MessageType {
         self.read(bytes, &Notes::default(), |bytes, notes| {
             T::deserialize(self.reader(bytes, type_meta, notes))
         })
+    }
+
+    /// Reads a message into what a seed makes of it. A message whose fields are not in order is read twice, each time
+    /// with a seed of its own.
+    pub fn decode_seed<T, S>(
+        self,
+        bytes: &[u8],
+        type_meta: (&str, &str),
+        seed: impl Fn() -> S,
+    ) -> Result<T, ProtobufError>
+    where
+        S: for<'de> DeserializeSeed<'de, Value = T>,
+    {
+        self.read(bytes, &Notes::default(), |bytes, notes| {
+            seed().deserialize(self.reader(bytes, type_meta, notes))
+        })
+    }
+
+    /// The message without some fields.
+    pub fn cut(self, bytes: &[u8], fields: &impl FieldSet) -> Result<Cut, ProtobufError> {
+        cut::cut(bytes, self.message, fields)
     }
 
     /// The message as JSON, with these values of `kind` and `apiVersion`.

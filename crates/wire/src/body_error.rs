@@ -31,6 +31,9 @@ pub enum BodyError {
         /// Its kind; empty if it has none.
         kind: String,
     },
+    /// An object in protobuf has a field that this release does not know: the server is newer.
+    #[error("an object has a field that this release does not know; request JSON")]
+    UnknownFields,
     /// An event of type ERROR without a `Status`.
     #[error("the server sent an ERROR event without a Status")]
     ErrorWithoutStatus,

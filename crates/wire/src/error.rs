@@ -48,13 +48,20 @@ pub enum ListWatchError {
         /// Path and query of the request.
         url: Arc<str>,
     },
-    /// The response is not JSON: it comes from a proxy, or from a server that is not a Kubernetes API server.
+    /// The response is neither JSON nor protobuf: it comes from a proxy, or from a server that is not a Kubernetes API server.
     #[error(
         "{url}: expected JSON from an API server, got {content_type:?}; is a proxy or login page in between?"
     )]
     NotJson {
         /// The Content-Type of the response.
         content_type: String,
+        /// Path and query of the request.
+        url: Arc<str>,
+    },
+    /// An object has a field that this release does not know, because the server is newer. Protobuf does not tell its name,
+    /// so that the object could be neither shown nor edited without losing it; the next requests ask for JSON.
+    #[error("{url}: an object has a field that this release does not know; the next request asks for JSON")]
+    UnknownFields {
         /// Path and query of the request.
         url: Arc<str>,
     },
@@ -214,6 +221,7 @@ mod tests {
             (ListWatchError::Broken { message: message.clone(), url: url.clone() }, None),
             (ListWatchError::Silent { what: "response", after: second, url: url.clone() }, None),
             (ListWatchError::NotJson { content_type: "text/html".into(), url: url.clone() }, None),
+            (ListWatchError::UnknownFields { url: url.clone() }, None),
             (ListWatchError::Malformed { message: message.clone(), url: url.clone() }, None),
             (ListWatchError::Invalid { message: message.clone(), url: url.clone() }, None),
         ] {

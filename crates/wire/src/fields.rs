@@ -1,7 +1,9 @@
 //! Reading a few fields of an object in one pass over its bytes.
 
+mod collector;
 mod trie;
 
+pub(crate) use collector::Collector;
 pub(crate) use trie::Node;
 
 use crate::{
@@ -116,6 +118,11 @@ impl FieldPaths {
                 Err(Malformed::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
             }
         }
+    }
+
+    /// Collects the values while serde reads an object from another encoding than JSON.
+    pub(crate) fn collector(&self) -> Collector<'_> {
+        Collector { root: &self.root, paths: self.paths }
     }
 
     /// Decodes the whole object: slow, and only for objects that no API server writes.

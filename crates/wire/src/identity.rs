@@ -75,6 +75,18 @@ impl Malformed {
         Self::scanned(format!("it is larger than {} bytes", limits.object_bytes), beginning, limits)
     }
 
+    /// A protobuf message that is too large; only its beginning is known.
+    pub(crate) fn oversized_protobuf(beginning: &[u8], limits: &Limits) -> Self {
+        let reason = format!("it is larger than {} bytes", limits.object_bytes);
+        Self::scanned_protobuf(&reason, beginning, limits)
+    }
+
+    /// Reads version and key as far as `message` is valid.
+    pub(crate) fn scanned_protobuf(reason: &str, message: &[u8], limits: &Limits) -> Self {
+        let (scan, _) = Scan::read_some_protobuf(message, limits);
+        Self::of_scan(reason.to_owned(), &scan)
+    }
+
     /// An object that is nested too deeply.
     pub(crate) fn too_deep(json: &[u8], limits: &Limits) -> Self {
         Self::scanned(format!("it is nested deeper than {} levels", limits.object_depth()), json, limits)
@@ -83,6 +95,10 @@ impl Malformed {
     /// Reads version and key as far as `json` is valid.
     pub(crate) fn scanned(reason: String, json: &[u8], limits: &Limits) -> Self {
         let (scan, _) = Scan::read_some(json, limits);
+        Self::of_scan(reason, &scan)
+    }
+
+    fn of_scan(reason: String, scan: &Scan<'_>) -> Self {
         let resource_version = scan.resource_version();
         // Servers write the namespace between name and version, so without a version the namespace may be missing too.
         let read = scan.meta.as_ref().filter(|_| resource_version.is_some());

@@ -1,10 +1,14 @@
 //! Kinds, and what the objects of a collection share.
 
 use crate::sync::lock;
-use crate::{Omissions, decode_cache::DecodeCache, object::Record};
+use crate::{
+    Omissions,
+    decode_cache::DecodeCache,
+    object::{MessageKind, Record},
+};
 use std::{
     fmt,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, OnceLock, Weak},
 };
 
 /// A kind of objects, and the resource that serves it.
@@ -68,6 +72,8 @@ pub struct Origin {
     /// `"kind":"Pod","apiVersion":"v1"`, in the order of servers. List items of built-in kinds have neither; with them an
     /// object is the same whether it was listed or watched.
     type_meta: String,
+    /// How messages of this kind are read, once one of them is; `None` for custom resources.
+    message: OnceLock<Option<MessageKind>>,
     /// Decoded values of these objects; always empty for secrets.
     decode_cache: DecodeCache<Record>,
     /// The parts of the server's objects that these objects do not hold.
@@ -92,6 +98,7 @@ impl Origin {
         Self {
             kind,
             type_meta,
+            message: OnceLock::new(),
             decode_cache: DecodeCache::default(),
             omissions: Omissions::default(),
             base: None,
@@ -136,6 +143,11 @@ impl Origin {
 
     pub(crate) fn decode_cache(&self) -> &DecodeCache<Record> {
         &self.base.as_deref().unwrap_or(self).decode_cache
+    }
+
+    /// How messages of this kind are read; `None` for custom resources.
+    pub(crate) fn message(&self) -> Option<&MessageKind> {
+        self.message.get_or_init(|| MessageKind::of(&self.kind)).as_ref()
     }
 
     pub(crate) fn type_meta(&self) -> &str {

@@ -3,10 +3,12 @@
 mod apply;
 mod decode_error;
 mod edit;
+mod reading;
 
 pub use apply::Apply;
 pub use decode_error::DecodeError;
 pub use edit::EditError;
+pub(crate) use reading::MessageKind;
 
 use crate::{
     Bookmark, FieldPath, FieldPaths, Kind, Labels, Limits, Malformed, ObjectKey, Omissions, Origin, Owner,
@@ -14,6 +16,7 @@ use crate::{
     decode_cache::{AnyValue, KeptValue},
     fields::Found,
     identity::{Identity, Presence, Scan},
+    media_type::Encoded,
     pack::{Content, Packer},
 };
 use bytes::Bytes;
@@ -56,8 +59,15 @@ pub(crate) struct Record {
     /// Values that were decoded before the content was packed: the fields of indexes. `None` if there are none, or if they
     /// cannot be decoded. The place for everything else that is decoded on arrival.
     fields: Option<Arc<Found>>,
-    /// A complete JSON object, with `apiVersion` and `kind`.
     content: Content,
+}
+
+/// A message that is no object.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    Malformed(Malformed),
+    /// It has a field that the table of types does not know: reading it as JSON would lose that field.
+    UnknownFields,
 }
 
 impl Object<Value> {
@@ -66,9 +76,39 @@ impl Object<Value> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
-        let content = Content::raw(complete(origin, json, type_meta)?);
+        let content = Content::raw(Encoded::json(complete(origin, json, type_meta)?));
         Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
     }
+
+    /// Reads the identity of an object in protobuf, without its envelope.
+    pub(crate) fn parse_protobuf(
+        origin: &Arc<Origin>,
+        message: Bytes,
+        limits: &Limits,
+    ) -> Result<Self, Unreadable> {
+        let identity = scan_protobuf(&message, limits)
+            .and_then(|scan| scan.identity(limits))
+            .map_err(Unreadable::Malformed)?;
+        let malformed = |reason| {
+            let malformed = Malformed::new(reason).at(Some(identity.resource_version.clone()));
+            Unreadable::Malformed(Malformed { key: Some(identity.key.clone()), ..malformed })
+        };
+        let Some(kind) = origin.message() else { return Err(malformed("its kind has no protobuf encoding")) };
+        match kind.has_unknown_fields(&message) {
+            Ok(true) => return Err(Unreadable::UnknownFields),
+            Ok(false) => {}
+            Err(error) => return Err(malformed(&error.to_string())),
+        }
+        let content = Content::raw(Encoded::protobuf(message));
+        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
+    }
+}
+
+fn scan_protobuf<'a>(message: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Malformed> {
+    if message.len() > limits.object_bytes {
+        return Err(Malformed::oversized_protobuf(message, limits));
+    }
+    Scan::read_protobuf(message, limits)
 }
 
 fn scan<'a>(json: &'a [u8], limits: &Limits) -> Result<Scan<'a>, Malformed> {
@@ -108,19 +148,27 @@ fn with_type_meta(origin: &Origin, json: &[u8]) -> Bytes {
 }
 
 /// A hash of the content.
-fn fingerprint(json: &[u8]) -> u64 {
+fn fingerprint(content: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    json.hash(&mut hasher);
+    content.hash(&mut hasher);
     hasher.finish()
 }
 
 impl Bookmark {
     /// Reads the object of a BOOKMARK event.
     pub fn parse(json: &[u8]) -> Result<Self, Malformed> {
-        let scan = Scan::read(json, &Limits::default())?;
+        Self::of_scan(&Scan::read(json, &Limits::default())?)
+    }
+
+    fn of_scan(scan: &Scan<'_>) -> Result<Self, Malformed> {
         let resource_version =
             scan.resource_version().ok_or_else(|| Malformed::new("a bookmark without a resource version"))?;
         Ok(Self { resource_version, initial_events_end: scan.initial_events_end() })
+    }
+
+    /// Reads the object of a BOOKMARK event in protobuf.
+    pub(crate) fn parse_protobuf(message: &[u8]) -> Result<Self, Malformed> {
+        Self::of_scan(&Scan::read_protobuf(message, &Limits::default())?)
     }
 }
 
@@ -210,11 +258,6 @@ impl<T> Object<T> {
             && self.resource_version() == other.resource_version()
     }
 
-    /// Whether both have the same content, byte for byte.
-    pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
-        self.record.content.is_same(&other.record.content)
-    }
-
     /// Whether both share one allocation.
     pub fn is_identical<U>(&self, other: &Object<U>) -> bool {
         Arc::ptr_eq(&self.record, &other.record)
@@ -231,34 +274,17 @@ impl<T> Object<T> {
         self.record.origin.omissions()
     }
 
-    /// The object as JSON, with `apiVersion` and `kind`.
-    pub fn json(&self) -> Result<Bytes, DecodeError> {
-        if self.is_content_withheld() {
-            return Err(DecodeError::withheld(self));
-        }
-        self.record.content.read().ok_or_else(|| DecodeError::unpackable(self))
-    }
-
-    /// Decodes only the fields of `V`: any type that serde can decode, usually a small struct.
-    pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
-        let content = self.json()?;
-        // One UTF-8 check of the whole content is faster than one for each string.
-        let decoded = match std::str::from_utf8(&content) {
-            Ok(text) => serde_json::from_str(text),
-            Err(_) => serde_json::from_slice(&content),
-        };
-        decoded.map_err(|_| DecodeError::locate::<V, T>(self, &content))
-    }
-
     /// Packs the content. An object that is already shared stays as it is.
     pub(crate) fn packed_by(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
         let Some(record) = Arc::get_mut(&mut self.record) else { return self };
         if !fields.is_empty() && !record.origin.omissions().is_content_withheld() {
-            record.fields = record.content.read().and_then(|json| fields.read(&json).ok()).map(Arc::new);
+            let encoded = record.content.read();
+            record.fields =
+                encoded.and_then(|encoded| reading::fields(&record.origin, &encoded, fields)).map(Arc::new);
         }
         packer.share(&mut record.identity, &mut record.fields);
-        if let Some(raw) = record.content.take_raw() {
-            record.content = packer.pack_content(&raw, record.origin.kind().is_secret());
+        if let Some(raw) = record.content.as_raw() {
+            record.content = packer.pack_content(raw, record.origin.kind().is_secret());
         }
         self
     }
@@ -282,7 +308,22 @@ impl<T> Object<T> {
         let scan = scan(&json, limits)?;
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
-        let content = Content::raw(complete(&origin, json, type_meta)?);
+        let content = Content::raw(Encoded::json(complete(&origin, json, type_meta)?));
+        Ok(Self::from_record(Record { origin, identity, fields: None, content }))
+    }
+
+    /// The object with other content in protobuf, as [`with_content`](Self::with_content) has it.
+    fn with_message(
+        &self,
+        message: Bytes,
+        omissions: &Arc<Omissions>,
+        limits: &Limits,
+    ) -> Result<Self, Malformed> {
+        let own = &self.record.identity;
+        let scan = scan_protobuf(&message, limits)?;
+        let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
+        let origin = self.record.origin.omitting(omissions);
+        let content = Content::raw(Encoded::protobuf(message));
         Ok(Self::from_record(Record { origin, identity, fields: None, content }))
     }
 
@@ -291,8 +332,8 @@ impl<T> Object<T> {
         let identity = self.record.identity.clone();
         let origin = self.record.origin.omitting(&Omissions::content());
         // Never decoded, but compared: after a restore, two states may have the same version.
-        let fingerprint = self.record.content.read().map(|json| fingerprint(&json)).unwrap_or_default();
-        let content = Content::raw(Bytes::copy_from_slice(&fingerprint.to_be_bytes()));
+        let fingerprint = self.record.content.read().map(|own| fingerprint(&own.bytes)).unwrap_or_default();
+        let content = Content::raw(Encoded::json(Bytes::copy_from_slice(&fingerprint.to_be_bytes())));
         Self::from_record(Record { origin, identity, fields: None, content })
     }
 

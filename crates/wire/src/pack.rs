@@ -13,8 +13,7 @@ pub(crate) use content::Content;
 pub use usage::PackUsage;
 
 use crate::sync::lock;
-use crate::{FieldPaths, Object, Owner, fields::Found, identity::Identity};
-use bytes::Bytes;
+use crate::{FieldPaths, MediaType, Object, Owner, fields::Found, identity::Identity, media_type::Encoded};
 use dictionary::{Dictionaries, Dictionary};
 use encoding::{Encoding, Tag};
 use interner::Interner;
@@ -78,6 +77,8 @@ pub struct Packer {
 
 #[derive(Default)]
 struct State {
+    /// The encoding of the last object. A server changes it at most once.
+    media_type: MediaType,
     plain: Option<Compressor<'static>>,
     trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
     training: Training,
@@ -203,18 +204,20 @@ impl Packer {
     }
 
     /// The content as it is cached.
-    pub(crate) fn pack_content(&self, raw: &Bytes, secret: bool) -> Content {
+    pub(crate) fn pack_content(&self, encoded: &Encoded, secret: bool) -> Content {
+        let Encoded { media_type, bytes: raw } = encoded;
         let mut state = self.lock();
+        state.expect(*media_type);
         let dictionaries = state.stats.dictionaries;
         let content = match (self.packing, u32::try_from(raw.len())) {
             (Packing::Packed, Ok(raw_len)) => {
                 let encoding = self.encode(&mut state, raw, secret);
                 let bytes = if encoding == Encoding::Stored { &raw[..] } else { &state.scratch };
-                let tag = Tag { raw_len, encoding, dense: false };
+                let tag = Tag { raw_len, media_type: *media_type, encoding, dense: false };
                 Content::Packed(self.bodies.insert(tag.bits(), bytes))
             }
-            (Packing::Decoded, _) if !secret => Content::with_value(Bytes::copy_from_slice(raw)),
-            _ => Content::raw(Bytes::copy_from_slice(raw)),
+            (Packing::Decoded, _) if !secret => Content::with_value(encoded.copied()),
+            _ => Content::raw(encoded.copied()),
         };
         if state.scratch.capacity() > MAX_SCRATCH {
             state.scratch = Vec::new();
@@ -292,6 +295,15 @@ impl Packer {
 }
 
 impl State {
+    /// Prepares for content of another encoding than before: it has nothing in common with the dictionary, so that a new one
+    /// is trained.
+    fn expect(&mut self, media_type: MediaType) {
+        if std::mem::replace(&mut self.media_type, media_type) != media_type {
+            self.trained = None;
+            self.training = Training::default();
+        }
+    }
+
     /// Compresses into `scratch`.
     fn compress(&mut self, raw: &[u8], with_dictionary: bool) -> Option<()> {
         let compressor = match &mut self.trained {

@@ -4,5 +4,5 @@
 //! watch is a sequence of events, each after its length. Numbers of fields are those of Kubernetes, which never change.
 
 mod framing;
-mod list_splitter;
-mod watch_splitter;
+pub(crate) mod list_splitter;
+pub(crate) mod watch_splitter;

@@ -6,7 +6,8 @@ use crate::{
     json::{Cursor, Syntax, Type},
 };
 use bytes::Bytes;
-use std::ops::Range;
+use kube_informer_types::protobuf::{Cut, FieldSet, MessageType};
+use std::{borrow::Cow, ops::Range};
 
 /// Drops fields from encoded objects by cutting them out of the bytes.
 ///
@@ -50,6 +51,41 @@ impl Prune {
                 Err(Malformed::new(format!("not JSON (expected {expected} at byte {at} of {})", json.len())))
             }
         }
+    }
+}
+
+/// What is left of a message.
+pub(crate) enum Pruned {
+    Message(Bytes),
+    /// Protobuf cannot be without the fields as JSON can.
+    NeedsJson,
+}
+
+impl Prune {
+    /// The object without the fields, in protobuf.
+    pub(crate) fn apply_protobuf(&self, of: MessageType, message: &Bytes) -> Result<Pruned, Malformed> {
+        match of.cut(message, &self.root) {
+            Ok(Cut::Unchanged) => Ok(Pruned::Message(message.clone())),
+            Ok(Cut::Changed(rest)) => Ok(Pruned::Message(rest.into())),
+            Ok(Cut::NeedsJson) => Ok(Pruned::NeedsJson),
+            Err(error) => Err(Malformed::new(error.to_string())),
+        }
+    }
+}
+
+impl FieldSet for Node {
+    fn is_whole(&self) -> bool {
+        self.is_end()
+    }
+
+    fn member(&self, name: &str) -> Option<&Self> {
+        self.named(name.as_bytes()).map(|(_, node)| node)
+    }
+
+    fn element(&self, index: usize) -> Option<Cow<'_, Self>> {
+        let mut nodes = self.elements(index);
+        let first = nodes.next()?;
+        Some(nodes.next().map_or(Cow::Borrowed(first), |second| Cow::Owned(first.clone().merged(second))))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parses a `Status`.
 
 use crate::{Cause, Details, Status};
+use kube_informer_types::protobuf::{self, MessageType};
 use serde_json::Value;
 
 impl Status {
@@ -8,7 +9,21 @@ impl Status {
     ///
     /// Fields of unexpected types count as absent. A missing code is derived from the reason.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        let value: Value = serde_json::from_slice(json).ok()?;
+        Self::of_value(&serde_json::from_slice(json).ok()?)
+    }
+
+    /// Parses a `Status` in protobuf, as [`parse`](Self::parse) does.
+    pub fn parse_protobuf(body: &[u8]) -> Option<Self> {
+        Self::of_value(&protobuf::decode(body).ok()?)
+    }
+
+    /// The `Status` of a message without its envelope.
+    pub(crate) fn of_message(kind: &str, message: &[u8]) -> Option<Self> {
+        let status = MessageType::of("v1", "Status").filter(|_| kind == "Status")?;
+        Self::of_value(&status.decode(message, ("Status", "v1")).ok()?)
+    }
+
+    fn of_value(value: &Value) -> Option<Self> {
         if value["kind"] != "Status" {
             return None;
         }

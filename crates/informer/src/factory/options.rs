@@ -15,6 +15,8 @@ pub struct InformerOptions {
     pub field_selector: FieldSelector,
     /// Only the metadata of the objects.
     pub metadata_only: bool,
+    /// JSON also for kinds that have a protobuf encoding.
+    pub json_only: bool,
     /// The transform of every object before it is stored.
     pub transform: Transform,
 }
@@ -53,6 +55,13 @@ impl InformerOptions {
         self
     }
 
+    /// Sets whether objects are requested in JSON, also those that have a protobuf encoding.
+    #[must_use]
+    pub fn json_only(mut self, json_only: bool) -> Self {
+        self.json_only = json_only;
+        self
+    }
+
     /// Sets the transform.
     #[must_use]
     pub fn transform(mut self, transform: Transform) -> Self {
@@ -66,6 +75,7 @@ impl InformerOptions {
             && self.label_selector == other.label_selector
             && self.field_selector == other.field_selector
             && self.metadata_only == other.metadata_only
+            && self.json_only == other.json_only
             && self.transform.is_same(&other.transform)
     }
 }

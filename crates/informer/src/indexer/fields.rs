@@ -61,11 +61,14 @@ impl Fields {
     /// Reads all fields in one pass over the bytes of an object, or one by one if that fails: a field that cannot be decoded
     /// must not hide the others.
     fn read(&self, object: &AnyObject) -> Vec<Option<Vec<Value>>> {
-        let Ok(json) = object.json() else { return Vec::new() };
-        match self.together.read(&json) {
-            Ok(found) => found.into_iter().map(Some).collect(),
-            Err(_) => {
-                let alone = |field: &Field| field.alone.read(&json).ok().and_then(|mut found| found.pop());
+        if object.is_content_withheld() {
+            return Vec::new();
+        }
+        match object.read_fields(&self.together) {
+            Some(found) => found.into_iter().map(Some).collect(),
+            None => {
+                let alone =
+                    |field: &Field| object.read_fields(&field.alone).and_then(|mut found| found.pop());
                 self.slots.iter().map(|field| field.as_ref().and_then(alone)).collect()
             }
         }

@@ -1,6 +1,9 @@
 //! Response bodies as streams of list parts and watch events.
 
-use super::response::{JsonBody, describe};
+use super::{
+    encodings::Encodings,
+    response::{ResponseBody, describe},
+};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::stream;
@@ -12,13 +15,13 @@ use kube_informer_wire::{
 use std::sync::Arc;
 
 /// The parts of a list; ends with an error unless the list is complete.
-pub(super) fn list(body: JsonBody, splitter: ListSplitter) -> ListStream {
-    Box::pin(parts(body, splitter))
+pub(super) fn list(body: ResponseBody, splitter: ListSplitter, encodings: &Arc<Encodings>) -> ListStream {
+    Box::pin(parts(body, splitter, Arc::clone(encodings)))
 }
 
 /// The events of a watch; ends when the server ends it, or with an error.
-pub(super) fn watch(body: JsonBody, splitter: WatchSplitter) -> WatchStream {
-    Box::pin(parts(body, splitter))
+pub(super) fn watch(body: ResponseBody, splitter: WatchSplitter, encodings: &Arc<Encodings>) -> WatchStream {
+    Box::pin(parts(body, splitter, Arc::clone(encodings)))
 }
 
 /// The common interface of the two splitters.
@@ -65,14 +68,16 @@ impl Split for WatchSplitter {
 struct Reader<S> {
     body: Body,
     splitter: S,
+    encodings: Arc<Encodings>,
     url: Arc<str>,
 }
 
 fn parts<S: Split>(
-    body: JsonBody,
+    body: ResponseBody,
     splitter: S,
+    encodings: Arc<Encodings>,
 ) -> impl Stream<Item = Result<S::Part, ListWatchError>> + Send {
-    let reader = Box::new(Reader { body: body.body, splitter, url: body.url });
+    let reader = Box::new(Reader { body: body.body, splitter, encodings, url: body.url });
     stream::unfold(Some(reader), |reader| async move {
         let mut reader = reader?;
         match reader.next().await {
@@ -87,7 +92,7 @@ impl<S: Split> Reader<S> {
     /// The next part; `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<S::Part>, ListWatchError> {
         loop {
-            let part = self.splitter.next().map_err(|error| malformed(&error, &self.url))?;
+            let part = self.splitter.next().map_err(|error| failed(&error, &self.encodings, &self.url))?;
             if part.is_some() {
                 return Ok(part);
             }
@@ -120,10 +125,15 @@ impl<S: Split> Reader<S> {
 
     /// The last part, if the end of the body completes one. An incomplete body is an error.
     fn finish(self) -> Result<Option<S::Part>, ListWatchError> {
-        self.splitter.finish().map_err(|error| malformed(&error, &self.url))
+        let Self { splitter, encodings, url, .. } = self;
+        splitter.finish().map_err(|error| failed(&error, &encodings, &url))
     }
 }
 
-fn malformed(error: &BodyError, url: &Arc<str>) -> ListWatchError {
+fn failed(error: &BodyError, encodings: &Encodings, url: &Arc<str>) -> ListWatchError {
+    if *error == BodyError::UnknownFields {
+        encodings.fall_back();
+        return ListWatchError::UnknownFields { url: Arc::clone(url) };
+    }
     ListWatchError::Malformed { message: error.to_string(), url: Arc::clone(url) }
 }

@@ -10,21 +10,39 @@ use kube_informer_wire::ListWatchError;
 /// The `Accept` header of a request.
 pub(super) struct Accept(&'static str);
 
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Protobuf, or JSON if the server prefers that.
+    Protobuf,
+    Json,
+    /// Metadata only, in JSON.
+    Metadata,
+}
+
 impl Accept {
-    pub(super) fn list(metadata_only: bool) -> Self {
-        Self(match metadata_only {
-            true => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-            false => "application/json",
+    pub(super) fn list(content: Content) -> Self {
+        Self(match content {
+            Content::Metadata => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+            }
+            Content::Protobuf => PROTOBUF,
+            Content::Json => "application/json",
         })
     }
 
-    pub(super) fn watch(metadata_only: bool) -> Self {
-        Self(match metadata_only {
-            true => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-            false => "application/json",
+    pub(super) fn watch(content: Content) -> Self {
+        Self(match content {
+            Content::Metadata => {
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+            }
+            Content::Protobuf => PROTOBUF,
+            Content::Json => "application/json",
         })
     }
 }
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 
 pub(super) fn list(url: &str, accept: Accept) -> Result<Request<Body>, ListWatchError> {
     Request::get(url).header(ACCEPT, accept.0).body(Body::empty()).map_err(|_| too_long(url))

@@ -8,12 +8,13 @@ use http::{
 };
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
-use kube_informer_wire::{ListWatchError, Status};
+use kube_informer_wire::{ListWatchError, MediaType, Status};
 use std::{error::Error, io, sync::Arc, time::Duration};
 
-/// The body of a successful response with a JSON content type.
-pub(super) struct JsonBody {
+/// The body of a successful response.
+pub(super) struct ResponseBody {
     pub(super) body: Body,
+    pub(super) media_type: MediaType,
     /// Path and query of the request.
     pub(super) url: Arc<str>,
 }
@@ -28,25 +29,24 @@ pub(super) async fn send(
     client: &kube::Client,
     request: Request<Body>,
     url: Arc<str>,
-) -> Result<JsonBody, ListWatchError> {
+) -> Result<ResponseBody, ListWatchError> {
     let response = match client.send(request).await {
         Ok(response) => response,
         Err(error) => return Err(connect_error(&error, url)),
     };
     let (head, body) = response.into_parts();
-    let json = is_json(&head.headers);
-    match head.status {
-        StatusCode::OK if json => {}
-        status if status.is_success() || status.is_redirection() && !json => {
+    let media_type = match (head.status, media_type(&head.headers)) {
+        (StatusCode::OK, Some(media_type)) => media_type,
+        (status, known) if status.is_success() || status.is_redirection() && known.is_none() => {
             return Err(ListWatchError::NotJson { content_type: content_type(&head.headers), url });
         }
-        status => return Err(api_error(status, &head.headers, body, url).await),
-    }
+        (status, known) => return Err(api_error(status, known, &head.headers, body, url).await),
+    };
     if head.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         let message = "the response is compressed; enable the `gzip` feature of kube";
         return Err(ListWatchError::Malformed { message: message.into(), url });
     }
-    Ok(JsonBody { body, url })
+    Ok(ResponseBody { body, media_type, url })
 }
 
 /// The media type of a response without its parameters; empty if there is none.
@@ -55,20 +55,33 @@ fn content_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or_default().trim().chars().take(100).collect()
 }
 
-/// Whether the content type is JSON. A response without a content type is taken for JSON.
-fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = content_type(headers).to_ascii_lowercase();
-    matches!(media_type.as_str(), "" | "application/json") || media_type.ends_with("+json")
+/// The encoding of the body, if it is one of Kubernetes. A response without a content type is taken for JSON.
+fn media_type(headers: &HeaderMap) -> Option<MediaType> {
+    match content_type(headers).to_ascii_lowercase().as_str() {
+        "" | "application/json" => Some(MediaType::Json),
+        "application/vnd.kubernetes.protobuf" => Some(MediaType::Protobuf),
+        other => other.ends_with("+json").then_some(MediaType::Json),
+    }
 }
 
 /// The error that an error response describes.
-async fn api_error(status: StatusCode, headers: &HeaderMap, body: Body, url: Arc<str>) -> ListWatchError {
+async fn api_error(
+    status: StatusCode,
+    media_type: Option<MediaType>,
+    headers: &HeaderMap,
+    body: Body,
+    url: Arc<str>,
+) -> ListWatchError {
     let text = match timeout(ERROR_BODY_TIME, Limited::new(body, ERROR_BODY_BYTES).collect()).await {
         Ok(Ok(collected)) => collected.to_bytes(),
         Ok(Err(_)) | Err(_) => Bytes::new(),
     };
     let code = status.as_u16();
-    let mut status = Status::parse(&text).unwrap_or_else(|| Status::from_code(code));
+    let parsed = match media_type {
+        Some(MediaType::Protobuf) => Status::parse_protobuf(&text),
+        _ => Status::parse(&text),
+    };
+    let mut status = parsed.unwrap_or_else(|| Status::from_code(code));
     // The code of the response takes precedence: a proxy may have changed it for a reason.
     status.code = code;
     ListWatchError::Api { status: Box::new(status), retry_after: retry_after(headers), url }

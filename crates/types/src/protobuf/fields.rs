@@ -40,6 +40,11 @@ impl<'a> Fields<'a> {
         Self(message)
     }
 
+    /// The bytes of the fields that are still to come.
+    pub fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
     fn field(&mut self) -> Option<(u32, Wire<'a>)> {
         let key = self.varint()?;
         let wire = match key & 7 {

@@ -22,9 +22,9 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// The packed content cannot be unpacked: corrupted memory, or a bug.
-    pub(super) fn unpackable<T>(object: &Object<T>) -> Self {
-        Self::at(object, ".".to_owned(), "content that unpacks".to_owned())
+    /// The content cannot be read at all: corrupted memory, or a bug.
+    pub(super) fn unreadable<T>(object: &Object<T>) -> Self {
+        Self::at(object, ".".to_owned(), "content that can be read".to_owned())
     }
 
     /// The informer's transform failed on the object.

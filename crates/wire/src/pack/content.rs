@@ -4,8 +4,7 @@ use super::{
     dictionary::Dictionaries,
     encoding::{self, Tag},
 };
-use crate::decode_cache::KeptValue;
-use bytes::Bytes;
+use crate::{MediaType, decode_cache::KeptValue, media_type::Encoded};
 use kube_informer_segments::Body;
 use std::{cell::RefCell, sync::OnceLock};
 
@@ -21,48 +20,56 @@ pub(crate) enum Content {
     Unpacked(Box<Unpacked>),
 }
 
-/// The JSON, and its first decoded value where that is kept.
+/// The content as the server sent it, and its first decoded value where that is kept.
 pub(crate) struct Unpacked {
-    json: Bytes,
+    encoded: Encoded,
     value: Option<OnceLock<KeptValue>>,
 }
 
 impl Content {
-    /// The JSON as it is.
-    pub(crate) fn raw(json: Bytes) -> Self {
-        Self::Unpacked(Box::new(Unpacked { json, value: None }))
+    /// The content as it is.
+    pub(crate) fn raw(encoded: Encoded) -> Self {
+        Self::Unpacked(Box::new(Unpacked { encoded, value: None }))
     }
 
-    /// The JSON as it is, and its first decoded value once there is one.
-    pub(super) fn with_value(json: Bytes) -> Self {
-        Self::Unpacked(Box::new(Unpacked { json, value: Some(OnceLock::new()) }))
+    /// The content as it is, and its first decoded value once there is one.
+    pub(super) fn with_value(encoded: Encoded) -> Self {
+        Self::Unpacked(Box::new(Unpacked { encoded, value: Some(OnceLock::new()) }))
     }
 
-    /// Takes the JSON out of content that is not packed, and leaves it empty.
-    pub(crate) fn take_raw(&mut self) -> Option<Bytes> {
+    /// The content, unless it is packed or stored with its value.
+    pub(crate) fn as_raw(&self) -> Option<&Encoded> {
         match self {
-            Self::Unpacked(unpacked) if unpacked.value.is_none() => Some(std::mem::take(&mut unpacked.json)),
+            Self::Unpacked(unpacked) if unpacked.value.is_none() => Some(&unpacked.encoded),
             _ => None,
         }
     }
 
-    /// The JSON. `None` only if memory is corrupted.
-    pub(crate) fn read(&self) -> Option<Bytes> {
+    /// The content as the server sent it. `None` only if memory is corrupted.
+    pub(crate) fn read(&self) -> Option<Encoded> {
         match self {
-            Self::Unpacked(unpacked) => Some(unpacked.json.clone()),
-            Self::Packed(body) => read(body).map(Bytes::from),
+            Self::Unpacked(unpacked) => Some(unpacked.encoded.clone()),
+            Self::Packed(body) => read(body),
         }
     }
 
-    /// Whether both are the same JSON, byte for byte.
+    /// How the content is encoded.
+    pub(crate) fn media_type(&self) -> MediaType {
+        match self {
+            Self::Unpacked(unpacked) => unpacked.encoded.media_type,
+            Self::Packed(body) => Tag::from_bits(body.tag()).media_type,
+        }
+    }
+
+    /// Whether both are the same, byte for byte.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.raw_len() == other.raw_len() && self.read().is_some_and(|own| Some(own) == other.read())
     }
 
-    /// Bytes of the JSON.
+    /// Bytes of the content as the server sent it.
     pub(crate) fn raw_len(&self) -> usize {
         match self {
-            Self::Unpacked(unpacked) => unpacked.json.len(),
+            Self::Unpacked(unpacked) => unpacked.encoded.bytes.len(),
             Self::Packed(body) => Tag::from_bits(body.tag()).raw_len as usize,
         }
     }
@@ -78,7 +85,7 @@ impl Content {
     /// Bytes in allocations of this object alone, without decoded values.
     pub(crate) fn own_len(&self) -> usize {
         match self {
-            Self::Unpacked(unpacked) => size_of::<Unpacked>() + unpacked.json.len(),
+            Self::Unpacked(unpacked) => size_of::<Unpacked>() + unpacked.encoded.bytes.len(),
             Self::Packed(_) => 0,
         }
     }
@@ -93,7 +100,7 @@ impl Content {
 }
 
 /// Unpacks a body.
-fn read(body: &Body<Dictionaries>) -> Option<Vec<u8>> {
+fn read(body: &Body<Dictionaries>) -> Option<Encoded> {
     thread_local! {
         static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
@@ -102,7 +109,7 @@ fn read(body: &Body<Dictionaries>) -> Option<Vec<u8>> {
         let raw = loop {
             let tag = Tag::from_bits(body.read(packed));
             match encoding::unpack(tag, packed, body.context()) {
-                Ok(raw) => break raw,
+                Ok(raw) => break raw.map(|raw| Encoded { media_type: tag.media_type, bytes: raw.into() }),
                 // A dictionary is forgotten after all its bodies were packed again: this one has another by now.
                 Err(dictionary) if missing != Some(dictionary) => missing = Some(dictionary),
                 Err(_) => break None,

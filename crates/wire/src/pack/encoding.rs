@@ -1,6 +1,7 @@
 //! How the bytes of a body are encoded.
 
 use super::dictionary::{Dictionaries, DictionaryId};
+use crate::MediaType;
 use std::cell::RefCell;
 use zstd::bulk::Decompressor;
 
@@ -9,6 +10,7 @@ use zstd::bulk::Decompressor;
 pub(super) struct Tag {
     /// Bytes of the content when unpacked.
     pub(super) raw_len: u32,
+    pub(super) media_type: MediaType,
     pub(super) encoding: Encoding,
     /// Whether it was packed as well as compaction can: packing it again would gain nothing.
     pub(super) dense: bool,
@@ -36,16 +38,18 @@ impl Tag {
             Encoding::Plain => PLAIN,
             Encoding::Dictionary(DictionaryId(number)) => number.saturating_add(FIRST_DICTIONARY),
         };
-        u64::from(code) << 33 | u64::from(self.dense) << 32 | u64::from(self.raw_len)
+        let protobuf = u64::from(self.media_type == MediaType::Protobuf);
+        u64::from(code) << 34 | protobuf << 33 | u64::from(self.dense) << 32 | u64::from(self.raw_len)
     }
 
     pub(super) fn from_bits(bits: u64) -> Self {
-        let encoding = match (bits >> 33) as u32 {
+        let encoding = match (bits >> 34) as u32 {
             STORED => Encoding::Stored,
             PLAIN => Encoding::Plain,
             code => Encoding::Dictionary(DictionaryId(code.saturating_sub(FIRST_DICTIONARY))),
         };
-        Self { raw_len: bits as u32, encoding, dense: bits >> 32 & 1 == 1 }
+        let media_type = if bits >> 33 & 1 == 1 { MediaType::Protobuf } else { MediaType::Json };
+        Self { raw_len: bits as u32, media_type, encoding, dense: bits >> 32 & 1 == 1 }
     }
 }
 
@@ -82,10 +86,15 @@ mod tests {
 
     #[test]
     fn a_tag_is_one_word() {
-        let dictionaries = [0, 7, (1 << 31) - 3].map(|number| Encoding::Dictionary(DictionaryId(number)));
+        let dictionaries = [0, 7, (1 << 30) - 3].map(|number| Encoding::Dictionary(DictionaryId(number)));
         for encoding in [Encoding::Stored, Encoding::Plain].into_iter().chain(dictionaries) {
-            for (raw_len, dense) in [(0, false), (u32::MAX, true), (12_345, false)] {
-                let tag = Tag { raw_len, encoding, dense };
+            for (raw_len, dense, media_type) in [
+                (0, false, MediaType::Json),
+                (u32::MAX, true, MediaType::Protobuf),
+                (12_345, false, MediaType::Protobuf),
+                (7, true, MediaType::Json),
+            ] {
+                let tag = Tag { raw_len, media_type, encoding, dense };
                 assert_eq!(Tag::from_bits(tag.bits()), tag);
             }
         }

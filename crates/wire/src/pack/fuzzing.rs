@@ -4,7 +4,7 @@ use super::{
     Packer, Packing,
     encoding::{self, Encoding, Tag},
 };
-use bytes::Bytes;
+use crate::{MediaType, media_type::Encoded};
 use std::sync::LazyLock;
 
 /// A packer with a trained dictionary.
@@ -14,7 +14,7 @@ static TRAINED: LazyLock<Packer> = LazyLock::new(|| {
         let setting = format!(r#"{{"name":"SETTING_{}","value":"{}"}}"#, i % 7, i * 31).repeat(6);
         let json =
             format!(r#"{{"kind":"Pod","metadata":{{"name":"cart-{i}"}},"spec":{{"env":[{setting}]}}}}"#);
-        packer.pack_content(&Bytes::from(json), false);
+        packer.pack_content(&Encoded::json(json.into()), false);
     }
     packer
 });
@@ -23,5 +23,10 @@ static TRAINED: LazyLock<Packer> = LazyLock::new(|| {
 pub fn unpack(bytes: &[u8], raw_len: u32, trained: bool) -> Option<Vec<u8>> {
     let dictionaries = TRAINED.bodies.context();
     let encoding = if trained { Encoding::Dictionary(dictionaries.newest()?.id) } else { Encoding::Plain };
-    encoding::unpack(Tag { raw_len, encoding, dense: false }, bytes, dictionaries).ok()?
+    encoding::unpack(
+        Tag { raw_len, media_type: MediaType::Json, encoding, dense: false },
+        bytes,
+        dictionaries,
+    )
+    .ok()?
 }

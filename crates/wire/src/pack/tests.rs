@@ -1,10 +1,10 @@
 use super::*;
 use serde_json::json;
 
-fn pod(i: u64, flavour: &str) -> Bytes {
+fn pod(i: u64, flavour: &str) -> Encoded {
     let mut rng = fastrand::Rng::with_seed(i);
     let hash = format!("{:016x}", rng.u64(..));
-    json!({
+    let pod = json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": format!("{flavour}-{hash}"), "namespace": "shop", "uid": hash,
             "labels": {"app": flavour, "pod-template-hash": hash}},
@@ -13,23 +13,22 @@ fn pod(i: u64, flavour: &str) -> Bytes {
             "env": (0..9).map(|e| json!({"name": format!("{flavour}_SETTING_{e}"), "value": e.to_string()})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>()},
         "status": {"phase": "Running", "podIP": format!("10.{}.{}.{}", rng.u8(..), rng.u8(..), rng.u8(..))},
-    })
-    .to_string()
-    .into()
+    });
+    Encoded::json(pod.to_string().into())
 }
 
 #[test]
 fn packed_content_unpacks_to_the_same() {
     let packer = Packer::new(Packing::Packed);
-    let raw: Vec<Bytes> = (0..1000).map(|i| pod(i, "cart")).collect();
+    let raw: Vec<Encoded> = (0..1000).map(|i| pod(i, "cart")).collect();
     let kept: Vec<Content> = raw.iter().map(|raw| packer.pack_content(raw, false)).collect();
     for (raw, kept) in raw.iter().zip(&kept) {
-        assert_eq!(kept.read().unwrap(), raw);
-        assert_eq!(kept.raw_len(), raw.len());
+        assert_eq!(&kept.read().unwrap(), raw);
+        assert_eq!(kept.raw_len(), raw.bytes.len());
     }
     assert_eq!(packer.stats().dictionaries, 1);
     let late: usize = kept[500..].iter().map(Content::packed_len).sum();
-    let late_raw: usize = raw[500..].iter().map(Bytes::len).sum();
+    let late_raw: usize = raw[500..].iter().map(|raw| raw.bytes.len()).sum();
     assert!(late * 10 < late_raw, "a trained dictionary leaves {late} of {late_raw} bytes");
 }
 
@@ -59,9 +58,9 @@ fn encoding(content: &Content) -> Option<Encoding> {
 #[test]
 fn content_that_does_not_shrink_is_stored_as_it_is() {
     let mut rng = fastrand::Rng::with_seed(1);
-    let noise: Bytes = std::iter::repeat_with(|| rng.u8(..)).take(4096).collect::<Vec<_>>().into();
+    let noise: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(4096).collect();
     let packer = Packer::new(Packing::Packed);
-    for raw in [noise, Bytes::from_static(b"{}")] {
+    for raw in [noise, b"{}".to_vec()].map(|raw| Encoded::json(raw.into())) {
         let kept = packer.pack_content(&raw, false);
         assert_eq!(encoding(&kept), Some(Encoding::Stored));
         assert_eq!(kept.read().unwrap(), raw);
@@ -93,7 +92,7 @@ fn texts(packer: &Packer) -> Vec<Content> {
     let text = |i: usize| {
         let text: String = std::iter::repeat_with(|| rng.alphanumeric()).take(1500).collect();
         let raw = json!({"metadata": {"name": i.to_string()}, "data": {"text": text, "again": &text[..700]}});
-        packer.pack_content(&raw.to_string().into(), false)
+        packer.pack_content(&Encoded::json(raw.to_string().into()), false)
     };
     (0..8000).map(text).collect()
 }

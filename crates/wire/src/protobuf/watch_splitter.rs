@@ -1,7 +1,7 @@
 //! Splits the body of a WATCH response into events while it arrives.
 
-use super::framing::{Capture, MAGIC};
-use crate::{BodyError, Limits};
+use super::framing::{Capture, MAGIC, Progress, Varint, WireType, field};
+use crate::Limits;
 use bytes::{Buf, Bytes};
 use kube_informer_types::protobuf::Fields;
 
@@ -36,10 +36,12 @@ pub(crate) struct Frame {
     pub(crate) object: Bytes,
 }
 
-/// The reason why an event cannot be read, and its first bytes.
+/// An event that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadFrame {
-    pub(crate) reason: &'static str,
+pub(crate) enum BadFrame {
+    NotAnEvent,
+    /// It is too long. Has the beginning of its object, as far as that is found.
+    Oversized(Bytes),
 }
 
 /// Maximum length of an event without its object.
@@ -74,8 +76,8 @@ impl WatchSplitter {
                 let event = self.capture.advance(&self.chunk, &mut self.at)?;
                 self.in_event = false;
                 return Some(match event {
-                    Ok(event) => frame(&event).ok_or(BadFrame { reason: "not a watch event" }),
-                    Err(_) => Err(BadFrame { reason: "too large" }),
+                    Ok(event) => frame(&event).ok_or(BadFrame::NotAnEvent),
+                    Err(beginning) => Err(BadFrame::Oversized(partial_object(&beginning))),
                 });
             }
             let wanted = LENGTH.saturating_sub(self.length.len());
@@ -91,11 +93,6 @@ impl WatchSplitter {
             self.capture.begin(length.into(), self.limits.object_bytes.saturating_add(ENVELOPE));
             self.in_event = true;
         }
-    }
-
-    /// Checks the end of the body. An event that is cut off is not an error: the watch resumes before it.
-    pub(crate) fn finish(self) -> Result<(), BodyError> {
-        Ok(())
     }
 }
 
@@ -128,6 +125,49 @@ fn frame(event: &Bytes) -> Option<Frame> {
         }
     }
     Some(Frame { event_type, kind, object: event.slice_ref(message) })
+}
+
+/// The object in the beginning of an event, as far as it was received; empty if it does not get that far.
+fn partial_object(beginning: &Bytes) -> Bytes {
+    // The event, the extension, the envelope: each in a field whose length goes beyond the end.
+    let object = open_field(beginning, 2)
+        .and_then(|extension| open_field(extension, 1))
+        .and_then(|raw| open_field(raw.strip_prefix(MAGIC)?, 2));
+    object.map_or_else(Bytes::new, |object| beginning.slice_ref(object))
+}
+
+/// The value of a field that may be cut off.
+fn open_field(message: &[u8], wanted: u32) -> Option<&[u8]> {
+    let mut fields = Fields::new(message);
+    loop {
+        let rest = fields.rest();
+        match fields.next() {
+            Some(Ok((number, wire))) if number == wanted => return wire.bytes().ok(),
+            Some(Ok(_)) => {}
+            Some(Err(_)) => return cut_off_value(rest, wanted),
+            None => return None,
+        }
+    }
+}
+
+/// The value of the first field, of which the end is missing.
+fn cut_off_value(field: &[u8], wanted: u32) -> Option<&[u8]> {
+    let (key, rest) = varint(field)?;
+    let (_, rest) = varint(rest)?;
+    (self::field(key) == Some((wanted, WireType::Bytes))).then_some(rest)
+}
+
+fn varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = Varint::default();
+    loop {
+        let (byte, rest) = bytes.split_first()?;
+        bytes = rest;
+        match number.push(*byte) {
+            Progress::More(more) => number = more,
+            Progress::Done(value) => return Some((value, bytes)),
+            Progress::TooLong => return None,
+        }
+    }
 }
 
 #[cfg(test)]

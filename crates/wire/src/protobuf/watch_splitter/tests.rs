@@ -71,5 +71,4 @@ fn an_event_that_is_cut_off_is_not_delivered() {
     splitter.feed(Bytes::from_static(&[0xff, 0xff, 0xff, 0xff, 1, 2, 3]));
     assert_eq!(splitter.next_frame(), None);
     assert!(splitter.capture.held() < 1 << 17, "a claimed length allocates nothing");
-    assert_eq!(splitter.finish(), Ok(()));
 }

@@ -6,8 +6,8 @@ use crate::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn splitter(limits: Limits) -> ListSplitter {
-    ListSplitter::new(Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods"))), limits)
+fn splitter(limits: Limits) -> JsonSplitter {
+    JsonSplitter::new(Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods"))), limits)
 }
 
 /// The parts of a body as lines, and how it ended.

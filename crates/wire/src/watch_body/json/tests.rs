@@ -6,8 +6,8 @@ use crate::{
 use proptest::prelude::*;
 use serde_json::json;
 
-fn splitter(limits: Limits) -> WatchSplitter {
-    WatchSplitter::new(Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods"))), limits)
+fn splitter(limits: Limits) -> JsonSplitter {
+    JsonSplitter::new(Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods"))), limits)
 }
 
 /// The events of a body as lines of text, and its error.

@@ -1,0 +1,155 @@
+//! Reading the content of an object, in either encoding.
+
+use super::{DecodeError, Object};
+use crate::{
+    FieldPaths, Limits, Malformed, MediaType, Omissions, Origin, Prune, fields::Found, media_type::Encoded,
+    pack::Content, prune::Pruned,
+};
+use bytes::Bytes;
+use kube_informer_types::protobuf::{MessageType, ProtobufError};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The message type of a kind, and the values of `kind` and `apiVersion`, which messages do not have.
+#[derive(Debug)]
+pub(crate) struct MessageKind {
+    message: MessageType,
+    kind: String,
+    api_version: String,
+}
+
+impl MessageKind {
+    /// `None` for a custom resource.
+    pub(crate) fn of(kind: &crate::Kind) -> Option<Self> {
+        let api_version = kind.api_version();
+        let message = MessageType::of(&api_version, &kind.kind)?;
+        Some(Self { message, kind: kind.kind.clone(), api_version })
+    }
+
+    fn type_meta(&self) -> (&str, &str) {
+        (&self.kind, &self.api_version)
+    }
+
+    pub(crate) fn has_unknown_fields(&self, message: &[u8]) -> Result<bool, ProtobufError> {
+        self.message.has_unknown_fields(message)
+    }
+
+    fn to_json(&self, message: &[u8]) -> Result<Vec<u8>, ProtobufError> {
+        self.message.to_json(message, self.type_meta())
+    }
+
+    fn decode<V: DeserializeOwned>(&self, message: &[u8]) -> Result<V, ProtobufError> {
+        self.message.decode(message, self.type_meta())
+    }
+
+    fn fields(&self, message: &[u8], fields: &FieldPaths) -> Option<Found> {
+        self.message.decode_seed(message, self.type_meta(), || fields.collector()).ok()
+    }
+}
+
+/// The content as JSON; `None` if it is not a message of its kind.
+pub(super) fn to_json(origin: &Origin, encoded: Encoded) -> Option<Bytes> {
+    match encoded.media_type {
+        MediaType::Json => Some(encoded.bytes),
+        MediaType::Protobuf => origin.message()?.to_json(&encoded.bytes).ok().map(Bytes::from),
+    }
+}
+
+/// The values of fields; `None` if one of them cannot be decoded.
+pub(super) fn fields(origin: &Origin, encoded: &Encoded, fields: &FieldPaths) -> Option<Found> {
+    match encoded.media_type {
+        MediaType::Json => fields.read(&encoded.bytes).ok(),
+        MediaType::Protobuf => origin.message()?.fields(&encoded.bytes, fields),
+    }
+}
+
+impl<T> Object<T> {
+    /// How the server sent the content, and how it is stored.
+    pub fn media_type(&self) -> MediaType {
+        self.record.content.media_type()
+    }
+
+    /// The object as JSON, with `apiVersion` and `kind`. Content in protobuf is transcoded to what the server would have sent
+    /// as JSON.
+    pub fn json(&self) -> Result<Bytes, DecodeError> {
+        to_json(&self.record.origin, self.encoded()?).ok_or_else(|| DecodeError::unreadable(self))
+    }
+
+    /// The content as it is stored, unless it is withheld.
+    fn encoded(&self) -> Result<Encoded, DecodeError> {
+        if self.is_content_withheld() {
+            return Err(DecodeError::withheld(self));
+        }
+        self.record.content.read().ok_or_else(|| DecodeError::unreadable(self))
+    }
+
+    /// Decodes only the fields of `V`: any type that serde can decode, usually a small struct.
+    pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
+        let encoded = self.encoded()?;
+        match (encoded.media_type, self.record.origin.message()) {
+            (MediaType::Json, _) => {
+                decode_json(&encoded.bytes).map_err(|_| DecodeError::locate::<V, T>(self, &encoded.bytes))
+            }
+            (MediaType::Protobuf, Some(message)) => {
+                message.decode(&encoded.bytes).map_err(|_| match message.to_json(&encoded.bytes) {
+                    Ok(json) => DecodeError::locate::<V, T>(self, &json),
+                    Err(_) => DecodeError::unreadable(self),
+                })
+            }
+            (MediaType::Protobuf, None) => Err(DecodeError::unreadable(self)),
+        }
+    }
+
+    /// The values of each path, in the order of the paths; `None` if one of them cannot be decoded.
+    pub fn read_fields(&self, paths: &FieldPaths) -> Option<Vec<Vec<Value>>> {
+        fields(&self.record.origin, &self.encoded().ok()?, paths)
+    }
+
+    /// The object without some fields, which `omissions` names. Key, uid and version stay; labels, generation, deletion and
+    /// controller are read from what is left.
+    pub fn without_fields(
+        &self,
+        prune: &Prune,
+        omissions: &Arc<Omissions>,
+        limits: &Limits,
+    ) -> Result<Self, Malformed> {
+        let unreadable = || Malformed::new("its content cannot be read");
+        let encoded = self.encoded().map_err(|_| unreadable())?;
+        let message = self.record.origin.message().filter(|_| encoded.media_type == MediaType::Protobuf);
+        let Some(message) = message else {
+            return self.with_content(prune.apply(&encoded.bytes)?, omissions, limits);
+        };
+        match prune.apply_protobuf(message.message, &encoded.bytes)? {
+            Pruned::Message(rest) => self.with_message(rest, omissions, limits),
+            Pruned::NeedsJson => {
+                let json = message.to_json(&encoded.bytes).map_err(|_| unreadable())?;
+                self.with_content(prune.apply(&json.into())?, omissions, limits)
+            }
+        }
+    }
+
+    /// Whether both have the same content: byte for byte, or if the encodings differ, as JSON values.
+    pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
+        if self.media_type() == other.media_type() {
+            return self.record.content.is_same(&other.record.content);
+        }
+        let value = |origin: &Origin, content: &Content| {
+            let json = to_json(origin, content.read()?)?;
+            serde_json::from_slice::<Value>(&json).ok()
+        };
+        let own = value(&self.record.origin, &self.record.content);
+        own.is_some() && own == value(&other.record.origin, &other.record.content)
+    }
+}
+
+fn decode_json<V: DeserializeOwned>(json: &[u8]) -> Result<V, serde_json::Error> {
+    // One UTF-8 check of the whole content is faster than one for each string.
+    match std::str::from_utf8(json) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(json),
+    }
+}
+
+#[cfg(test)]
+mod tests;
