@@ -1,6 +1,7 @@
 //! The source over a fake service, and over real sockets.
 
 mod bad_input;
+mod encodings;
 mod fake;
 mod interrupted;
 mod loopback;
@@ -60,7 +61,7 @@ async fn a_list_is_one_request_and_its_parts() {
     assert_eq!((version.number(), item.name()), (Some(9), "a"));
     let request = fake.only_request();
     assert_eq!(request.uri.to_string(), "/api/v1/pods?limit=500&resourceVersion=0");
-    assert_eq!(request.headers[ACCEPT], "application/json");
+    assert_eq!(request.headers[ACCEPT], "application/vnd.kubernetes.protobuf,application/json");
     assert!(!request.headers.contains_key(ACCEPT_ENCODING));
 }
 

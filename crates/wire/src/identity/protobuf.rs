@@ -1,7 +1,7 @@
 //! Reads the identity of an object in protobuf.
 
 use super::{Meta, Presence, Scan};
-use crate::{Limits, Malformed, Owner};
+use crate::{Limits, Malformed, Owner, protobuf::framing::open_field};
 use kube_informer_types::protobuf::{Fields, Wire};
 use std::borrow::Cow;
 
@@ -34,7 +34,13 @@ impl<'a> Scan<'a> {
                 }
                 Ok((1, _)) => scan.malformed = true,
                 Ok(_) => {}
-                Err(_) => return (scan, false),
+                Err(_) => {
+                    // Of an object that is cut off in its metadata, identity comes first.
+                    if let (None, Some(bytes)) = (&scan.meta, open_field(message, 1)) {
+                        scan.meta.get_or_insert_default().read(bytes, limits, &mut scan.malformed);
+                    }
+                    return (scan, false);
+                }
             }
         }
         (scan, true)

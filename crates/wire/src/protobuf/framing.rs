@@ -1,6 +1,7 @@
 //! Reads fields of messages that arrive in pieces.
 
 use bytes::Bytes;
+use kube_informer_types::protobuf::Fields;
 use std::mem;
 
 /// The magic bytes before an envelope.
@@ -64,6 +65,40 @@ pub(super) fn field(key: u64) -> Option<(u32, WireType)> {
     };
     let number = u32::try_from(key >> 3).ok().filter(|number| *number > 0)?;
     Some((number, wire_type))
+}
+
+/// The value of a field that may be cut off.
+pub(crate) fn open_field(message: &[u8], wanted: u32) -> Option<&[u8]> {
+    let mut fields = Fields::new(message);
+    loop {
+        let rest = fields.rest();
+        match fields.next() {
+            Some(Ok((number, wire))) if number == wanted => return wire.bytes().ok(),
+            Some(Ok(_)) => {}
+            Some(Err(_)) => return cut_off_value(rest, wanted),
+            None => return None,
+        }
+    }
+}
+
+/// The value of the first field, of which the end is missing.
+fn cut_off_value(field: &[u8], wanted: u32) -> Option<&[u8]> {
+    let (key, rest) = varint(field)?;
+    let (_, rest) = varint(rest)?;
+    (self::field(key) == Some((wanted, WireType::Bytes))).then_some(rest)
+}
+
+fn varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = Varint::default();
+    loop {
+        let (byte, rest) = bytes.split_first()?;
+        bytes = rest;
+        match number.push(*byte) {
+            Progress::More(more) => number = more,
+            Progress::Done(value) => return Some((value, bytes)),
+            Progress::TooLong => return None,
+        }
+    }
 }
 
 /// Collects one value of known length that may span chunks, up to a limit.

@@ -1,6 +1,6 @@
 //! Splits the body of a WATCH response into events while it arrives.
 
-use super::framing::{Capture, MAGIC, Progress, Varint, WireType, field};
+use super::framing::{Capture, MAGIC, open_field};
 use crate::Limits;
 use bytes::{Buf, Bytes};
 use kube_informer_types::protobuf::Fields;
@@ -134,40 +134,6 @@ fn partial_object(beginning: &Bytes) -> Bytes {
         .and_then(|extension| open_field(extension, 1))
         .and_then(|raw| open_field(raw.strip_prefix(MAGIC)?, 2));
     object.map_or_else(Bytes::new, |object| beginning.slice_ref(object))
-}
-
-/// The value of a field that may be cut off.
-fn open_field(message: &[u8], wanted: u32) -> Option<&[u8]> {
-    let mut fields = Fields::new(message);
-    loop {
-        let rest = fields.rest();
-        match fields.next() {
-            Some(Ok((number, wire))) if number == wanted => return wire.bytes().ok(),
-            Some(Ok(_)) => {}
-            Some(Err(_)) => return cut_off_value(rest, wanted),
-            None => return None,
-        }
-    }
-}
-
-/// The value of the first field, of which the end is missing.
-fn cut_off_value(field: &[u8], wanted: u32) -> Option<&[u8]> {
-    let (key, rest) = varint(field)?;
-    let (_, rest) = varint(rest)?;
-    (self::field(key) == Some((wanted, WireType::Bytes))).then_some(rest)
-}
-
-fn varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut number = Varint::default();
-    loop {
-        let (byte, rest) = bytes.split_first()?;
-        bytes = rest;
-        match number.push(*byte) {
-            Progress::More(more) => number = more,
-            Progress::Done(value) => return Some((value, bytes)),
-            Progress::TooLong => return None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -73,6 +73,16 @@ pub(super) fn answer(code: u16, content_type: &str, body: &str) -> Response<Fake
     streamed(code, content_type, stream::iter([Ok(body.to_owned())]))
 }
 
+/// An answer in protobuf.
+pub(super) fn protobuf(code: u16, body: Bytes) -> Response<FakeBody> {
+    let frames = stream::iter([Ok(Frame::data(body))]);
+    Response::builder()
+        .status(code)
+        .header(CONTENT_TYPE, "application/vnd.kubernetes.protobuf;stream=watch")
+        .body(StreamBody::new(frames).boxed_unsync())
+        .unwrap()
+}
+
 /// An answer whose body comes piece by piece.
 pub(super) fn streamed(
     code: u16,
