@@ -121,7 +121,7 @@ pub(crate) struct ContenderOptions {
     /// Only this namespace.
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// How objects are stored: packed, raw or decoded.
+    /// How objects are requested and stored: packed, json, tuned, raw or decoded.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
 }

@@ -67,7 +67,7 @@ fn measure_corpus(
             figures.missing(&["bytes_per_object"], peer.program.as_ref().err().map_or("", String::as_str));
             continue;
         };
-        if peer.variant == "proto" && !protobuf {
+        if peer.name == "client-go" && peer.variant != "json" && !protobuf {
             figures.missing(
                 &["sync_wall_s", "sync_cpu_s", "rss_peak_bytes", "rss_settled_bytes", "bytes_per_object"],
                 "the server does not support protobuf",

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use handler_calls::HandlerCalls;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    HandlerFuncs, Index, InformerBuilder, InformerFactory, Kind, Packing, Scope, SharedInformer,
+    HandlerFuncs, Index, InformerBuilder, InformerFactory, Kind, Packing, Scope, SharedInformer, Transform,
     informer_client,
 };
 use readers::Readers;
@@ -23,6 +23,10 @@ use tokio::time::Instant;
 
 /// Time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Time without a change after which nothing more is to be done in the background: repacking starts ten seconds after the
+/// last large change.
+const QUIET: Duration = Duration::from_secs(13);
 
 pub(crate) struct Contender {
     options: ContenderOptions,
@@ -50,7 +54,7 @@ pub(crate) async fn run(options: ContenderOptions) -> anyhow::Result<()> {
 
 fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
     let packing = match options.variant.as_str() {
-        "packed" => Packing::Packed,
+        "packed" | "json" | "tuned" => Packing::Packed,
         "raw" => Packing::Raw,
         "decoded" => Packing::Decoded,
         other => bail!("unknown variant {other:?}"),
@@ -70,14 +74,19 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         .build();
     let scope = options.namespace.as_deref().map_or(Ok(Scope::all()), Scope::namespace)?;
     // The type is Pod for every kind, because only pods are decoded.
-    Ok(factory.of_kind(kind, |defaults| defaults.scope(scope)))
+    let (json, tuned) = (options.variant == "json", options.variant == "tuned");
+    let transform = if tuned { Transform::drop_managed_fields() } else { Transform::new() };
+    Ok(factory.of_kind(kind, |defaults| defaults.scope(scope).json_only(json).transform(transform)))
 }
 
 impl Contender {
     async fn execute(&mut self, words: &[String]) -> anyhow::Result<Value> {
         match words.first().map(String::as_str) {
             Some("start") => self.start().await,
-            Some("settle") => Ok(json!({})),
+            Some("settle") => {
+                self.settle().await;
+                Ok(json!({}))
+            }
             Some("reset") => Ok(self.calls.reset()),
             Some("await") => self.calls.wait_for_version(number(words, 1)?, TIMEOUT).await,
             Some("latency") => Ok(self.calls.latency()),
@@ -110,6 +119,18 @@ impl Contender {
         let objects = self.informer.lister().len();
         self.calls.wait_for_count(objects as u64, TIMEOUT).await?;
         Ok(json!({"objects": objects, "wall_s": start.elapsed().as_secs_f64()}))
+    }
+
+    /// Waits until compaction and repacking have nothing more to do.
+    async fn settle(&self) {
+        let (mut before, mut unchanged) = (0, Duration::ZERO);
+        let start = Instant::now();
+        while unchanged < QUIET && start.elapsed() < TIMEOUT {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let now = self.informer.memory().total();
+            unchanged = if now == before { unchanged + Duration::from_secs(1) } else { Duration::ZERO };
+            before = now;
+        }
     }
 
     async fn start_other(&mut self) -> anyhow::Result<Value> {

@@ -30,26 +30,28 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
         only.is_empty() || only.iter().any(|word| word == name || *word == format!("{name}/{variant}"))
     };
     let thorough = |name: &str, variant: &str| {
-        ["packed", "json"].contains(&variant) || only.contains(&format!("{name}/{variant}"))
+        let main = if name == "kube-informer" { "packed" } else { "json" };
+        variant == main || only.contains(&format!("{name}/{variant}"))
     };
     let mut peers = Vec::new();
     let mut add = |name, variant, program| {
         peers.push(Peer { name, variant, thorough: thorough(name, variant), program });
     };
-    for variant in ["packed", "raw", "decoded"] {
+    for variant in ["packed", "json", "tuned", "raw", "decoded"] {
         if wanted("kube-informer", variant) {
             add("kube-informer", variant, Ok((own.clone(), vec!["contender"])));
         }
     }
-    if wanted("kube-rs", "json") {
-        let program = kube_rs(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
-        add("kube-rs", "json", program);
-    }
-    if ["json", "proto"].iter().any(|variant| wanted("client-go", variant)) {
-        let program = client_go(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
-        for variant in ["json", "proto"].into_iter().filter(|variant| wanted("client-go", variant)) {
-            add("client-go", variant, program.clone());
+    let builds: [(_, &[_], fn(&Path) -> anyhow::Result<PathBuf>); 2] =
+        [("kube-rs", &["json", "tuned"], kube_rs), ("client-go", &["json", "proto", "tuned"], client_go)];
+    for (name, variants, build) in builds {
+        let variants: Vec<&'static str> =
+            variants.iter().copied().filter(|variant| wanted(name, variant)).collect();
+        if variants.is_empty() {
+            continue;
         }
+        let program = build(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
+        variants.into_iter().for_each(|variant| add(name, variant, program.clone()));
     }
     for peer in &peers {
         if let Err(reason) = &peer.program {

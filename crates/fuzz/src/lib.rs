@@ -28,6 +28,8 @@ pub use patches::json_patch;
 pub use patches::merge_patch;
 pub use patches::strategic_patch;
 pub use response_bodies::list_body;
+pub use response_bodies::protobuf_list;
+pub use response_bodies::protobuf_watch;
 pub use response_bodies::watch_body;
 pub use text_values::field_path;
 pub use text_values::field_selector;
@@ -61,6 +63,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("object", object),
     ("packed", packed),
     ("protobuf", protobuf),
+    ("protobuf_list", protobuf_list),
+    ("protobuf_watch", protobuf_watch),
     ("query", query),
     ("schema", schema),
     ("strategic_patch", strategic_patch),

@@ -2,8 +2,12 @@
 
 use crate::origin;
 use bytes::Bytes;
-use kube_informer_wire::{Limits, ListPart, ListSplitter, Malformed, Object, WatchEvent, WatchSplitter};
+use kube_informer_wire::{
+    FieldPath, FieldPaths, Limits, ListPart, ListSplitter, Malformed, MediaType, Object, Omissions, Prune,
+    WatchEvent, WatchSplitter,
+};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Limits that small inputs can reach.
 const TIGHT: Limits = Limits::DEFAULT.object_bytes(200).depth(6).labels(3);
@@ -28,6 +32,28 @@ pub fn watch_body(data: &[u8]) {
     }
 }
 
+/// As [`list_body`], in protobuf. What is read of an object does not depend on its encoding.
+pub fn protobuf_list(data: &[u8]) {
+    for limits in [Limits::default(), TIGHT] {
+        let split = |chunks: &[&[u8]]| parts(ListSplitter::protobuf(origin(), limits), chunks);
+        let whole = split(&[data]);
+        for chunks in splits(data) {
+            assert_eq!(split(&chunks), whole, "split into {} chunks", chunks.len());
+        }
+    }
+}
+
+/// As [`watch_body`], in protobuf. What is read of an object does not depend on its encoding.
+pub fn protobuf_watch(data: &[u8]) {
+    for limits in [Limits::default(), TIGHT] {
+        let split = |chunks: &[&[u8]]| events(WatchSplitter::protobuf(origin(), limits), chunks);
+        let whole = split(&[data]);
+        for chunks in splits(data) {
+            assert_eq!(split(&chunks), whole, "split into {} chunks", chunks.len());
+        }
+    }
+}
+
 /// Two ways to split the data: single bytes, and pieces whose lengths are derived from the data.
 fn splits(data: &[u8]) -> [Vec<&[u8]>; 2] {
     let (mut pieces, mut rest) = (Vec::new(), data);
@@ -41,7 +67,10 @@ fn splits(data: &[u8]) -> [Vec<&[u8]>; 2] {
 }
 
 fn list(chunks: &[&[u8]], limits: Limits) -> Vec<String> {
-    let mut splitter = ListSplitter::new(origin(), limits);
+    parts(ListSplitter::new(origin(), limits), chunks)
+}
+
+fn parts(mut splitter: ListSplitter, chunks: &[&[u8]]) -> Vec<String> {
     let mut output = Vec::new();
     for chunk in chunks {
         splitter.feed(Bytes::copy_from_slice(chunk));
@@ -65,7 +94,10 @@ fn list(chunks: &[&[u8]], limits: Limits) -> Vec<String> {
 }
 
 fn watch(chunks: &[&[u8]], limits: Limits) -> Vec<String> {
-    let mut splitter = WatchSplitter::new(origin(), limits);
+    events(WatchSplitter::new(origin(), limits), chunks)
+}
+
+fn events(mut splitter: WatchSplitter, chunks: &[&[u8]]) -> Vec<String> {
     let mut output = Vec::new();
     for chunk in chunks {
         splitter.feed(Bytes::copy_from_slice(chunk));
@@ -107,5 +139,37 @@ fn describe_malformed(why: &Malformed) -> String {
 /// An object with its content, which `Debug` does not show.
 fn describe(object: &Object<Value>) -> String {
     assert!(!object.name().is_empty() && !object.name().contains('/'), "the name is invalid");
-    format!("{object:?} {:?} {:?} {:?}", object.uid(), object.labels(), object.json())
+    let json = object.json();
+    if let (MediaType::Protobuf, Ok(json)) = (object.media_type(), &json) {
+        assert_same(object, json);
+    }
+    format!("{object:?} {:?} {:?} {json:?}", object.uid(), object.labels())
+}
+
+/// Fields and what is left without some fields are the same as those of the object's JSON.
+fn assert_same(object: &Object<Value>, json: &Bytes) {
+    let path = |path: &str| -> FieldPath { path.parse().expect("a path") };
+    let paths = FieldPaths::new(
+        ["spec.containers[*].image", "metadata.labels.app", "status", "spec.containers[0]"].map(path),
+    );
+    if let Some(found) = object.read_fields(&paths) {
+        assert_eq!(found, paths.read(json).expect("JSON that we wrote"));
+    }
+    for dropped in [
+        &["metadata.managedFields", "metadata.labels.app"][..],
+        &["spec.containers[*].resources", "spec.containers[0].image"],
+        &["spec.containers[1]", "status.podIP"],
+    ] {
+        let dropped: Vec<FieldPath> = dropped.iter().copied().map(path).collect();
+        let (prune, omissions) =
+            (Prune::new(dropped.clone()), Arc::new(Omissions::fields(dropped.iter().cloned())));
+        let Ok(rest) = object.without_fields(&prune, &omissions, &Limits::default()) else { continue };
+        let value = |json: &Bytes| serde_json::from_slice::<Value>(json).expect("JSON that we wrote");
+        let rest = rest.json().expect("what is left can be read");
+        assert_eq!(
+            value(&rest),
+            value(&prune.apply(json).expect("JSON that we wrote")),
+            "without {dropped:?}"
+        );
+    }
 }

@@ -17,7 +17,7 @@ use crate::{
 use kube_embedded_apiserver::LocalServer;
 use kube_embedded_apiserver::storage::MemoryStorage;
 use kube_informer::{Kind, KubeSource, ListWatch, Origin};
-use kube_informer_wire::sync::lock;
+use kube_informer_wire::{MediaType, sync::lock};
 use recorder::Recorder;
 use std::{
     collections::VecDeque,
@@ -33,6 +33,8 @@ pub(crate) struct Cluster {
     truth: Arc<Truth>,
     network: Arc<Network>,
     resource: ResourceType,
+    /// The encoding that clients request. A custom resource has only JSON.
+    encoding: MediaType,
     seed: u64,
     state: Mutex<State>,
     log: Arc<Log>,
@@ -80,6 +82,8 @@ impl ResourceType {
 impl Cluster {
     pub(crate) async fn new(mut rng: fastrand::Rng, log: &Arc<Log>) -> Arc<Self> {
         let resource = if rng.bool() { ResourceType::BuiltIn } else { ResourceType::Custom };
+        let protobuf = resource == ResourceType::BuiltIn && rng.bool();
+        let encoding = if protobuf { MediaType::Protobuf } else { MediaType::Json };
         let template = Template::get();
         let storage = template.storage.backup();
         let truth = Truth::new(resource.kind(), template.revision, log);
@@ -94,8 +98,9 @@ impl Cluster {
         };
         let network = Network::new(rng.fork(), &truth);
         let seed = rng.u64(..);
-        let cluster = Self { truth, network, resource, seed, state: Mutex::new(state), log: Arc::clone(log) };
-        log.note(format_args!("a cluster, {resource:?}"));
+        let (state, log) = (Mutex::new(state), Arc::clone(log));
+        log.note(format_args!("a cluster, {resource:?}, {encoding:?}"));
+        let cluster = Self { truth, network, resource, encoding, seed, state, log };
         cluster.record_history().await;
         cluster.start().await;
         Arc::new(cluster)
@@ -115,7 +120,10 @@ impl Cluster {
         let (labels, fields) = (part.selection.labels(), part.selection.fields());
         let namespace = part.namespace.clone();
         let client = self.network.client(id, part);
-        let source = KubeSource::new(client, Arc::clone(origin), namespace.as_deref());
+        let mut source = KubeSource::new(client, Arc::clone(origin), namespace.as_deref());
+        if self.encoding == MediaType::Json {
+            source = source.json_only();
+        }
         (id, Arc::new(source.labels(&labels).fields(&fields)))
     }
 

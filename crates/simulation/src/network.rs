@@ -3,6 +3,7 @@
 mod in_flight;
 mod request;
 mod response;
+mod transcoding;
 
 use crate::{
     faults::{Condition, FaultInjector, Rejection, RequestFault, RequestInfo, StreamFault},
@@ -188,7 +189,8 @@ impl Network {
                 let _ = upstream.faults.compact().await;
             }
         }
-        let request = self.rewrite(request, info, fault, &caller.part);
+        let mut request = self.rewrite(request, info, fault, &caller.part);
+        let protobuf = transcoding::take_wish(&mut request);
         let (generation, response) = self.forward(request).await?;
         let (mut head, body) = response.into_parts();
         if fault == Some(RequestFault::StrangeHeaders) {
@@ -204,6 +206,10 @@ impl Network {
         }
         let id = self.open(client, generation, info, fault);
         let mut body = ResponseBody::new(&self, id, client, info, fault, body);
+        if protobuf {
+            transcoding::change_headers(&mut head.headers, info.watch);
+            body.transcode();
+        }
         if info.watch && self.faults(|faults| faults.has(Condition::ExpiredOverHttp)) && body.is_expired() {
             self.log.record_fault(Fault::ExpiredAtOpen);
             return reject(Rejection::Status { code: 410, reason: "Expired", retry_after: RetryAfter::None });

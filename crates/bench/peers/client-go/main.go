@@ -1,6 +1,6 @@
 // client-go's shared informer as a contender: the same commands as `bench contender`.
 //
-// Options: --server URL --kind RESOURCE [--namespace NAME] --variant json|proto
+// Options: --server URL --kind RESOURCE [--namespace NAME] --variant json|proto|tuned
 package main
 
 import (
@@ -76,11 +76,21 @@ func main() {
 }
 
 // newInformer creates a shared informer with an index by namespace and, for pods, one by node.
+//
+// Tuned is what operators of large clusters do: protobuf, and a transform that drops managedFields.
 func newInformer(o options) (cache.SharedIndexInformer, error) {
+	informer, err := newDefaultInformer(o)
+	if err == nil && o.variant == "tuned" {
+		err = informer.SetTransform(cache.TransformStripManagedFields())
+	}
+	return informer, err
+}
+
+func newDefaultInformer(o options) (cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: o.server, QPS: -1}
 	config.ContentType = "application/json"
 	config.AcceptContentTypes = "application/json"
-	if o.variant == "proto" {
+	if o.variant == "proto" || o.variant == "tuned" {
 		config.ContentType = "application/vnd.kubernetes.protobuf"
 		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf"
 	}
@@ -223,7 +233,10 @@ func (c *contender) reads() response {
 		"get_ns":              perCall(func(i int) { sum += len(get(i).Name) }),
 		"get_labels_ns":       perCall(func(i int) { sum += len(get(i).Labels["team"]) }),
 		"get_decoded_cold_us": perCall(func(i int) { sum += len(get(i).Name) }) / 1e3,
+		"view_cold_us":        perCall(func(i int) { sum += readFields(get(i)) }) / 1e3,
 		"list_us":             perCall(func(int) { sum += listAndRead(lister) }) / 1e3,
+		"list_label_us":       perCall(func(int) { sum += listAndReadLabel(lister) }) / 1e3,
+		"list_field_us":       perCall(func(int) { sum += listAndReadFields(lister) }) / 1e3,
 		"by_index_us":         perCall(func(i int) { pods, _ := indexer.ByIndex("node", nodes[i%len(nodes)]); sum += len(pods) }) / 1e3,
 		"by_selector_us":      perCall(func(int) { pods, _ := lister.List(selector); sum += len(pods) }) / 1e3,
 		"objects":             len(keys),
@@ -238,6 +251,28 @@ func listAndRead(lister corelisters.PodLister) (sum int) {
 		sum += len(pod.ResourceVersion)
 	}
 	return sum
+}
+
+// listAndReadLabel lists all objects and reads a label of each.
+func listAndReadLabel(lister corelisters.PodLister) (sum int) {
+	pods, _ := lister.List(labels.Everything())
+	for _, pod := range pods {
+		sum += len(pod.Labels["team"])
+	}
+	return sum
+}
+
+// listAndReadFields lists all objects and reads three fields of each.
+func listAndReadFields(lister corelisters.PodLister) (sum int) {
+	pods, _ := lister.List(labels.Everything())
+	for _, pod := range pods {
+		sum += readFields(pod)
+	}
+	return sum
+}
+
+func readFields(pod *corev1.Pod) int {
+	return len(pod.Spec.NodeName) + len(pod.Status.Phase) + len(pod.Status.PodIP)
 }
 
 // read starts two goroutines that list all objects at a fixed total rate, until stopped.

@@ -110,17 +110,24 @@ impl Measurement<'_> {
     fn sync(&mut self, prefix: &str, kind: &str) -> anyhow::Result<Process> {
         let empty = self.empty(kind)?;
         let mut process = self.start(kind, None)?;
+        let server_before = self.driver.cpu()?;
         let synced = process.request("start")?;
-        let (cpu, peak) = (process.cpu()?, process.peak()?);
+        let (cpu, peak, server_cpu) = (process.cpu()?, process.peak()?, self.driver.cpu()? - server_before);
         let objects = number(&synced, "objects")?;
         sleep(IDLE_TIME);
         let rested = process.rss()?;
         process.request("settle")?;
         let settled = process.rss()?.min(rested);
+        let upkeep_cpu = process.cpu()? - cpu;
+        let serves = self.options.server.is_none();
         let mut put = |name: &str, value: f64| self.figures.put(&format!("{prefix}{name}"), value);
         put("objects", objects);
         put("sync_wall_s", number(&synced, "wall_s")?);
         put("sync_cpu_s", cpu);
+        if serves {
+            put("sync_server_cpu_s", server_cpu);
+        }
+        put("upkeep_cpu_s", upkeep_cpu);
         put("rss_empty_bytes", empty as f64);
         put("rss_peak_bytes", peak as f64);
         put("rss_rested_bytes", rested as f64);

@@ -4,6 +4,7 @@ use crate::results::median;
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{Index, LabelSelector, Lister, Object, ObjectKey, SharedInformer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
     hint::black_box,
@@ -54,7 +55,10 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
         "get_decoded_cold_us": decoded_cold,
         "drop_decoded_us": drop_decoded,
         "get_decoded_again_us": per_call(|_| { black_box(lister.get(key(0)).map(|pod| pod.decode().is_ok())); }) / 1e3,
+        "view_cold_us": cold_views(&lister, &keys)?,
         "list_us": per_call(|_| { black_box(list_and_read(&lister)); }) / 1e3,
+        "list_label_us": per_call(|_| { black_box(list_and_read_label(&lister)); }) / 1e3,
+        "list_field_us": list_and_read_field(&lister)?,
         "by_index_us": per_call(|i| { black_box(lister.by(by_node, node(i)).map_or(0, |pods| pods.len())); }) / 1e3,
         "by_selector_us": per_call(|_| { black_box(lister.matching(&selector).len()); }) / 1e3,
         "objects": objects,
@@ -65,6 +69,69 @@ pub(super) fn measure(informer: &SharedInformer<Pod>, by_node: &Index<String>) -
 pub(super) fn list_and_read(lister: &Lister<Pod>) -> u64 {
     let version = |pod: &Object<Pod>| pod.resource_version().number().unwrap_or(0);
     lister.list().iter().map(version).fold(0, u64::wrapping_add)
+}
+
+/// Lists all objects and reads a label of each.
+fn list_and_read_label(lister: &Lister<Pod>) -> usize {
+    lister.list().iter().filter_map(|pod| pod.labels().get("team")).map(str::len).sum()
+}
+
+/// Three fields of a pod.
+#[derive(Deserialize)]
+struct PodView {
+    spec: SpecView,
+    status: StatusView,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpecView {
+    node_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusView {
+    phase: Option<String>,
+    #[serde(rename = "podIP")]
+    pod_ip: Option<String>,
+}
+
+impl PodView {
+    fn len(&self) -> usize {
+        let texts = [&self.spec.node_name, &self.status.phase, &self.status.pod_ip];
+        texts.into_iter().flatten().map(String::len).sum()
+    }
+}
+
+/// Microseconds to get an object and read three fields of its content. Median of the best round.
+fn cold_views(lister: &Lister<Pod>, keys: &[ObjectKey]) -> anyhow::Result<f64> {
+    let mut best = f64::INFINITY;
+    for keys in keys.chunks((keys.len() / ROUNDS).clamp(1, DECODED)).take(ROUNDS) {
+        let mut views = Vec::new();
+        for key in keys {
+            let start = Instant::now();
+            black_box(lister.get(key).context("a pod is missing")?.view::<PodView>()?.len());
+            views.push(start.elapsed().as_nanos() as f64 / 1e3);
+        }
+        best = best.min(median(views));
+    }
+    Ok(best)
+}
+
+/// Microseconds to list all objects and read three fields of the content of each. The better of two rounds.
+fn list_and_read_field(lister: &Lister<Pod>) -> anyhow::Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..2 {
+        let start = Instant::now();
+        let mut sum = 0;
+        for pod in &lister.list() {
+            sum += pod.view::<PodView>()?.len();
+        }
+        black_box(sum);
+        best = best.min(start.elapsed().as_nanos() as f64 / 1e3);
+    }
+    Ok(best)
 }
 
 /// Microseconds to get and decode an object for the first time, and to drop the decoded value. Each object is decoded once.

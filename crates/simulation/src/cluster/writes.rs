@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use kube_embedded_apiserver::storage::{Document, Storage};
 use kube_informer::ObjectKey;
+use kube_informer_wire::MediaType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -35,7 +36,8 @@ const APPLY: &str = "application/apply-patch+yaml";
 impl Cluster {
     /// Creates or updates an object, with a random verb.
     pub(crate) async fn put(&self, key: &ObjectKey, color: u64, invalid: bool) -> Option<Arc<Write>> {
-        if invalid {
+        // Protobuf has no form for an object of the wrong types.
+        if invalid && self.encoding == MediaType::Json {
             return self.put_invalid(key, color).await;
         }
         let _permit = self.truth.permit(1)?;

@@ -1,6 +1,6 @@
 //! The body of a response in flight, chunk by chunk.
 
-use super::{BoxError, Network, in_flight::NextStep, reset};
+use super::{BoxError, Network, in_flight::NextStep, reset, transcoding};
 use crate::{
     cluster::unrelated_write,
     faults::{Condition, RequestFault, RequestInfo},
@@ -31,8 +31,16 @@ pub(super) struct ResponseBody {
     milestones: VecDeque<(u64, Milestone)>,
     compact_after: bool,
     ended: bool,
+    encoding: BodyEncoding,
     /// The state that the client has applied when it polls again.
     last: Option<EpochVersion>,
+}
+
+/// How the client receives the body.
+enum BodyEncoding {
+    Json,
+    /// A list is transcoded when it is complete: its JSON so far.
+    Protobuf(Vec<u8>),
 }
 
 enum BodyKind {
@@ -87,8 +95,14 @@ impl ResponseBody {
             milestones: VecDeque::new(),
             compact_after: fault == Some(RequestFault::CompactAfterList),
             ended: false,
+            encoding: BodyEncoding::Json,
             last: None,
         }
+    }
+
+    /// Lets the client receive protobuf.
+    pub(super) fn transcode(&mut self) {
+        self.encoding = BodyEncoding::Protobuf(Vec::new());
     }
 
     /// Whether the body begins with a 410 event.
@@ -142,7 +156,10 @@ impl ResponseBody {
                     Some(Ok(Ok(frame))) => self.accept(frame),
                     Some(Ok(Err(_))) => {}
                     Some(Err(error)) => return self.end(Some(Err(error.into()))),
-                    None => self.body = None,
+                    None => {
+                        self.body = None;
+                        self.transcode_list();
+                    }
                 },
             }
         }
@@ -261,7 +278,10 @@ impl ResponseBody {
                 if last_page.is_none() {
                     self.accept_list_metadata(&frame, continued, probe);
                 }
-                self.send(frame, None);
+                match &mut self.encoding {
+                    BodyEncoding::Protobuf(list) => list.extend_from_slice(&frame),
+                    BodyEncoding::Json => self.send(frame, None),
+                }
             }
         }
     }
@@ -320,7 +340,26 @@ impl ResponseBody {
         }
     }
 
+    /// Sends a list that is complete and has not been sent in parts.
+    fn transcode_list(&mut self) {
+        if let (BodyKind::List { .. }, BodyEncoding::Protobuf(list)) = (&self.kind, &mut self.encoding) {
+            let json = std::mem::take(list);
+            match transcoding::list(&json) {
+                Some(list) => self.queue(list, None),
+                None => self.network.log.fail(format_args!("the server sent a list that is no list")),
+            }
+        }
+    }
+
+    /// Sends a frame of the server, or something in its place.
     fn send(&mut self, bytes: Bytes, milestone: Option<Milestone>) {
+        match self.encoding {
+            BodyEncoding::Protobuf(_) => self.queue(transcoding::event(&bytes), milestone),
+            BodyEncoding::Json => self.queue(bytes, milestone),
+        }
+    }
+
+    fn queue(&mut self, bytes: Bytes, milestone: Option<Milestone>) {
         self.sent += bytes.len() as u64;
         self.pending.extend((!bytes.is_empty()).then_some(bytes));
         self.milestones.extend(milestone.map(|milestone| (self.sent, milestone)));
