@@ -75,6 +75,11 @@ fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
         Goal::times("get and read a label, client-go", 1.0, go("read_get_labels_ns")),
         Goal::times("list and read each, client-go", 1.0, go("read_list_us")),
         Goal::times("by index, client-go", 1.0, go("read_by_index_us")),
+        Goal::times("list and read a label of each, client-go", 1.0, go("read_list_label_us")),
+        Goal::times("three fields of a kept view of each, client-go", 1.0, {
+            let theirs = results.find("client-go", "json").and_then(|peer| peer.get("read_list_field_us"));
+            theirs.zip(ours.get("read_list_kept_us")).map(|(theirs, own)| theirs / own)
+        }),
         left("left after decoding everything, one by one", "decode_each_left_bytes"),
         left("left after decoding everything at once", "decode_all_left_bytes"),
         left("the same, after malloc_trim", "decode_all_trimmed_left_bytes"),

@@ -57,6 +57,7 @@ const ROWS: &[Row] = &[
     row("list everything, read each", "read_list_us", Unit::Micros),
     row("list everything, read a label of each", "read_list_label_us", Unit::Micros),
     row("list everything, read three fields of each", "read_list_field_us", Unit::Micros),
+    row("the same, of a kept view", "read_list_kept_us", Unit::Micros),
     row("by index", "read_by_index_us", Unit::Micros),
     row("by selector", "read_by_selector_us", Unit::Micros),
     row("left after decoding everything, one by one", "decode_each_left_bytes", Unit::Megabytes),

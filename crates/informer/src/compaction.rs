@@ -1,12 +1,14 @@
-//! The task that keeps the packed content of cached objects small.
+//! The task that keeps the packed content of cached objects small, and fills in views.
 //!
 //! A task of its own, and not a duty of the controller between two batches: packing objects again takes far longer than
 //! applying a batch, and garbage also appears without a batch, when a reader drops an old snapshot.
 
 use crate::{
     fail_point::{FailPoint, FailPoints},
+    indexer::Indexer,
     supervision::{Restarts, Supervision, TaskId},
     time,
+    views::Views,
 };
 use futures_util::FutureExt;
 use kube_informer_wire::Packer;
@@ -24,72 +26,87 @@ const QUIET: Duration = Duration::from_secs(10);
 /// The part of all packed bytes that may arrive in that time, in percent.
 const QUIET_PERCENT: usize = 5;
 
-/// Runs until it is aborted, or panics while the informer is stopping.
-pub(crate) async fn run(packer: Arc<Packer>, supervision: Arc<Supervision>, fail_points: FailPoints) {
-    let mut restarts = Restarts::new(1);
-    loop {
-        restarts.started();
-        let drive = AssertUnwindSafe(drive(&packer, &supervision, &fail_points));
-        let Err(panic) = drive.catch_unwind().await else { return };
-        let Some(restart) = supervision.panicked(&TaskId::Compaction, panic, &mut restarts) else { return };
-        supervision.wait(restart).await;
-    }
+/// What the task works on.
+pub(crate) struct Upkeep {
+    pub(crate) packer: Arc<Packer>,
+    pub(crate) views: Arc<Views>,
+    pub(crate) indexer: Arc<Indexer>,
+    pub(crate) fail_points: FailPoints,
 }
 
-async fn drive(packer: &Packer, supervision: &Supervision, fail_points: &FailPoints) {
-    loop {
-        compact(packer, fail_points).await;
-        supervision.recovered(&TaskId::Compaction);
-        packer.upkeep_due().await;
-        if packer.is_repacking_due() {
-            quiet(packer, fail_points).await;
-            repack(packer, fail_points).await;
+impl Upkeep {
+    /// Runs until it is aborted, or panics while the informer is stopping.
+    pub(crate) async fn run(self, supervision: Arc<Supervision>) {
+        let mut restarts = Restarts::new(1);
+        loop {
+            restarts.started();
+            let drive = AssertUnwindSafe(self.drive(&supervision));
+            let Err(panic) = drive.catch_unwind().await else { return };
+            let Some(restart) = supervision.panicked(&TaskId::Compaction, panic, &mut restarts) else {
+                return;
+            };
+            supervision.wait(restart).await;
         }
     }
-}
 
-/// Removes garbage until there is little of it.
-async fn compact(packer: &Packer, fail_points: &FailPoints) {
-    while packer.compact(COMPACT_STEP) {
-        fail_points.at(FailPoint::Compacting);
-        yield_now().await;
-    }
-}
-
-/// Waits until few objects arrive. Removes garbage meanwhile.
-async fn quiet(packer: &Packer, fail_points: &FailPoints) {
-    loop {
-        let before = packer.loose_bytes();
-        let end = time::after(Instant::now(), QUIET);
+    async fn drive(&self, supervision: &Supervision) {
+        let Self { packer, views, .. } = self;
         loop {
-            tokio::select! {
-                biased;
-                () = time::sleep_until(end) => break,
-                () = packer.compaction_due() => compact(packer, fail_points).await,
+            self.work().await;
+            supervision.recovered(&TaskId::Compaction);
+            packer.compaction_due_or(|| packer.is_repacking_due() || views.is_filling_due()).await;
+            if packer.is_repacking_due() {
+                self.quiet().await;
+                self.repack().await;
             }
         }
-        let arrived = packer.loose_bytes().saturating_sub(before);
-        if arrived <= packer.live_bytes() / 100 * QUIET_PERCENT {
-            return;
+    }
+
+    /// Does what readers may wait for: fills in views, and removes garbage until there is little of it.
+    async fn work(&self) {
+        self.views.fill(&self.indexer).await;
+        while self.packer.compact(COMPACT_STEP) {
+            self.fail_points.at(FailPoint::Compacting);
+            yield_now().await;
         }
     }
-}
 
-/// Packs everything again, in a small part of the time. Removes garbage meanwhile.
-async fn repack(packer: &Packer, fail_points: &FailPoints) {
-    packer.begin_repacking();
-    loop {
-        let start = Instant::now();
-        if !packer.repack(REPACK_STEP) {
-            return;
+    /// Waits until few objects arrive. Works meanwhile.
+    async fn quiet(&self) {
+        let packer = &self.packer;
+        loop {
+            let before = packer.loose_bytes();
+            let end = time::after(Instant::now(), QUIET);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = time::sleep_until(end) => break,
+                    () = packer.compaction_due_or(|| self.views.is_filling_due()) => self.work().await,
+                }
+            }
+            let arrived = packer.loose_bytes().saturating_sub(before);
+            if arrived <= packer.live_bytes() / 100 * QUIET_PERCENT {
+                return;
+            }
         }
-        let pause = start.elapsed().saturating_mul(REPACK_PAUSE);
-        compact(packer, fail_points).await;
-        if pause.is_zero() {
-            // The clock stands still, in tests.
-            yield_now().await;
-        } else {
-            time::sleep(pause).await;
+    }
+
+    /// Packs everything again, in a small part of the time. Works meanwhile.
+    async fn repack(&self) {
+        self.packer.begin_repacking();
+        loop {
+            let start = Instant::now();
+            if !self.packer.repack(REPACK_STEP) {
+                return;
+            }
+            let pause = start.elapsed().saturating_mul(REPACK_PAUSE);
+            self.work().await;
+            if pause.is_zero() {
+                // The clock stands still, in tests.
+                yield_now().await;
+            } else {
+                time::sleep(pause).await;
+            }
         }
     }
 }

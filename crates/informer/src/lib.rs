@@ -94,6 +94,7 @@ mod supervision;
 mod telemetry;
 mod time;
 mod transform;
+mod views;
 
 pub mod testing;
 
@@ -157,8 +158,11 @@ pub use status::InformerStatus;
 pub use telemetry::InformerError;
 pub use telemetry::Task;
 pub use transform::Transform;
+pub use views::KeptView;
 
 // Objects, their identity and their content.
+#[doc(inline)]
+pub use kube_informer_derive::HeapSize;
 #[doc(inline)]
 pub use kube_informer_wire::Apply;
 #[doc(inline)]
@@ -172,6 +176,8 @@ pub use kube_informer_wire::FieldPathError;
 #[doc(inline)]
 pub use kube_informer_wire::FieldStep;
 #[doc(inline)]
+pub use kube_informer_wire::HeapSize;
+#[doc(inline)]
 pub use kube_informer_wire::JsonPatch;
 #[doc(inline)]
 pub use kube_informer_wire::Kind;
@@ -181,6 +187,8 @@ pub use kube_informer_wire::Labels;
 pub use kube_informer_wire::Limits;
 #[doc(inline)]
 pub use kube_informer_wire::Malformed;
+#[doc(inline)]
+pub use kube_informer_wire::MediaType;
 #[doc(inline)]
 pub use kube_informer_wire::Object;
 #[doc(inline)]
@@ -203,6 +211,8 @@ pub use kube_informer_wire::ParseKeyError;
 pub use kube_informer_wire::ResourceVersion;
 #[doc(inline)]
 pub use kube_informer_wire::Uid;
+#[doc(inline)]
+pub use kube_informer_wire::View;
 
 // Selectors.
 #[doc(inline)]

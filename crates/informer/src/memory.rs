@@ -23,6 +23,8 @@ pub struct MemoryUsage {
     pub owners: usize,
     /// Values of indexed fields, each once.
     pub fields: usize,
+    /// Views that are kept, with their heap as [`HeapSize`](crate::HeapSize) says.
+    pub views: usize,
     /// Search trees and indexes.
     pub trees: usize,
     /// Content of the objects.
@@ -40,7 +42,8 @@ pub struct MemoryUsage {
 impl MemoryUsage {
     /// All bytes.
     pub fn total(&self) -> usize {
-        let structure = self.records + self.keys + self.labels + self.owners + self.fields + self.trees;
+        let structure =
+            self.records + self.keys + self.labels + self.owners + self.fields + self.views + self.trees;
         structure + self.content + self.garbage + self.unused + self.tables + self.dictionaries
     }
 }

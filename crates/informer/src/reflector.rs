@@ -24,6 +24,7 @@ use crate::{
     telemetry::{InformerError, RelistReason, Task, Telemetry},
     time,
     transform::Transform,
+    views::Views,
 };
 use futures_util::FutureExt;
 use health::Health;
@@ -60,6 +61,7 @@ pub(crate) struct Reflector {
     pub(crate) indexer: Arc<Indexer>,
     pub(crate) transform: Arc<Transform>,
     pub(crate) packer: Arc<Packer>,
+    pub(crate) views: Arc<Views>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: Sender<InformerStatus>,
     machine: Machine,
@@ -110,6 +112,7 @@ pub(crate) struct Wiring {
     pub(crate) indexer: Arc<Indexer>,
     pub(crate) transform: Arc<Transform>,
     pub(crate) packer: Arc<Packer>,
+    pub(crate) views: Arc<Views>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: Sender<InformerStatus>,
     pub(crate) fail_points: FailPoints,
@@ -118,7 +121,7 @@ pub(crate) struct Wiring {
 impl Reflector {
     pub(crate) fn new(wiring: Wiring, mut settings: Settings, rng: fastrand::Rng) -> Self {
         let Wiring { source, partition, namespace, queue, indexer, .. } = wiring;
-        let Wiring { transform, packer, telemetry, status, fail_points, .. } = wiring;
+        let Wiring { transform, packer, views, telemetry, status, fail_points, .. } = wiring;
         settings.streaming &= source.supports_streaming_list();
         let (deadlines, tweaks) = (settings.deadlines.clone(), settings.tweaks.clone());
         let restarts = Restarts::new(rng.clone().u64(..));
@@ -131,6 +134,7 @@ impl Reflector {
             indexer,
             transform,
             packer,
+            views,
             telemetry,
             status,
             machine,
@@ -271,6 +275,7 @@ impl Reflector {
     fn pack(&self, object: AnyObject) -> AnyObject {
         let snapshot = self.indexer.snapshot();
         self.packer.keeps(snapshot.len().max(self.staged.len()));
+        self.views.keep(&object);
         self.packer.pack_with(object, snapshot.fields())
     }
 

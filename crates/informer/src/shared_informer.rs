@@ -29,8 +29,9 @@ use crate::{
     scope::Partitions,
     status::InformerStatus,
     transform::Transform,
+    views::{KeptView, Views},
 };
-use kube_informer_wire::{FieldSelector, Kind, LabelSelector, Origin, PackStats, Packer};
+use kube_informer_wire::{FieldSelector, Kind, LabelSelector, Origin, PackStats, Packer, View};
 pub(crate) use selection::Selection;
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 use tasks::Tasks;
@@ -70,6 +71,7 @@ pub(crate) struct Core {
     pub(crate) controller: Arc<Controller>,
     transform: Arc<Transform>,
     packer: Arc<Packer>,
+    views: Arc<Views>,
     /// One for each partition, or one if there is none.
     statuses: Vec<watch::Receiver<InformerStatus>>,
     /// The status of an informer that covers nothing, and so has no reflector to report it.
@@ -199,6 +201,45 @@ impl<T: 'static> SharedInformer<T> {
     pub fn handlers(&self) -> Vec<HandlerInfo> {
         let processor = self.core.controller.between_batches();
         processor.listeners().map(|listener| HandlerInfo::of(listener)).collect()
+    }
+
+    /// Keeps a view of every object: its fields are decoded once, when the object arrives (after the transform), and reading
+    /// them is a pointer. Keep what a program reads of many objects or very often; for everything else,
+    /// [`Object::view`](crate::Object::view) and [`Object::decode`](crate::Object::decode) read packed content and cost no
+    /// memory.
+    ///
+    /// May be called before and after the start. Objects that are in the cache get the view in the background; until then
+    /// it is decoded by the first one who reads it.
+    ///
+    /// ```
+    /// # use kube_informer::{HeapSize, Kind, testing::FakeSource};
+    /// #[derive(serde::Deserialize, HeapSize)]
+    /// struct PodView { spec: Spec, status: Status }
+    /// #[derive(serde::Deserialize, HeapSize)]
+    /// #[serde(rename_all = "camelCase")]
+    /// struct Spec { node_name: Option<String> }
+    /// #[derive(serde::Deserialize, HeapSize)]
+    /// struct Status { phase: String }
+    ///
+    /// # let source = FakeSource::new(Kind::namespaced("", "v1", "Pod", "pods"));
+    /// # let pods = source.informer::<serde_json::Value>(|builder| builder);
+    /// let views = pods.keep_view::<PodView>();
+    /// let mut running = 0;
+    /// for pod in &pods.lister().list() {
+    ///     running += usize::from(views.of(pod)?.status.phase == "Running");
+    /// }
+    /// # assert_eq!(running, 0);
+    /// # Ok::<(), kube_informer::DecodeError>(())
+    /// ```
+    pub fn keep_view<V: View>(&self) -> KeptView<V> {
+        let view = self.core.views.add();
+        self.core.packer.wake();
+        view
+    }
+
+    /// Stops keeping a view. Objects that have it keep it until they change.
+    pub fn remove_view<V>(&self, view: KeptView<V>) {
+        self.core.views.remove(&view);
     }
 
     /// How well the content of its objects is packed.

@@ -64,7 +64,7 @@ fn vec_size(values: &Vec<Value>) -> usize {
     values.capacity() * size_of::<Value>() + values.iter().map(value_size).sum::<usize>()
 }
 
-fn value_size(value: &Value) -> usize {
+pub(crate) fn value_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.capacity(),

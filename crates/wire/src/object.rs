@@ -16,6 +16,7 @@ use crate::{
     decode_cache::{AnyValue, KeptValue},
     fields::Found,
     identity::{Identity, Presence, Scan},
+    kept_views::KeptViews,
     media_type::Encoded,
     pack::{Content, Packer},
 };
@@ -60,6 +61,8 @@ pub(crate) struct Record {
     /// cannot be decoded. The place for everything else that is decoded on arrival.
     fields: Option<Arc<Found>>,
     content: Content,
+    /// Views that were decoded on arrival, or later.
+    views: KeptViews,
 }
 
 /// A message that is no object.
@@ -77,7 +80,13 @@ impl Object<Value> {
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity(limits)?;
         let content = Content::raw(Encoded::json(complete(origin, json, type_meta)?));
-        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
+        Ok(Self::from_record(Record {
+            origin: Arc::clone(origin),
+            identity,
+            fields: None,
+            content,
+            views: KeptViews::default(),
+        }))
     }
 
     /// Reads the identity of an object in protobuf, without its envelope.
@@ -100,7 +109,13 @@ impl Object<Value> {
             Err(error) => return Err(malformed(&error.to_string())),
         }
         let content = Content::raw(Encoded::protobuf(message));
-        Ok(Self::from_record(Record { origin: Arc::clone(origin), identity, fields: None, content }))
+        Ok(Self::from_record(Record {
+            origin: Arc::clone(origin),
+            identity,
+            fields: None,
+            content,
+            views: KeptViews::default(),
+        }))
     }
 }
 
@@ -309,7 +324,7 @@ impl<T> Object<T> {
         let type_meta = (scan.kind, scan.api_version);
         let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
         let content = Content::raw(Encoded::json(complete(&origin, json, type_meta)?));
-        Ok(Self::from_record(Record { origin, identity, fields: None, content }))
+        Ok(Self::from_record(Record { origin, identity, fields: None, content, views: KeptViews::default() }))
     }
 
     /// The object with other content in protobuf, as [`with_content`](Self::with_content) has it.
@@ -324,7 +339,7 @@ impl<T> Object<T> {
         let identity = scan.identity_of(own.key.clone(), own.uid, own.resource_version.clone(), limits)?;
         let origin = self.record.origin.omitting(omissions);
         let content = Content::raw(Encoded::protobuf(message));
-        Ok(Self::from_record(Record { origin, identity, fields: None, content }))
+        Ok(Self::from_record(Record { origin, identity, fields: None, content, views: KeptViews::default() }))
     }
 
     /// The object with its identity and without its content.
@@ -334,7 +349,7 @@ impl<T> Object<T> {
         // Never decoded, but compared: after a restore, two states may have the same version.
         let fingerprint = self.record.content.read().map(|own| fingerprint(&own.bytes)).unwrap_or_default();
         let content = Content::raw(Encoded::json(Bytes::copy_from_slice(&fingerprint.to_be_bytes())));
-        Self::from_record(Record { origin, identity, fields: None, content })
+        Self::from_record(Record { origin, identity, fields: None, content, views: KeptViews::default() })
     }
 
     /// Size of the encoded content in bytes.
@@ -349,6 +364,11 @@ impl<T> Object<T> {
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
             + self.record.content.packed_len()
+    }
+
+    /// Bytes of the views that are kept with this object.
+    pub fn views_size(&self) -> usize {
+        self.record.views.size()
     }
 
     /// Bytes of content that is not packed, and lies in an allocation of this object alone. It never changes.

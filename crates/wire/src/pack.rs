@@ -142,15 +142,15 @@ impl Packer {
         object.packed_by(self, fields)
     }
 
-    /// Resolves when [`compact`](Self::compact) has work to do. One task waits at a time, for this or for
-    /// [`upkeep_due`](Self::upkeep_due).
-    pub fn compaction_due(&self) -> impl Future<Output = ()> {
-        self.bodies.compaction_due()
+    /// Resolves when [`compact`](Self::compact) has work to do or `other` holds, which is looked at again after a
+    /// [`wake`](Self::wake). One task waits at a time.
+    pub fn compaction_due_or(&self, other: impl Fn() -> bool) -> impl Future<Output = ()> {
+        self.bodies.compaction_due_or(other)
     }
 
-    /// Resolves when [`compact`](Self::compact) has work to do, or [`begin_repacking`](Self::begin_repacking) would pay.
-    pub fn upkeep_due(&self) -> impl Future<Output = ()> {
-        self.bodies.compaction_due_or(|| self.is_repacking_due())
+    /// Lets the task that waits look again.
+    pub fn wake(&self) {
+        self.bodies.wake();
     }
 
     /// Does a part of the compaction that is due: looks at about `bytes` of packed content and removes what no object has

@@ -123,6 +123,7 @@ impl Snapshot {
             owners: packed.owners,
             fields: packed.fields,
             trees: self.objects.heap_size() + self.by_key.heap_size() + indexes,
+            views: self.objects().map(|object| object.views_size()).sum(),
             content: unpacked + packed.live,
             garbage: packed.garbage,
             unused: packed.unused,

@@ -2,6 +2,7 @@
 
 use super::{Core, Selection, SharedInformer, tasks::Tasks};
 use crate::{
+    compaction::Upkeep,
     controller::Controller,
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
@@ -13,6 +14,7 @@ use crate::{
     supervision::Supervision,
     telemetry::{ErrorHook, InformerError, Telemetry},
     transform::Transform,
+    views::Views,
 };
 use kube_informer_wire::{
     FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packer, Packing, WatchOptions,
@@ -216,6 +218,7 @@ impl InformerBuilder {
         let telemetry = Arc::new(Telemetry::new(&self.name, kind, &self.scope, &self.selection, self.hook));
         let transform = Arc::new(self.transform);
         let packer = Arc::new(Packer::new(self.packing));
+        let views = Arc::new(Views::default());
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (mut reflectors, mut statuses) = (Vec::new(), Vec::new());
         let empty = (partitions.len() == 0).then(|| watch::Sender::new(InformerStatus::Starting));
@@ -231,6 +234,7 @@ impl InformerBuilder {
                 indexer: Arc::clone(&indexer),
                 transform: Arc::clone(&transform),
                 packer: Arc::clone(&packer),
+                views: Arc::clone(&views),
                 telemetry: Arc::clone(&telemetry),
                 status,
                 fail_points: self.fail_points.clone(),
@@ -239,6 +243,12 @@ impl InformerBuilder {
             statuses.push(seen);
         }
         let processor = Processor::new(self.resync);
+        let upkeep = Upkeep {
+            packer: Arc::clone(&packer),
+            views: Arc::clone(&views),
+            indexer: Arc::clone(&indexer),
+            fail_points: self.fail_points.clone(),
+        };
         let mut controller =
             Controller::new(queue, indexer, processor, Arc::clone(&telemetry), Arc::clone(&packer))
                 .fail_points(self.fail_points.clone());
@@ -247,7 +257,7 @@ impl InformerBuilder {
         }
         let controller = Arc::new(controller);
         let supervision = Arc::new(Supervision::new(telemetry));
-        let tasks = Tasks::new(reflectors, Arc::clone(&packer), supervision, self.fail_points);
+        let tasks = Tasks::new(reflectors, upkeep, supervision, self.fail_points);
         SharedInformer::from_core(Arc::new(Core {
             origin: self.origin,
             partitions,
@@ -255,6 +265,7 @@ impl InformerBuilder {
             controller,
             transform,
             packer,
+            views,
             statuses,
             empty,
             handler_bound: self.handler_bound,

@@ -1,7 +1,7 @@
 //! The tasks of one informer, and how they end.
 
 use crate::{
-    compaction,
+    compaction::Upkeep,
     controller::Controller,
     fail_point::FailPoints,
     handler::Deliver,
@@ -11,7 +11,7 @@ use crate::{
     telemetry::Task,
 };
 use futures_util::{FutureExt, future::BoxFuture};
-use kube_informer_wire::{Packer, sync::lock};
+use kube_informer_wire::sync::lock;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::{runtime::Handle, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub(super) struct Tasks {
 }
 
 enum State {
-    New { reflectors: Vec<Reflector>, packer: Arc<Packer>, pending: Vec<Arc<Listener>> },
+    New { reflectors: Vec<Reflector>, upkeep: Option<Upkeep>, pending: Vec<Arc<Listener>> },
     Running(Running),
     Stopped,
 }
@@ -57,12 +57,12 @@ struct Running {
 impl Tasks {
     pub(super) fn new(
         reflectors: Vec<Reflector>,
-        packer: Arc<Packer>,
+        upkeep: Upkeep,
         supervision: Arc<Supervision>,
         fail_points: FailPoints,
     ) -> Self {
         Self {
-            state: Mutex::new(State::New { reflectors, packer, pending: Vec::new() }),
+            state: Mutex::new(State::New { reflectors, upkeep: Some(upkeep), pending: Vec::new() }),
             supervision,
             fail_points,
             dropping: CancellationToken::new(),
@@ -84,10 +84,9 @@ impl Tasks {
         let runtime = Handle::current();
         let mut parked = Vec::new();
         let mut state = self.lock();
-        let State::New { reflectors, packer, pending } = &mut *state else { return };
+        let State::New { reflectors, upkeep, pending } = &mut *state else { return };
         let (reflectors, pending) = (std::mem::take(reflectors), std::mem::take(pending));
-        let compact =
-            compaction::run(Arc::clone(packer), Arc::clone(&self.supervision), self.fail_points.clone());
+        let compact = upkeep.take().map(|upkeep| upkeep.run(Arc::clone(&self.supervision)));
         let mut running = Running {
             runtime,
             supervision: Arc::clone(&self.supervision),
@@ -110,9 +109,11 @@ impl Tasks {
             running.reflectors.spawn_on(run.unpark(), &running.runtime);
             parked.push(run);
         }
-        let run = Parked::new(self.supervision.guard(Task::Compaction, compact));
-        running.compaction.spawn_on(run.unpark(), &running.runtime);
-        parked.push(run);
+        if let Some(compact) = compact {
+            let run = Parked::new(self.supervision.guard(Task::Compaction, compact));
+            running.compaction.spawn_on(run.unpark(), &running.runtime);
+            parked.push(run);
+        }
         *state = State::Running(running);
         drop(state);
         drop(parked);

@@ -25,4 +25,5 @@ mod supervision;
 mod support;
 mod transforms;
 mod user_code;
+mod views;
 mod waiting;

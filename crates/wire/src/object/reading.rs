@@ -2,8 +2,8 @@
 
 use super::{DecodeError, Object};
 use crate::{
-    FieldPaths, Limits, Malformed, MediaType, Omissions, Origin, Prune, fields::Found, media_type::Encoded,
-    pack::Content, prune::Pruned,
+    FieldPaths, Limits, Malformed, MediaType, Omissions, Origin, Prune, View, ViewId, fields::Found,
+    media_type::Encoded, pack::Content, prune::Pruned,
 };
 use bytes::Bytes;
 use kube_informer_types::protobuf::{MessageType, ProtobufError};
@@ -99,6 +99,17 @@ impl<T> Object<T> {
             }
             (MediaType::Protobuf, None) => Err(DecodeError::unreadable(self)),
         }
+    }
+
+    /// A view that is kept with this object: the first call with an id decodes it.
+    pub fn kept_view<V: View>(&self, id: ViewId) -> Result<&V, DecodeError> {
+        let views = &self.record.views;
+        if let Some(kept) = views.get(id) {
+            return Ok(kept);
+        }
+        let decoded = self.view()?;
+        // The id belongs to another type only if the caller mixed up two ids.
+        views.keep(id, decoded).ok_or_else(|| DecodeError::unreadable(self))
     }
 
     /// The values of each path, in the order of the paths; `None` if one of them cannot be decoded.

@@ -55,8 +55,8 @@ async fn custom_resources_and_metadata_are_requested_in_json() {
         source(&fake).json_only(),
         source(&fake).metadata_only(),
     ] {
-        source.list(ListOptions::new()).await.unwrap();
-        source.watch(WatchOptions::new()).await.unwrap();
+        drop(source.list(ListOptions::new()).await.unwrap());
+        drop(source.watch(WatchOptions::new()).await.unwrap());
     }
     assert!(accepted(&fake).iter().all(|accept| accept.starts_with("application/json")));
 }

@@ -1,0 +1,101 @@
+//! Views that are decoded when an object arrives, and kept with it.
+
+use crate::{delta::AnyObject, indexer::Indexer};
+use arc_swap::ArcSwap;
+use kube_informer_wire::{DecodeError, Object, View, ViewId, sync::lock};
+use std::{
+    fmt,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex},
+};
+use tokio::task::yield_now;
+
+/// Objects whose views are filled in before other tasks of the thread run.
+const FILL_STEP: usize = 16;
+
+/// A view that an informer keeps, made by [`SharedInformer::keep_view`](crate::SharedInformer::keep_view).
+///
+/// Reading it is a pointer, while the rest of the content stays packed.
+pub struct KeptView<V> {
+    id: ViewId,
+    of: PhantomData<fn() -> V>,
+}
+
+impl<V: View> KeptView<V> {
+    /// The view of an object. If it is not there yet, because the view was added after the object, it is decoded now and
+    /// kept, too. Only decoding can fail.
+    pub fn of<'a, T>(&self, object: &'a Object<T>) -> Result<&'a V, DecodeError> {
+        object.kept_view(self.id)
+    }
+}
+
+impl<V> Clone for KeptView<V> {
+    fn clone(&self) -> Self {
+        Self { id: self.id, of: PhantomData }
+    }
+}
+
+impl<V> fmt::Debug for KeptView<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeptView({})", std::any::type_name::<V>())
+    }
+}
+
+/// Decodes one view of an object and keeps it there. An object that cannot be decoded has none.
+type Keep = Arc<dyn Fn(&AnyObject) + Send + Sync>;
+
+/// The views that an informer keeps.
+#[derive(Default)]
+pub(crate) struct Views {
+    all: ArcSwap<Vec<(ViewId, Keep)>>,
+    /// Views that objects of before do not have yet. Held to add or take one.
+    unfilled: Mutex<Vec<(ViewId, Keep)>>,
+}
+
+impl Views {
+    /// Keeps a view of every object from now on. Objects that are cached get it from [`fill`](Self::fill).
+    pub(crate) fn add<V: View>(&self) -> KeptView<V> {
+        let id = ViewId::unique();
+        let keep: Keep = Arc::new(move |object| {
+            // Code of the user: what panics here panics again for the one who reads the view.
+            let _ = catch_unwind(AssertUnwindSafe(|| object.kept_view::<V>(id).is_ok()));
+        });
+        self.all.rcu(|all| all.iter().cloned().chain([(id, Arc::clone(&keep))]).collect::<Vec<_>>());
+        lock(&self.unfilled).push((id, keep));
+        KeptView { id, of: PhantomData }
+    }
+
+    /// Objects that arrive from now on do not get the view.
+    pub(crate) fn remove<V>(&self, view: &KeptView<V>) {
+        let stays = |(id, _): &&(ViewId, Keep)| *id != view.id;
+        self.all.rcu(|all| all.iter().filter(stays).cloned().collect::<Vec<_>>());
+        lock(&self.unfilled).retain(|(id, _)| *id != view.id);
+    }
+
+    /// Decodes all views of an object that arrives.
+    pub(crate) fn keep(&self, object: &AnyObject) {
+        self.all.load().iter().for_each(|(_, keep)| keep(object));
+    }
+
+    /// Whether there are views that objects of before do not have yet.
+    pub(crate) fn is_filling_due(&self) -> bool {
+        !lock(&self.unfilled).is_empty()
+    }
+
+    /// Gives objects that were cached before a view was added that view.
+    pub(crate) async fn fill(&self, indexer: &Indexer) {
+        loop {
+            let next = lock(&self.unfilled).last().cloned();
+            let Some((id, keep)) = next else { return };
+            let snapshot = indexer.snapshot();
+            for (position, object) in snapshot.objects().enumerate() {
+                if position % FILL_STEP == FILL_STEP - 1 {
+                    yield_now().await;
+                }
+                keep(object);
+            }
+            lock(&self.unfilled).retain(|(other, _)| *other != id);
+        }
+    }
+}
