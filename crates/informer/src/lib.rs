@@ -37,9 +37,21 @@
 //! - [`EventHandler`], [`HandlerFuncs`], [`on_event`], [`enqueue`], [`filter`], [`updates_when`] and
 //!   [`SharedInformer::events`] receive changes.
 //! - [`SharedInformer::reached`] waits for your own writes, [`SharedInformer::wait_until`] for a condition.
+//! - [`SharedInformer::keep_view`] keeps the fields that a program reads often.
 //! - [`Transform`] drops fields before objects are cached, [`Packing`] selects how they are stored.
 //! - [`InformerStatus`] and [`InformerError`] report failures. An informer recovers by itself.
 //! - [`testing::FakeSource`] is a source for tests that fails on demand.
+//!
+//! # Four ways to read an object
+//!
+//! - The identity (key, labels, version, owner, …) is always decoded: [`Object::labels`] and its neighbours cost nothing.
+//! - A kept view ([`SharedInformer::keep_view`]) has the fields that a program reads of many objects or very often:
+//!   reading it is a pointer, and it costs the memory of these fields for every object.
+//! - [`Object::view`] decodes a few fields of one object, some microseconds each time.
+//! - [`Object::decode`] decodes all of it, tens of microseconds; the last few values are shared. Use it where a reconcile
+//!   needs the whole object, not in a loop over the cache.
+//!
+//! Built-in kinds are requested and stored in protobuf, custom resources in JSON. All of the above read both.
 //!
 //! # The application chooses the Kubernetes version
 //!
