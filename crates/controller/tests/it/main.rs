@@ -4,6 +4,7 @@ mod controller;
 mod convergence;
 mod failures;
 mod finalizers;
+mod kube_runtime;
 mod leader;
 mod manager;
 mod objects;
