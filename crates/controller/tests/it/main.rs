@@ -1,7 +1,6 @@
 //! Controllers against the embedded API server.
 
 mod controller;
-mod convergence;
 mod failures;
 mod finalizers;
 mod kube_runtime;
