@@ -7,7 +7,7 @@
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube_informer::{InformerFactory, Object, ObjectKey};
-use kube_informer_examples::{Cluster, replica_set_controller::ReplicaSetController};
+use kube_informer_examples::{Cluster, replica_set_controller};
 use serde_json::json;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -17,11 +17,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt().with_env_filter("warn").with_writer(std::io::stderr).init();
     let cluster = Cluster::start().await?;
     let factory = InformerFactory::from_config(cluster.config())?;
-    let controller = ReplicaSetController::new(&factory, cluster.client()?, fastrand::u64(..))?;
+    let controller = replica_set_controller(&factory, cluster.client()?)?;
     let sets = factory.of::<ReplicaSet>();
-    factory.start();
 
-    // Your program: controller.run(4, tokio::signal::ctrl_c())
+    // Your program: controller.until(tokio::signal::ctrl_c())
     let (stop, stopped) = oneshot::channel::<()>();
     let scaling = async {
         let (api, pods) = (
@@ -44,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         drop(stop);
         Ok::<_, Box<dyn std::error::Error>>(())
     };
-    let (ran, scaled) = tokio::join!(controller.run(4, stopped), scaling);
+    let (ran, scaled) = tokio::join!(controller.until(stopped), scaling);
     ran?;
     scaled?;
     factory.shutdown().await;

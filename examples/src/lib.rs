@@ -3,6 +3,7 @@
 //! Read the programs in the order of their numbers.
 
 mod cluster;
-pub mod replica_set_controller;
+mod replica_set_controller;
 
 pub use cluster::Cluster;
+pub use replica_set_controller::replica_set_controller;

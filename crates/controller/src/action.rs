@@ -41,6 +41,11 @@ impl Action {
         Self(Next::RequeueAfter(delay))
     }
 
+    /// The same as [`requeue_after`](Self::requeue_after), by the name that it has in kube-rs.
+    pub const fn requeue(delay: Duration) -> Self {
+        Self::requeue_after(delay)
+    }
+
     /// The delay of [`requeue_after`](Self::requeue_after).
     pub const fn delay(&self) -> Option<Duration> {
         match self.0 {

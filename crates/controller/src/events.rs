@@ -20,7 +20,8 @@ use kube::{
 use kube_informer::{Object, ObjectReferences};
 use metrics::{Counter, counter};
 use serde_json::json;
-use series::{EventWrite, Occurrence, Series};
+use series::EventWrite;
+pub(crate) use series::{Occurrence, Series};
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, mpsc},
@@ -72,7 +73,7 @@ impl Recorder {
     pub(crate) fn new(controller: &Arc<str>, clock: WallClock) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let dropped = counter!("controller_dropped_events_total", "controller" => controller.to_string());
-        let series = Series::new(Arc::clone(controller), clock);
+        let series = Series::new(Arc::clone(controller), None, clock);
         Self { sender, dropped, writer: Mutex::new(Writer { receiver, series }) }
     }
 
@@ -124,7 +125,7 @@ impl Recorder {
     }
 }
 
-struct EventSender<'a> {
+pub(crate) struct EventSender<'a> {
     client: &'a kube::Client,
     gate: &'a LeaseGate,
     write_timeout: Duration,
@@ -144,7 +145,7 @@ impl EventSender<'_> {
     async fn send(&self, series: &mut Series, write: EventWrite) {
         let (id, name) = (write.id().clone(), write.name().to_owned());
         let sent = match self.gate.check(self.write_timeout) {
-            Ok(()) => time::timeout(self.write_timeout, self.request(write)).await,
+            Ok(()) => time::timeout(self.write_timeout, Self::request(self.client, write)).await,
             Err(_not_leading) => Err(time::Elapsed),
         };
         let why = match sent {
@@ -157,15 +158,15 @@ impl EventSender<'_> {
         series.forget(&id);
     }
 
-    async fn request(&self, write: EventWrite) -> Result<(), kube::Error> {
+    pub(crate) async fn request(client: &kube::Client, write: EventWrite) -> Result<(), kube::Error> {
         match write {
             EventWrite::Create { event, .. } => {
                 let namespace = event.metadata.namespace.clone().unwrap_or_default();
-                let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+                let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
                 api.create(&PostParams::default(), &event).await.map(drop)
             }
             EventWrite::Count { namespace, name, count, last, .. } => {
-                let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+                let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
                 let series = json!({"series": {"count": count, "lastObservedTime": MicroTime(last)}});
                 api.patch(&name, &PatchParams::default(), &Patch::Merge(series)).await.map(drop)
             }

@@ -16,6 +16,7 @@ mod finalizer;
 mod freshness;
 mod in_flight;
 mod intake;
+pub mod kube_runtime;
 mod leader;
 mod leadership;
 mod manager;

@@ -3,7 +3,7 @@
 mod endpoint;
 mod health;
 mod metrics_text;
-mod signals;
+pub(crate) mod signals;
 
 pub use metrics_text::InstallError;
 pub use metrics_text::Metrics;

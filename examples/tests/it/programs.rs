@@ -81,3 +81,16 @@ fn writing_back() {
         ],
     );
 }
+
+#[test]
+fn operator() {
+    assert_contains(
+        &run(env!("CARGO_BIN_EXE_09_operator")),
+        &[
+            "register shop.example.com",
+            "ready; its page is default/shop-page",
+            "unregister shop.example.com",
+            "deleted",
+        ],
+    );
+}

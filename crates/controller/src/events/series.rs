@@ -27,16 +27,34 @@ const MAX_NAME: usize = 230;
 
 /// Something that happened to an object.
 #[derive(Debug, Clone)]
-pub(super) struct Occurrence {
+pub(crate) struct Occurrence {
     regarding: ObjectReference,
     event_type: EventType,
     reason: String,
     note: String,
+    action: String,
+    related: Option<ObjectReference>,
 }
 
+/// The action of events that do not name one.
+const ACTION: &str = "Reconcile";
+
 impl Occurrence {
-    pub(super) fn new(regarding: ObjectReference, event_type: EventType, reason: &str, note: &str) -> Self {
-        Self { regarding, event_type, reason: cut(reason, MAX_REASON), note: cut(note, MAX_NOTE) }
+    pub(crate) fn new(regarding: ObjectReference, event_type: EventType, reason: &str, note: &str) -> Self {
+        let (reason, note) = (cut(reason, MAX_REASON), cut(note, MAX_NOTE));
+        Self { regarding, event_type, reason, note, action: ACTION.to_owned(), related: None }
+    }
+
+    /// Sets what was done.
+    pub(crate) fn action(mut self, action: &str) -> Self {
+        self.action = cut(action, MAX_REASON);
+        self
+    }
+
+    /// Sets another object that the event is about.
+    pub(crate) fn related(mut self, related: Option<ObjectReference>) -> Self {
+        self.related = related;
+        self
     }
 }
 
@@ -49,13 +67,13 @@ fn cut(text: &str, max: usize) -> String {
     text[..end].to_owned()
 }
 
-/// Events that are repetitions of each other have the same id: uid of the object, type and reason.
+/// Events that are repetitions of each other have the same id: uid of the object, type, reason and action.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct SeriesId(String, EventType, String);
+pub(crate) struct SeriesId(String, EventType, String, String);
 
 /// A write that is due.
 #[derive(Debug)]
-pub(super) enum EventWrite {
+pub(crate) enum EventWrite {
     /// A new event.
     Create { id: SeriesId, event: Box<Event> },
     /// The count of an event.
@@ -63,13 +81,13 @@ pub(super) enum EventWrite {
 }
 
 impl EventWrite {
-    pub(super) fn id(&self) -> &SeriesId {
+    pub(crate) fn id(&self) -> &SeriesId {
         match self {
             Self::Create { id, .. } | Self::Count { id, .. } => id,
         }
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::Create { event, .. } => event.metadata.name.as_deref().unwrap_or_default(),
             Self::Count { name, .. } => name,
@@ -79,11 +97,13 @@ impl EventWrite {
 
 /// Too many new events about one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limited;
+pub(crate) struct Limited;
 
 /// The series of a controller.
-pub(super) struct Series {
+pub(crate) struct Series {
     controller: Arc<str>,
+    /// Name of the process.
+    instance: Arc<str>,
     clock: WallClock,
     entries: HashMap<SeriesId, Entry>,
     /// By uid.
@@ -108,18 +128,21 @@ struct Bucket {
 }
 
 impl Series {
-    pub(super) fn new(controller: Arc<str>, clock: WallClock) -> Self {
-        Self { controller, clock, entries: HashMap::new(), buckets: HashMap::new(), created: 0 }
+    /// The series of `controller`. The name of the process is the same if it is not given.
+    pub(crate) fn new(controller: Arc<str>, instance: Option<String>, clock: WallClock) -> Self {
+        let instance = instance.map_or_else(|| Arc::clone(&controller), Arc::from);
+        Self { controller, instance, clock, entries: HashMap::new(), buckets: HashMap::new(), created: 0 }
     }
 
     /// Counts an occurrence. Returns the write that it needs at once.
-    pub(super) fn observe(
+    pub(crate) fn observe(
         &mut self,
         occurrence: Occurrence,
         now: Instant,
     ) -> Result<Option<EventWrite>, Limited> {
         let uid = occurrence.regarding.uid.clone().unwrap_or_default();
-        let id = SeriesId(uid.clone(), occurrence.event_type, occurrence.reason.clone());
+        let (reason, action) = (occurrence.reason.clone(), occurrence.action.clone());
+        let id = SeriesId(uid.clone(), occurrence.event_type, reason, action);
         let time = self.clock.now();
         if let Some(entry) =
             self.entries.get_mut(&id).filter(|entry| now.duration_since(entry.last_at) < FINISH)
@@ -147,7 +170,7 @@ impl Series {
     }
 
     /// The counts that are due, of series that have ended or go on for long. Ended series are forgotten.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<EventWrite> {
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<EventWrite> {
         let mut writes = Vec::new();
         self.entries.retain(|id, entry| {
             let ended = now.duration_since(entry.last_at) >= FINISH;
@@ -161,7 +184,7 @@ impl Series {
     }
 
     /// Forgets a series whose event could not be written.
-    pub(super) fn forget(&mut self, id: &SeriesId) {
+    pub(crate) fn forget(&mut self, id: &SeriesId) {
         self.entries.remove(id);
     }
 
@@ -178,7 +201,7 @@ impl Series {
     }
 
     fn event(&mut self, occurrence: Occurrence, time: Timestamp) -> Event {
-        let Occurrence { regarding, event_type, reason, note } = occurrence;
+        let Occurrence { regarding, event_type, reason, note, action, related } = occurrence;
         self.created = self.created.wrapping_add(1);
         let unique = time.as_nanosecond().wrapping_add(i128::from(self.created));
         let object = cut(regarding.name.as_deref().unwrap_or_default(), MAX_NAME);
@@ -189,13 +212,14 @@ impl Series {
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(time)),
-            action: Some("Reconcile".to_owned()),
+            action: Some(action),
             reason: Some(reason),
             note: Some(note),
             type_: Some(event_type.as_str().to_owned()),
             regarding: Some(regarding),
             reporting_controller: Some(self.controller.to_string()),
-            reporting_instance: Some(self.controller.to_string()),
+            reporting_instance: Some(self.instance.to_string()),
+            related,
             ..Event::default()
         }
     }
@@ -224,7 +248,7 @@ mod tests {
     use std::time::SystemTime;
 
     fn series() -> Series {
-        Series::new(Arc::from("test"), WallClock::new(|| SystemTime::UNIX_EPOCH))
+        Series::new(Arc::from("test"), None, WallClock::new(|| SystemTime::UNIX_EPOCH))
     }
 
     fn occurrence(name: &str, reason: &str) -> Occurrence {

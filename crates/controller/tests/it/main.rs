@@ -1,9 +1,9 @@
 //! Controllers against the embedded API server.
 
 mod controller;
-mod convergence;
 mod failures;
 mod finalizers;
+mod kube_runtime;
 mod leader;
 mod manager;
 mod objects;

@@ -1,0 +1,5 @@
+//! The API of `kube_runtime`.
+
+mod controllers;
+mod objects;
+mod streams;
