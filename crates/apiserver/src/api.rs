@@ -14,10 +14,14 @@ use crate::registry::Lifecycle;
 use crate::server::ServerLimits;
 use crate::serving::ServedResources;
 use crate::shutdown::Shutdown;
+use crate::snapshots::{self, NamedSnapshots};
 use crate::storage::{Follower, Storage, StorageError};
 use crate::verbs::WriteContext;
 use crate::verbs::namespaces::seed_namespaces;
 use crate::watch_cache::CacheOptions;
+
+/// The name of the snapshot that is taken at the start.
+const START: &str = "start";
 
 /// The configuration of a server.
 pub(crate) struct ApiConfig {
@@ -43,8 +47,9 @@ pub(crate) struct Api {
     pub(crate) watch_permits: WatchPermits,
     pub(crate) metrics: Metrics,
     pub(crate) faults: Arc<FaultRules>,
-    /// Whether faults can be switched over HTTP.
+    /// Whether faults and snapshots can be controlled over HTTP.
     pub(crate) fault_endpoints: bool,
+    pub(crate) snapshots: NamedSnapshots,
     pub(crate) cpu_pool: Option<CpuPool>,
     pub(crate) shutdown: Shutdown,
 }
@@ -76,6 +81,11 @@ impl Api {
         storage.follow("/", Arc::downgrade(&follower)).await?;
         // A failed reconciliation stays queued and is retried with the next write.
         controllers.reconcile(controllers.mark()).await;
+        let snapshots = NamedSnapshots::default();
+        if config.fault_endpoints {
+            // There is room for the first one.
+            let _ = snapshots.set(START, snapshots::take(&*storage).await?);
+        }
         Ok(Arc::new(Self {
             resources,
             storage,
@@ -87,6 +97,7 @@ impl Api {
             metrics: Metrics::default(),
             faults: Arc::default(),
             fault_endpoints: config.fault_endpoints,
+            snapshots,
             cpu_pool: config.cpu_pool,
             shutdown: Shutdown::default(),
         }))

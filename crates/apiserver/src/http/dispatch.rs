@@ -55,8 +55,7 @@ async fn process(api: Arc<Api>, verb: Verb, request: Request) -> Result<verbs::R
     let mark = api.controllers.mark();
     let response = dispatch(&api, verb, &request).await;
     if verb.has_body() {
-        // A failed reconciliation stays queued; the write itself has happened.
-        api.controllers.reconcile(mark).await;
+        api.controllers.after_request(mark).await;
     }
     response
 }

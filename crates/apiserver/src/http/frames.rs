@@ -52,6 +52,10 @@ impl Frames {
         Self { resource: Arc::clone(resource), shown, format }
     }
 
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
     /// The frame of an item. A large object is in two further pieces, of which the first shares the stored bytes.
     pub(crate) fn frame(&mut self, item: &WatchItem) -> (Bytes, [Option<Bytes>; 2]) {
         if self.format == Format::Protobuf {

@@ -15,6 +15,7 @@ use super::probes;
 use super::resource_request;
 use super::respond::{respond_error, respond_status, respond_text};
 use super::route::Route;
+use super::snapshots;
 use super::switches;
 use crate::api::Api;
 use crate::faults::Faults;
@@ -76,6 +77,10 @@ where
         Route::Metrics => metrics::scrape(&api.metrics, &api.caches, &*api.storage).await,
         Route::Faults(switch) if api.fault_endpoints => {
             switches::flip(&Faults::new(&api), &parts.method, switch.as_deref(), &query).await
+        }
+        Route::Snapshots(snapshot) if api.fault_endpoints => {
+            let snapshot = snapshot.as_ref().map(|(name, action)| (name.as_str(), *action));
+            snapshots::serve(&api, &parts.method, snapshot).await
         }
         Route::Health(endpoint, check) => probes::health(&api, endpoint, check.as_deref(), &query).await,
         Route::CoreVersions => discovery::core_versions(&api.resources.snapshot().registry, accept, known),

@@ -2,6 +2,8 @@
 
 use percent_encoding::percent_decode_str;
 
+use super::snapshots::SnapshotAction;
+
 /// A parsed path. The registry knows whether the resource exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -29,6 +31,8 @@ pub(crate) enum Route {
     Metrics,
     /// `/faults` and one switch of them.
     Faults(Option<String>),
+    /// `/snapshots`, `/snapshots/NAME` and `/snapshots/NAME/restore`
+    Snapshots(Option<(String, SnapshotAction)>),
     /// Any other path.
     Unknown,
 }
@@ -70,6 +74,11 @@ impl Route {
             ["metrics"] => Self::Metrics,
             ["faults"] => Self::Faults(None),
             ["faults", switch] => Self::Faults(Some((*switch).to_owned())),
+            ["snapshots"] => Self::Snapshots(None),
+            ["snapshots", name] => Self::Snapshots(Some(((*name).to_owned(), SnapshotAction::Manage))),
+            ["snapshots", name, "restore"] => {
+                Self::Snapshots(Some(((*name).to_owned(), SnapshotAction::Restore)))
+            }
             [check @ ("healthz" | "livez" | "readyz"), rest @ ..] => health(check, rest),
             _ => Self::Unknown,
         }
@@ -79,7 +88,7 @@ impl Route {
 impl Route {
     /// Whether it only has GET and HEAD.
     pub(crate) fn is_read_only(&self) -> bool {
-        !matches!(self, Self::Resource(_) | Self::Faults(_) | Self::Unknown)
+        !matches!(self, Self::Resource(_) | Self::Faults(_) | Self::Snapshots(_) | Self::Unknown)
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use http::uri::Scheme;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -63,7 +64,7 @@ pub enum StartError {
     },
     /// Other machines could make the server fail.
     #[error(
-        "will not serve /faults on {address}, where other machines can reach it: listen on 127.0.0.1, or leave the fault endpoints out"
+        "will not serve /faults and /snapshots on {address}, where other machines can reach it: listen on 127.0.0.1, or leave the fault endpoints out"
     )]
     FaultsExposed {
         /// The requested address.
@@ -146,6 +147,13 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Whether controllers run in the background, as in a cluster: a CRD is not established yet, and a deleted namespace or dependent
+    /// still exists, when the response arrives. Off by default: they finish before the response. Only for servers on a socket.
+    pub fn background_controllers(mut self, yes: bool) -> Self {
+        self.controllers.in_background = yes;
+        self
+    }
+
     /// The limits of clients.
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
@@ -200,14 +208,16 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Whether [`Faults`](crate::Faults) can be switched over HTTP, under `/faults`. Off by default, and only on loopback addresses.
+    /// Whether [`Faults`](crate::Faults) and snapshots can be controlled over HTTP, under `/faults` and `/snapshots`. Off by default,
+    /// and only on loopback addresses.
     pub fn fault_endpoints(mut self, yes: bool) -> Self {
         self.fault_endpoints = yes;
         self
     }
 
     /// Starts a server without sockets.
-    pub async fn in_process(self) -> Result<LocalServer, StartError> {
+    pub async fn in_process(mut self) -> Result<LocalServer, StartError> {
+        self.controllers.in_background = false; // there is no task that would run them
         Ok(LocalServer { api: self.api(None).await? })
     }
 
@@ -221,8 +231,11 @@ impl ApiServerBuilder {
         let address = listener.local_addr().map_err(listen)?;
         let access = self.access(address, secured.as_ref());
         let host_names = self.host_name.clone().into_iter().collect();
-        let access_control = AccessControl::new(address.ip().is_loopback(), host_names, self.tokens.take());
+        let scheme = if secured.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let tokens = self.tokens.take();
+        let access_control = AccessControl::new(address.ip().is_loopback(), scheme, host_names, tokens);
         let limits = self.limits.clone();
+        self.controllers.kubernetes_service = Some(reachable(address));
         let api = self.api(Some(CpuPool::new())).await?;
         let (stop, stopped) = watch::channel(false);
         let context = ConnectionContext {
@@ -265,14 +278,9 @@ impl ApiServerBuilder {
     }
 
     fn access(&self, address: SocketAddr, secured: Option<&Secured>) -> Access {
-        let ip = match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        };
         let host = match &self.host_name {
             Some(name) => format!("{name}:{}", address.port()),
-            None => SocketAddr::new(ip, address.port()).to_string(),
+            None => reachable(address).to_string(),
         };
         let scheme = if secured.is_some() { "https" } else { "http" };
         Access {
@@ -297,6 +305,16 @@ impl ApiServerBuilder {
         .await?;
         Ok(api)
     }
+}
+
+/// An address to connect to: that of this machine if the server listens on all of them.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 impl std::fmt::Debug for ApiServerBuilder {

@@ -35,7 +35,7 @@ impl From<&HttpError> for Status {
                 injected(*fault, verb.as_str(), target, namespace.as_deref())
             }
             HttpError::NoProtobufForm { .. } | HttpError::Metrics(_) => Self::internal(error),
-            HttpError::Switch(_) => Self::bad_request(error.to_string()),
+            HttpError::Switch(_) | HttpError::Snapshot(_) => Self::bad_request(error.to_string()),
         }
     }
 }

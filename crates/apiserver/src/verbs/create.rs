@@ -1,5 +1,7 @@
 //! POST on a collection, and the creating half of PUT.
 
+use std::sync::Arc;
+
 use super::decode::{Decoded, decode_object};
 use super::error::{DecodeError, Rejection, RequestError, VerbError};
 use super::namespaces::admit;
@@ -80,6 +82,24 @@ pub(crate) async fn insert(
         }
     }
     Err(VerbError::rejected(resource, Some(&taken), Rejection::NoUniqueName))
+}
+
+/// Stores an object of the server itself, which has a name and is not validated. `None` if it exists.
+pub(crate) async fn insert_unvalidated(
+    context: &WriteContext,
+    resource: &Resource,
+    mut object: Object,
+    writer: Writer,
+) -> Result<Option<Arc<Stored>>, VerbError> {
+    identify(context, &mut object);
+    prepare(context, resource, &mut object, &Ownership::Writer(writer), &Work::default())?;
+    let name = object.name().unwrap_or_default();
+    let key = resource.storage_key(object.namespace(), name);
+    match context.storage.create(&key, resource.encode(&object)?).await {
+        Ok(stored) => Ok(Some(stored)),
+        Err(StorageError::Exists(_)) => Ok(None),
+        Err(error) => Err(VerbError::storage(resource, name, error)),
+    }
 }
 
 /// Completes, checks and stores an object that has its name.

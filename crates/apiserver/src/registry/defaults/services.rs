@@ -70,7 +70,8 @@ fn allocate(object: &mut Object) {
                 spec.get("clusterIPs").and_then(|ips| ips.get(0)).and_then(Value::as_str).map(str::to_owned);
             spec.insert(
                 "clusterIP".to_owned(),
-                given.unwrap_or(format!("10.96.{high}.{}", low.max(1))).into(),
+                // 10.96.0.1 is the Service `kubernetes`.
+                given.unwrap_or(format!("10.96.{high}.{}", low.max(2))).into(),
             );
         }
         let address = spec["clusterIP"].clone();
