@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::authentication::Authenticator;
 use crate::caches::Caches;
 use crate::clock::Clock;
 use crate::controllers::{Controllers, Switches};
@@ -11,7 +12,7 @@ use crate::http::WatchPermits;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
 use crate::registry::Lifecycle;
-use crate::server::ServerLimits;
+use crate::server::{ServerLimits, Tokens};
 use crate::serving::ServedResources;
 use crate::shutdown::Shutdown;
 use crate::snapshots::{self, NamedSnapshots};
@@ -32,6 +33,8 @@ pub(crate) struct ApiConfig {
     pub(crate) controllers: Switches,
     pub(crate) limits: ServerLimits,
     pub(crate) fault_endpoints: bool,
+    /// Present if callers have to present one.
+    pub(crate) tokens: Option<Tokens>,
     /// Present if large requests get threads of their own. Without it requests run in the task of the caller.
     pub(crate) cpu_pool: Option<CpuPool>,
 }
@@ -50,6 +53,7 @@ pub(crate) struct Api {
     /// Whether faults and snapshots can be controlled over HTTP.
     pub(crate) fault_endpoints: bool,
     pub(crate) snapshots: NamedSnapshots,
+    pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) cpu_pool: Option<CpuPool>,
     pub(crate) shutdown: Shutdown,
 }
@@ -66,9 +70,10 @@ impl Api {
             namespaces: Arc::clone(namespaces.expect("a built-in resource")),
             clock: config.clock,
             ids: Ids::new(config.seed),
-            garbage_collection: config.controllers.garbage_collection,
+            garbage_collection: config.controllers.garbage_collection || config.controllers.elsewhere,
             object_bytes: config.limits.object_bytes,
         });
+        let authenticator = Arc::new(Authenticator::new(config.tokens, writes.clock.clone()));
         let caches = Caches::new(Arc::clone(&resources), Arc::clone(&storage), config.cache_options);
         let caches = Arc::new(caches);
         let controllers = Controllers::new(&writes, &caches, config.controllers);
@@ -98,6 +103,7 @@ impl Api {
             faults: Arc::default(),
             fault_endpoints: config.fault_endpoints,
             snapshots,
+            authenticator,
             cpu_pool: config.cpu_pool,
             shutdown: Shutdown::default(),
         }))

@@ -48,6 +48,8 @@ pub(crate) struct Switches {
     pub(crate) kubernetes_service: Option<SocketAddr>,
     /// Whether requests do not wait for the controllers.
     pub(crate) in_background: bool,
+    /// Whether kube-controller-manager empties namespaces and collects garbage.
+    pub(crate) elsewhere: bool,
 }
 
 impl Default for Switches {
@@ -58,6 +60,7 @@ impl Default for Switches {
             finalize_pods: false,
             kubernetes_service: None,
             in_background: false,
+            elsewhere: false,
         }
     }
 }
@@ -111,14 +114,14 @@ impl Controllers {
             Arc::clone(caches),
             definitions,
         ))];
-        if switches.namespaces {
+        if switches.namespaces && !switches.elsewhere {
             let namespaces = built_in(Lifecycle::Namespace);
             controllers.push(Box::new(Namespaces::new(Arc::clone(context), namespaces)));
         }
         if switches.finalize_pods {
             controllers.push(Box::new(Pods::new(Arc::clone(context), &built_in(Lifecycle::Pod))));
         }
-        if switches.garbage_collection {
+        if switches.garbage_collection && !switches.elsewhere {
             controllers.push(Box::new(GarbageCollection::new(Arc::clone(context))));
         }
         if let Some(address) = switches.kubernetes_service {

@@ -4,6 +4,7 @@
 #![warn(missing_debug_implementations)]
 
 mod api;
+mod authentication;
 mod budget;
 mod caches;
 mod client;

@@ -108,9 +108,9 @@ pub(crate) struct ServeOptions {
     /// and a deleted namespace is removed, after the response
     #[arg(long)]
     pub(crate) like_cluster: bool,
-    /// Empty and remove deleted namespaces; false if kube-controller-manager does it
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    pub(crate) empty_namespaces: bool,
+    /// kube-controller-manager runs on this server: leave deleted namespaces and garbage collection to it
+    #[arg(long, conflicts_with_all = ["like_cluster", "garbage_collection"])]
+    pub(crate) controller_manager: bool,
     /// Delete dependents of deleted owners, and support --cascade
     #[arg(long)]
     pub(crate) garbage_collection: bool,

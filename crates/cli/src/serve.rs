@@ -8,7 +8,7 @@ use self::kubeconfig::Kubeconfig;
 use crate::{
     args::{ReadyFormat, ServeOptions},
     exit::{self, Failure},
-    seeding::seed_pods,
+    seeding::{Owners, seed_pods},
     signals,
     terminal::note,
 };
@@ -49,7 +49,9 @@ pub(crate) async fn run(options: ServeOptions) -> anyhow::Result<()> {
 async fn start(options: &ServeOptions) -> anyhow::Result<ApiServer> {
     let server = builder(options).await?.start().await.map_err(|error| advise(error, options))?;
     let client = server.local().client();
-    seed_pods(&client, options.seed_pods, options.seed.unwrap_or(1)).await?;
+    let collects = options.garbage_collection || options.like_cluster || options.controller_manager;
+    let owners = if collects { Owners::Omitted } else { Owners::Named };
+    seed_pods(&client, options.seed_pods, options.seed.unwrap_or(1), owners).await?;
     if options.fault_endpoints && options.seed_pods > 0 {
         // The state to return to includes the pods.
         client.request_text(http::Request::post("/snapshots/start").body(Vec::new())?).await?;
@@ -64,7 +66,7 @@ async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
     let mut builder = ApiServer::builder()
         .listen(options.listen)
         .limits(limits)
-        .empty_namespaces(options.empty_namespaces)
+        .controller_manager(options.controller_manager)
         .garbage_collection(options.garbage_collection || options.like_cluster)
         .finalize_pods(options.finalize_pods || options.like_cluster)
         .background_controllers(options.like_cluster)

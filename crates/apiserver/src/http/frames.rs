@@ -44,8 +44,8 @@ impl Frames {
                 Shown::Whole(conversion.map(|c| (watch_cache::Format::new(converted), c)))
             }
             View::Metadata => Shown::Metadata(watch_cache::Format::new("PartialObjectMetadata")),
-            View::Table(include) => {
-                let maker = TableMaker::new(clock.clone(), Arc::clone(resource), include);
+            View::Table(options) => {
+                let maker = TableMaker::new(clock.clone(), Arc::clone(resource), options);
                 Shown::Table { maker, begun: false }
             }
         };

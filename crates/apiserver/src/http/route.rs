@@ -23,10 +23,16 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz` and one check of them.
     Health(&'static str, Option<String>),
+    /// `/openapi/v2`
+    OpenApiV2,
     /// `/openapi/v3`
     OpenApiIndex,
     /// `/openapi/v3/api/VERSION` or `/openapi/v3/apis/GROUP/VERSION`
     OpenApi(String, String),
+    /// `/.well-known/openid-configuration`
+    OpenIdConfiguration,
+    /// `/openid/v1/jwks`
+    OpenIdKeys,
     /// `/metrics`
     Metrics,
     /// `/faults` and one switch of them.
@@ -65,12 +71,15 @@ impl Route {
             ["apis", group, version] => Self::GroupVersion((*group).to_owned(), (*version).to_owned()),
             ["api", version, rest @ ..] => resource("", version, rest),
             ["apis", group, version, rest @ ..] => resource(group, version, rest),
+            ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApiIndex,
             ["openapi", "v3", "api", version] => Self::OpenApi(String::new(), (*version).to_owned()),
             ["openapi", "v3", "apis", group, version] => {
                 Self::OpenApi((*group).to_owned(), (*version).to_owned())
             }
             ["version"] => Self::Version,
+            [".well-known", "openid-configuration"] => Self::OpenIdConfiguration,
+            ["openid", "v1", "jwks"] => Self::OpenIdKeys,
             ["metrics"] => Self::Metrics,
             ["faults"] => Self::Faults(None),
             ["faults", switch] => Self::Faults(Some((*switch).to_owned())),

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use http::header::{HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::uri::{Authority, Scheme};
 
-use super::tokens::Tokens;
+use std::sync::Arc;
+
+use crate::authentication::{Authenticator, User, bearer_token};
 
 /// The access control of a server.
 ///
@@ -24,7 +26,7 @@ pub(super) struct AccessControl {
     scheme: Scheme,
     /// Host names of the server besides those of this machine.
     host_names: Vec<String>,
-    tokens: Option<Tokens>,
+    authenticator: Arc<Authenticator>,
 }
 
 /// A request that is refused before its path is read.
@@ -45,10 +47,10 @@ pub(crate) enum AccessError {
 }
 
 /// The sender of a request that is admitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Caller {
     /// Presented a valid credential, or none is required.
-    Authenticated,
+    Authenticated(User),
     /// Sent a request that needs no credential.
     Anonymous,
 }
@@ -58,25 +60,25 @@ impl AccessControl {
         loopback: bool,
         scheme: Scheme,
         host_names: Vec<String>,
-        tokens: Option<Tokens>,
+        authenticator: Arc<Authenticator>,
     ) -> Self {
-        Self { loopback, scheme, host_names, tokens }
+        Self { loopback, scheme, host_names, authenticator }
     }
 
     /// Whether callers have to present a credential.
     pub(super) fn requires_credentials(&self) -> bool {
-        self.tokens.is_some()
+        self.authenticator.requires_credentials()
     }
 
     pub(super) fn admit<B>(&self, request: &http::Request<B>) -> Result<Caller, AccessError> {
-        if self.loopback && self.tokens.is_none() {
+        if self.loopback && !self.requires_credentials() {
             self.check_host(request)?;
             if !request.headers().get_all(ORIGIN).iter().all(|origin| self.is_own_origin(origin, request)) {
                 return Err(AccessError::FromWebPage);
             }
         }
         match self.check_token(request) {
-            Ok(()) => Ok(Caller::Authenticated),
+            Ok(user) => Ok(Caller::Authenticated(user)),
             Err(_) if is_probe(request.uri().path()) => Ok(Caller::Anonymous),
             Err(error) => Err(error),
         }
@@ -113,15 +115,14 @@ impl AccessControl {
             || self.host_names.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
 
-    fn check_token<B>(&self, request: &http::Request<B>) -> Result<(), AccessError> {
-        let Some(tokens) = &self.tokens else { return Ok(()) };
-        let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let presented = header.and_then(|text| text.split_once(' '));
-        let presented = presented.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let presented = presented.map(|(_, token)| token.trim().to_owned());
-        match presented.or_else(|| websocket_token(request.headers())) {
-            Some(token) if tokens.admits(&token) => Ok(()),
-            _ => Err(AccessError::Unauthorized),
+    /// The user of the token. Without a token, and where none is required, the anonymous one.
+    fn check_token<B>(&self, request: &http::Request<B>) -> Result<User, AccessError> {
+        let header = bearer_token(request.headers()).map(str::to_owned);
+        let token = header.or_else(|| websocket_token(request.headers()));
+        match token.and_then(|token| self.authenticator.user_of(&token)) {
+            Some(user) => Ok(user),
+            None if !self.requires_credentials() => Ok(User::anonymous()),
+            None => Err(AccessError::Unauthorized),
         }
     }
 }
@@ -155,9 +156,16 @@ fn is_probe(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use crate::server::Tokens;
     use crate::status::Status;
 
     const TOKEN: &str = "0123456789abcdef";
+
+    fn authenticator(with_token: bool) -> Arc<Authenticator> {
+        let tokens = with_token.then(|| Tokens::new([TOKEN]).unwrap());
+        Arc::new(Authenticator::new(tokens, Clock::default()))
+    }
 
     fn ask(access: &AccessControl, uri: &str, headers: &[(&str, &str)]) -> u16 {
         let mut request = http::Request::builder().uri(uri);
@@ -172,7 +180,8 @@ mod tests {
 
     #[test]
     fn on_loopback_only_names_of_this_machine_and_no_web_pages() {
-        let access = AccessControl::new(true, Scheme::HTTP, vec!["dev.example".to_owned()], None);
+        let access =
+            AccessControl::new(true, Scheme::HTTP, vec!["dev.example".to_owned()], authenticator(false));
         for ours in [
             "localhost",
             "localhost:80",
@@ -212,8 +221,7 @@ mod tests {
 
     #[test]
     fn elsewhere_a_token_and_nothing_but_a_token() {
-        let access =
-            AccessControl::new(false, Scheme::HTTPS, Vec::new(), Some(Tokens::new([TOKEN]).unwrap()));
+        let access = AccessControl::new(false, Scheme::HTTPS, Vec::new(), authenticator(true));
         let bearer = format!("Bearer {TOKEN}");
         assert_eq!(ask(&access, "/api", &[("Authorization", &bearer), ("Host", "any.example")]), 200);
         assert_eq!(ask(&access, "/api", &[("Authorization", &format!("bearer  {TOKEN}"))]), 200);
@@ -229,12 +237,12 @@ mod tests {
             access.admit(&probe.body(()).unwrap()).unwrap()
         };
         assert_eq!(caller("Bearer wrong"), Caller::Anonymous);
-        assert_eq!(caller(&bearer), Caller::Authenticated);
+        assert_eq!(caller(&bearer), Caller::Authenticated(User::admin()));
     }
 
     #[test]
     fn with_a_token_any_host_and_origin_also_on_loopback() {
-        let access = AccessControl::new(true, Scheme::HTTPS, Vec::new(), Some(Tokens::new([TOKEN]).unwrap()));
+        let access = AccessControl::new(true, Scheme::HTTPS, Vec::new(), authenticator(true));
         let bearer = format!("Bearer {TOKEN}");
         let from = [("Host", "host.docker.internal:6443"), ("Origin", "https://app.example")];
         assert_eq!(ask(&access, "/api", &from), 401);
@@ -243,8 +251,7 @@ mod tests {
 
     #[test]
     fn a_websocket_client_may_send_its_token_as_a_subprotocol() {
-        let access =
-            AccessControl::new(false, Scheme::HTTPS, Vec::new(), Some(Tokens::new([TOKEN]).unwrap()));
+        let access = AccessControl::new(false, Scheme::HTTPS, Vec::new(), authenticator(true));
         let protocol = |token: &str| format!("{TOKEN_PROTOCOL}{}", URL_SAFE_NO_PAD.encode(token));
         let ask = |value: &str| ask(&access, "/api", &[("Sec-WebSocket-Protocol", value)]);
         assert_eq!(ask(&format!("{}, v4.channel.k8s.io", protocol(TOKEN))), 200);

@@ -147,6 +147,13 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Whether kube-controller-manager runs on this server. Then it empties namespaces and collects garbage, and this server does not; a
+    /// delete marks objects for its garbage collector. Off by default.
+    pub fn controller_manager(mut self, yes: bool) -> Self {
+        self.controllers.elsewhere = yes;
+        self
+    }
+
     /// Whether controllers run in the background, as in a cluster: a CRD is not established yet, and a deleted namespace or dependent
     /// still exists, when the response arrives. Off by default: they finish before the response. Only for servers on a socket.
     pub fn background_controllers(mut self, yes: bool) -> Self {
@@ -232,11 +239,13 @@ impl ApiServerBuilder {
         let access = self.access(address, secured.as_ref());
         let host_names = self.host_name.clone().into_iter().collect();
         let scheme = if secured.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-        let tokens = self.tokens.take();
-        let access_control = AccessControl::new(address.ip().is_loopback(), scheme, host_names, tokens);
         let limits = self.limits.clone();
         self.controllers.kubernetes_service = Some(reachable(address));
         let api = self.api(Some(CpuPool::new())).await?;
+        api.authenticator.issuer.set_url(&access.url);
+        let authenticator = Arc::clone(&api.authenticator);
+        let access_control =
+            AccessControl::new(address.ip().is_loopback(), scheme, host_names, authenticator);
         let (stop, stopped) = watch::channel(false);
         let context = ConnectionContext {
             api: Arc::clone(&api),
@@ -300,6 +309,7 @@ impl ApiServerBuilder {
             controllers: self.controllers,
             limits: self.limits,
             fault_endpoints: self.fault_endpoints,
+            tokens: self.tokens,
             cpu_pool,
         })
         .await?;

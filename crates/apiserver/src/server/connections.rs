@@ -205,7 +205,8 @@ impl ConnectionContext {
         let busy = activity.request();
         let multiplexed = request.version() == Version::HTTP_2;
         let response = match self.access_control.admit(&request) {
-            Ok(Caller::Authenticated) => {
+            Ok(Caller::Authenticated(user)) => {
+                request.extensions_mut().insert(user);
                 activity.slot().authenticate();
                 self.respond(request).await?
             }

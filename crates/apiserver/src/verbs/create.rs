@@ -22,6 +22,7 @@ pub(crate) async fn create(context: &WriteContext, request: &Request) -> Result<
     let Decoded { mut object, warnings } =
         decode_object(&context.resources.snapshot().registry, request, options.field_validation)?;
     match_namespace(&mut object, request.namespace())?;
+    (request.resource.rules.record_creator)(&mut object, &request.user);
     let owner = Ownership::Writer(request.writer(&context.clock));
     let response = insert(context, &request.resource, object, owner, options.dry_run, &request.work).await?;
     Ok(response.with_warnings(warnings))
@@ -58,6 +59,10 @@ pub(crate) async fn insert(
 ) -> Result<Response, VerbError> {
     let sent_version = object.resource_version().to_owned();
     identify(context, &mut object);
+    if dry_run && !sent_version.is_empty() {
+        // Only the store, which a dry run does not reach, would reject it.
+        object.set_meta("resourceVersion", Some(&sent_version));
+    }
     let prefix = if object.name().is_none() { object.generate_name().map(str::to_owned) } else { None };
     admit(context, resource, &object).await?;
     let sent_version = sent_version.parse::<u64>().is_ok_and(|version| version > 0);
@@ -118,7 +123,7 @@ async fn attempt(
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
     }
-    if sent_version {
+    if sent_version && !dry_run {
         return Err(rejected(&object, Rejection::VersionOnCreate).into());
     }
     work.check()?;

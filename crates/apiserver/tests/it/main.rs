@@ -17,5 +17,6 @@ mod process;
 mod shared_bytes;
 mod snapshots;
 mod storage_faults;
+mod subresources;
 mod transport;
 mod warnings;

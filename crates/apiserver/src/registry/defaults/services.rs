@@ -49,6 +49,12 @@ pub(in super::super) fn service(object: &mut Object) {
     }
     if spec["type"] == "LoadBalancer" {
         default_to(spec, "allocateLoadBalancerNodePorts", true);
+        let balancer = object.root_mut().get_mut("status").and_then(|status| status.get_mut("loadBalancer"));
+        for ingress in balancer.and_then(Value::as_object_mut).into_iter().flat_map(|b| each(b, "ingress")) {
+            if ingress.contains_key("ip") {
+                default_to(ingress, "ipMode", "VIP");
+            }
+        }
     }
 }
 

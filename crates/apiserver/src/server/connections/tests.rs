@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::authentication::Authenticator;
+use crate::clock::Clock;
 use crate::server::{ApiServer, Tokens};
 
 const TOKEN: &str = "0123456789abcdef";
@@ -33,7 +35,8 @@ async fn connect() -> Served {
 
 async fn connect_with(tokens: Option<Tokens>) -> Served {
     let api = ApiServer::builder().seed(3).in_process().await.expect("the server starts").api;
-    let access_control = AccessControl::new(false, Scheme::HTTP, Vec::new(), tokens);
+    let authenticator = Arc::new(Authenticator::new(tokens, Clock::default()));
+    let access_control = AccessControl::new(false, Scheme::HTTP, Vec::new(), authenticator);
     let limits = ServerLimits::default();
     let context =
         Arc::new(ConnectionContext { api: Arc::clone(&api), access_control, limits, acceptor: None });
