@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::authentication::Authenticator;
 use crate::caches::Caches;
 use crate::clock::Clock;
 use crate::controllers::{Controllers, Switches};
@@ -11,13 +12,17 @@ use crate::http::WatchPermits;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
 use crate::registry::Lifecycle;
-use crate::server::ServerLimits;
+use crate::server::{ServerLimits, Tokens};
 use crate::serving::ServedResources;
 use crate::shutdown::Shutdown;
+use crate::snapshots::{self, NamedSnapshots};
 use crate::storage::{Follower, Storage, StorageError};
 use crate::verbs::WriteContext;
 use crate::verbs::namespaces::seed_namespaces;
 use crate::watch_cache::CacheOptions;
+
+/// The name of the snapshot that is taken at the start.
+const START: &str = "start";
 
 /// The configuration of a server.
 pub(crate) struct ApiConfig {
@@ -28,6 +33,8 @@ pub(crate) struct ApiConfig {
     pub(crate) controllers: Switches,
     pub(crate) limits: ServerLimits,
     pub(crate) fault_endpoints: bool,
+    /// Present if callers have to present one.
+    pub(crate) tokens: Option<Tokens>,
     /// Present if large requests get threads of their own. Without it requests run in the task of the caller.
     pub(crate) cpu_pool: Option<CpuPool>,
 }
@@ -43,8 +50,10 @@ pub(crate) struct Api {
     pub(crate) watch_permits: WatchPermits,
     pub(crate) metrics: Metrics,
     pub(crate) faults: Arc<FaultRules>,
-    /// Whether faults can be switched over HTTP.
+    /// Whether faults and snapshots can be controlled over HTTP.
     pub(crate) fault_endpoints: bool,
+    pub(crate) snapshots: NamedSnapshots,
+    pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) cpu_pool: Option<CpuPool>,
     pub(crate) shutdown: Shutdown,
 }
@@ -61,9 +70,10 @@ impl Api {
             namespaces: Arc::clone(namespaces.expect("a built-in resource")),
             clock: config.clock,
             ids: Ids::new(config.seed),
-            garbage_collection: config.controllers.garbage_collection,
+            garbage_collection: config.controllers.garbage_collection || config.controllers.elsewhere,
             object_bytes: config.limits.object_bytes,
         });
+        let authenticator = Arc::new(Authenticator::new(config.tokens, writes.clock.clone()));
         let caches = Caches::new(Arc::clone(&resources), Arc::clone(&storage), config.cache_options);
         let caches = Arc::new(caches);
         let controllers = Controllers::new(&writes, &caches, config.controllers);
@@ -76,6 +86,11 @@ impl Api {
         storage.follow("/", Arc::downgrade(&follower)).await?;
         // A failed reconciliation stays queued and is retried with the next write.
         controllers.reconcile(controllers.mark()).await;
+        let snapshots = NamedSnapshots::default();
+        if config.fault_endpoints {
+            // There is room for the first one.
+            let _ = snapshots.set(START, snapshots::take(&*storage).await?);
+        }
         Ok(Arc::new(Self {
             resources,
             storage,
@@ -87,6 +102,8 @@ impl Api {
             metrics: Metrics::default(),
             faults: Arc::default(),
             fault_endpoints: config.fault_endpoints,
+            snapshots,
+            authenticator,
             cpu_pool: config.cpu_pool,
             shutdown: Shutdown::default(),
         }))

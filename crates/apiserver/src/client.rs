@@ -42,6 +42,10 @@ impl Access {
         if let Some(pem) = &self.authority {
             cluster["certificate-authority-data"] = STANDARD.encode(pem).into();
         }
+        if self.url.starts_with("http:") {
+            // There is no certificate to verify. The JavaScript client refuses `http` without this.
+            cluster["insecure-skip-tls-verify"] = true.into();
+        }
         let user = self.token.as_ref().map_or_else(|| json!({}), |token| json!({"token": token}));
         format!(
             "apiVersion: v1\n\

@@ -8,20 +8,23 @@
 mod custom_resource_definitions;
 mod edit;
 mod garbage_collection;
+mod kubernetes_service;
 mod metadata;
 mod namespaces;
 mod pods;
 mod queue;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::future::BoxFuture;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use self::custom_resource_definitions::CustomResourceDefinitions;
 use self::garbage_collection::GarbageCollection;
+use self::kubernetes_service::KubernetesService;
 use self::metadata::Observation;
 use self::namespaces::Namespaces;
 use self::pods::Pods;
@@ -41,11 +44,24 @@ pub(crate) struct Switches {
     pub(crate) namespaces: bool,
     pub(crate) garbage_collection: bool,
     pub(crate) finalize_pods: bool,
+    /// The address that the Service `kubernetes` leads to. A server without a socket has none, and no such Service.
+    pub(crate) kubernetes_service: Option<SocketAddr>,
+    /// Whether requests do not wait for the controllers.
+    pub(crate) in_background: bool,
+    /// Whether kube-controller-manager empties namespaces and collects garbage.
+    pub(crate) elsewhere: bool,
 }
 
 impl Default for Switches {
     fn default() -> Self {
-        Self { namespaces: true, garbage_collection: false, finalize_pods: false }
+        Self {
+            namespaces: true,
+            garbage_collection: false,
+            finalize_pods: false,
+            kubernetes_service: None,
+            in_background: false,
+            elsewhere: false,
+        }
     }
 }
 
@@ -76,6 +92,8 @@ pub(crate) struct Controllers {
     controllers: Vec<Running>,
     queue: Queue,
     queued: Notify,
+    /// Whether only [`run`](Self::run) reconciles, and requests do not.
+    in_background: bool,
 }
 
 struct Running {
@@ -96,19 +114,41 @@ impl Controllers {
             Arc::clone(caches),
             definitions,
         ))];
-        if switches.namespaces {
+        if switches.namespaces && !switches.elsewhere {
             let namespaces = built_in(Lifecycle::Namespace);
             controllers.push(Box::new(Namespaces::new(Arc::clone(context), namespaces)));
         }
         if switches.finalize_pods {
             controllers.push(Box::new(Pods::new(Arc::clone(context), &built_in(Lifecycle::Pod))));
         }
-        if switches.garbage_collection {
+        if switches.garbage_collection && !switches.elsewhere {
             controllers.push(Box::new(GarbageCollection::new(Arc::clone(context))));
+        }
+        if let Some(address) = switches.kubernetes_service {
+            controllers.push(Box::new(KubernetesService::new(Arc::clone(context), address)));
         }
         let running = |controller| Running { controller, turn: Mutex::default() };
         let controllers = controllers.into_iter().map(running).collect();
-        Arc::new(Self { controllers, queue: Queue::default(), queued: Notify::new() })
+        let in_background = switches.in_background;
+        Arc::new(Self { controllers, queue: Queue::default(), queued: Notify::new(), in_background })
+    }
+
+    /// Reconciles the keys of a request that began at `mark`, unless controllers run in the background.
+    ///
+    /// A failed reconciliation stays queued: the write itself has happened.
+    pub(crate) async fn after_request(&self, mark: u64) {
+        if !self.in_background {
+            self.reconcile(mark).await;
+        }
+    }
+
+    /// Keeps all controllers from reconciling until the result is dropped. Changes are noted and queued meanwhile.
+    pub(crate) async fn pause(&self) -> Vec<MutexGuard<'_, ()>> {
+        let mut turns = Vec::new();
+        for running in &self.controllers {
+            turns.push(running.turn.lock().await);
+        }
+        turns
     }
 
     /// The sequence number of the last queued key. Call this before a write.

@@ -48,7 +48,9 @@ pub fn encode_protobuf(object: &Value) -> Result<Vec<u8>, String> {
 
 /// Parses a JSON body, and returns the paths of its duplicate fields.
 pub fn json_body(text: &[u8]) -> Result<(Value, Vec<String>), String> {
-    parse_json(text).map(|parsed| (parsed.value, parsed.duplicates)).map_err(|e| e.to_string())
+    parse_json(text)
+        .map(|parsed| (parsed.value, parsed.duplicates.iter().map(ToString::to_string).collect()))
+        .map_err(|e| e.to_string())
 }
 
 /// Normalizes an object to the schema of Pods, and returns the paths of removed fields.

@@ -17,6 +17,7 @@ mod request_head;
 mod resource_request;
 mod respond;
 mod route;
+mod snapshots;
 mod switches;
 mod table;
 mod verb;
@@ -24,6 +25,8 @@ mod warnings;
 mod watch_permits;
 
 pub(crate) use body::ResponseBody;
+pub(crate) use body::WatchBody;
+pub(crate) use body::WholeEvent;
 pub(crate) use error::HttpError;
 pub(crate) use handler::ResponseLost;
 pub(crate) use handler::handle;

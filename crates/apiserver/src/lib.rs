@@ -4,6 +4,7 @@
 #![warn(missing_debug_implementations)]
 
 mod api;
+mod authentication;
 mod budget;
 mod caches;
 mod client;
@@ -26,6 +27,7 @@ mod schema;
 mod server;
 mod serving;
 mod shutdown;
+mod snapshots;
 mod status;
 pub mod storage;
 mod verb;
@@ -45,4 +47,5 @@ pub use server::Tls;
 pub use server::TlsError;
 pub use server::TokenError;
 pub use server::Tokens;
+pub use snapshots::ClusterSnapshot;
 pub use verb::Verb;

@@ -9,12 +9,14 @@ mod fields;
 pub(crate) mod fuzzing;
 mod managers;
 mod merge;
+mod typing;
 
 pub(crate) use compare::duplicate_key;
 pub(crate) use managers::ApplyError;
 pub(crate) use managers::Conflicts;
 pub(crate) use managers::Managers;
 pub(crate) use managers::Writer;
+pub(crate) use typing::type_error;
 
 use serde_json::Value;
 

@@ -31,6 +31,7 @@ pub(crate) use built_in::is_built_in;
 pub(crate) use columns::Columns;
 pub(crate) use columns::age;
 pub(crate) use conversion::Conversion;
+pub(crate) use defaults::quality_of_service;
 pub(crate) use field_labels::UnknownLabel;
 pub(crate) use generated_name::generate_name;
 pub(crate) use group_version::Group;

@@ -16,6 +16,7 @@ pub(crate) use kube_informer_types::Merge;
 pub(crate) use kube_informer_types::Shape;
 pub(crate) use kube_informer_types::Type;
 pub(crate) use kube_informer_types::types;
+pub(crate) use parse::Duplicate;
 pub(crate) use parse::Parsed;
 pub(crate) use parse::parse_json;
 pub(crate) use parse::parse_yaml;

@@ -4,11 +4,13 @@ mod access;
 mod activity;
 mod builder;
 mod connections;
+mod head_timer;
 mod limits;
 mod request_body;
 mod slots;
 mod tls;
 mod tokens;
+mod websocket;
 mod write_timeout;
 
 use std::net::SocketAddr;
@@ -30,15 +32,16 @@ pub use tokens::Tokens;
 use crate::api::Api;
 use crate::client::{self, Access};
 use crate::faults::Faults;
-use crate::storage::Storage;
+use crate::snapshots::{self, ClusterSnapshot};
+use crate::storage::{Storage, StorageError};
 
 /// A Kubernetes API server on a free port of this machine.
 ///
 /// 1. [`ApiServer::start`] returns when the server accepts requests; that takes milliseconds.
 /// 2. Dropping it closes the port, every connection and every watch, and frees all objects in memory.
 /// 3. [`shutdown`](Self::shutdown) does the same gracefully: running requests get their responses and watches end cleanly first.
-/// 4. By default it listens on the loopback interface. There it requires no credential, but refuses web pages and foreign `Host`
-///    headers. On any other address it starts only with TLS and tokens.
+/// 4. By default it listens on the loopback interface. There it requires no credential, but refuses foreign web pages and foreign
+///    `Host` headers unless it has tokens. On any other address it starts only with TLS and tokens.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -121,6 +124,16 @@ impl ApiServer {
         self.access.kubeconfig()
     }
 
+    /// The bearer token of clients, if there are tokens. It is the first of them.
+    pub fn token(&self) -> Option<&str> {
+        self.access.token.as_deref()
+    }
+
+    /// The CA certificates that clients need, as PEM, if the server has TLS.
+    pub fn certificate_authority(&self) -> Option<&str> {
+        self.access.authority.as_deref()
+    }
+
     /// The server behind the sockets, for requests without them.
     pub fn local(&self) -> &LocalServer {
         &self.local
@@ -162,6 +175,36 @@ impl LocalServer {
     /// Controls fault injection.
     pub fn faults(&self) -> Faults {
         Faults::new(&self.api)
+    }
+
+    /// Takes a snapshot of all objects. It shares them with the server, so it takes little memory until they change.
+    pub async fn snapshot(&self) -> Result<ClusterSnapshot, StorageError> {
+        snapshots::take(&*self.api.storage).await
+    }
+
+    /// Makes the objects those of a snapshot: others are deleted, changed ones are written, deleted ones are created with their old uid.
+    ///
+    /// Every change has a new resource version, and watchers receive it as an event. Finalizers and grace periods have no effect, and
+    /// fault rules stay. Objects that clients write meanwhile may remain.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use k8s_openapi::api::core::v1::Namespace;
+    /// # use kube_embedded_apiserver::ApiServer;
+    /// let server = ApiServer::builder().in_process().await?;
+    /// let empty = server.snapshot().await?;
+    /// let namespaces: kube::Api<Namespace> = kube::Api::all(server.client());
+    /// let mut namespace = Namespace::default();
+    /// namespace.metadata.name = Some("test".into());
+    /// namespaces.create(&Default::default(), &namespace).await?;
+    /// server.restore(&empty).await?;
+    /// assert!(namespaces.get_opt("test").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn restore(&self, snapshot: &ClusterSnapshot) -> Result<(), StorageError> {
+        snapshots::restore(&self.api, snapshot).await
     }
 
     /// The storage.

@@ -15,9 +15,11 @@ pub(crate) mod list;
 pub(crate) mod namespaces;
 pub(crate) mod options;
 pub(crate) mod patch;
+mod pod_parts;
 pub(crate) mod pods;
 pub(crate) mod reviews;
 pub(crate) mod scale;
+pub(crate) mod token_request;
 pub(crate) mod update;
 pub(crate) mod watch;
 
@@ -28,6 +30,7 @@ use bytes::Bytes;
 pub(crate) use self::context::WriteContext;
 use self::error::{RequestError, Target};
 use self::options::Query;
+use crate::authentication::User;
 use crate::clock::Clock;
 use crate::managed::Writer;
 use crate::registry::{Object, Resource, Subresource};
@@ -50,6 +53,7 @@ pub(crate) struct Request {
     /// Media type of the body, lower case, without parameters.
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
+    pub(crate) user: User,
     /// The work on it so far.
     pub(crate) work: Work,
 }
@@ -67,10 +71,10 @@ pub(crate) enum Content {
         code: u16,
         object: Shown,
     },
-    /// An object of another kind than the resource's: a Scale.
-    Scale {
+    /// An object of another kind than the resource's: a Scale or a TokenRequest.
+    OtherKind {
         code: u16,
-        scale: serde_json::Value,
+        object: serde_json::Value,
     },
     List(ListResponse),
     Watch(WatchStream),

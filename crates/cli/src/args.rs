@@ -52,6 +52,10 @@ Examples:
   kube-informer serve --garbage-collection --finalize-pods   deletes cascade to dependents and remove pods
   kube-informer serve --fault-endpoints                then: curl -X POST 'http://127.0.0.1:PORT/faults/fail?code=429&times=3'
 
+For the test suite of a program in another language:
+  kube-informer serve --like-cluster --exit-with-parent --output json --fault-endpoints
+  curl -X POST http://127.0.0.1:PORT/snapshots/start/restore   returns to the state at the start, between two tests
+
 For other machines (a token gives full access to everything):
   head -c 24 /dev/urandom | base64 > tokens; chmod 600 tokens
   kube-informer serve --listen 0.0.0.0:6443 --tls-self-signed --token-file tokens --hostname ci.example --kubeconfig-out ci.kubeconfig
@@ -70,6 +74,15 @@ pub(crate) struct ServeOptions {
     /// Write a kubeconfig to this file, which must not exist; only you can read it
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig_out: Option<PathBuf>,
+    /// Replace the file of --kubeconfig-out if it exists
+    #[arg(long, requires = "kubeconfig_out")]
+    pub(crate) kubeconfig_overwrite: bool,
+    /// Format of the line that tells that the server is ready
+    #[arg(short, long, value_enum, default_value_t = ReadyFormat::Text)]
+    pub(crate) output: ReadyFormat,
+    /// Stop when the process that started the server ends, or closes the pipe that is its standard input
+    #[arg(long)]
+    pub(crate) exit_with_parent: bool,
     /// Require a bearer token from this file (one per line). There are no roles: a token gives full access
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -91,13 +104,20 @@ pub(crate) struct ServeOptions {
     /// Options of etcd storage
     #[command(flatten)]
     pub(crate) etcd: EtcdArguments,
+    /// Behave like a whole cluster: --garbage-collection, --finalize-pods, and controllers that take a moment: a CRD is established,
+    /// and a deleted namespace is removed, after the response
+    #[arg(long)]
+    pub(crate) like_cluster: bool,
+    /// kube-controller-manager runs on this server: leave deleted namespaces and garbage collection to it
+    #[arg(long, conflicts_with_all = ["like_cluster", "garbage_collection"])]
+    pub(crate) controller_manager: bool,
     /// Delete dependents of deleted owners, and support --cascade
     #[arg(long)]
     pub(crate) garbage_collection: bool,
     /// Remove deleted pods immediately, because no kubelet stops them
     #[arg(long)]
     pub(crate) finalize_pods: bool,
-    /// Let clients inject faults under /faults; only on loopback addresses
+    /// Let clients inject faults under /faults, and take and restore snapshots under /snapshots; only on loopback addresses
     #[arg(long)]
     pub(crate) fault_endpoints: bool,
     /// Limit of open connections; further ones wait
@@ -112,6 +132,15 @@ pub(crate) struct ServeOptions {
     /// Seed of generated objects, uids and names: the same seed gives the same cluster
     #[arg(long, value_name = "SEED")]
     pub(crate) seed: Option<u64>,
+}
+
+/// Format of the line that tells that the server is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReadyFormat {
+    /// Sentences
+    Text,
+    /// One line with a JSON object: url, pid, kubeconfig, certificateAuthority, token
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 use crate::{
     exit::{self, Failure},
-    seeding::seed_pods,
+    seeding::{Owners, seed_pods},
 };
 use kube::config::KubeConfigOptions;
 use kube_embedded_apiserver::ApiServer;
@@ -18,7 +18,7 @@ impl Cluster {
     /// Starts a cluster in this process.
     pub(crate) async fn embedded(seeded_pods: usize) -> anyhow::Result<Self> {
         let server = ApiServer::start().await?;
-        seed_pods(&server.local().client(), seeded_pods, 1).await?;
+        seed_pods(&server.local().client(), seeded_pods, 1, Owners::Named).await?;
         let mut config = kube::Config::new(server.url().parse()?);
         "default".clone_into(&mut config.default_namespace);
         Ok(Self { config, embedded: Some(server) })

@@ -10,8 +10,21 @@ use serde_json::json;
 /// Average number of pods on a node.
 const PODS_PER_NODE: usize = 50;
 
+/// The owners of generated pods, which do not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owners {
+    Named,
+    /// For servers that collect garbage: they would delete pods of owners that do not exist.
+    Omitted,
+}
+
 /// Creates pods with their nodes and namespaces. Shows a progress bar on a terminal.
-pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) -> anyhow::Result<()> {
+pub(crate) async fn seed_pods(
+    client: &kube::Client,
+    count: usize,
+    seed: u64,
+    owners: Owners,
+) -> anyhow::Result<()> {
     if count == 0 {
         return Ok(());
     }
@@ -26,7 +39,10 @@ pub(crate) async fn seed_pods(client: &kube::Client, count: usize, seed: u64) ->
     seed_nodes(client, node_count, seed).await?;
     let bar = ProgressBar::new(count as u64).with_style(style()).with_message("creating pods");
     for value in Pods::new(seed, node_count).take(count) {
-        let pod: Pod = serde_json::from_value(value)?;
+        let mut pod: Pod = serde_json::from_value(value)?;
+        if owners == Owners::Omitted {
+            pod.metadata.owner_references = None;
+        }
         let pods: Api<Pod> =
             Api::namespaced(client.clone(), pod.metadata.namespace.as_deref().unwrap_or("default"));
         bar.inc(1);

@@ -1,13 +1,14 @@
 //! `kube-informer serve`: the embedded API server as a process.
 
 mod kubeconfig;
+mod parent;
 mod storage;
 
 use self::kubeconfig::Kubeconfig;
 use crate::{
-    args::ServeOptions,
+    args::{ReadyFormat, ServeOptions},
     exit::{self, Failure},
-    seeding::seed_pods,
+    seeding::{Owners, seed_pods},
     signals,
     terminal::note,
 };
@@ -21,8 +22,16 @@ use std::{
 /// Serves until a signal arrives. The address is printed when the server accepts requests and is seeded.
 pub(crate) async fn run(options: ServeOptions) -> anyhow::Result<()> {
     // First the file: if it exists already, the error should come before a long seeding.
-    let kubeconfig = options.kubeconfig_out.clone().map(Kubeconfig::create).transpose()?;
-    let mut signal = std::pin::pin!(signals::listen());
+    let kubeconfig = options.kubeconfig_out.clone();
+    let kubeconfig =
+        kubeconfig.map(|path| Kubeconfig::create(path, options.kubeconfig_overwrite)).transpose()?;
+    let exit_with_parent = options.exit_with_parent;
+    let mut signal = std::pin::pin!(async {
+        tokio::select! {
+            () = signals::listen() => {}
+            () = parent::gone(), if exit_with_parent => {}
+        }
+    });
     let server = tokio::select! {
         biased;
         () = &mut signal => return Ok(()),
@@ -39,7 +48,14 @@ pub(crate) async fn run(options: ServeOptions) -> anyhow::Result<()> {
 
 async fn start(options: &ServeOptions) -> anyhow::Result<ApiServer> {
     let server = builder(options).await?.start().await.map_err(|error| advise(error, options))?;
-    seed_pods(&server.local().client(), options.seed_pods, options.seed.unwrap_or(1)).await?;
+    let client = server.local().client();
+    let collects = options.garbage_collection || options.like_cluster || options.controller_manager;
+    let owners = if collects { Owners::Omitted } else { Owners::Named };
+    seed_pods(&client, options.seed_pods, options.seed.unwrap_or(1), owners).await?;
+    if options.fault_endpoints && options.seed_pods > 0 {
+        // The state to return to includes the pods.
+        client.request_text(http::Request::post("/snapshots/start").body(Vec::new())?).await?;
+    }
     Ok(server)
 }
 
@@ -50,8 +66,10 @@ async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
     let mut builder = ApiServer::builder()
         .listen(options.listen)
         .limits(limits)
-        .garbage_collection(options.garbage_collection)
-        .finalize_pods(options.finalize_pods)
+        .controller_manager(options.controller_manager)
+        .garbage_collection(options.garbage_collection || options.like_cluster)
+        .finalize_pods(options.finalize_pods || options.like_cluster)
+        .background_controllers(options.like_cluster)
         .fault_endpoints(options.fault_endpoints);
     if let Some(name) = &options.hostname {
         builder = builder.host_name(name);
@@ -123,8 +141,23 @@ fn advise(error: StartError, options: &ServeOptions) -> anyhow::Error {
     }
 }
 
+/// What a program that started the server needs to use it, as one line.
+fn ready_line(server: &ApiServer, kubeconfig: Option<&Kubeconfig>) -> serde_json::Value {
+    serde_json::json!({
+        "url": server.url(),
+        "pid": std::process::id(),
+        "kubeconfig": kubeconfig.map(Kubeconfig::path),
+        "certificateAuthority": server.certificate_authority(),
+        "token": server.token(),
+    })
+}
+
 fn announce(server: &ApiServer, options: &ServeOptions, kubeconfig: Option<&Kubeconfig>) -> io::Result<()> {
     let mut out = io::stdout().lock();
+    if options.output == ReadyFormat::Json {
+        writeln!(out, "{}", ready_line(server, kubeconfig))?;
+        return out.flush();
+    }
     let place = if options.storage == "memory" { "memory" } else { "etcd" };
     let reach = if server.address().ip().is_loopback() {
         "this machine only"
@@ -137,7 +170,7 @@ fn announce(server: &ApiServer, options: &ServeOptions, kubeconfig: Option<&Kube
     };
     writeln!(out, "serving at {} (objects in {place}, {reach}, {access})", server.url())?;
     if options.fault_endpoints {
-        writeln!(out, "faults at {}/faults", server.url())?;
+        writeln!(out, "faults at {0}/faults, snapshots at {0}/snapshots", server.url())?;
     }
     match kubeconfig {
         Some(file) => writeln!(out, "{}", file.export())?,

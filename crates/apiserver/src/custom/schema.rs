@@ -143,6 +143,11 @@ impl Structural {
         })
     }
 
+    /// The type, unless values of several are allowed.
+    pub(crate) fn type_name(&self) -> Option<&'static str> {
+        self.kind.filter(|_| !self.int_or_string).map(JsonType::as_str)
+    }
+
     pub(crate) fn items(&self) -> Option<&Structural> {
         self.items.as_deref()
     }

@@ -16,6 +16,7 @@ use tokio::task::coop::poll_proceed;
 
 use super::frames::{Frames, write_metadata};
 use super::gzip::Gzip;
+use super::negotiate::Format;
 use super::watch_permits::WatchPermit;
 use crate::api::Api;
 use crate::registry::Conversion;
@@ -73,6 +74,18 @@ pub(crate) struct WatchBody {
     _permit: Option<WatchPermit>,
     done: bool,
 }
+
+/// One event of a watch.
+#[derive(Debug)]
+pub(crate) enum WholeEvent {
+    /// A JSON object and a line feed.
+    Json(Bytes),
+    /// A protobuf message without its length.
+    Protobuf(Bytes),
+}
+
+/// The length before each protobuf event of a stream.
+const LENGTH_BYTES: usize = 4;
 
 impl ListBody {
     /// `head` reaches up to and including `"items":[`.
@@ -182,6 +195,21 @@ impl WatchBody {
     /// Holds the permit while the watch is open.
     pub(crate) fn hold(&mut self, permit: WatchPermit) {
         self._permit = Some(permit);
+    }
+
+    /// The next event in one piece, for transports with messages. `None` after the last one.
+    pub(crate) fn poll_whole_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<WholeEvent>> {
+        let Some(first) = std::task::ready!(self.poll_event(cx)) else { return Poll::Ready(None) };
+        let event = match self.pieces.is_empty() {
+            true => first,
+            false => {
+                self.pieces.drain(..).fold(Vec::from(first), |all, piece| [all, piece.into()].concat()).into()
+            }
+        };
+        Poll::Ready(Some(match self.frames.format() {
+            Format::Protobuf => WholeEvent::Protobuf(event.slice(event.len().min(LENGTH_BYTES)..)),
+            Format::Json | Format::Yaml => WholeEvent::Json(event),
+        }))
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {

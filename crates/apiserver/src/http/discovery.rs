@@ -5,7 +5,8 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::body::ResponseBody;
-use super::respond::respond_text;
+use super::negotiate::{Format, NotAcceptable};
+use super::respond::{respond_error, respond_text};
 use crate::registry::{GroupVersion, Plurals, Registry, Resource, Subresource, Versions, precedence};
 use crate::verb::Verb;
 
@@ -19,8 +20,10 @@ pub(crate) fn core_versions(
     accept: Option<&str>,
     known: Option<&str>,
 ) -> Response<ResponseBody> {
-    if wants_aggregated(accept) {
-        return aggregated(registry, |group| group.is_empty(), known);
+    match form(accept) {
+        Form::Aggregated => return aggregated(registry, |group| group.is_empty(), known),
+        Form::NotAcceptable => return not_acceptable(),
+        Form::Legacy => {}
     }
     let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]);
     json_response(
@@ -36,7 +39,17 @@ pub(crate) fn paths(registry: &Registry) -> Response<ResponseBody> {
         paths.extend(versions.keys().map(|version| format!("{root}/{version}")));
         paths.push(root);
     }
-    let others = ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
+    let others = [
+        "/.well-known/openid-configuration",
+        "/openid/v1/jwks",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
     paths.extend(others.map(str::to_owned));
     paths.sort();
     paths.dedup();
@@ -49,8 +62,10 @@ pub(crate) fn groups(
     accept: Option<&str>,
     known: Option<&str>,
 ) -> Response<ResponseBody> {
-    if wants_aggregated(accept) {
-        return aggregated(registry, |group| !group.is_empty(), known);
+    match form(accept) {
+        Form::Aggregated => return aggregated(registry, |group| !group.is_empty(), known),
+        Form::NotAcceptable => return not_acceptable(),
+        Form::Legacy => {}
     }
     let named = registry.groups().filter(|(group, _)| !group.is_empty());
     let groups: Vec<Value> = named.map(|(group, versions)| group_document(group, versions)).collect();
@@ -152,6 +167,10 @@ impl<'r> ResponseKind<'r> {
                 let group_version = GroupVersion { group: "policy", version: "v1" };
                 Self { group_version, kind: "Eviction" }
             }
+            Subresource::Token => {
+                let group_version = GroupVersion { group: "authentication.k8s.io", version: "v1" };
+                Self { group_version, kind: "TokenRequest" }
+            }
             Subresource::Binding => own("Binding"),
             _ => own(&resource.kind),
         }
@@ -230,34 +249,50 @@ fn aggregated_resource(resource: &Resource) -> Value {
     entry
 }
 
-/// Whether the aggregated form is the first supported clause.
-fn wants_aggregated(accept: Option<&str>) -> bool {
-    for clause in accept.unwrap_or_default().split(',') {
+/// The form of a discovery document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Aggregated,
+    Legacy,
+    /// The client accepts only aggregated forms that this server does not have.
+    NotAcceptable,
+}
+
+/// The form of the first supported clause.
+fn form(accept: Option<&str>) -> Form {
+    let accept = accept.unwrap_or_default();
+    let mut unsupported = !accept.is_empty();
+    for clause in accept.split(',') {
         let parts: Vec<&str> = clause.split(';').map(str::trim).collect();
         let has = |parameter: &str| parts.contains(&parameter);
+        let aggregated = has("as=APIGroupDiscoveryList");
         match parts.first() {
-            Some(&"application/json")
-                if has("as=APIGroupDiscoveryList") && has("g=apidiscovery.k8s.io") && has("v=v2") =>
-            {
-                return true;
+            Some(&"application/json") if aggregated && has("g=apidiscovery.k8s.io") && has("v=v2") => {
+                return Form::Aggregated;
             }
-            Some(&"application/json") if has("as=APIGroupDiscoveryList") => {}
-            Some(&("application/json" | "*/*" | "application/*")) => return false,
-            _ => {}
+            Some(&("application/json" | "*/*" | "application/*")) if !aggregated => return Form::Legacy,
+            _ => unsupported &= aggregated,
         }
     }
-    false
+    if unsupported { Form::NotAcceptable } else { Form::Legacy }
+}
+
+fn not_acceptable() -> Response<ResponseBody> {
+    const ACCEPTED: &[&str] =
+        &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    respond_error(&NotAcceptable::MediaType(ACCEPTED).into(), Format::Json)
 }
 
 fn json_response(document: &Value) -> Response<ResponseBody> {
     respond_text(StatusCode::OK, JSON, document.to_string())
 }
 
-/// Changes with the stored form of a kind, which never happens here.
+/// The hash that kube-apiserver has for the same stored form.
 fn storage_hash(resource: &Resource) -> String {
     use base64::Engine as _;
     let name = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
-    base64::engine::general_purpose::STANDARD.encode(digest(name.as_bytes()).to_be_bytes())
+    let hash = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
+    base64::engine::general_purpose::STANDARD.encode(&hash.as_ref()[..8])
 }
 
 /// FNV-1a, not a cryptographic hash.
@@ -272,30 +307,34 @@ mod tests {
 
     #[test]
     fn the_aggregated_form_only_for_those_who_know_it() {
-        for (accept, yes) in [
-            (Some(AGGREGATED), true),
+        for (accept, expected) in [
+            (Some(AGGREGATED), Form::Aggregated),
             (
                 Some(
                     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
                 ),
-                false,
+                Form::Legacy,
             ),
             (
                 Some(
                     "application/json, application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
                 ),
-                false,
+                Form::Legacy,
             ),
             (
                 Some(
                     "application/vnd.kubernetes.protobuf,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
                 ),
-                true,
+                Form::Aggregated,
             ),
-            (Some("*/*"), false),
-            (None, false),
+            (Some("*/*"), Form::Legacy),
+            (
+                Some("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
+                Form::NotAcceptable,
+            ),
+            (None, Form::Legacy),
         ] {
-            assert_eq!(wants_aggregated(accept), yes, "{accept:?}");
+            assert_eq!(form(accept), expected, "{accept:?}");
         }
     }
 }

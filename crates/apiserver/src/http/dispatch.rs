@@ -55,8 +55,7 @@ async fn process(api: Arc<Api>, verb: Verb, request: Request) -> Result<verbs::R
     let mark = api.controllers.mark();
     let response = dispatch(&api, verb, &request).await;
     if verb.has_body() {
-        // A failed reconciliation stays queued; the write itself has happened.
-        api.controllers.reconcile(mark).await;
+        api.controllers.after_request(mark).await;
     }
     response
 }
@@ -69,6 +68,9 @@ async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Res
         (Some(Subresource::Scale), Verb::Patch) => {
             return verbs::scale::patch(writes, request, PatchType::parse(request)?).await;
         }
+        (Some(Subresource::Token), _) => {
+            return verbs::token_request::create(writes, &api.authenticator.issuer, request).await;
+        }
         (Some(Subresource::Binding), _) => return verbs::pods::bind(writes, request).await,
         (Some(Subresource::Eviction), _) => return verbs::pods::evict(writes, request).await,
         _ => {}
@@ -78,9 +80,13 @@ async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Res
         Verb::List => verbs::list::list(caches, request, &ListOptions::parse(&request.query)?).await,
         Verb::Watch => verbs::watch::watch(caches, request, &ListOptions::parse(&request.query)?).await,
         Verb::Create => match request.resource.lifecycle {
-            Lifecycle::Review(review) => {
-                verbs::reviews::review(&api.resources.snapshot().registry, request, review)
-            }
+            Lifecycle::Review(review) => verbs::reviews::review(
+                &api.resources.snapshot().registry,
+                &api.authenticator,
+                request,
+                review,
+            ),
+            Lifecycle::Binding => verbs::pods::bind(writes, request).await,
             _ => verbs::create::create(writes, request).await,
         },
         Verb::Update => verbs::update::update(writes, request).await,

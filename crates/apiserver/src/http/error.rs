@@ -3,6 +3,7 @@
 use crate::cpu_pool::PoolError;
 use crate::faults::Fault;
 use crate::registry::CodecError;
+use crate::snapshots::TooManySnapshots;
 use crate::verb::Verb;
 use crate::verbs::error::{RequestError, Target, VerbError};
 use kube_informer_types::protobuf::ProtobufError;
@@ -32,6 +33,17 @@ pub(crate) enum HttpError {
     Metrics(prometheus::Error),
     #[error(transparent)]
     Switch(#[from] SwitchError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+}
+
+/// The error of a request to `/snapshots`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    #[error("there is no snapshot {0:?}: take one with POST /snapshots/NAME")]
+    Unknown(String),
+    #[error(transparent)]
+    TooMany(#[from] TooManySnapshots),
 }
 
 /// The error of a request to `/faults`.

@@ -44,12 +44,16 @@ impl Frames {
                 Shown::Whole(conversion.map(|c| (watch_cache::Format::new(converted), c)))
             }
             View::Metadata => Shown::Metadata(watch_cache::Format::new("PartialObjectMetadata")),
-            View::Table(include) => {
-                let maker = TableMaker::new(clock.clone(), Arc::clone(resource), include);
+            View::Table(options) => {
+                let maker = TableMaker::new(clock.clone(), Arc::clone(resource), options);
                 Shown::Table { maker, begun: false }
             }
         };
         Self { resource: Arc::clone(resource), shown, format }
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        self.format
     }
 
     /// The frame of an item. A large object is in two further pieces, of which the first shares the stored bytes.

@@ -12,9 +12,11 @@ use super::metrics;
 use super::negotiate::Format;
 use super::openapi;
 use super::probes;
+use super::request_head::deadline;
 use super::resource_request;
 use super::respond::{respond_error, respond_status, respond_text};
 use super::route::Route;
+use super::snapshots;
 use super::switches;
 use crate::api::Api;
 use crate::faults::Faults;
@@ -22,7 +24,7 @@ use crate::metrics::Record;
 use crate::registry::is_built_in;
 use crate::server::AccessError;
 use crate::status::Status;
-use crate::verbs::error::RequestError;
+use crate::verbs::error::{RequestError, VerbError};
 use crate::verbs::options::Query;
 
 /// The request was executed, and its response is not sent.
@@ -63,19 +65,37 @@ where
         ref route if route.is_read_only() && !matches!(parts.method, Method::GET | Method::HEAD) => {
             respond_error(&RequestError::MethodNotAllowed.into(), Format::Json)
         }
+        // Requests to resources check it with their other options, because watches have none.
+        ref route if !matches!(route, Route::Resource(_)) && deadline(&query).is_err() => {
+            let text = query.text("timeout").to_owned();
+            respond_error(&RequestError::InvalidTimeout(text).into(), Format::Json)
+        }
         Route::Root => discovery::paths(&api.resources.snapshot().registry),
         Route::Resource(path) => {
             resource_request::serve(&api, &parts, path, query, body, &mut record).await?
         }
+        Route::OpenApiV2 => openapi::all(&api.resources.snapshot().registry, accept, known),
         Route::OpenApiIndex => openapi::index(&api.resources.snapshot().registry),
         Route::OpenApi(group, version) => {
             openapi::document(&api.resources.snapshot().registry, &group, &version, query.text("hash"))
                 .unwrap_or_else(page_not_found)
         }
+        Route::OpenIdConfiguration => {
+            let document = api.authenticator.issuer.discovery();
+            respond_text(StatusCode::OK, "application/json", document.to_string())
+        }
+        Route::OpenIdKeys => match api.authenticator.issuer.key_set() {
+            Some(keys) => respond_text(StatusCode::OK, "application/jwk-set+json", keys.to_string()),
+            None => respond_error(&VerbError::NoRandomness.into(), Format::Json),
+        },
         Route::Version => probes::version(),
         Route::Metrics => metrics::scrape(&api.metrics, &api.caches, &*api.storage).await,
         Route::Faults(switch) if api.fault_endpoints => {
             switches::flip(&Faults::new(&api), &parts.method, switch.as_deref(), &query).await
+        }
+        Route::Snapshots(snapshot) if api.fault_endpoints => {
+            let snapshot = snapshot.as_ref().map(|(name, action)| (name.as_str(), *action));
+            snapshots::serve(&api, &parts.method, snapshot).await
         }
         Route::Health(endpoint, check) => probes::health(&api, endpoint, check.as_deref(), &query).await,
         Route::CoreVersions => discovery::core_versions(&api.resources.snapshot().registry, accept, known),

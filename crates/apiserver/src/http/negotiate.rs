@@ -19,7 +19,38 @@ pub(crate) enum View {
     /// Its metadata.
     Metadata,
     /// A row of a table.
-    Table(IncludeObject),
+    Table(TableOptions),
+}
+
+/// The form of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TableOptions {
+    pub(crate) include: IncludeObject,
+    pub(crate) version: MetaVersion,
+}
+
+/// A version of `meta.k8s.io`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetaVersion {
+    V1,
+    V1beta1,
+}
+
+impl MetaVersion {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1beta1),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// The part of an object that a table row includes.
@@ -54,6 +85,8 @@ pub(crate) enum Subject {
     Object,
     List,
     Watch,
+    /// A review or a binding, which has no table.
+    Action,
 }
 
 /// No representation fits.
@@ -139,7 +172,8 @@ pub(crate) fn negotiate(
         // No clause names a representation of this server, so the response lists all of them.
         (None, _) if clauses.iter().all(|clause| clause.transform.is_none()) => {
             let mut all = whole.to_vec();
-            all.extend_from_slice(if subject == Subject::Object { &[] } else { streams });
+            let single = matches!(subject, Subject::Object | Subject::Action);
+            all.extend_from_slice(if single { &[] } else { streams });
             NotAcceptable::NoRepresentation(all)
         }
         (_, Subject::Watch) => NotAcceptable::MediaType(streams),
@@ -151,13 +185,19 @@ pub(crate) fn negotiate(
 /// `None` if the clause requests an unknown kind.
 fn view(clause: &Clause<'_>, subject: Subject, query: &Query) -> Result<Option<View>, NotAcceptable> {
     let Some(kind) = clause.transform else { return Ok(Some(View::Whole)) };
-    if clause.group != "meta.k8s.io" || clause.version != "v1" {
+    let Some(version) = MetaVersion::parse(clause.version).filter(|_| clause.group == "meta.k8s.io") else {
         return Ok(None);
-    }
+    };
     match (kind, subject) {
-        ("Table", _) => include_object(query).map(|include| Some(View::Table(include))),
+        ("Table", Subject::Action) => Ok(None),
+        ("Table", _) => {
+            include_object(query).map(|include| Some(View::Table(TableOptions { include, version })))
+        }
+        _ if version != MetaVersion::V1 => Ok(None),
         ("PartialObjectMetadata", Subject::List) => Err(NotAcceptable::List),
-        ("PartialObjectMetadataList", Subject::Object | Subject::Watch) => Err(NotAcceptable::NotAList),
+        ("PartialObjectMetadataList", Subject::Object | Subject::Watch | Subject::Action) => {
+            Err(NotAcceptable::NotAList)
+        }
         ("PartialObjectMetadata" | "PartialObjectMetadataList", _) => Ok(Some(View::Metadata)),
         _ => Ok(None),
     }
@@ -208,7 +248,7 @@ mod tests {
                 "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io, application/json",
                 Some(Format::Json),
             ),
-            ("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", Some(Format::Json)),
+            ("application/json;as=Table;v=v2;g=meta.k8s.io,application/json", Some(Format::Json)),
             ("text/csv", None),
             ("application/json;as=Chart", None),
             ("application/json;q=0", None),
@@ -230,13 +270,26 @@ mod tests {
         assert_eq!(untyped(&metadata).unwrap().format, Format::Protobuf);
     }
 
+    fn table_of(include: IncludeObject, version: MetaVersion) -> View {
+        View::Table(TableOptions { include, version })
+    }
+
     #[test]
     fn views_fit_their_subject() {
+        let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+        assert_eq!(
+            ask(beta, Subject::List, "").unwrap().view,
+            table_of(IncludeObject::Metadata, MetaVersion::V1beta1)
+        );
+        assert!(ask(beta, Subject::Action, "").is_err(), "a review has no table");
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        assert_eq!(ask(table, Subject::List, "").unwrap().view, View::Table(IncludeObject::Metadata));
+        assert_eq!(
+            ask(table, Subject::List, "").unwrap().view,
+            table_of(IncludeObject::Metadata, MetaVersion::V1)
+        );
         assert_eq!(
             ask(table, Subject::Watch, "includeObject=None").unwrap().view,
-            View::Table(IncludeObject::None)
+            table_of(IncludeObject::None, MetaVersion::V1)
         );
         assert!(ask(table, Subject::Object, "includeObject=Some").is_err());
         let one = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";

@@ -17,6 +17,7 @@ use super::respond::{Responder, ResponseOptions, respond_error};
 use super::route::ResourcePath;
 use super::warnings::warn;
 use crate::api::Api;
+use crate::authentication::{User, bearer_token};
 use crate::faults::Fault;
 use crate::metrics::Record;
 use crate::registry::{Missing, Resource, Subresource};
@@ -92,7 +93,7 @@ fn response_options(
 ) -> Result<ResponseOptions, Refused> {
     let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let typed = protobuf::knows(&resource.api_version(), &resource.kind);
-    let mut representation = negotiate(header(ACCEPT), subject(verb, path), query, typed)?;
+    let mut representation = negotiate(header(ACCEPT), subject(verb, path, resource), query, typed)?;
     representation.pretty = verb != Verb::Watch && wants_pretty(&parts.headers, query);
     Ok(ResponseOptions { representation, gzip: accepts_gzip(header(ACCEPT_ENCODING)) })
 }
@@ -130,6 +131,7 @@ where
             resource,
             query,
             body,
+            user: user(api, parts),
             work: Work::default(),
         };
         Ok(execute(api, verb, request, &parts.extensions).await?)
@@ -138,6 +140,13 @@ where
         return work.await;
     }
     tokio::time::timeout(deadline, work).await.unwrap_or(Err(HttpError::DeadlineExceeded))
+}
+
+/// The user that access control found. Requests without a connection, from this process, need no credential but may have one.
+fn user(api: &Api, parts: &http::request::Parts) -> User {
+    let known = parts.extensions.get::<User>().cloned();
+    let token = || bearer_token(&parts.headers).and_then(|token| api.authenticator.user_of(token));
+    known.or_else(token).unwrap_or_else(User::anonymous)
 }
 
 /// The verb and the subresource of a request, if the resource has them.
@@ -154,7 +163,7 @@ fn operation(
     let subresource = match path.subresource.as_deref().map(Subresource::parse) {
         None => None,
         Some(Some(subresource)) if resource.has_subresource(subresource) => Some(subresource),
-        Some(_) => return Err(RequestError::NoSuchResource),
+        Some(_) => return Err(missing_subresource(path, resource)),
     };
     let verb = Verb::of(&parts.method, path, query.flag("watch")).ok_or(RequestError::MethodNotAllowed)?;
     if verb == Verb::Create && resource.is_terminating() {
@@ -170,9 +179,21 @@ fn operation(
     if allowed { Ok((verb, subresource)) } else { Err(RequestError::MethodNotAllowed) }
 }
 
+/// The error for a subresource that the resource does not have. Those that need a kubelet are named: clients of a cluster know them.
+fn missing_subresource(path: &ResourcePath, resource: &Resource) -> RequestError {
+    const OF_KUBELETS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+    match path.subresource.as_deref() {
+        Some(name) if resource.custom.is_none() && OF_KUBELETS.contains(&name) => {
+            RequestError::NeedsKubelet { resource: resource.plural.clone(), subresource: name.to_owned() }
+        }
+        _ => RequestError::NoSuchResource,
+    }
+}
+
 /// The content of the response, for negotiation.
-fn subject(verb: Verb, path: &ResourcePath) -> Subject {
+fn subject(verb: Verb, path: &ResourcePath, resource: &Resource) -> Subject {
     match verb {
+        _ if !resource.is_stored() => Subject::Action,
         Verb::Watch => Subject::Watch,
         Verb::List | Verb::DeleteCollection if path.subresource.is_none() => Subject::List,
         _ => Subject::Object,

@@ -49,7 +49,7 @@ impl Responder<'_> {
         let options = self.options;
         let encoded = match content {
             Content::Object { code, object } => self.object(code, object).await,
-            Content::Scale { code, scale } => Ok(whole(code, encode(&scale), options)),
+            Content::OtherKind { code, object } => Ok(whole(code, encode(&object), options)),
             Content::List(list) => self.list(list).await,
             Content::Watch(stream) => Ok(self.watch(stream)),
             Content::Deleted { target, uid } => {
@@ -105,8 +105,8 @@ impl Responder<'_> {
         let Representation { view, format, pretty } = options.representation;
         let mut metadata = list_metadata(&list);
         let (kind, api_version, view) = match view {
-            View::Table(include) => {
-                let maker = TableMaker::new(self.api.writes.clock.clone(), Arc::clone(resource), include);
+            View::Table(table) => {
+                let maker = TableMaker::new(self.api.writes.clock.clone(), Arc::clone(resource), table);
                 let document = maker.empty(metadata);
                 let rows = ItemSource::Table(maker);
                 let encoder = ListEncoder::text(document, "rows", list.items, rows, options.representation);
@@ -182,8 +182,8 @@ fn object_json(
         (Shown::Made(object), _) => (**object).clone(),
     };
     Ok(encode(&match view {
-        View::Table(include) => {
-            TableMaker::new(api.writes.clock.clone(), Arc::clone(resource), include).of_object(&object, true)
+        View::Table(options) => {
+            TableMaker::new(api.writes.clock.clone(), Arc::clone(resource), options).of_object(&object, true)
         }
         View::Metadata => partial(&object),
         View::Whole => object.into_value(),

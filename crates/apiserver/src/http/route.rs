@@ -2,6 +2,8 @@
 
 use percent_encoding::percent_decode_str;
 
+use super::snapshots::SnapshotAction;
+
 /// A parsed path. The registry knows whether the resource exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -21,14 +23,22 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz` and one check of them.
     Health(&'static str, Option<String>),
+    /// `/openapi/v2`
+    OpenApiV2,
     /// `/openapi/v3`
     OpenApiIndex,
     /// `/openapi/v3/api/VERSION` or `/openapi/v3/apis/GROUP/VERSION`
     OpenApi(String, String),
+    /// `/.well-known/openid-configuration`
+    OpenIdConfiguration,
+    /// `/openid/v1/jwks`
+    OpenIdKeys,
     /// `/metrics`
     Metrics,
     /// `/faults` and one switch of them.
     Faults(Option<String>),
+    /// `/snapshots`, `/snapshots/NAME` and `/snapshots/NAME/restore`
+    Snapshots(Option<(String, SnapshotAction)>),
     /// Any other path.
     Unknown,
 }
@@ -61,15 +71,23 @@ impl Route {
             ["apis", group, version] => Self::GroupVersion((*group).to_owned(), (*version).to_owned()),
             ["api", version, rest @ ..] => resource("", version, rest),
             ["apis", group, version, rest @ ..] => resource(group, version, rest),
+            ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApiIndex,
             ["openapi", "v3", "api", version] => Self::OpenApi(String::new(), (*version).to_owned()),
             ["openapi", "v3", "apis", group, version] => {
                 Self::OpenApi((*group).to_owned(), (*version).to_owned())
             }
             ["version"] => Self::Version,
+            [".well-known", "openid-configuration"] => Self::OpenIdConfiguration,
+            ["openid", "v1", "jwks"] => Self::OpenIdKeys,
             ["metrics"] => Self::Metrics,
             ["faults"] => Self::Faults(None),
             ["faults", switch] => Self::Faults(Some((*switch).to_owned())),
+            ["snapshots"] => Self::Snapshots(None),
+            ["snapshots", name] => Self::Snapshots(Some(((*name).to_owned(), SnapshotAction::Manage))),
+            ["snapshots", name, "restore"] => {
+                Self::Snapshots(Some(((*name).to_owned(), SnapshotAction::Restore)))
+            }
             [check @ ("healthz" | "livez" | "readyz"), rest @ ..] => health(check, rest),
             _ => Self::Unknown,
         }
@@ -79,7 +97,7 @@ impl Route {
 impl Route {
     /// Whether it only has GET and HEAD.
     pub(crate) fn is_read_only(&self) -> bool {
-        !matches!(self, Self::Resource(_) | Self::Faults(_) | Self::Unknown)
+        !matches!(self, Self::Resource(_) | Self::Faults(_) | Self::Snapshots(_) | Self::Unknown)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::negotiate::IncludeObject;
+use super::negotiate::{IncludeObject, MetaVersion, TableOptions};
 use crate::clock::Clock;
 use crate::registry::{CodecError, Object, Resource};
 use crate::storage::Stored;
@@ -13,12 +13,12 @@ use crate::storage::Stored;
 pub(crate) struct TableMaker {
     clock: Clock,
     resource: Arc<Resource>,
-    include: IncludeObject,
+    options: TableOptions,
 }
 
 impl TableMaker {
-    pub(crate) fn new(clock: Clock, resource: Arc<Resource>, include: IncludeObject) -> Self {
-        Self { clock, resource, include }
+    pub(crate) fn new(clock: Clock, resource: Arc<Resource>, options: TableOptions) -> Self {
+        Self { clock, resource, options }
     }
 
     /// A table without rows.
@@ -44,18 +44,22 @@ impl TableMaker {
             Some("boolean") => json!(false),
             _ => json!(""),
         });
-        let row = json!({"cells": cells.collect::<Vec<_>>(), "object": partial(bookmark)});
+        let row = json!({"cells": cells.collect::<Vec<_>>(), "object": self.partial(bookmark)});
         self.table(json!({"resourceVersion": bookmark.resource_version()}), vec![row], with_columns)
     }
 
     fn table(&self, metadata: Value, rows: Vec<Value>, with_columns: bool) -> Value {
         let columns = if with_columns { self.resource.columns.definitions().into() } else { Value::Null };
-        json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
+        json!({"kind": "Table", "apiVersion": self.options.version.api_version(), "metadata": metadata, "columnDefinitions": columns, "rows": rows})
+    }
+
+    fn partial(&self, object: &Object) -> Value {
+        partial_of(object, self.options.version)
     }
 
     fn row(&self, object: &Object) -> Value {
-        let shown = match self.include {
-            IncludeObject::Metadata => partial(object),
+        let shown = match self.options.include {
+            IncludeObject::Metadata => self.partial(object),
             IncludeObject::Object => object.value().clone(),
             IncludeObject::None => Value::Null,
         };
@@ -65,9 +69,13 @@ impl TableMaker {
 
 /// The metadata of the object alone.
 pub(crate) fn partial(object: &Object) -> Value {
+    partial_of(object, MetaVersion::V1)
+}
+
+fn partial_of(object: &Object, version: MetaVersion) -> Value {
     let mut shown = Map::new();
     shown.insert("kind".to_owned(), "PartialObjectMetadata".into());
-    shown.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+    shown.insert("apiVersion".to_owned(), version.api_version().into());
     shown.insert("metadata".to_owned(), Value::Object(object.metadata().clone()));
     Value::Object(shown)
 }

@@ -67,7 +67,7 @@ impl Step {
     }
 
     /// The step in a conflict message.
-    fn path(&self) -> String {
+    pub(super) fn path(&self) -> String {
         match self.0.split_at(2) {
             ("f:", name) => format!(".{name}"),
             ("k:", keys) => {

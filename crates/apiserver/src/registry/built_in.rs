@@ -39,6 +39,7 @@ const FLOW_CONTROL: GroupVersion<'static> =
     GroupVersion { group: "flowcontrol.apiserver.k8s.io", version: "v1" };
 
 const TABLE: &[Row] = &[
+    namespaced(CORE, "Binding", "bindings").binding(),
     namespaced(CORE, "ConfigMap", "configmaps")
         .short_names(&["cm"])
         .rules(&rules::CONFIG_MAP)
@@ -100,6 +101,7 @@ const TABLE: &[Row] = &[
     namespaced(CORE, "Secret", "secrets").rules(&rules::SECRET).columns(&cluster::SECRET),
     namespaced(CORE, "ServiceAccount", "serviceaccounts")
         .short_names(&["sa"])
+        .subresources(&[Token])
         .rules(&rules::RETURNS_OBJECT)
         .columns(&policies::NAME_AND_AGE),
     namespaced(CORE, "Service", "services")
@@ -186,7 +188,10 @@ const TABLE: &[Row] = &[
         .subresources(&[Status])
         .rules(&rules::INGRESS)
         .columns(&networking::INGRESS),
-    cluster(NETWORKING, "IPAddress", "ipaddresses").short_names(&["ip"]).columns(&networking::IP_ADDRESS),
+    cluster(NETWORKING, "IPAddress", "ipaddresses")
+        .short_names(&["ip"])
+        .rules(&rules::IP_ADDRESS)
+        .columns(&networking::IP_ADDRESS),
     namespaced(NETWORKING, "NetworkPolicy", "networkpolicies")
         .short_names(&["netpol"])
         .rules(&rules::NETWORK_POLICY)
@@ -238,7 +243,7 @@ const TABLE: &[Row] = &[
     cluster(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
         .api_extension()
         .subresources(&[Status])
-        .rules(&rules::ADMISSION)
+        .rules(&rules::VALIDATING_POLICY)
         .columns(&policies::VALIDATING_POLICY),
     cluster(ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
         .api_extension()
@@ -264,7 +269,7 @@ const TABLE: &[Row] = &[
         .columns(&policies::NAME_AND_AGE),
     namespaced(RESOURCE, "ResourceClaim", "resourceclaims")
         .subresources(&[Status])
-        .rules(&rules::RETURNS_OBJECT)
+        .rules(&rules::RESOURCE_CLAIM)
         .columns(&policies::RESOURCE_CLAIM),
     namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates")
         .rules(&rules::RETURNS_OBJECT)

@@ -1,5 +1,6 @@
 //! Defaults, and the initial status of new objects.
 
+mod certificates;
 mod networking;
 mod objects;
 mod pod;
@@ -15,6 +16,9 @@ use serde_json::{Map, Value};
 
 use crate::budget::{Budget, TooLarge, field_len};
 
+pub(super) use self::certificates::keep_spec;
+pub(super) use self::certificates::signing_request_conditions;
+pub(super) use self::certificates::signing_request_creator;
 pub(super) use self::networking::endpoint_slice;
 pub(super) use self::networking::endpoints;
 pub(super) use self::networking::ingress_class;
@@ -31,6 +35,7 @@ pub(super) use self::objects::secret;
 pub(super) use self::objects::volume;
 pub(super) use self::pod::new_pod;
 pub(super) use self::pod::pod;
+pub(crate) use self::pod::quality_of_service;
 pub(super) use self::policies::autoscaler;
 pub(super) use self::policies::binding;
 pub(super) use self::policies::csi_driver;

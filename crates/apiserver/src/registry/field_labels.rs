@@ -8,7 +8,8 @@ use super::Object;
 /// The selectable fields of a kind besides `metadata.name` and `metadata.namespace`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldLabels {
-    /// Label and JSON pointer. Booleans and numbers are compared as text.
+    /// Label and JSON pointer, or several with `|` between them, of which the first that is not empty counts. Booleans and numbers are
+    /// compared as text.
     pub(crate) fields: &'static [(&'static str, &'static str)],
     /// Aliases of labels.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
@@ -50,7 +51,11 @@ impl FieldLabels {
 
     /// The values of an object.
     pub(crate) fn values(&self, object: &Object) -> Vec<(&'static str, String)> {
-        self.fields.iter().map(|(label, pointer)| (*label, text(object.at(pointer), label))).collect()
+        let value = |label: &str, pointers: &str| {
+            let values = pointers.split('|').map(|pointer| text(object.at(pointer), label));
+            values.reduce(|first, next| if first.is_empty() { next } else { first }).unwrap_or_default()
+        };
+        self.fields.iter().map(|(label, pointers)| (*label, value(label, pointers))).collect()
     }
 }
 

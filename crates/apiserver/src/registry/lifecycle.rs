@@ -11,6 +11,8 @@ pub(crate) enum Lifecycle {
     Namespace,
     /// A delete begins the removal of all custom objects; the CRD follows the last of them.
     CustomResourceDefinition,
+    /// The server assigns the pod of this name to a node, and stores nothing else.
+    Binding,
     /// The server fills in the status and stores nothing.
     Review(Review),
 }

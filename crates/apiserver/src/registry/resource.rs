@@ -150,9 +150,9 @@ impl Resource {
         self.subresources.contains(&subresource)
     }
 
-    /// Whether objects are stored; reviews are not.
+    /// Whether objects are stored; reviews and bindings are not.
     pub(crate) fn is_stored(&self) -> bool {
-        !matches!(self.lifecycle, Lifecycle::Review(_))
+        !matches!(self.lifecycle, Lifecycle::Review(_) | Lifecycle::Binding)
     }
 
     /// Whether the store of its objects is its own, and not that of another kind.

@@ -5,6 +5,7 @@ use super::defaults;
 use super::field_labels::FieldLabels;
 use super::names::NameRule;
 use super::validation;
+use crate::authentication::User;
 use crate::custom;
 use crate::status::FieldErrors;
 
@@ -58,6 +59,12 @@ pub(crate) struct Rules {
     pub(crate) prepare_update: fn(&mut Object, &Object),
     pub(crate) validate: fn(&Object) -> FieldErrors,
     pub(crate) validate_update: fn(&Object, &Object) -> FieldErrors,
+    /// Completes the part that a write of `/status` or `/approval` changed. The text is the time of the write.
+    pub(crate) prepare_status: fn(&mut Object, &Object, &str),
+    /// Records the user who creates an object.
+    pub(crate) record_creator: fn(&mut Object, &User),
+    /// The warning of a delete without a propagation policy.
+    pub(crate) delete_warning: Option<&'static str>,
     /// The warning of every response.
     pub(crate) deprecation: Option<&'static str>,
     /// The warnings about a valid object.
@@ -80,6 +87,9 @@ const GENERIC: Rules = Rules {
     prepare_update: |_, _| {},
     validate: |_| FieldErrors::new(),
     validate_update: |_, _| FieldErrors::new(),
+    prepare_status: |_, _, _| {},
+    record_creator: |_, _| {},
+    delete_warning: None,
     deprecation: None,
     warn: |_| Vec::new(),
 };
@@ -170,7 +180,7 @@ const EVENT_FIELDS: FieldLabels = table(&[
     ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
     ("reason", "/reason"),
     ("reportingComponent", "/reportingComponent"),
-    ("source", "/source/component"),
+    ("source", "/source/component|/reportingComponent"),
     ("type", "/type"),
 ]);
 
@@ -235,6 +245,10 @@ pub(super) static JOB: Rules = Rules {
         own_table: true,
     },
     orphans_dependents: true,
+    delete_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+         propagationPolicy=Orphan to suppress this warning",
+    ),
     default: defaults::job,
     prepare: defaults::new_job,
     validate: validation::job,
@@ -244,8 +258,15 @@ pub(super) static JOB: Rules = Rules {
 pub(super) static CRON_JOB: Rules =
     Rules { default: defaults::cron_job, validate: validation::cron_job, ..WORKLOAD };
 pub(super) static LEASE: Rules = Rules { put_creates: true, validate: validation::lease, ..VERSIONED };
-pub(super) static SIGNING_REQUEST: Rules =
-    Rules { fields: table(&[("spec.signerName", "/spec/signerName")]), ..STATUS };
+pub(super) static SIGNING_REQUEST: Rules = Rules {
+    fields: table(&[("spec.signerName", "/spec/signerName")]),
+    prepare_status: defaults::signing_request_conditions,
+    prepare_update: defaults::keep_spec,
+    record_creator: defaults::signing_request_creator,
+    ..STATUS
+};
+pub(super) static RESOURCE_CLAIM: Rules = Rules { status_fields: &["status"], ..RETURNS_OBJECT };
+pub(super) static IP_ADDRESS: Rules = Rules { names: NameRule::PathSegment, ..GENERIC };
 pub(super) static RESOURCE_SLICE: Rules = Rules {
     fields: table(&[("spec.nodeName", "/spec/nodeName"), ("spec.driver", "/spec/driver")]),
     delete_returns_object: true,
@@ -338,6 +359,7 @@ pub(super) static PRIORITY_CLASS: Rules = Rules {
     ..GENERIC
 };
 pub(super) static ADMISSION: Rules = Rules { generation: Generation::Content, ..VERSIONED };
+pub(super) static VALIDATING_POLICY: Rules = Rules { status_fields: &["status"], ..ADMISSION };
 pub(super) static WEBHOOKS: Rules =
     Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
 pub(super) static BUDGET: Rules =

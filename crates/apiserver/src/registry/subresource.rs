@@ -13,10 +13,11 @@ pub(crate) enum Subresource {
     Resize,
     Scale,
     Status,
+    Token,
 }
 
 impl Subresource {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Approval,
         Self::Binding,
         Self::EphemeralContainers,
@@ -25,6 +26,7 @@ impl Subresource {
         Self::Resize,
         Self::Scale,
         Self::Status,
+        Self::Token,
     ];
 
     /// The subresource of a path segment.
@@ -43,13 +45,14 @@ impl Subresource {
             Self::Resize => "resize",
             Self::Scale => "scale",
             Self::Status => "status",
+            Self::Token => "token",
         }
     }
 
     /// The verbs it has, in the order of discovery.
     pub(crate) fn verbs(self) -> &'static [Verb] {
         match self {
-            Self::Binding | Self::Eviction => &[Verb::Create],
+            Self::Binding | Self::Eviction | Self::Token => &[Verb::Create],
             Self::Finalize => &[Verb::Update],
             _ => &[Verb::Get, Verb::Patch, Verb::Update],
         }

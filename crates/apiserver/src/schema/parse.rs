@@ -1,23 +1,58 @@
 //! JSON and YAML parsers that report duplicate fields.
 
 use std::fmt::{self, Write};
+use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::Spanned;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 /// A parsed body.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) value: Value,
-    /// Paths of duplicate fields; the last value is used.
-    pub(crate) duplicates: Vec<String>,
+    /// Duplicate fields; the last value is used.
+    pub(crate) duplicates: Vec<Duplicate>,
+}
+
+/// A duplicate field, as kube-apiserver reports it: its path in JSON, its line in YAML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Duplicate {
+    Path(String),
+    Line { line: u64, key: String },
+}
+
+impl fmt::Display for Duplicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "duplicate field {path:?}"),
+            Self::Line { line, key } => write!(f, "line {line}: key {key:?} already set in map"),
+        }
+    }
+}
+
+/// The name of a field, with its line if the format has one.
+trait FieldName: for<'de> Deserialize<'de> {
+    fn into_parts(self) -> (String, Option<u64>);
+}
+
+impl FieldName for String {
+    fn into_parts(self) -> (String, Option<u64>) {
+        (self, None)
+    }
+}
+
+impl FieldName for Spanned<String> {
+    fn into_parts(self) -> (String, Option<u64>) {
+        (self.value, Some(self.referenced.line()))
+    }
 }
 
 /// Parses one JSON value; fails if anything follows it.
 pub(crate) fn parse_json(text: &[u8]) -> Result<Parsed, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let parsed = Parsed::deserialize(&mut deserializer)?;
+    let Document(parsed, _) = Document::<String>::deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(parsed)
 }
@@ -26,14 +61,18 @@ pub(crate) fn parse_json(text: &[u8]) -> Result<Parsed, serde_json::Error> {
 pub(crate) fn parse_yaml(text: &[u8]) -> Result<Parsed, String> {
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-    serde_saphyr::from_str_with_options(text, options).map_err(|e| e.to_string())
+    let parsed: Result<Document<Spanned<String>>, _> = serde_saphyr::from_str_with_options(text, options);
+    parsed.map(|Document(parsed, _)| parsed).map_err(|e| e.to_string())
 }
 
-impl<'de> Deserialize<'de> for Parsed {
+/// A document of a format whose field names are of this type.
+struct Document<K>(Parsed, PhantomData<K>);
+
+impl<'de, K: FieldName> Deserialize<'de> for Document<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut state = State::default();
-        let value = Node(&mut state).deserialize(deserializer)?;
-        Ok(Self { value, duplicates: state.duplicates })
+        let value = Node::<K>(&mut state, PhantomData).deserialize(deserializer)?;
+        Ok(Self(Parsed { value, duplicates: state.duplicates }, PhantomData))
     }
 }
 
@@ -41,12 +80,12 @@ impl<'de> Deserialize<'de> for Parsed {
 struct State {
     /// The path of the current value, as `a.b[3]`.
     path: String,
-    duplicates: Vec<String>,
+    duplicates: Vec<Duplicate>,
 }
 
-struct Node<'s>(&'s mut State);
+struct Node<'s, K>(&'s mut State, PhantomData<K>);
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de, K: FieldName> DeserializeSeed<'de> for Node<'_, K> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -54,7 +93,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de, K: FieldName> Visitor<'de> for Node<'_, K> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,7 +133,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mark = self.0.path.len();
         loop {
             write!(self.0.path, "[{}]", items.len()).expect("writing into memory");
-            let item = seq.next_element_seed(Node(self.0))?;
+            let item = seq.next_element_seed(Node::<K>(self.0, PhantomData))?;
             self.0.path.truncate(mark);
             match item {
                 Some(item) => items.push(item),
@@ -106,7 +145,8 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         let mark = self.0.path.len();
-        while let Some(key) = entries.next_key::<String>()? {
+        while let Some(name) = entries.next_key::<K>()? {
+            let (key, line) = name.into_parts();
             if mark > 0 {
                 self.0.path.push('.');
             }
@@ -115,9 +155,12 @@ impl<'de> Visitor<'de> for Node<'_> {
                 if self.0.duplicates.len() >= MAX_REPORTED {
                     return Err(A::Error::custom("too many duplicate fields"));
                 }
-                self.0.duplicates.push(self.0.path.clone());
+                self.0.duplicates.push(match line {
+                    Some(line) => Duplicate::Line { line, key: key.clone() },
+                    None => Duplicate::Path(self.0.path.clone()),
+                });
             }
-            let value = entries.next_value_seed(Node(self.0))?;
+            let value = entries.next_value_seed(Node::<K>(self.0, PhantomData))?;
             self.0.path.truncate(mark);
             map.insert(key, value);
         }
@@ -135,11 +178,13 @@ mod tests {
     #[test]
     fn duplicate_fields_are_reported_and_the_last_wins() {
         let parsed = parse_json(br#"{"a":{"k":1,"k":2},"l":[{"x":1},{"x":1,"x":3}]}"#).unwrap();
+        let texts = |parsed: &Parsed| parsed.duplicates.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(parsed.value["a"]["k"], 2);
-        assert_eq!(parsed.duplicates, ["a.k", "l[1].x"]);
+        assert_eq!(texts(&parsed), ["duplicate field \"a.k\"", "duplicate field \"l[1].x\""]);
         let parsed = parse_yaml(b"a:\n  k: 1\n  k: 2\nl:\n- x: 1\n- {x: 1, x: 3}\n").unwrap();
         assert_eq!(parsed.value["a"]["k"], 2);
-        assert_eq!(parsed.duplicates, ["a.k", "l[1].x"]);
+        let lines = ["line 3: key \"k\" already set in map", "line 6: key \"x\" already set in map"];
+        assert_eq!(texts(&parsed), lines);
     }
 
     #[test]

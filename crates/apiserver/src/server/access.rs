@@ -2,29 +2,40 @@
 
 use std::net::IpAddr;
 
-use http::header::{AUTHORIZATION, HOST, ORIGIN};
-use http::uri::Authority;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use http::uri::{Authority, Scheme};
 
-use super::tokens::Tokens;
+use std::sync::Arc;
+
+use crate::authentication::{Authenticator, User, bearer_token};
 
 /// The access control of a server.
 ///
-/// 1. On a loopback address, a request for a host that is not this machine is refused: a web page whose name was pointed at this
-///    machine (DNS rebinding) sends its own name.
-/// 2. On a loopback address, a request from a web page (with `Origin`) is refused.
-/// 3. With tokens, the response to a request without a valid one is 401. Health probes need none.
+/// 1. On a loopback address without tokens, a request for a host that is not this machine is refused: a web page whose name was pointed
+///    at this machine (DNS rebinding) sends its own name.
+/// 2. There, a request from a web page of another origin is refused. The origin of the server itself is not another one.
+/// 3. With tokens, the response to a request without a valid one is 401. Health probes need none. A web page has no token, so that
+///    `Host` and `Origin` may be any.
 #[derive(Debug)]
 pub(super) struct AccessControl {
     loopback: bool,
+    /// Of the server's URL.
+    scheme: Scheme,
     /// Host names of the server besides those of this machine.
     host_names: Vec<String>,
-    tokens: Option<Tokens>,
+    authenticator: Arc<Authenticator>,
 }
 
 /// A request that is refused before its path is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AccessError {
-    #[error("requests from web pages (with an Origin header) are refused by a server on a loopback address")]
+    #[error(
+        "requests from web pages (with an Origin header of another origin) are refused by a server on a loopback address without \
+         tokens"
+    )]
     FromWebPage,
     #[error(
         "the Host of this request is not this machine: use localhost or 127.0.0.1, or start the server with the host name it \
@@ -36,33 +47,38 @@ pub(crate) enum AccessError {
 }
 
 /// The sender of a request that is admitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Caller {
     /// Presented a valid credential, or none is required.
-    Authenticated,
+    Authenticated(User),
     /// Sent a request that needs no credential.
     Anonymous,
 }
 
 impl AccessControl {
-    pub(super) fn new(loopback: bool, host_names: Vec<String>, tokens: Option<Tokens>) -> Self {
-        Self { loopback, host_names, tokens }
+    pub(super) fn new(
+        loopback: bool,
+        scheme: Scheme,
+        host_names: Vec<String>,
+        authenticator: Arc<Authenticator>,
+    ) -> Self {
+        Self { loopback, scheme, host_names, authenticator }
     }
 
     /// Whether callers have to present a credential.
     pub(super) fn requires_credentials(&self) -> bool {
-        self.tokens.is_some()
+        self.authenticator.requires_credentials()
     }
 
     pub(super) fn admit<B>(&self, request: &http::Request<B>) -> Result<Caller, AccessError> {
-        if self.loopback {
+        if self.loopback && !self.requires_credentials() {
             self.check_host(request)?;
-            if request.headers().contains_key(ORIGIN) {
+            if !request.headers().get_all(ORIGIN).iter().all(|origin| self.is_own_origin(origin, request)) {
                 return Err(AccessError::FromWebPage);
             }
         }
         match self.check_token(request) {
-            Ok(()) => Ok(Caller::Authenticated),
+            Ok(user) => Ok(Caller::Authenticated(user)),
             Err(_) if is_probe(request.uri().path()) => Ok(Caller::Anonymous),
             Err(error) => Err(error),
         }
@@ -82,6 +98,16 @@ impl AccessControl {
         Err(AccessError::ForeignHost)
     }
 
+    /// Whether an origin is the one of the requested URL: same scheme, host and port. The host was checked before.
+    fn is_own_origin<B>(&self, origin: &http::HeaderValue, request: &http::Request<B>) -> bool {
+        let host = request.headers().get(HOST).and_then(|value| value.to_str().ok());
+        let requested = request.uri().authority().map(Authority::as_str).or(host).unwrap_or_default();
+        let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
+        origin.is_some_and(|(scheme, authority)| {
+            scheme.eq_ignore_ascii_case(self.scheme.as_str()) && authority.eq_ignore_ascii_case(requested)
+        })
+    }
+
     fn is_ours(&self, host: &str) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
         host.eq_ignore_ascii_case("localhost")
@@ -89,16 +115,37 @@ impl AccessControl {
             || self.host_names.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
 
-    fn check_token<B>(&self, request: &http::Request<B>) -> Result<(), AccessError> {
-        let Some(tokens) = &self.tokens else { return Ok(()) };
-        let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let presented = header.and_then(|text| text.split_once(' '));
-        let presented = presented.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        match presented {
-            Some((_, token)) if tokens.admits(token.trim()) => Ok(()),
-            _ => Err(AccessError::Unauthorized),
+    /// The user of the token. Without a token, and where none is required, the anonymous one.
+    fn check_token<B>(&self, request: &http::Request<B>) -> Result<User, AccessError> {
+        let header = bearer_token(request.headers()).map(str::to_owned);
+        let token = header.or_else(|| websocket_token(request.headers()));
+        match token.and_then(|token| self.authenticator.user_of(&token)) {
+            Some(user) => Ok(user),
+            None if !self.requires_credentials() => Ok(User::anonymous()),
+            None => Err(AccessError::Unauthorized),
         }
     }
+}
+
+/// The prefix of the WebSocket subprotocol that contains a token. Browsers cannot set other headers.
+const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// The WebSocket subprotocols of a request, without the one that contains a token.
+pub(super) fn websocket_protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    subprotocols(headers).filter(|protocol| !protocol.starts_with(TOKEN_PROTOCOL))
+}
+
+fn subprotocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|protocol| !protocol.is_empty())
+}
+
+/// The token among the WebSocket subprotocols. As in kube-apiserver, there must be one token, and another protocol to respond with.
+fn websocket_token(headers: &HeaderMap) -> Option<String> {
+    let mut encoded = subprotocols(headers).filter_map(|protocol| protocol.strip_prefix(TOKEN_PROTOCOL));
+    let (token, None) = (encoded.next()?, encoded.next()) else { return None };
+    websocket_protocols(headers).next()?;
+    String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()
 }
 
 fn is_probe(path: &str) -> bool {
@@ -109,9 +156,16 @@ fn is_probe(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use crate::server::Tokens;
     use crate::status::Status;
 
     const TOKEN: &str = "0123456789abcdef";
+
+    fn authenticator(with_token: bool) -> Arc<Authenticator> {
+        let tokens = with_token.then(|| Tokens::new([TOKEN]).unwrap());
+        Arc::new(Authenticator::new(tokens, Clock::default()))
+    }
 
     fn ask(access: &AccessControl, uri: &str, headers: &[(&str, &str)]) -> u16 {
         let mut request = http::Request::builder().uri(uri);
@@ -126,7 +180,8 @@ mod tests {
 
     #[test]
     fn on_loopback_only_names_of_this_machine_and_no_web_pages() {
-        let access = AccessControl::new(true, vec!["dev.example".to_owned()], None);
+        let access =
+            AccessControl::new(true, Scheme::HTTP, vec!["dev.example".to_owned()], authenticator(false));
         for ours in [
             "localhost",
             "localhost:80",
@@ -147,14 +202,26 @@ mod tests {
         assert_eq!(ask(&access, "/api", &[("Host", "localhost"), ("Host", "evil.example")]), 403);
         assert_eq!(ask(&access, "http://evil.example/api", &[("Host", "localhost")]), 403);
         assert_eq!(ask(&access, "http://localhost:1/api", &[]), 200, "as HTTP/2 says it");
-        for origin in ["http://localhost", "null", "https://evil.example"] {
+        for origin in [
+            "http://localhost:81",
+            "https://localhost",
+            "null",
+            "https://evil.example",
+            "http://localhost/",
+            "",
+        ] {
             assert_eq!(ask(&access, "/api", &[("Host", "localhost"), ("Origin", origin)]), 403, "{origin}");
+        }
+        for (host, origin) in [("localhost", "http://localhost"), ("127.0.0.1:80", "HTTP://127.0.0.1:80")] {
+            assert_eq!(ask(&access, "/api", &[("Host", host), ("Origin", origin)]), 200, "its own origin");
+            let both = [("Host", host), ("Origin", origin), ("Origin", "http://evil.example")];
+            assert_eq!(ask(&access, "/api", &both), 403, "one of two");
         }
     }
 
     #[test]
     fn elsewhere_a_token_and_nothing_but_a_token() {
-        let access = AccessControl::new(false, Vec::new(), Some(Tokens::new([TOKEN]).unwrap()));
+        let access = AccessControl::new(false, Scheme::HTTPS, Vec::new(), authenticator(true));
         let bearer = format!("Bearer {TOKEN}");
         assert_eq!(ask(&access, "/api", &[("Authorization", &bearer), ("Host", "any.example")]), 200);
         assert_eq!(ask(&access, "/api", &[("Authorization", &format!("bearer  {TOKEN}"))]), 200);
@@ -170,6 +237,32 @@ mod tests {
             access.admit(&probe.body(()).unwrap()).unwrap()
         };
         assert_eq!(caller("Bearer wrong"), Caller::Anonymous);
-        assert_eq!(caller(&bearer), Caller::Authenticated);
+        assert_eq!(caller(&bearer), Caller::Authenticated(User::admin()));
+    }
+
+    #[test]
+    fn with_a_token_any_host_and_origin_also_on_loopback() {
+        let access = AccessControl::new(true, Scheme::HTTPS, Vec::new(), authenticator(true));
+        let bearer = format!("Bearer {TOKEN}");
+        let from = [("Host", "host.docker.internal:6443"), ("Origin", "https://app.example")];
+        assert_eq!(ask(&access, "/api", &from), 401);
+        assert_eq!(ask(&access, "/api", &[from[0], from[1], ("Authorization", &bearer)]), 200);
+    }
+
+    #[test]
+    fn a_websocket_client_may_send_its_token_as_a_subprotocol() {
+        let access = AccessControl::new(false, Scheme::HTTPS, Vec::new(), authenticator(true));
+        let protocol = |token: &str| format!("{TOKEN_PROTOCOL}{}", URL_SAFE_NO_PAD.encode(token));
+        let ask = |value: &str| ask(&access, "/api", &[("Sec-WebSocket-Protocol", value)]);
+        assert_eq!(ask(&format!("{}, v4.channel.k8s.io", protocol(TOKEN))), 200);
+        for wrong in [
+            protocol(TOKEN),
+            format!("{}, v4.channel.k8s.io", protocol("0123456789abcdeX")),
+            format!("{0}, {0}, v4.channel.k8s.io", protocol(TOKEN)),
+            format!("{TOKEN_PROTOCOL}!, v4.channel.k8s.io"),
+            "v4.channel.k8s.io".to_owned(),
+        ] {
+            assert_eq!(ask(&wrong), 401, "{wrong}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::limits::ServerLimits;
@@ -23,14 +24,17 @@ const PIECE: usize = 16 * 1024;
 /// 1. It is busy while the server works on a request, or while a response waits for the server. An open watch is always busy.
 /// 2. It is not busy while all open responses are unread, that is, wait for the client to take what was written. It then has the write
 ///    timeout, which restarts with each piece that the client reads. On HTTP/1 the socket has this timeout, and responses are busy.
-/// 3. Without open responses it has the idle timeout.
-/// 4. PING, SETTINGS and WINDOW_UPDATE frames are not use.
+/// 3. Without open responses it has the idle timeout, also before its first request: clients open connections in advance.
+/// 4. A request head that has begun has the header timeout. It counts from the first byte of the head, not from the last request.
+/// 5. PING, SETTINGS and WINDOW_UPDATE frames are not use.
 #[derive(Debug)]
 pub(super) struct Activity {
     slot: Slot,
     opened: Instant,
-    /// Whether a whole request head has arrived.
-    requested: AtomicBool,
+    /// Milliseconds from `opened` to the first byte of a head that is incomplete, plus one; zero if there is none.
+    head_begun: AtomicU64,
+    /// Notified when a head begins, because the deadline becomes earlier.
+    head_begins: Notify,
     busy: AtomicUsize,
     unread: AtomicUsize,
     /// Milliseconds from `opened` to the last use. Written before `busy` falls, so that a connection that is not busy has been idle
@@ -48,7 +52,8 @@ impl Activity {
         Arc::new(Self {
             slot,
             opened: Instant::now(),
-            requested: AtomicBool::new(false),
+            head_begun: AtomicU64::new(0),
+            head_begins: Notify::new(),
             busy: AtomicUsize::new(0),
             unread: AtomicUsize::new(0),
             last_use: AtomicU64::new(0),
@@ -62,13 +67,35 @@ impl Activity {
 
     /// Notes a request, which keeps the connection busy until the result is dropped.
     pub(super) fn request(self: &Arc<Self>) -> Busy {
-        self.requested.store(true, Ordering::Relaxed);
+        self.head_ended();
         let mut busy = Busy { activity: Arc::clone(self), state: State::Ended };
         busy.set(State::Busy);
         busy
     }
 
-    /// Completes when the connection has to end: unauthenticated for too long, idle for too long, or silent from the beginning.
+    /// Notes bytes of a client that has no open request: the head of its next request begins.
+    ///
+    /// Bytes that arrive during a request are not noted, because they may be its body. A head that begins with them has the idle timeout.
+    pub(super) fn bytes_received(&self) {
+        let in_use = self.busy.load(Ordering::Acquire) + self.unread.load(Ordering::Acquire) > 0;
+        if in_use || self.head_begun.load(Ordering::Acquire) > 0 {
+            return;
+        }
+        self.head_begun.store(self.elapsed().saturating_add(1), Ordering::Release);
+        self.head_begins.notify_one();
+    }
+
+    /// Notes that a head, or the preface of HTTP/2, is complete.
+    pub(super) fn head_ended(&self) {
+        self.head_begun.store(0, Ordering::Release);
+    }
+
+    /// Milliseconds since the connection was opened.
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Completes when the connection has to end: unauthenticated for too long, idle for too long, or too slow with a request head.
     pub(super) async fn expired(&self, limits: &ServerLimits) {
         loop {
             let deadline = self.deadline(limits);
@@ -76,7 +103,10 @@ impl Activity {
                 return;
             }
             // While the connection is busy the deadline moves on, and is looked at again when the earliest possible one has come.
-            tokio::time::sleep_until(deadline).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(deadline) => {}
+                () = self.head_begins.notified() => {}
+            }
         }
     }
 
@@ -106,15 +136,20 @@ impl Activity {
         } else {
             let unread = self.unread.load(Ordering::Acquire) > 0;
             let timeout = if unread { limits.write_timeout } else { limits.idle_timeout };
-            after(self.opened + Duration::from_millis(self.last_use.load(Ordering::Acquire)), timeout)
+            after(self.at(self.last_use.load(Ordering::Acquire)), timeout)
         };
-        if !self.slot.is_authenticated() {
+        if self.slot.lacks_credential() {
             deadline = deadline.min(after(self.opened, limits.unauthenticated_lifetime));
         }
-        if !self.requested.load(Ordering::Relaxed) {
-            deadline = deadline.min(after(self.opened, limits.header_timeout));
+        if let Some(begun) = self.head_begun.load(Ordering::Acquire).checked_sub(1) {
+            deadline = deadline.min(after(self.at(begun), limits.header_timeout));
         }
         deadline
+    }
+
+    /// The point in time this many milliseconds after the connection was opened.
+    fn at(&self, milliseconds: u64) -> Instant {
+        after(self.opened, Duration::from_millis(milliseconds))
     }
 }
 
@@ -146,8 +181,7 @@ impl Busy {
         if before == state {
             return;
         }
-        let now = self.activity.opened.elapsed().as_millis();
-        self.activity.last_use.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Release);
+        self.activity.last_use.store(self.activity.elapsed(), Ordering::Release);
         // Counted in the new state first: the connection never looks less used than it is.
         if let Some(count) = self.activity.count(state) {
             count.fetch_add(1, Ordering::AcqRel);

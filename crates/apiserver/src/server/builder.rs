@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use http::uri::Scheme;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -63,7 +64,7 @@ pub enum StartError {
     },
     /// Other machines could make the server fail.
     #[error(
-        "will not serve /faults on {address}, where other machines can reach it: listen on 127.0.0.1, or leave the fault endpoints out"
+        "will not serve /faults and /snapshots on {address}, where other machines can reach it: listen on 127.0.0.1, or leave the fault endpoints out"
     )]
     FaultsExposed {
         /// The requested address.
@@ -146,6 +147,20 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Whether kube-controller-manager runs on this server. Then it empties namespaces and collects garbage, and this server does not; a
+    /// delete marks objects for its garbage collector. Off by default.
+    pub fn controller_manager(mut self, yes: bool) -> Self {
+        self.controllers.elsewhere = yes;
+        self
+    }
+
+    /// Whether controllers run in the background, as in a cluster: a CRD is not established yet, and a deleted namespace or dependent
+    /// still exists, when the response arrives. Off by default: they finish before the response. Only for servers on a socket.
+    pub fn background_controllers(mut self, yes: bool) -> Self {
+        self.controllers.in_background = yes;
+        self
+    }
+
     /// The limits of clients.
     pub fn limits(mut self, limits: ServerLimits) -> Self {
         self.limits = limits;
@@ -200,14 +215,16 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Whether [`Faults`](crate::Faults) can be switched over HTTP, under `/faults`. Off by default, and only on loopback addresses.
+    /// Whether [`Faults`](crate::Faults) and snapshots can be controlled over HTTP, under `/faults` and `/snapshots`. Off by default,
+    /// and only on loopback addresses.
     pub fn fault_endpoints(mut self, yes: bool) -> Self {
         self.fault_endpoints = yes;
         self
     }
 
     /// Starts a server without sockets.
-    pub async fn in_process(self) -> Result<LocalServer, StartError> {
+    pub async fn in_process(mut self) -> Result<LocalServer, StartError> {
+        self.controllers.in_background = false; // there is no task that would run them
         Ok(LocalServer { api: self.api(None).await? })
     }
 
@@ -221,9 +238,14 @@ impl ApiServerBuilder {
         let address = listener.local_addr().map_err(listen)?;
         let access = self.access(address, secured.as_ref());
         let host_names = self.host_name.clone().into_iter().collect();
-        let access_control = AccessControl::new(address.ip().is_loopback(), host_names, self.tokens.take());
+        let scheme = if secured.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
         let limits = self.limits.clone();
+        self.controllers.kubernetes_service = Some(reachable(address));
         let api = self.api(Some(CpuPool::new())).await?;
+        api.authenticator.issuer.set_url(&access.url);
+        let authenticator = Arc::clone(&api.authenticator);
+        let access_control =
+            AccessControl::new(address.ip().is_loopback(), scheme, host_names, authenticator);
         let (stop, stopped) = watch::channel(false);
         let context = ConnectionContext {
             api: Arc::clone(&api),
@@ -265,14 +287,9 @@ impl ApiServerBuilder {
     }
 
     fn access(&self, address: SocketAddr, secured: Option<&Secured>) -> Access {
-        let ip = match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        };
         let host = match &self.host_name {
             Some(name) => format!("{name}:{}", address.port()),
-            None => SocketAddr::new(ip, address.port()).to_string(),
+            None => reachable(address).to_string(),
         };
         let scheme = if secured.is_some() { "https" } else { "http" };
         Access {
@@ -292,11 +309,22 @@ impl ApiServerBuilder {
             controllers: self.controllers,
             limits: self.limits,
             fault_endpoints: self.fault_endpoints,
+            tokens: self.tokens,
             cpu_pool,
         })
         .await?;
         Ok(api)
     }
+}
+
+/// An address to connect to: that of this machine if the server listens on all of them.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 impl std::fmt::Debug for ApiServerBuilder {

@@ -1,11 +1,11 @@
 //! Connections: accept, limit, serve and close them.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::header::EXPECT;
-use http::{Method, Version};
+use http::{Method, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,11 +16,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use kube_informer_wire::sync::lock;
+
 use super::access::{AccessControl, Caller};
 use super::activity::{Activity, TrackedBody};
+use super::head_timer::HeadTimer;
 use super::limits::ServerLimits;
 use super::request_body::RequestBody;
 use super::slots::{Slot, Slots};
+use super::websocket::{Handshake, WebSocketWatch};
 use super::write_timeout::WriteTimeout;
 use crate::api::Api;
 use crate::cpu_pool::ConnectionTurn;
@@ -51,7 +55,7 @@ pub(super) async fn serve(
     mut stopped: watch::Receiver<bool>,
 ) {
     let context = Arc::new(context);
-    let slots = Slots::new(&context.limits);
+    let slots = Slots::new(&context.limits, context.access_control.requires_credentials());
     let (mut connections, mut controllers) = (JoinSet::new(), JoinSet::new());
     let builder = http_builder(&context.limits);
     let running = Arc::clone(&context.api.controllers);
@@ -64,7 +68,7 @@ pub(super) async fn serve(
             accepted = accept(&listener, &slots) => accepted,
         };
         let Some((stream, peer)) = accepted else { continue };
-        let slot = slots.take(!context.access_control.requires_credentials(), peer);
+        let slot = slots.take(peer);
         let (context, builder, stopped) = (Arc::clone(&context), builder.clone(), stopped.clone());
         connections.spawn(async move { context.receive(&builder, stream, slot, stopped).await });
     }
@@ -96,7 +100,7 @@ fn http_builder(limits: &ServerLimits) -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        // Runs between two requests as well. The head of the first request has a shorter deadline of its own.
+        // Runs between two requests as well. `Activity` has the shorter deadline of a head that has begun.
         .header_read_timeout(limits.idle_timeout.min(LONGEST_TIMER))
         .max_buf_size(limits.head_bytes.max(8192)) // hyper refuses less
         .half_close(false);
@@ -149,22 +153,35 @@ impl ConnectionContext {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (context, used) = (Arc::clone(self), Arc::clone(&activity));
+        let stream = HeadTimer::new(stream, Arc::clone(&activity));
+        let upgraded: Arc<Mutex<Option<WebSocketWatch>>> = Arc::default();
+        let upgrade = Arc::clone(&upgraded);
         let watches = ConnectionWatches::new(self.limits.watches_per_connection);
         let turn = ConnectionTurn::new();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
-            let (context, used) = (Arc::clone(&context), Arc::clone(&used));
+            let (context, used, upgrade) = (Arc::clone(&context), Arc::clone(&used), Arc::clone(&upgrade));
             request.extensions_mut().insert(watches.clone());
             request.extensions_mut().insert(turn.clone());
-            async move { context.track(&used, request).await }
+            async move { context.track(&used, request, &upgrade).await }
         });
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         let mut connection = std::pin::pin!(connection);
         let grace = tokio::select! {
             biased;
-            result = &mut connection => return note_end(result),
+            result = &mut connection => {
+                note_end(result);
+                None
+            }
             () = activity.slot().evicted() => return tracing::debug!("closing a connection to make room"),
-            _ = stopped.wait_for(|stop| *stop) => SHUTDOWN_GRACE,
-            () = activity.expired(&self.limits) => EXPIRY_GRACE,
+            _ = stopped.wait_for(|stop| *stop) => Some(SHUTDOWN_GRACE),
+            () = activity.expired(&self.limits) => Some(EXPIRY_GRACE),
+        };
+        let Some(grace) = grace else {
+            let watch = lock(&upgraded).take();
+            if let Some(watch) = watch {
+                watch.run().await;
+            }
+            return;
         };
         connection.as_mut().graceful_shutdown();
         tokio::select! {
@@ -180,12 +197,16 @@ impl ConnectionContext {
     async fn track(
         &self,
         activity: &Arc<Activity>,
-        request: http::Request<Incoming>,
+        mut request: http::Request<Incoming>,
+        upgraded: &Mutex<Option<WebSocketWatch>>,
     ) -> Result<http::Response<TrackedBody>, ResponseLost> {
+        let handshake =
+            Handshake::of(&request).map(|handshake| (handshake, hyper::upgrade::on(&mut request)));
         let busy = activity.request();
         let multiplexed = request.version() == Version::HTTP_2;
         let response = match self.access_control.admit(&request) {
-            Ok(Caller::Authenticated) => {
+            Ok(Caller::Authenticated(user)) => {
+                request.extensions_mut().insert(user);
                 activity.slot().authenticate();
                 self.respond(request).await?
             }
@@ -197,6 +218,18 @@ impl ConnectionContext {
                 activity.slot().responded();
                 refuse(&self.api, &request, &error)
             }
+        };
+        // Only watches have a WebSocket form. Other responses, errors among them, are those of a request without an upgrade.
+        let (head, body) = response.into_parts();
+        let response = match (handshake, body) {
+            (Some((handshake, upgrade)), ResponseBody::Watch(watch)) => {
+                let response = handshake.respond(&head.headers);
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    *lock(upgraded) = Some(WebSocketWatch { upgrade, watch, busy: activity.request() });
+                }
+                response
+            }
+            (_, body) => http::Response::from_parts(head, body),
         };
         Ok(response.map(|body| TrackedBody::new(body, busy, multiplexed)))
     }

@@ -12,13 +12,14 @@ pub struct ServerLimits {
     /// Open connections; further ones wait in the listener's backlog. 1,000.
     pub connections: usize,
     /// Open connections that have not presented a valid credential, at most half of all; a further one replaces one
-    /// of them. Without tokens every connection counts as authenticated. 250.
+    /// of them. Without tokens there is no such limit, but a connection that has sent no
+    /// request within the header timeout is closed if another needs its slot. 250.
     pub unauthenticated_connections: usize,
-    /// Time for the head of the first request of a connection, and for a TLS handshake; then the connection is closed. 10 seconds.
+    /// Time for the head of a request from its first byte on, and for a TLS handshake; then the connection is closed. 10 seconds.
     pub header_timeout: Duration,
     /// The lifetime of a connection without a valid credential. 30 seconds.
     pub unauthenticated_lifetime: Duration,
-    /// The lifetime of a connection without a request or an open response, such as a watch. 90 seconds, as in kube-apiserver.
+    /// The lifetime of a connection without a request or an open response, such as a watch, also before its first request. 90 seconds, as in kube-apiserver.
     pub idle_timeout: Duration,
     /// The longest time in which a client reads nothing of a response; then its connection is closed. Clients of an HTTP/2 watch may
     /// take any time as long as they acknowledge PINGs. 5 minutes.

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
+use crate::authentication::User;
+
 /// The shortest token, in characters: shorter ones can be guessed.
 const MIN_LENGTH: usize = 16;
 
 /// The bearer tokens that give access.
 ///
-/// **One token is full access**: the server has no users and no roles, so a client with a token may read and write everything, secrets
-/// included.
+/// **One token is full access**: the server has no roles, so a client with a token may read and write everything, secrets included. The
+/// user of a token only appears in reviews, and in objects that record their creator.
 #[derive(Clone)]
-pub struct Tokens(Vec<String>);
+pub struct Tokens(Vec<(String, User)>);
 
 /// The error of loading tokens.
 #[derive(Debug, Error)]
@@ -45,39 +47,57 @@ pub enum TokenError {
 impl Tokens {
     /// These tokens. The first is the one that goes into kubeconfigs.
     pub fn new(tokens: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, TokenError> {
-        let tokens: Vec<String> = tokens.into_iter().map(Into::into).collect();
+        Self::of_users(tokens.into_iter().map(|token| (token.into(), User::admin())).collect())
+    }
+
+    fn of_users(tokens: Vec<(String, User)>) -> Result<Self, TokenError> {
         if tokens.is_empty() {
             return Err(TokenError::Empty);
         }
-        let weak = |token: &String| token.len() < MIN_LENGTH || !token.bytes().all(|b| b.is_ascii_graphic());
+        let weak = |(token, _): &(String, User)| {
+            token.len() < MIN_LENGTH || !token.bytes().all(|b| b.is_ascii_graphic())
+        };
         match tokens.iter().position(weak) {
             Some(index) => Err(TokenError::Weak { number: index + 1 }),
             None => Ok(Self(tokens)),
         }
     }
 
-    /// The tokens in a file, one a line. Empty lines and lines that start with `#` are ignored. In a line with commas, as in the
-    /// token files of kube-apiserver, the token is the first column.
+    /// The tokens in a file, one a line. Empty lines and lines that start with `#` are ignored. A line may have columns, as in the
+    /// token files of kube-apiserver: token, user name, uid, groups.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokenError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path)
             .map_err(|source| TokenError::Read { path: path.to_owned(), source })?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        Self::new(lines.map(|line| line.split(',').next().unwrap_or_default().trim().trim_matches('"')))
+        Self::of_users(lines.map(columns).collect())
     }
 
     /// The token for kubeconfigs.
     pub(crate) fn first(&self) -> &str {
-        &self.0[0]
+        &self.0[0].0
     }
 
-    /// Whether this is one of the tokens. Takes as long for a wrong one as for a right one of the same length.
-    pub(crate) fn admits(&self, presented: &str) -> bool {
-        let found = self.0.iter().fold(subtle::Choice::from(0), |found, token| {
-            found | token.as_bytes().ct_eq(presented.as_bytes())
-        });
-        found.into()
+    /// The user of a token. Takes as long for a wrong one as for a right one of the same length.
+    pub(crate) fn user_of(&self, presented: &str) -> Option<&User> {
+        let mut found = None;
+        for (token, user) in &self.0 {
+            if token.as_bytes().ct_eq(presented.as_bytes()).into() {
+                found = Some(user);
+            }
+        }
+        found
     }
+}
+
+/// The columns of a line: a token, and its user if it is named.
+fn columns(line: &str) -> (String, User) {
+    let mut columns = line.splitn(4, ',').map(|column| column.trim().trim_matches('"'));
+    let mut next = || columns.next().unwrap_or_default();
+    let (token, name, uid, groups) = (next(), next(), next(), next());
+    let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty()).map(str::to_owned);
+    let user = if name.is_empty() { User::admin() } else { User::new(name, uid, groups) };
+    (token.to_owned(), user)
 }
 
 impl std::fmt::Debug for Tokens {
@@ -97,12 +117,15 @@ mod tests {
     fn a_file_has_one_token_a_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens");
-        std::fs::write(&path, format!("# ours\n\n{A}\n \"{B}\",admin,1,\"system:masters\"\n")).unwrap();
+        std::fs::write(&path, format!("# ours\n\n{A}\n \"{B}\",jane,1,\"system:masters,dev\"\n")).unwrap();
         let tokens = Tokens::from_file(&path).unwrap();
         assert_eq!(tokens.first(), A);
-        assert!(tokens.admits(A) && tokens.admits(B));
+        assert_eq!(tokens.user_of(A), Some(&User::admin()));
+        let named = tokens.user_of(B).unwrap();
+        assert_eq!((&*named.name, &*named.uid), ("jane", "1"));
+        assert_eq!(named.groups, ["system:masters", "dev", "system:authenticated"]);
         for wrong in ["", "0123456789abcde", "0123456789abcdeg", "admin", "# ours"] {
-            assert!(!tokens.admits(wrong), "{wrong}");
+            assert_eq!(tokens.user_of(wrong), None, "{wrong}");
         }
         assert_eq!(format!("{tokens:?}"), "Tokens(2)");
     }

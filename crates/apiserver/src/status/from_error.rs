@@ -35,7 +35,7 @@ impl From<&HttpError> for Status {
                 injected(*fault, verb.as_str(), target, namespace.as_deref())
             }
             HttpError::NoProtobufForm { .. } | HttpError::Metrics(_) => Self::internal(error),
-            HttpError::Switch(_) => Self::bad_request(error.to_string()),
+            HttpError::Switch(_) | HttpError::Snapshot(_) => Self::bad_request(error.to_string()),
         }
     }
 }
@@ -69,6 +69,7 @@ impl From<&VerbError> for Status {
             VerbError::Storage(_)
             | VerbError::Codec(_)
             | VerbError::NoReplicas(_)
+            | VerbError::NoRandomness
             | VerbError::NotAnObject => Self::internal(error),
         }
     }
@@ -78,7 +79,9 @@ impl From<&RequestError> for Status {
     fn from(error: &RequestError) -> Self {
         let text = || error.to_string();
         match error {
-            RequestError::NoSuchResource => Self::no_such_resource(text()),
+            RequestError::NoSuchResource | RequestError::NeedsKubelet { .. } => {
+                Self::no_such_resource(text())
+            }
             RequestError::MethodNotAllowed | RequestError::KindTerminating(_) => {
                 Self::method_not_allowed(text())
             }
@@ -179,6 +182,9 @@ fn rejected(target: &Target, rejection: &Rejection) -> Status {
         Rejection::Invalid(errors) => Status::invalid(target, errors),
         Rejection::VersionRequired => Status::version_required(target),
         Rejection::VersionMalformed(_) | Rejection::VersionOnCreate => Status::unmapped(why()),
+        Rejection::InvalidTokenRequest(errors) => {
+            Status::invalid_of("TokenRequest", "authentication.k8s.io", target.name.as_deref(), errors)
+        }
         Rejection::InvalidScale(error) => {
             Status::invalid_of("Scale", "autoscaling", target.name.as_deref(), &[error.clone()].into())
         }

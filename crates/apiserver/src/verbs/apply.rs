@@ -8,7 +8,7 @@ use super::error::{Conflict, DecodeError, VerbError};
 use super::options::WriteOptions;
 use super::update::{Change, Part, match_name, write};
 use super::{Request, Response, WriteContext};
-use crate::managed::{Managers, duplicate_key};
+use crate::managed::{Managers, duplicate_key, type_error};
 use crate::registry::{GroupVersion, Object};
 use crate::schema::{Parsed, parse_json, parse_yaml};
 
@@ -55,7 +55,7 @@ pub(crate) async fn apply(context: &WriteContext, request: &Request) -> Result<R
 }
 
 /// Parses the body, which is YAML and may be JSON.
-fn parse(request: &Request) -> Result<Parsed, DecodeError> {
+pub(super) fn parse(request: &Request) -> Result<Parsed, DecodeError> {
     parse_json(&request.body).or_else(|_| parse_yaml(&request.body)).map_err(DecodeError::ApplyNotYaml)
 }
 
@@ -81,6 +81,9 @@ fn configuration(request: &Request, parsed: Value) -> Result<Object, VerbError> 
     );
     let mut value = parsed.clone();
     let not_typed = |why: String| DecodeError::ApplyNotTyped { object: object.clone(), why };
+    if let Some(why) = type_error(resource, &value) {
+        return Err(not_typed(why).into());
+    }
     if let Some(twice) = duplicate_key(resource, &value) {
         return Err(not_typed(twice).into());
     }
@@ -109,7 +112,10 @@ fn about(part: Part, request: &Request, mut config: Object) -> Object {
             config.root_mut().retain(|field, _| typed.contains(&&**field) || status.contains(&&**field))
         }
         Part::Main => config.root_mut().retain(|field, _| !status.contains(&&**field)),
-        Part::Finalize => {}
+        Part::Approval => {
+            config.root_mut().retain(|field, _| typed.contains(&&**field) || status.contains(&&**field))
+        }
+        Part::Finalize | Part::EphemeralContainers | Part::Resize => {}
     }
     config
 }

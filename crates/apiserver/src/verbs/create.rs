@@ -1,5 +1,7 @@
 //! POST on a collection, and the creating half of PUT.
 
+use std::sync::Arc;
+
 use super::decode::{Decoded, decode_object};
 use super::error::{DecodeError, Rejection, RequestError, VerbError};
 use super::namespaces::admit;
@@ -20,6 +22,7 @@ pub(crate) async fn create(context: &WriteContext, request: &Request) -> Result<
     let Decoded { mut object, warnings } =
         decode_object(&context.resources.snapshot().registry, request, options.field_validation)?;
     match_namespace(&mut object, request.namespace())?;
+    (request.resource.rules.record_creator)(&mut object, &request.user);
     let owner = Ownership::Writer(request.writer(&context.clock));
     let response = insert(context, &request.resource, object, owner, options.dry_run, &request.work).await?;
     Ok(response.with_warnings(warnings))
@@ -56,6 +59,10 @@ pub(crate) async fn insert(
 ) -> Result<Response, VerbError> {
     let sent_version = object.resource_version().to_owned();
     identify(context, &mut object);
+    if dry_run && !sent_version.is_empty() {
+        // Only the store, which a dry run does not reach, would reject it.
+        object.set_meta("resourceVersion", Some(&sent_version));
+    }
     let prefix = if object.name().is_none() { object.generate_name().map(str::to_owned) } else { None };
     admit(context, resource, &object).await?;
     let sent_version = sent_version.parse::<u64>().is_ok_and(|version| version > 0);
@@ -82,6 +89,24 @@ pub(crate) async fn insert(
     Err(VerbError::rejected(resource, Some(&taken), Rejection::NoUniqueName))
 }
 
+/// Stores an object of the server itself, which has a name and is not validated. `None` if it exists.
+pub(crate) async fn insert_unvalidated(
+    context: &WriteContext,
+    resource: &Resource,
+    mut object: Object,
+    writer: Writer,
+) -> Result<Option<Arc<Stored>>, VerbError> {
+    identify(context, &mut object);
+    prepare(context, resource, &mut object, &Ownership::Writer(writer), &Work::default())?;
+    let name = object.name().unwrap_or_default();
+    let key = resource.storage_key(object.namespace(), name);
+    match context.storage.create(&key, resource.encode(&object)?).await {
+        Ok(stored) => Ok(Some(stored)),
+        Err(StorageError::Exists(_)) => Ok(None),
+        Err(error) => Err(VerbError::storage(resource, name, error)),
+    }
+}
+
 /// Completes, checks and stores an object that has its name.
 async fn attempt(
     context: &WriteContext,
@@ -98,7 +123,7 @@ async fn attempt(
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
     }
-    if sent_version {
+    if sent_version && !dry_run {
         return Err(rejected(&object, Rejection::VersionOnCreate).into());
     }
     work.check()?;

@@ -7,7 +7,7 @@ use super::error::{DecodeError, RequestError, VerbError};
 use super::options::FieldValidation;
 use crate::custom;
 use crate::registry::{GroupVersion, Object, Registry, Resource, Schema};
-use crate::schema::{Parsed, Type, conform, parse_json, parse_yaml, types};
+use crate::schema::{Duplicate, Parsed, Type, conform, parse_json, parse_yaml, types};
 use kube_informer_types::protobuf;
 
 const MEDIA_TYPES: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
@@ -59,7 +59,7 @@ pub(crate) fn decode_patched(
     registry: &Registry,
     resource: &Resource,
     mut value: Value,
-    duplicates: &[String],
+    duplicates: &[Duplicate],
     validation: FieldValidation,
 ) -> Result<Decoded, DecodeError> {
     let original = value.clone();
@@ -83,6 +83,7 @@ pub(crate) struct BodyType {
 impl BodyType {
     pub(crate) const BINDING: Self = Self { group: "", kind: "Binding" };
     pub(crate) const EVICTION: Self = Self { group: "policy", kind: "Eviction" };
+    pub(crate) const TOKEN_REQUEST: Self = Self { group: "authentication.k8s.io", kind: "TokenRequest" };
     pub(crate) const SCALE: Self = Self { group: "autoscaling", kind: "Scale" };
 
     pub(crate) fn schema(self) -> Option<&'static Type> {
@@ -224,11 +225,11 @@ fn conform_metadata(resource: &Resource, object: &mut Map<String, Value>) -> Res
 /// Reports unknown and duplicate fields: as warnings, or as an error with strict validation.
 pub(super) fn check_fields(
     unknown: Vec<String>,
-    duplicates: Vec<String>,
+    duplicates: Vec<Duplicate>,
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
     let unknown = unknown.into_iter().map(|path| format!("unknown field {path:?}"));
-    let duplicates = duplicates.into_iter().map(|path| format!("duplicate field {path:?}"));
+    let duplicates = duplicates.iter().map(Duplicate::to_string);
     let found: Vec<String> = unknown.chain(duplicates).collect();
     match validation {
         FieldValidation::Strict if !found.is_empty() => {

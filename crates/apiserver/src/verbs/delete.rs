@@ -78,7 +78,9 @@ struct Preconditions {
 pub(crate) async fn delete(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
     let options = DeleteOptions::read(request)?;
     let outcome = remove(context, &request.resource, request.namespace(), request.name()?, &options).await?;
-    Ok(outcome.response(&request.resource, request.name()?, &options))
+    let response = outcome.response(&request.resource, request.name()?, &options);
+    let warning = request.resource.rules.delete_warning.filter(|_| !options.has_policy());
+    Ok(response.with_warnings(warning.into_iter().map(str::to_owned).collect()))
 }
 
 impl DeleteOptions {
@@ -94,6 +96,10 @@ impl DeleteOptions {
         } else {
             Err(RequestError::InvalidOptions { kind: "DeleteOptions", errors }.into())
         }
+    }
+
+    fn has_policy(&self) -> bool {
+        self.propagation_policy.is_some() || self.orphan_dependents.is_some()
     }
 
     /// Delete without a grace period, like the namespace controller.
@@ -326,7 +332,7 @@ fn next_step(context: &WriteContext, resource: &Resource, object: Object, option
     match resource.lifecycle {
         Lifecycle::Namespace => return namespace_step(context, resource, object),
         Lifecycle::CustomResourceDefinition => return definition_step(context, object),
-        Lifecycle::Plain | Lifecycle::Pod | Lifecycle::Review(_) => {}
+        Lifecycle::Plain | Lifecycle::Pod | Lifecycle::Binding | Lifecycle::Review(_) => {}
     }
     let orphans = context.garbage_collection && resource.rules.orphans_dependents;
     let finalizers = options.finalizers(&object, orphans);

@@ -64,6 +64,9 @@ pub(crate) enum VerbError {
     /// An object that can be scaled has no replica count.
     #[error("the spec replicas field {0:?} does not exist")]
     NoReplicas(String),
+    /// The key that signs tokens cannot be generated.
+    #[error("failed to generate token: this machine has no randomness")]
+    NoRandomness,
     /// A merge returned a value that is no object.
     #[error("an applied object has metadata")]
     NotAnObject,

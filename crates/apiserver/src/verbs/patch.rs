@@ -8,7 +8,7 @@ use super::options::WriteOptions;
 use super::update::{Change, Part, match_name, write};
 use super::{Request, Response, WriteContext};
 use crate::patch::{Patch, PatchKind};
-use crate::schema::parse_json;
+use crate::schema::{Duplicate, parse_json};
 
 pub(crate) async fn patch(
     context: &WriteContext,
@@ -54,14 +54,6 @@ impl PatchType {
             (Some(kind), _) => Ok(Self::Patch(kind)),
         }
     }
-
-    /// The kind of a patch that is not an apply, for objects that cannot be applied.
-    pub(crate) fn without_apply(self, request: &Request) -> Result<PatchKind, RequestError> {
-        match self {
-            Self::Apply => Err(unsupported(request)),
-            Self::Patch(kind) => Ok(kind),
-        }
-    }
 }
 
 fn unsupported(request: &Request) -> RequestError {
@@ -74,7 +66,7 @@ fn unsupported(request: &Request) -> RequestError {
 }
 
 /// The patch and the fields that its text held twice.
-pub(crate) fn read(kind: PatchKind, request: &Request) -> Result<(Patch, Vec<String>), VerbError> {
+pub(crate) fn read(kind: PatchKind, request: &Request) -> Result<(Patch, Vec<Duplicate>), VerbError> {
     let parsed = parse_json(&request.body).map_err(DecodeError::PatchNotJson)?;
     Ok((Patch::read(kind, parsed.value)?, parsed.duplicates))
 }

@@ -4,24 +4,30 @@ use serde_json::{Value, json};
 
 use super::decode::{BodyType, parse_body};
 use super::delete::{DeleteOptions, remove};
-use super::error::{Conflict, DecodeError, VerbError};
+use super::error::{Conflict, DecodeError, RequestError, Target, VerbError};
 use super::options::WriteOptions;
 use super::{Request, Response, WriteContext};
-use crate::registry::{Object, Resource};
+use crate::registry::{Lifecycle, Object, Resource};
 use crate::storage::{Update, guaranteed_update};
 
-/// POST `/binding`: assigns a pod to a node.
+/// POST `/binding` of a pod, or on `/bindings`: assigns a pod to a node.
 pub(crate) async fn bind(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
-    let (resource, name) = (&request.resource, request.name()?);
+    let snapshot = context.resources.snapshot();
+    let resource = snapshot.registry.with_lifecycle(Lifecycle::Pod).ok_or(RequestError::NoSuchResource)?;
     let options = WriteOptions::parse(&request.query, "CreateOptions")?;
     let (binding, warnings) = BodyType::BINDING.decode(parse_body(request)?, options.field_validation)?;
-    let binding = Object::new(binding).ok_or(DecodeError::BindingNotAnObject)?;
+    let binding = Object::new(binding).ok_or(DecodeError::NotAnObject("Binding"))?;
+    let name = match &request.name {
+        Some(name) => name.as_str(),
+        None => binding.name().ok_or(DecodeError::BindingWithoutPod)?,
+    };
+    let key = resource.storage_key(request.namespace(), name);
     let node = binding.str_at("/target/name");
     if node.is_empty() {
         return Err(DecodeError::BindingWithoutNode.into());
     }
     let now = context.clock.timestamp();
-    guaranteed_update(&*context.storage, &request.key()?, None, |stored| {
+    guaranteed_update(&*context.storage, &key, None, |stored| {
         let mut pod = resource.decode(stored)?;
         check_assignable(resource, &pod)?;
         assign(&mut pod, node, &binding, &now);
@@ -43,7 +49,9 @@ fn check_assignable(resource: &Resource, pod: &Object) -> Result<(), VerbError> 
     } else {
         return Ok(());
     };
-    Err(VerbError::rejected(resource, pod.name(), conflict.into()))
+    let mut target = Target::new(resource, pod.name());
+    target.plural.push_str("/binding");
+    Err(VerbError::Rejected(Box::new(target), Box::new(conflict.into())))
 }
 
 fn assign(pod: &mut Object, node: &str, binding: &Object, now: &str) {

@@ -9,7 +9,8 @@ use super::patch::{PatchType, read};
 use super::update::{Change, Part, write};
 use super::{Content, Request, Response, Shown, WriteContext};
 use crate::caches::Caches;
-use crate::registry::{Object, Resource, ScalePaths, ScaleSelector};
+use crate::managed::Managers;
+use crate::registry::{GroupVersion, Object, Resource, ScalePaths, ScaleSelector};
 use crate::schema::Parsed;
 use crate::status::FieldError;
 
@@ -30,7 +31,10 @@ pub(crate) async fn patch(
     request: &Request,
     patch_type: PatchType,
 ) -> Result<Response, VerbError> {
-    let kind = patch_type.without_apply(request)?;
+    let kind = match patch_type {
+        PatchType::Apply => return apply(context, request).await,
+        PatchType::Patch(kind) => kind,
+    };
     let options = WriteOptions::parse(&request.query, "PatchOptions")?;
     let (patch, duplicates) = read(kind, request)?;
     let mut warnings = Vec::new();
@@ -45,6 +49,56 @@ pub(crate) async fn patch(
     Ok(response.with_warnings(warnings))
 }
 
+/// Server-side apply of a Scale: its manager owns the replica count of the object.
+async fn apply(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
+    let resource = &request.resource;
+    let options = WriteOptions::parse_apply(&request.query)?;
+    let parsed = super::apply::parse(request)?;
+    let text = |field: &str| parsed.value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if (kind.as_str(), version.as_str()) != ("Scale", "autoscaling/v1") {
+        let GroupVersion { group, version } = GroupVersion::parse(&version);
+        let (group, version) = (group.to_owned(), version.to_owned());
+        return Err(DecodeError::ApplyType { group, version, kind }.into());
+    }
+    let (scale, warnings) = BodyType::SCALE.decode(parsed, options.field_validation)?;
+    let sent = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(request.name()?);
+    check_name(request, sent)?;
+    let config = json!({"kind": resource.kind, "apiVersion": resource.api_version()});
+    let mut config = Object::new(config).ok_or(VerbError::NotAnObject)?;
+    config.set_meta("name", Some(request.name()?));
+    config.set_meta("namespace", request.namespace());
+    if let Some(replicas) = scale.pointer("/spec/replicas") {
+        check_replicas(resource, request.name.as_deref(), replicas.as_i64().unwrap_or_default())?;
+        put(config.root_mut(), &paths(resource)?.spec, replicas.clone());
+    }
+    let writer = request.writer(&context.clock);
+    let response = write(context, request, Part::Main, options.dry_run, |old| {
+        let managers = Managers::read(old);
+        let (value, managers) =
+            managers.applied(resource, &writer, old, &config, options.force, &request.work)?;
+        Ok(Change::Applied(Object::new(value).ok_or(VerbError::NotAnObject)?, managers))
+    })
+    .await?;
+    Ok(show(resource, response)?.with_warnings(warnings))
+}
+
+fn check_name(request: &Request, sent: &str) -> Result<(), VerbError> {
+    let name = request.name()?;
+    if sent == name {
+        return Ok(());
+    }
+    Err(DecodeError::OtherName { sent: sent.to_owned(), name: name.to_owned() }.into())
+}
+
+fn check_replicas(resource: &Resource, name: Option<&str>, replicas: i64) -> Result<(), VerbError> {
+    if replicas >= 0 {
+        return Ok(());
+    }
+    let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    Err(VerbError::rejected(resource, name, Rejection::InvalidScale(error)))
+}
+
 /// Writes the replica count that `change` makes of the current Scale.
 async fn set(
     context: &WriteContext,
@@ -56,15 +110,9 @@ async fn set(
     let response = write(context, request, Part::Main, dry_run, |old| {
         let scale = change(scale_of(resource, old)?)?;
         let sent = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        if sent != request.name()? {
-            let name = request.name()?.to_owned();
-            return Err(DecodeError::OtherName { sent: sent.to_owned(), name }.into());
-        }
+        check_name(request, sent)?;
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
-        if replicas < 0 {
-            let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
-            return Err(VerbError::rejected(resource, old.name(), Rejection::InvalidScale(error)));
-        }
+        check_replicas(resource, old.name(), replicas)?;
         let mut new = old.clone();
         put(new.root_mut(), &paths(resource)?.spec, replicas.into());
         let version = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
@@ -85,7 +133,7 @@ fn show(resource: &Resource, Response { content, warnings }: Response) -> Result
                 Shown::Made(object) => *object,
                 Shown::Stored(stored) => resource.decode(&stored)?,
             };
-            Content::Scale { code, scale: scale_of(resource, &object)? }
+            Content::OtherKind { code, object: scale_of(resource, &object)? }
         }
         other => other,
     };

@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::create::{Ownership, insert, match_namespace};
 use super::decode::{Decoded, decode_object};
 use super::error::{Conflict, DecodeError, Rejection, VerbError};
 use super::options::WriteOptions;
+use super::pod_parts::{
+    ephemeral_container_errors, resize_errors, with_ephemeral_containers, with_resources,
+};
 use super::{Request, Response, WriteContext};
 use crate::budget::TooLarge;
 use crate::managed::{Managers, Writer};
@@ -56,6 +61,12 @@ pub(crate) enum Part {
     Status,
     /// `spec.finalizers` of a namespace.
     Finalize,
+    /// The conditions of a certificate signing request.
+    Approval,
+    /// The ephemeral containers of a pod.
+    EphemeralContainers,
+    /// The resources of the containers of a pod.
+    Resize,
 }
 
 impl Part {
@@ -63,6 +74,9 @@ impl Part {
         match subresource {
             Some(Subresource::Status) => Self::Status,
             Some(Subresource::Finalize) => Self::Finalize,
+            Some(Subresource::Approval) => Self::Approval,
+            Some(Subresource::EphemeralContainers) => Self::EphemeralContainers,
+            Some(Subresource::Resize) => Self::Resize,
             _ => Self::Main,
         }
     }
@@ -151,8 +165,11 @@ fn next_version(
     }
     request.work.check()?;
     let mut errors = resource.validate_update(&new, old);
-    if part == Part::Main {
-        errors.extend((resource.rules.validate_update)(&new, old));
+    match part {
+        Part::Main => errors.extend((resource.rules.validate_update)(&new, old)),
+        Part::EphemeralContainers => errors.extend(ephemeral_container_errors(&new, old)),
+        Part::Resize => errors.extend(resize_errors(&new, old)),
+        Part::Status | Part::Finalize | Part::Approval => {}
     }
     if !errors.is_empty() {
         return Err(VerbError::rejected(resource, new.name(), Rejection::Invalid(errors)));
@@ -226,6 +243,16 @@ fn carry_over(
             let sent = std::mem::replace(new, old.clone());
             new.copy_field("spec", &sent);
         }
+        Part::Approval => {
+            let sent = std::mem::replace(new, old.clone());
+            let conditions = sent.at("/status/conditions").cloned().unwrap_or_else(|| json!([]));
+            new.section_mut("status").insert("conditions".to_owned(), conditions);
+        }
+        Part::EphemeralContainers => *new = with_ephemeral_containers(new, old),
+        Part::Resize => *new = with_resources(new.clone(), old),
+    }
+    if matches!(part, Part::Status | Part::Approval) {
+        (rules.prepare_status)(new, old, &context.clock.timestamp());
     }
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if !new.metadata().contains_key(field) {
@@ -239,9 +266,10 @@ fn carry_over(
     resource.default(new, context.object_bytes)?;
     if part == Part::Main {
         (rules.prepare_update)(new, old);
-        if spec_changed(rules.generation, new, old) {
-            new.metadata_mut().insert("generation".to_owned(), (old.generation() + 1).into());
-        }
+    }
+    let writes_spec = matches!(part, Part::Main | Part::EphemeralContainers | Part::Resize);
+    if writes_spec && spec_changed(rules.generation, new, old) {
+        new.metadata_mut().insert("generation".to_owned(), (old.generation() + 1).into());
     }
     Ok(())
 }

@@ -36,6 +36,11 @@ impl Cluster {
         self.request("POST", path, "application/json", body).await
     }
 
+    /// Sends a POST with these headers.
+    pub(crate) async fn post_with(&self, path: &str, headers: &[(&str, &str)], body: Value) -> (u16, Value) {
+        read(self.send("POST", path, headers, body).await).await
+    }
+
     pub(crate) async fn put(&self, path: &str, body: Value) -> (u16, Value) {
         self.request("PUT", path, "application/json", body).await
     }

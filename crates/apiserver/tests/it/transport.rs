@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, Verb};
+use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, ServerLimits, Verb};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -26,8 +26,10 @@ async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
 
 #[tokio::test]
 async fn silent_and_slow_connections_are_closed() {
-    let server =
-        ApiServer::builder().header_timeout(Duration::from_secs(2)).start().await.expect("the server starts");
+    let mut limits = ServerLimits::default();
+    limits.header_timeout = Duration::from_secs(1);
+    limits.idle_timeout = Duration::from_secs(2);
+    let server = ApiServer::builder().limits(limits).start().await.expect("the server starts");
     let silent = TcpStream::connect(server.address()).await.expect("connected");
     let mut half_a_preface = TcpStream::connect(server.address()).await.expect("connected");
     half_a_preface.write_all(b"PRI * HTTP/2").await.expect("sent");
@@ -233,6 +235,7 @@ async fn the_kubeconfig_names_the_server() {
     let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.expect("complete");
     assert_eq!(config.cluster_url.to_string().trim_end_matches('/'), server.url());
     assert_eq!(config.default_namespace, "default");
+    assert!(config.accept_invalid_certs, "the JavaScript client refuses http otherwise");
     let version =
         kube::Client::try_from(config).expect("a client").apiserver_version().await.expect("a version");
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));

@@ -14,15 +14,25 @@ pub(super) struct Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// Creates a file that only its owner can read. Fails if it exists.
-    pub(super) fn create(path: PathBuf) -> anyhow::Result<Self> {
+    /// Creates a file that only its owner can read. If it exists, it is replaced or the function fails.
+    pub(super) fn create(path: PathBuf, overwrite: bool) -> anyhow::Result<Self> {
+        // Removed instead of truncated: others may have the old file open, or may read it.
+        if overwrite
+            && let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(anyhow::Error::new(error).context(format!("cannot replace {}", path.display())));
+        }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                anyhow::anyhow!("{} exists already; choose another name for --kubeconfig-out", path.display())
+                anyhow::anyhow!(
+                    "{} exists already; choose another name for --kubeconfig-out, or add --kubeconfig-overwrite",
+                    path.display()
+                )
             }
             _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
         })?;
@@ -38,6 +48,10 @@ impl Kubeconfig {
 }
 
 impl Kubeconfig {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The shell command that makes kubectl use the file.
     pub(super) fn export(&self) -> String {
         format!("export KUBECONFIG={}", quoted(&self.path))

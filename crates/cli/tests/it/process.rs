@@ -62,6 +62,12 @@ impl Running {
         find(&mut self.err, part)
     }
 
+    /// Closes the pipe that is the standard input, and waits for the exit code.
+    pub(crate) fn close_input(mut self) -> Option<i32> {
+        drop(self.child.stdin.take().expect("piped"));
+        self.child.wait().expect("the program ends").code()
+    }
+
     /// Sends SIGINT and waits for the exit code. Returns it with the unread lines of standard error.
     pub(crate) fn interrupt(mut self) -> (Option<i32>, Vec<String>) {
         let id = self.child.id().to_string();

@@ -134,3 +134,46 @@ async fn deletes_remove_pods_if_configured() {
     own.delete(pod.name.as_deref().unwrap(), &Default::default()).await.unwrap();
     assert!(own.get_opt(pod.name.as_deref().unwrap()).await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn a_test_runner_starts_the_server_resets_it_and_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dev.kubeconfig");
+    std::fs::write(&path, "of a server that was killed").unwrap();
+    let mut command = program(&[
+        "serve",
+        "--like-cluster",
+        "--exit-with-parent",
+        "--fault-endpoints",
+        "--seed-pods",
+        "5",
+        "--output",
+        "json",
+        "--kubeconfig-overwrite",
+        "--kubeconfig-out",
+        path.to_str().unwrap(),
+    ]);
+    command.stdin(std::process::Stdio::piped());
+    let mut serving = Running::start(command);
+    let ready: serde_json::Value = serde_json::from_str(&serving.out("{")).unwrap();
+    assert!(ready["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{ready}");
+    assert!(ready["pid"].is_u64() && ready["token"].is_null() && ready["certificateAuthority"].is_null());
+    assert_eq!(ready["kubeconfig"].as_str().map(std::path::Path::new), path.canonicalize().ok().as_deref());
+
+    let client = client(&path).await;
+    let pods = Api::<Pod>::all(client.clone());
+    let count = async || pods.list(&Default::default()).await.unwrap().items.len();
+    let first = pods.list(&Default::default()).await.unwrap().items.remove(0).metadata;
+    let own: Api<Pod> = Api::namespaced(client.clone(), first.namespace.as_deref().unwrap());
+    own.delete(first.name.as_deref().unwrap(), &kube::api::DeleteParams::default().grace_period(0))
+        .await
+        .unwrap();
+    assert_eq!(count().await, 4);
+    let reset = http::Request::post("/snapshots/start/restore").body(Vec::new()).unwrap();
+    client.request_text(reset).await.unwrap();
+    assert_eq!(count().await, 5);
+    assert_eq!(own.get(first.name.as_deref().unwrap()).await.unwrap().metadata.uid, first.uid);
+
+    assert_eq!(serving.close_input(), Some(0));
+    assert!(!path.exists());
+}

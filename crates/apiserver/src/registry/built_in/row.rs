@@ -110,6 +110,10 @@ impl Row {
         Self { lifecycle: Lifecycle::Review(review), verbs: REVIEW_VERBS, ..self }
     }
 
+    pub(super) const fn binding(self) -> Self {
+        Self { lifecycle: Lifecycle::Binding, verbs: REVIEW_VERBS, ..self }
+    }
+
     pub(super) const fn rules(self, rules: &'static Rules) -> Self {
         Self { rules, ..self }
     }

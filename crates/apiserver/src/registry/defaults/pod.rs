@@ -165,10 +165,11 @@ fn is_latest(image: &str) -> bool {
     last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
-fn quality_of_service(spec: &mut Map<String, Value>) -> &'static str {
+/// The quality of service class of a pod with this spec.
+pub(crate) fn quality_of_service(spec: &Map<String, Value>) -> &'static str {
     let (mut any, mut guaranteed) = (false, true);
     for list in ["initContainers", "containers"] {
-        for container in each(spec, list) {
+        for container in spec.get(list).and_then(Value::as_array).into_iter().flatten() {
             let part = |field: &str, name: &str| {
                 container.get("resources").and_then(|r| r.get(field)).and_then(|r| r.get(name)).cloned()
             };

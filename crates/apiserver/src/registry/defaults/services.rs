@@ -49,6 +49,12 @@ pub(in super::super) fn service(object: &mut Object) {
     }
     if spec["type"] == "LoadBalancer" {
         default_to(spec, "allocateLoadBalancerNodePorts", true);
+        let balancer = object.root_mut().get_mut("status").and_then(|status| status.get_mut("loadBalancer"));
+        for ingress in balancer.and_then(Value::as_object_mut).into_iter().flat_map(|b| each(b, "ingress")) {
+            if ingress.contains_key("ip") {
+                default_to(ingress, "ipMode", "VIP");
+            }
+        }
     }
 }
 
@@ -70,7 +76,8 @@ fn allocate(object: &mut Object) {
                 spec.get("clusterIPs").and_then(|ips| ips.get(0)).and_then(Value::as_str).map(str::to_owned);
             spec.insert(
                 "clusterIP".to_owned(),
-                given.unwrap_or(format!("10.96.{high}.{}", low.max(1))).into(),
+                // 10.96.0.1 is the Service `kubernetes`.
+                given.unwrap_or(format!("10.96.{high}.{}", low.max(2))).into(),
             );
         }
         let address = spec["clusterIP"].clone();

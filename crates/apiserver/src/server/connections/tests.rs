@@ -1,6 +1,9 @@
 //! Connections over pipes in memory, under a paused clock.
 
+mod websocket;
+
 use bytes::Bytes;
+use http::uri::Scheme;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2::{self, SendRequest};
 use serde_json::json;
@@ -9,6 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::authentication::Authenticator;
+use crate::clock::Clock;
 use crate::server::{ApiServer, Tokens};
 
 const TOKEN: &str = "0123456789abcdef";
@@ -25,15 +30,21 @@ struct Served {
 }
 
 async fn connect() -> Served {
+    connect_with(Some(Tokens::new([TOKEN]).expect("a token"))).await
+}
+
+async fn connect_with(tokens: Option<Tokens>) -> Served {
     let api = ApiServer::builder().seed(3).in_process().await.expect("the server starts").api;
-    let access_control = AccessControl::new(false, Vec::new(), Some(Tokens::new([TOKEN]).expect("a token")));
+    let authenticator = Arc::new(Authenticator::new(tokens, Clock::default()));
+    let access_control = AccessControl::new(false, Scheme::HTTP, Vec::new(), authenticator);
     let limits = ServerLimits::default();
     let context =
         Arc::new(ConnectionContext { api: Arc::clone(&api), access_control, limits, acceptor: None });
     let (ours, theirs) = tokio::io::duplex(16 * 1024);
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(async move {
-        let slot = Slots::new(&context.limits).take(false, IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+        let slot = Slots::new(&context.limits, context.access_control.requires_credentials())
+            .take(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
         let stream = WriteTimeout::new(ours, context.limits.write_timeout);
         let activity = Activity::new(slot, stream.pending());
         context.serve(&http_builder(&context.limits), stream, activity, stopped).await;
@@ -243,4 +254,51 @@ async fn a_response_arrives_though_the_body_is_too_large_or_not_wanted() {
         client.read_exact(&mut response).await.expect("a response");
         assert_eq!(response, *format!("HTTP/1.1 {status}").as_bytes(), "{path}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_was_opened_in_advance_stays_until_it_is_needed() {
+    let mut http1 = connect_with(None).await;
+    assert!(!http1.is_closed_after(MINUTE).await, "no request yet");
+    let mut client = http1.client.take().expect("one client");
+    client.write_all(b"GET /version HTTP/1.1\r\nHost: server\r\n\r\n").await.expect("sent");
+    let mut status = [0; 12];
+    client.read_exact(&mut status).await.expect("a response");
+    assert_eq!(&status, b"HTTP/1.1 200");
+
+    let mut http2 = connect_with(None).await;
+    let mut client = http2.http2().await;
+    assert!(!http2.is_closed_after(MINUTE).await, "no request yet");
+    let response = client.send_request(get("/version", false)).await.expect("a response");
+    assert_eq!(response.status(), 200);
+    drop(response);
+    assert!(http2.is_closed_after(2 * MINUTE).await, "idle");
+    let mut silent = connect_with(None).await;
+    assert!(silent.is_closed_after(2 * MINUTE).await, "never used");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_has_its_timeout_from_its_first_byte_on() {
+    let half = b"GET /version HTTP/1.1\r\nHost: server\r\nX-Slow: ";
+    let seconds = Duration::from_secs;
+    let mut first = connect_with(None).await;
+    let mut client = first.client.take().expect("one client");
+    assert!(!first.is_closed_after(seconds(60)).await);
+    client.write_all(half).await.expect("sent");
+    assert!(!first.is_closed_after(seconds(8)).await, "the head may take ten seconds");
+    client.write_all(b"x").await.expect("sent");
+    assert!(first.is_closed_after(seconds(9)).await, "further bytes do not extend them");
+
+    let mut later = connect_with(None).await;
+    let mut client = later.client.take().expect("one client");
+    client.write_all(b"GET /version HTTP/1.1\r\nHost: server\r\n\r\n").await.expect("sent");
+    let _ = client.read(&mut [0; 4096]).await.expect("a response");
+    assert!(!later.is_closed_after(seconds(60)).await);
+    client.write_all(half).await.expect("sent");
+    assert!(!later.is_closed_after(seconds(8)).await);
+    assert!(later.is_closed_after(seconds(9)).await, "the second request");
+
+    let mut preface = connect_with(None).await;
+    preface.client.as_mut().expect("one client").write_all(b"PRI * HTTP/2").await.expect("sent");
+    assert!(preface.is_closed_after(seconds(17)).await);
 }

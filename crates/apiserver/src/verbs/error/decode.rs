@@ -46,8 +46,14 @@ pub(crate) enum DecodeError {
     DeleteOptions { options: &'static str, error: serde_json::Error },
     #[error("decoded object cannot be converted to DeleteOptions: it is a {0}")]
     NotDeleteOptions(String),
-    #[error("a binding must be a JSON object")]
-    BindingNotAnObject,
+    #[error("cannot bind token to object of type {0}")]
+    TokenBoundToOther(String),
+    #[error("cannot bind token for serviceaccount {0:?} to pod running with different serviceaccount name.")]
+    TokenBoundToForeignPod(String),
+    #[error("a {0} must be a JSON object")]
+    NotAnObject(&'static str),
+    #[error("a binding must name its pod in metadata.name")]
+    BindingWithoutPod,
     #[error("a binding must name its node in target.name")]
     BindingWithoutNode,
 }

@@ -32,6 +32,8 @@ pub(crate) enum Rejection {
     VersionMalformed(String),
     #[error("resourceVersion should not be set on objects to be created")]
     VersionOnCreate,
+    #[error("invalid TokenRequest")]
+    InvalidTokenRequest(FieldErrors),
     #[error("invalid Scale")]
     InvalidScale(FieldError),
 }
@@ -48,6 +50,13 @@ pub(crate) enum Conflict {
     /// An apply for an object with a uid, but the object does not exist.
     #[error("uid mismatch: the provided object specified uid {0}, and no existing object was found")]
     UidNotFound(String),
+    #[error("the UID in the token request ({sent}) does not match the UID of the service account ({found})")]
+    TokenUid { sent: String, found: String },
+    #[error(
+        "the UID in the bound object reference ({0}) does not match the UID in record. The object might have been deleted and then \
+         recreated"
+    )]
+    BoundObjectUid(String),
     #[error("pod {0} is being deleted, cannot be assigned to a host")]
     PodDeleting(String),
     #[error("pod {pod} is already assigned to node {node:?}")]

@@ -13,6 +13,10 @@ pub(crate) enum RequestError {
     /// A version, resource or subresource that a known group does not have.
     #[error("the server could not find the requested resource")]
     NoSuchResource,
+    #[error(
+        "the server could not find the requested resource: {resource}/{subresource} needs a kubelet, which this server has not"
+    )]
+    NeedsKubelet { resource: String, subresource: String },
     #[error("the server does not allow this method on the requested resource")]
     MethodNotAllowed,
     /// The custom resource definition of the kind is being deleted.

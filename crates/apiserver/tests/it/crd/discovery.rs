@@ -90,3 +90,71 @@ async fn schemas_are_published_and_their_hash_follows_them() {
     assert_ne!(url_of(&index), url);
     assert_eq!(c.get(&url).await.0, 301, "the old hash redirects to the new one");
 }
+
+/// Every reference in a document.
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn openapi_v2_has_all_kinds_and_their_operations() {
+    let c = cluster(plain()).await;
+    let (code, document) = c.get("/openapi/v2").await;
+    assert_eq!((code, &document["swagger"]), (200, &json!("2.0")));
+    let widget = &document["definitions"]["com.example.v1.Widget"];
+    assert_eq!(widget["properties"]["spec"]["properties"]["size"]["type"], "integer");
+    let metadata = json!({"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"});
+    assert_eq!(widget["properties"]["metadata"], metadata);
+    assert!(document["definitions"]["com.example.v1.WidgetList"].is_object());
+    let pods = &document["paths"]["/api/v1/namespaces/{namespace}/pods"];
+    assert_eq!(pods["post"]["operationId"], "createCoreV1NamespacedPod");
+    let body = json!({"name": "body", "in": "body", "required": true, "schema": {"$ref": "#/definitions/io.k8s.api.core.v1.Pod"}});
+    assert!(pods["post"]["parameters"].as_array().expect("parameters").contains(&body));
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    for reference in found {
+        let name = reference.strip_prefix("#/definitions/").expect("a definition");
+        assert!(document["definitions"][name].is_object(), "{name}");
+    }
+    assert_eq!(
+        c.get_as("/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").await.0,
+        406
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn openapi_v3_operations_have_ids_parameters_and_bodies() {
+    let c = cluster(plain()).await;
+    let (_, document) = c.get("/openapi/v3/apis/apps/v1").await;
+    let paths = &document["paths"];
+    let one = &paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    assert_eq!(one["put"]["operationId"], "replaceAppsV1NamespacedDeployment");
+    assert_eq!(one["parameters"][1]["name"], "name");
+    let deployment = json!({"$ref": "#/components/schemas/io.k8s.api.apps.v1.Deployment"});
+    assert_eq!(one["put"]["requestBody"]["content"]["application/json"]["schema"], deployment);
+    assert_eq!(one["get"]["responses"]["200"]["content"]["application/json"]["schema"], deployment);
+    let everywhere = &paths["/apis/apps/v1/deployments"]["get"];
+    assert_eq!(everywhere["operationId"], "listAppsV1DeploymentForAllNamespaces");
+    let scale = &paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"]["patch"];
+    assert_eq!(scale["operationId"], "patchAppsV1NamespacedDeploymentScale");
+    let mut ids = std::collections::HashSet::new();
+    for item in paths.as_object().expect("paths").values() {
+        for operation in item.as_object().expect("operations").values().filter(|o| o.is_object()) {
+            let id = operation["operationId"].as_str().expect("an id");
+            assert!(ids.insert(id.to_owned()), "{id} is not unique");
+        }
+    }
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    for reference in found {
+        let name = reference.strip_prefix("#/components/schemas/").expect("a schema");
+        assert!(document["components"]["schemas"][name].is_object(), "{name}");
+    }
+}
