@@ -126,9 +126,10 @@ mod tests {
     #[test]
     fn threads_agree_on_one_value() {
         let (views, id) = (KeptViews::default(), ViewId::unique());
+        let views = &views;
         let found: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..8_u64).map(|n| scope.spawn(|| *views.keep(id, n).expect("kept"))).collect();
+                (0..8_u64).map(|n| scope.spawn(move || *views.keep(id, n).expect("kept"))).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
         assert!(found.iter().all(|value| *value == found[0]), "{found:?}");
