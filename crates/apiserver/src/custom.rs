@@ -41,7 +41,6 @@ pub(crate) use resources::Installed;
 pub(crate) use rules::default_definition;
 pub(crate) use rules::prepare_definition;
 pub(crate) use rules::prepare_definition_update;
-pub(crate) use rules::warn_of_definition;
 pub(crate) use schema::Structural;
 pub(crate) use validate::validate;
 

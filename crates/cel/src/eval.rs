@@ -120,15 +120,13 @@ impl<'p, 'a> Evaluator<'p, 'a> {
 
     fn call(&mut self, call: &'p Call) -> Eval<'a> {
         let mut args = Vec::with_capacity(call.args.len());
-        let mut failed: Vec<bool> = Vec::new();
+        // One bit for each argument that failed; the calls of this environment have at most four.
+        let mut failed = 0u32;
         let mut failure = None;
         for (i, arg) in call.args.iter().enumerate() {
             let result = if i == 0 && call.accumulates { self.take_accumulator() } else { self.node(arg) };
             match result {
-                Ok(value) => {
-                    args.push(value);
-                    failed.push(false);
-                }
+                Ok(value) => args.push(value),
                 Err(Failure::Exceeded) => return Err(Failure::Exceeded),
                 Err(error) => {
                     // The call itself is charged only if all its arguments were evaluated.
@@ -137,7 +135,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
                     }
                     failure = failure.or(Some(error));
                     args.push(Value::Null);
-                    failed.push(true);
+                    failed |= 1 << i;
                 }
             }
         }
@@ -149,9 +147,13 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         if matches!(result, Err(Failure::Exceeded)) {
             return result;
         }
-        let sized: Vec<Option<&Value<'a>>> =
-            args.iter().zip(&failed).map(|(arg, failed)| (!failed).then_some(arg)).collect();
-        let cost = call.cost.cost(&sized, result.as_ref().ok());
+        let cost = match call.cost {
+            CallCost::Fixed(cost) => cost,
+            rule => {
+                let sized = args.iter().enumerate().map(|(i, arg)| (failed & (1 << i) == 0).then_some(arg));
+                rule.cost(&sized.collect::<Vec<_>>(), result.as_ref().ok())
+            }
+        };
         self.charged(result, cost)
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use kube_informer_cel::Validator;
 use serde_json::{Map, Value};
 
 use super::Object;
@@ -83,6 +84,8 @@ pub(crate) struct Custom {
     pub(crate) selectable: Vec<String>,
     /// The warning about a deprecated version.
     pub(crate) deprecation: Option<String>,
+    /// The CEL rules of the schema, if it has any.
+    pub(crate) rules: Option<Validator>,
     pub(crate) published: Published,
 }
 
@@ -214,16 +217,33 @@ impl Resource {
         let mut errors = validate_metadata(self, object);
         errors.extend((self.rules.validate)(object));
         errors.extend(self.schema_faults(object));
+        self.check_rules(object, None, &mut errors);
         errors
     }
 
-    /// The errors of an object that was `old`. Schema errors that `old` already had are ignored.
-    pub(crate) fn validate_update(&self, object: &Object, old: &Object) -> FieldErrors {
+    /// The errors of an object that was `old`, and the warnings about it. Schema errors that `old` already had are ignored.
+    pub(crate) fn validate_update(&self, object: &Object, old: &Object) -> (FieldErrors, Vec<String>) {
         let mut errors = validate_metadata(self, object);
         errors.extend(validate_metadata_update(object, old));
         errors.extend((self.rules.validate)(object));
         errors.extend(self.new_schema_faults(object, old));
-        errors
+        let warnings = self.check_rules(object, Some(old), &mut errors);
+        (errors, warnings)
+    }
+
+    /// Evaluates the CEL rules of a custom resource, unless it has errors on which they rely. Returns the warnings about invalid values that
+    /// did not change.
+    fn check_rules(&self, object: &Object, old: Option<&Object>, errors: &mut FieldErrors) -> Vec<String> {
+        let Some(rules) = self.custom.as_ref().and_then(|custom| custom.rules.as_ref()) else {
+            return Vec::new();
+        };
+        if errors.iter().any(FieldError::blocks_rules) {
+            errors.push(FieldError::rules_not_checked());
+            return Vec::new();
+        }
+        let verdict = rules.validate(object.value(), old.map(Object::value));
+        errors.extend(verdict.errors.iter().map(FieldError::of_rule));
+        verdict.warnings.iter().map(|problem| FieldError::of_rule(problem).text()).collect()
     }
 
     /// The schema errors of `object` that `old` does not have.

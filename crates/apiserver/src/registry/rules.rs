@@ -367,7 +367,6 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION: Rules = Rules {
     prepare_update: custom::prepare_definition_update,
     validate: custom::validate_definition,
     validate_update: custom::validate_definition_update,
-    warn: custom::warn_of_definition,
     ..STATUS
 };
 /// Custom resources.

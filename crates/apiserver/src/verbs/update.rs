@@ -97,13 +97,14 @@ pub(crate) async fn write(
     let mut warnings = Vec::new();
     let mut step = |stored: &Arc<Stored>| -> Result<Update, VerbError> {
         let old = resource.decode(stored)?;
-        let new = next_version(context, request, part, &writer, change(&old)?, &old)?;
+        let (new, found) = next_version(context, request, part, &writer, change(&old)?, &old)?;
         let update = if is_finished(resource, &new) {
             Update::Delete
         } else {
             Update::Write(resource.encode_within(&new, context.object_bytes)?)
         };
         warnings = (resource.rules.warn)(&new);
+        warnings.extend(found);
         result = Some(new);
         Ok(update)
     };
@@ -124,7 +125,7 @@ pub(crate) async fn write(
     }
 }
 
-/// Completes and validates a changed object.
+/// Completes and validates a changed object. Returns it with the warnings about it.
 fn next_version(
     context: &WriteContext,
     request: &Request,
@@ -132,7 +133,7 @@ fn next_version(
     writer: &Writer,
     change: Change,
     old: &Object,
-) -> Result<Object, VerbError> {
+) -> Result<(Object, Vec<String>), VerbError> {
     let resource = &request.resource;
     let (mut new, settled) = match change {
         Change::Sent(new) => (new, None),
@@ -150,7 +151,7 @@ fn next_version(
         (None, _) => Managers::default().write(&mut new),
     }
     request.work.check()?;
-    let mut errors = resource.validate_update(&new, old);
+    let (mut errors, warnings) = resource.validate_update(&new, old);
     if part == Part::Main {
         errors.extend((resource.rules.validate_update)(&new, old));
     }
@@ -158,7 +159,7 @@ fn next_version(
         return Err(VerbError::rejected(resource, new.name(), Rejection::Invalid(errors)));
     }
     request.work.check()?;
-    Ok(new)
+    Ok((new, warnings))
 }
 
 /// The managers before the write: those that the client sent, otherwise the stored ones; `None` if the client resets them.

@@ -5,6 +5,7 @@ mod kube_rs;
 mod lifecycle;
 mod objects;
 mod ownership;
+mod rules;
 mod shared_store;
 mod versions;
 
