@@ -17,6 +17,7 @@ mod names;
 mod path;
 mod pattern;
 mod props;
+mod ratcheting;
 mod resources;
 mod rules;
 mod schema;

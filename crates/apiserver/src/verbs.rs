@@ -36,7 +36,7 @@ use crate::watch_cache::{ListResponse, WatchStream};
 use crate::work::Work;
 
 /// A request to a resource, its path resolved and its body read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) resource: Arc<Resource>,
     /// `None` for cluster-scoped resources and for all namespaces.

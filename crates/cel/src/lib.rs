@@ -34,5 +34,6 @@ pub use rules::Problem;
 pub use rules::ProblemKind;
 pub use rules::Validator;
 pub use rules::Verdict;
+pub use rules::check_defaults;
 pub use rules::check_rules;
 pub use schema::Schema;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regex::Regex;
 
-use crate::limits::MAX_WORK;
+use crate::limits::{MAX_WORK, PER_CALL_LIMIT};
 use crate::pattern::compile_pattern;
 use crate::value::{Failure, error};
 
@@ -12,6 +12,8 @@ use crate::value::{Failure, error};
 const MAX_PATTERNS: usize = 32;
 /// The work of compiling a pattern, in elements.
 const PATTERN_WORK: u64 = 5_000;
+/// The work that every evaluation may do, whatever its limit.
+const MIN_WORK: u64 = 100_000;
 
 /// The cost of one evaluation in the units of Kubernetes, and the work behind it.
 #[derive(Debug)]
@@ -20,12 +22,15 @@ pub(crate) struct Meter {
     limit: u64,
     /// Elements copied and compared. Kubernetes has no such count; see [`MAX_WORK`].
     work: u64,
+    work_limit: u64,
     patterns: HashMap<Box<str>, Regex>,
 }
 
 impl Meter {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { cost: 0, limit, work: 0, patterns: HashMap::new() }
+        // A smaller limit also bounds the work; at the limit of Kubernetes this is `MAX_WORK`.
+        let work_limit = limit.saturating_mul(MAX_WORK / PER_CALL_LIMIT).clamp(MIN_WORK, MAX_WORK);
+        Self { cost: 0, limit, work: 0, work_limit, patterns: HashMap::new() }
     }
 
     pub(crate) fn cost(&self) -> u64 {
@@ -46,7 +51,7 @@ impl Meter {
     /// Counts elements that are copied or compared.
     pub(crate) fn work(&mut self, elements: u64) -> Result<(), Failure> {
         self.work = self.work.saturating_add(elements);
-        if self.work > MAX_WORK { Err(Failure::Exceeded) } else { Ok(()) }
+        if self.work > self.work_limit { Err(Failure::Exceeded) } else { Ok(()) }
     }
 
     /// Makes a constant pattern available to this evaluation.

@@ -1,12 +1,14 @@
 //! `x-kubernetes-validations`: checks of the rules when a CRD is written, and of objects when they are.
 
 mod correlation;
+mod defaults;
 mod definition;
 mod field_path;
 mod validator;
 
 use serde_json::Value as Json;
 
+pub use defaults::check_defaults;
 pub use definition::check_rules;
 pub use validator::{Validator, Verdict};
 

@@ -1,6 +1,6 @@
 //! Rules in schemas: what a CRD may contain, and what they say about objects.
 
-use kube_informer_cel::{Problem, Schema, Validator, Verdict, check_rules};
+use kube_informer_cel::{Problem, Schema, Validator, Verdict, check_defaults, check_rules};
 use serde_json::{Value as Json, json};
 
 fn problems(schema: &Json) -> Vec<String> {
@@ -287,6 +287,58 @@ fn unchanged_values_stay_accepted_with_a_warning() {
     let new = json!({"spec": {"a": 1, "b": 1, "l": [1, 20]}});
     let verdict = validate(&schema, &new, Some(&old));
     assert_eq!(verdict.errors.len(), 2, "{verdict:?}");
+}
+
+#[test]
+fn defaults_satisfy_the_rules() {
+    let rule = |rule: &str| json!([{"rule": rule}]);
+    let optional = json!([{"rule": "oldSelf.hasValue() || self != 'b'", "optionalOldSelf": true}]);
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "default": {"n": 1}, "properties": {
+        "n": {"type": "integer", "default": 3, "x-kubernetes-validations": rule("self > 2")},
+        "m": {"type": "integer", "default": 1, "x-kubernetes-validations": rule("self > 2")},
+        "s": {"type": "string", "default": "b", "x-kubernetes-validations": optional},
+        "l": {"type": "array", "items": {"type": "object", "properties": {
+            "t": {"type": "string", "default": "x", "maxLength": 3, "x-kubernetes-validations": rule("self == oldSelf && size(self) > 1")},
+            "u": {"type": "string", "default": "x", "maxLength": 3, "x-kubernetes-validations": rule("size(self) > 1")}}}}}}}});
+    let found: Vec<String> = check_defaults(&schema, "schema").iter().map(shown).collect();
+    let spec = "schema.properties[spec]";
+    assert_eq!(
+        found,
+        [
+            format!("{spec}.default.n: Invalid value: 1: failed rule: self > 2"),
+            format!(
+                "{spec}.properties[l].items.properties[t].default: Invalid value: \"x\": failed rule: self == oldSelf && size(self) > 1"
+            ),
+            format!(
+                "{spec}.properties[l].items.properties[u].default: Invalid value: \"x\": failed rule: size(self) > 1"
+            ),
+            format!("{spec}.properties[m].default: Invalid value: 1: failed rule: self > 2"),
+            format!(
+                "{spec}.properties[s].default: Invalid value: \"b\": failed rule: oldSelf.hasValue() || self != 'b'"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_check_gives_up_when_its_allowance_is_used_up() {
+    let schema = with_spec(
+        json!({"l": {"type": "array", "items": {"type": "integer"}}}),
+        json!([{"rule": "self.l.all(x, x >= 0)", "messageExpression": "'negative ' + string(self.l.size())"}]),
+    );
+    let validator = Validator::new(Schema::of_resource(&schema)).expect("the schema has rules");
+    let within = |list: Json, allowance| {
+        let object = json!({"spec": {"l": list}});
+        validator.validate_within(&object, None, allowance)
+    };
+    let valid: Vec<i64> = (0..100).collect();
+    assert_eq!(within(json!(valid), 10_000), Some(Verdict::default()));
+    assert_eq!(within(json!(valid), 100), None);
+    // The message counts too.
+    let needed = (1..100).find(|allowance| within(json!([-1]), *allowance).is_some()).expect("an allowance");
+    let rule_alone =
+        (1..100).find(|allowance| within(json!([1]), *allowance).is_some()).expect("an allowance");
+    assert!(needed > rule_alone, "{needed} {rule_alone}");
 }
 
 #[test]

@@ -79,10 +79,6 @@ impl FieldError {
         Self { field, message: self.message.replace(":  in body", ": in body"), ..self }
     }
 
-    pub(crate) fn is_required(&self) -> bool {
-        self.reason == "FieldValueRequired"
-    }
-
     pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {value:?}"))
     }

@@ -94,7 +94,7 @@ async fn attempt(
 ) -> Result<Response, Failed> {
     let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
     prepare(context, resource, &mut object, owner, work)?;
-    let errors = resource.validate(&object);
+    let errors = resource.validate(&object, work)?;
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
     }

@@ -151,7 +151,7 @@ fn next_version(
         (None, _) => Managers::default().write(&mut new),
     }
     request.work.check()?;
-    let (mut errors, warnings) = resource.validate_update(&new, old);
+    let (mut errors, warnings) = resource.validate_update(&new, old, &request.work)?;
     if part == Part::Main {
         errors.extend((resource.rules.validate_update)(&new, old));
     }

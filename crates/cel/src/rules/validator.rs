@@ -29,11 +29,11 @@ pub struct Verdict {
 
 /// The rules of one schema and of the schemas in it.
 #[derive(Debug, Default)]
-struct Level {
+pub(super) struct Level {
     rules: Vec<Compiled>,
-    properties: BTreeMap<String, Level>,
+    pub(super) properties: BTreeMap<String, Level>,
     additional: Option<Box<Level>>,
-    items: Option<Box<Level>>,
+    pub(super) items: Option<Box<Level>>,
 }
 
 #[derive(Debug)]
@@ -55,13 +55,28 @@ impl Validator {
     /// Checks an object that replaces `old`, or that is new.
     #[must_use]
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
-        let mut run = Run { verdict: Verdict::default(), budget: OBJECT_BUDGET };
+        self.run(object, old, u64::MAX).unwrap_or_default()
+    }
+
+    /// Like [`Validator::validate`], but gives up and returns `None` when the check costs more than `allowance`. A caller that must not
+    /// be delayed can then repeat the check elsewhere.
+    #[must_use]
+    pub fn validate_within(&self, object: &Json, old: Option<&Json>, allowance: u64) -> Option<Verdict> {
+        self.run(object, old, allowance)
+    }
+
+    fn run(&self, object: &Json, old: Option<&Json>, allowance: u64) -> Option<Verdict> {
+        let mut run = Run::new(OBJECT_BUDGET, allowance);
         let correlated = old.map(|old| Correlated { new: object, old, schema: &self.schema });
         let value =
             Checked { schema: &self.schema, new: object, old, ratcheting: Ratcheting::new(correlated) };
-        // An error ends the check when the budget is used up; it is in the verdict.
+        // The verdict has the error of a budget that is used up.
         let _ = run.level(&self.root, &value, "");
-        run.verdict
+        (!run.gave_up).then_some(run.verdict)
+    }
+
+    pub(super) fn root(&self) -> (&Schema, &Level) {
+        (&self.schema, &self.root)
     }
 }
 
@@ -102,23 +117,32 @@ impl Compiled {
 }
 
 /// A value that is checked.
-struct Checked<'o> {
-    schema: &'o Schema,
-    new: &'o Json,
-    old: Option<&'o Json>,
-    ratcheting: Ratcheting<'o>,
+pub(super) struct Checked<'o> {
+    pub(super) schema: &'o Schema,
+    pub(super) new: &'o Json,
+    pub(super) old: Option<&'o Json>,
+    pub(super) ratcheting: Ratcheting<'o>,
 }
 
-/// The budget is used up; no more rules are evaluated.
-struct Ended;
+/// The budget or the allowance is used up; no more rules are evaluated.
+pub(super) struct Ended;
 
-struct Run {
-    verdict: Verdict,
-    budget: i64,
+/// The check of one object.
+pub(super) struct Run {
+    pub(super) verdict: Verdict,
+    /// The cost that is left for the object.
+    pub(super) budget: i64,
+    /// The cost that is left before the check gives up.
+    allowance: u64,
+    gave_up: bool,
 }
 
 impl Run {
-    fn level<'o>(&mut self, level: &Level, value: &Checked<'o>, path: &str) -> Result<(), Ended> {
+    pub(super) fn new(budget: i64, allowance: u64) -> Self {
+        Self { verdict: Verdict::default(), budget, allowance, gave_up: false }
+    }
+
+    pub(super) fn level<'o>(&mut self, level: &Level, value: &Checked<'o>, path: &str) -> Result<(), Ended> {
         if value.new.is_null() {
             return Ok(());
         }
@@ -186,7 +210,7 @@ impl Run {
         if program.uses_old_self() && value.old.is_none() && !optional {
             return Ok(());
         }
-        let outcome = evaluate(program, value, optional);
+        let outcome = self.evaluate(program, value, optional)?;
         self.spend(&outcome, value, path)?;
         let name = if rule.message.is_empty() { rule.rule.trim() } else { rule.message.trim() };
         match outcome.result {
@@ -225,7 +249,7 @@ impl Run {
         let uses_old_self = compiled.program.as_ref().is_ok_and(Program::uses_old_self);
         let ratcheted = !uses_old_self && value.ratcheting.is_unchanged();
         let message = match &compiled.message {
-            Some(program) => match self.message(program, rule, value) {
+            Some(program) => match self.message(program, rule, value)? {
                 Ok(message) => message,
                 Err(why) => {
                     let problem = Problem::invalid(shown_path(&field), kind(value), why);
@@ -254,30 +278,44 @@ impl Run {
         Ok(())
     }
 
-    /// Evaluates a message; `None` if it has an error that leaves the default message. An `Err` ends the check.
+    /// Evaluates a message; `None` if it has an error that leaves the default message. An inner `Err` is reported and ends the check.
     fn message(
         &mut self,
         program: &Program,
         rule: &Rule,
         value: &Checked<'_>,
-    ) -> Result<Option<String>, String> {
-        let outcome = evaluate(program, value, rule.optional_old_self == Some(true));
+    ) -> Result<Result<Option<String>, String>, Ended> {
+        let outcome = self.evaluate(program, value, rule.optional_old_self == Some(true))?;
         if i64::try_from(outcome.cost).unwrap_or(i64::MAX) > self.budget {
             let why = "messageExpression evaluation failed due to running out of cost budget, no further validation rules \
                        will be run";
-            return Err(why.to_owned());
+            return Ok(Err(why.to_owned()));
         }
         if outcome.exceeded {
             let source = Json::from(rule.message_expression.as_str());
-            return Err(format!(
+            return Ok(Err(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {source}"
-            ));
+            )));
         }
         self.budget -= i64::try_from(outcome.cost).unwrap_or(i64::MAX);
-        let Ok(Output::String(text)) = outcome.result else { return Ok(None) };
+        let Ok(Output::String(text)) = outcome.result else { return Ok(Ok(None)) };
         let text = text.trim();
         let usable = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n');
-        Ok(usable.then(|| text.to_owned()))
+        Ok(Ok(usable.then(|| text.to_owned())))
+    }
+
+    fn evaluate(&mut self, program: &Program, value: &Checked<'_>, optional: bool) -> Result<Outcome, Ended> {
+        let limit = self.allowance.min(PER_CALL_LIMIT);
+        let outcome = match optional {
+            true => program.evaluate_optional(value.schema, value.new, value.old, limit),
+            false => program.evaluate(value.schema, value.new, value.old, limit),
+        };
+        if outcome.exceeded && limit < PER_CALL_LIMIT {
+            self.gave_up = true;
+            return Err(Ended);
+        }
+        self.allowance = self.allowance.saturating_sub(outcome.cost);
+        Ok(outcome)
     }
 
     fn spend(&mut self, outcome: &Outcome, value: &Checked<'_>, path: &str) -> Result<(), Ended> {
@@ -304,13 +342,6 @@ impl Run {
         let list = if ratcheted { &mut self.verdict.warnings } else { &mut self.verdict.errors };
         list.push(problem);
     }
-}
-
-fn evaluate(program: &Program, value: &Checked<'_>, optional: bool) -> Outcome {
-    if optional {
-        return program.evaluate_optional(value.schema, value.new, value.old, PER_CALL_LIMIT);
-    }
-    program.evaluate(value.schema, value.new, value.old, PER_CALL_LIMIT)
 }
 
 fn kind(value: &Checked<'_>) -> Option<String> {

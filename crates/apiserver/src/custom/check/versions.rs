@@ -100,6 +100,9 @@ fn check_version(version: &Version, paths: &Paths, errors: &mut FieldErrors) {
         {
             let problems = kube_informer_cel::check_rules(schema, at);
             errors.extend(problems.iter().map(FieldError::of_rule));
+            if problems.is_empty() {
+                errors.extend(kube_informer_cel::check_defaults(schema, at).iter().map(FieldError::of_rule));
+            }
         }
     }
     if let (Some(props), Some(at)) = (&props, &paths.selectable) {

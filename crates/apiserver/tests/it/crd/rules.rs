@@ -15,6 +15,14 @@ fn with_rules(properties: Value, rules: Value) -> Value {
     definition(&[version])
 }
 
+/// The widget `a` with this spec, at its current version.
+async fn next(c: &Cluster, spec: Value) -> Value {
+    let (_, now) = c.get(A).await;
+    let mut next = widget("a", spec);
+    next["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
+    next
+}
+
 fn causes(status: &Value) -> Vec<String> {
     let causes = status["details"]["causes"].as_array().into_iter().flatten();
     causes.map(|c| format!("{} {} {}", c["reason"], c["field"], c["message"]).replace('"', "")).collect()
@@ -95,8 +103,8 @@ async fn transition_rules_compare_with_the_stored_object() {
         (422, vec!["FieldValueInvalid spec.size Invalid value: 50: must start small".to_owned()])
     );
     assert_eq!(c.post(WIDGETS, widget("a", json!({"size": 5}))).await.0, 201);
-    assert_eq!(c.put(A, widget("a", json!({"size": 50}))).await.0, 200);
-    let (code, status) = c.put(A, widget("a", json!({"size": 40}))).await;
+    assert_eq!(c.put(A, next(&c, json!({"size": 50})).await).await.0, 200);
+    let (code, status) = c.put(A, next(&c, json!({"size": 40})).await).await;
     assert_eq!(
         (code, causes(&status)),
         (422, vec!["FieldValueInvalid spec.size Invalid value: 40: must not shrink".to_owned()])
@@ -112,18 +120,18 @@ async fn unchanged_invalid_values_stay_accepted_with_a_warning() {
     let mut properties = properties;
     properties["size"]["x-kubernetes-validations"] = json!([{"rule": "self < 10"}]);
     let (_, now) = c.get(super::WIDGET).await;
-    let mut next = with_rules(properties, json!([]));
-    next["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
-    assert_eq!(c.put(super::WIDGET, next).await.0, 200);
+    let mut restricted = with_rules(properties, json!([]));
+    restricted["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
+    assert_eq!(c.put(super::WIDGET, restricted).await.0, 200);
     let (code, _, warnings) =
-        c.request_with_warnings("PUT", A, widget("a", json!({"size": 50, "color": "blue"}))).await;
+        c.request_with_warnings("PUT", A, next(&c, json!({"size": 50, "color": "blue"})).await).await;
     assert_eq!(
         (code, warnings),
         (200, vec!["299 - \"spec.size: Invalid value: 50: failed rule: self < 10\"".to_owned()])
     );
-    assert_eq!(c.put(A, widget("a", json!({"size": 51, "color": "blue"}))).await.0, 422);
-    assert_eq!(c.put(A, widget("a", json!({"size": 5, "color": "blue"}))).await.0, 200);
-    assert_eq!(c.put(A, widget("a", json!({"size": 50, "color": "blue"}))).await.0, 422);
+    assert_eq!(c.put(A, next(&c, json!({"size": 51, "color": "blue"})).await).await.0, 422);
+    assert_eq!(c.put(A, next(&c, json!({"size": 5, "color": "blue"})).await).await.0, 200);
+    assert_eq!(c.put(A, next(&c, json!({"size": 50, "color": "blue"})).await).await.0, 422);
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +142,7 @@ async fn rules_apply_to_the_status_subresource() {
         "properties": {"ready": {"type": "integer", "x-kubernetes-validations": [{"rule": "self >= 0", "message": "negative"}]}}});
     let c = cluster(definition(&[version])).await;
     assert_eq!(c.post(WIDGETS, widget("a", json!({"size": 1}))).await.0, 201);
-    let mut object = widget("a", json!({}));
+    let mut object = next(&c, json!({})).await;
     object["status"] = json!({"ready": -1});
     let (code, status) = c.put(&format!("{A}/status"), object).await;
     assert_eq!(
