@@ -12,6 +12,7 @@ mod metadata;
 mod namespaces;
 mod pods;
 mod queue;
+mod quotas;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use self::metadata::Observation;
 use self::namespaces::Namespaces;
 use self::pods::Pods;
 use self::queue::{Queue, Turn};
+use self::quotas::Quotas;
 use crate::caches::Caches;
 use crate::registry::{Lifecycle, Resource};
 use crate::storage::{Change, Follower, Stored};
@@ -41,11 +43,12 @@ pub(crate) struct Switches {
     pub(crate) namespaces: bool,
     pub(crate) garbage_collection: bool,
     pub(crate) finalize_pods: bool,
+    pub(crate) quota_usage: bool,
 }
 
 impl Default for Switches {
     fn default() -> Self {
-        Self { namespaces: true, garbage_collection: false, finalize_pods: false }
+        Self { namespaces: true, garbage_collection: false, finalize_pods: false, quota_usage: true }
     }
 }
 
@@ -105,6 +108,9 @@ impl Controllers {
         }
         if switches.garbage_collection {
             controllers.push(Box::new(GarbageCollection::new(Arc::clone(context))));
+        }
+        if switches.quota_usage {
+            controllers.push(Box::new(Quotas::new(Arc::clone(context))));
         }
         let running = |controller| Running { controller, turn: Mutex::default() };
         let controllers = controllers.into_iter().map(running).collect();

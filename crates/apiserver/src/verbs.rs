@@ -10,6 +10,7 @@ pub(crate) mod decode;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
 pub(crate) mod error;
+pub(crate) mod eviction;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod namespaces;

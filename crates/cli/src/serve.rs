@@ -52,6 +52,9 @@ async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
         .limits(limits)
         .garbage_collection(options.garbage_collection)
         .finalize_pods(options.finalize_pods)
+        .quota_usage(!options.no_quota_usage)
+        .enable_admission_plugins(options.enable_admission_plugins.iter().cloned())
+        .disable_admission_plugins(options.disable_admission_plugins.iter().cloned())
         .fault_endpoints(options.fault_endpoints);
     if let Some(name) = &options.hostname {
         builder = builder.host_name(name);

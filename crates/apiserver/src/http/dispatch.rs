@@ -78,7 +78,7 @@ async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Res
             return verbs::scale::patch(writes, request, PatchType::parse(request)?).await;
         }
         (Some(Subresource::Binding), _) => return verbs::pods::bind(writes, request).await,
-        (Some(Subresource::Eviction), _) => return verbs::pods::evict(writes, request).await,
+        (Some(Subresource::Eviction), _) => return verbs::eviction::evict(writes, request).await,
         _ => {}
     }
     match verb {

@@ -337,7 +337,16 @@ pub(super) static PRIORITY_CLASS: Rules = Rules {
     validate_update: validation::priority_class_update,
     ..GENERIC
 };
-pub(super) static ADMISSION: Rules = Rules { generation: Generation::Content, ..VERSIONED };
+/// Says that a configuration of admission has no effect.
+fn not_enforced(object: &Object) -> Vec<String> {
+    let kind = object.str_at("/kind");
+    let what =
+        if kind.ends_with("WebhookConfiguration") { "calls no webhooks" } else { "evaluates no policies" };
+    vec![format!("{kind} is stored but not enforced: this server {what}")]
+}
+
+pub(super) static ADMISSION: Rules =
+    Rules { generation: Generation::Content, warn: not_enforced, ..VERSIONED };
 pub(super) static WEBHOOKS: Rules =
     Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
 pub(super) static BUDGET: Rules =

@@ -93,7 +93,7 @@ async fn attempt(
     work: &Work,
 ) -> Result<Response, Failed> {
     let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
-    prepare(context, resource, &mut object, owner, work)?;
+    prepare(context, resource, &mut object, owner, work).await?;
     let errors = resource.validate(&object, work)?;
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
@@ -101,7 +101,13 @@ async fn attempt(
     if sent_version {
         return Err(rejected(&object, Rejection::VersionOnCreate).into());
     }
+    context.admission.check(resource, &object, None)?;
     work.check()?;
+    // Held until the object is stored.
+    let _charged = match dry_run {
+        true => None,
+        false => context.admission.charge(&*context.storage, resource, &object).await?,
+    };
     store(context, resource, object, dry_run).await
 }
 
@@ -179,7 +185,7 @@ fn identify(context: &WriteContext, object: &mut Object) {
     metadata.insert("uid".to_owned(), context.ids.uid().into());
 }
 
-fn prepare(
+async fn prepare(
     context: &WriteContext,
     resource: &Resource,
     object: &mut Object,
@@ -202,6 +208,7 @@ fn prepare(
         }
         Ownership::Settled(managers) => managers.clone().write(object),
     }
+    context.admission.complete(&*context.storage, resource, object).await?;
     (rules.prepare)(object);
     Ok(work.check()?)
 }

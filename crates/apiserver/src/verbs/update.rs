@@ -158,6 +158,9 @@ fn next_version(
     if !errors.is_empty() {
         return Err(VerbError::rejected(resource, new.name(), Rejection::Invalid(errors)));
     }
+    if part == Part::Main {
+        context.admission.check(resource, &new, Some(old))?;
+    }
     request.work.check()?;
     Ok((new, warnings))
 }
@@ -239,6 +242,7 @@ fn carry_over(
     new.copy_meta("resourceVersion", old);
     resource.default(new, context.object_bytes)?;
     if part == Part::Main {
+        context.admission.complete_update(resource, new, old);
         (rules.prepare_update)(new, old);
         if spec_changed(rules.generation, new, old) {
             new.metadata_mut().insert("generation".to_owned(), (old.generation() + 1).into());
