@@ -9,6 +9,7 @@ mod priority;
 mod quota;
 mod resources;
 mod runtime_class;
+mod taints;
 mod tolerations;
 pub(crate) mod usage;
 
@@ -42,6 +43,7 @@ pub(crate) struct Admission {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Pod,
+    Node,
     Claim,
     PriorityClass,
     Other,
@@ -51,6 +53,7 @@ impl Subject {
     fn of(resource: &Resource) -> Self {
         match (resource.group.as_str(), resource.plural.as_str()) {
             _ if resource.lifecycle == Lifecycle::Pod => Self::Pod,
+            ("", "nodes") => Self::Node,
             ("", "persistentvolumeclaims") => Self::Claim,
             ("scheduling.k8s.io", "priorityclasses") => Self::PriorityClass,
             _ => Self::Other,
@@ -114,9 +117,24 @@ impl Admission {
         resource: &Resource,
         object: &mut Object,
     ) -> Result<(), VerbError> {
-        if Subject::of(resource) != Subject::Pod {
-            return Ok(());
+        match Subject::of(resource) {
+            Subject::Pod => self.complete_pod(storage, resource, object).await,
+            Subject::Node => {
+                if self.has(Plugin::TaintNodesByCondition) {
+                    taints::add_not_ready(object);
+                }
+                Ok(())
+            }
+            Subject::Claim | Subject::PriorityClass | Subject::Other => Ok(()),
         }
+    }
+
+    async fn complete_pod(
+        &self,
+        storage: &dyn Storage,
+        resource: &Resource,
+        object: &mut Object,
+    ) -> Result<(), VerbError> {
         if self.has(Plugin::LimitRanger) {
             for range in self.limit_ranges.in_namespace(object.namespace().unwrap_or_default()) {
                 limit_ranger::add_defaults(&range, object);

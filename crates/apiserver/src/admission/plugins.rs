@@ -9,6 +9,8 @@ pub(crate) enum Plugin {
     NamespaceLifecycle,
     /// Limit ranges give containers their default resources, and bound those of containers, pods and claims.
     LimitRanger,
+    /// A new node has the taint of one that is not ready.
+    TaintNodesByCondition,
     /// The priority of a pod is that of its priority class.
     Priority,
     /// Pods tolerate nodes that are not ready or not reachable for five minutes.
@@ -20,9 +22,10 @@ pub(crate) enum Plugin {
 }
 
 /// All plugins, in the order in which they run.
-const PLUGINS: [(Plugin, &str); 6] = [
+const PLUGINS: [(Plugin, &str); 7] = [
     (Plugin::NamespaceLifecycle, "NamespaceLifecycle"),
     (Plugin::LimitRanger, "LimitRanger"),
+    (Plugin::TaintNodesByCondition, "TaintNodesByCondition"),
     (Plugin::Priority, "Priority"),
     (Plugin::DefaultTolerationSeconds, "DefaultTolerationSeconds"),
     (Plugin::RuntimeClass, "RuntimeClass"),
@@ -30,7 +33,7 @@ const PLUGINS: [(Plugin, &str); 6] = [
 ];
 
 /// The other plugins of kube-apiserver 1.36. They can be disabled, which has no effect, and not enabled.
-const NOT_IMPLEMENTED: [&str; 35] = [
+const NOT_IMPLEMENTED: [&str; 34] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -63,7 +66,6 @@ const NOT_IMPLEMENTED: [&str; 35] = [
     "PodTopologyLabels",
     "ServiceAccount",
     "StorageObjectInUseProtection",
-    "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
 ];
@@ -169,8 +171,8 @@ mod tests {
 
     #[test]
     fn other_names_are_rejected_with_the_list() {
-        let list = "this server has NamespaceLifecycle, LimitRanger, Priority, DefaultTolerationSeconds, RuntimeClass, \
-                    ResourceQuota";
+        let list = "this server has NamespaceLifecycle, LimitRanger, TaintNodesByCondition, Priority, \
+                    DefaultTolerationSeconds, RuntimeClass, ResourceQuota";
         assert_eq!(plugins(&["Priorty"], &[]), Err(format!("unknown admission plugin \"Priorty\": {list}")));
         assert_eq!(
             plugins(&[], &["priority"]),

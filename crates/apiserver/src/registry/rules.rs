@@ -126,7 +126,6 @@ pub(super) static POD: Rules = Rules {
 pub(super) static NODE: Rules = Rules {
     fields: table(&[("spec.unschedulable", "/spec/unschedulable")]),
     create_with_status: true,
-    prepare: defaults::new_node,
     validate: validation::node,
     ..STATUS
 };

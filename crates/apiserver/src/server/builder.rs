@@ -167,8 +167,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Disables admission plugins, by their names in kube-apiserver. On by default are `NamespaceLifecycle`, `LimitRanger`, `Priority`,
-    /// `DefaultTolerationSeconds`, `RuntimeClass` and `ResourceQuota`.
+    /// Disables admission plugins, by their names in kube-apiserver. On by default are `NamespaceLifecycle`, `LimitRanger`,
+    /// `TaintNodesByCondition`, `Priority`, `DefaultTolerationSeconds`, `RuntimeClass` and `ResourceQuota`.
     pub fn disable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.disabled_plugins.extend(names.into_iter().map(Into::into));
         self

@@ -180,6 +180,16 @@ async fn runtime_classes_set_overhead_and_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn new_nodes_are_not_ready() {
+    let c = Cluster::new().await;
+    let node = created(&c, "/api/v1/nodes", json!({"metadata": {"name": "n"}})).await;
+    assert_eq!(
+        node["spec"]["taints"],
+        json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn disabled_plugins_have_no_effect() {
     let names = [
         "LimitRanger",
@@ -187,6 +197,7 @@ async fn disabled_plugins_have_no_effect() {
         "RuntimeClass",
         "DefaultTolerationSeconds",
         "NamespaceLifecycle",
+        "TaintNodesByCondition",
         "ServiceAccount",
     ];
     let c = cluster(ApiServer::builder().disable_admission_plugins(names)).await;
@@ -197,6 +208,8 @@ async fn disabled_plugins_have_no_effect() {
     let spec = &made["spec"];
     assert_eq!(spec["containers"][0]["resources"], json!({}));
     assert!(spec["priority"].is_null() && spec["tolerations"].is_null(), "{spec}");
+    let node = created(&c, "/api/v1/nodes", json!({"metadata": {"name": "n"}})).await;
+    assert!(node["spec"]["taints"].is_null(), "{node}");
     created(&c, "/api/v1/namespaces/missing/configmaps", json!({"metadata": {"name": "a"}})).await;
 }
 
