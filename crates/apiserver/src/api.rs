@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::admission::{Admission, Plugin, Plugins};
 use crate::authentication::Authenticator;
 use crate::caches::Caches;
 use crate::clock::Clock;
@@ -18,7 +19,7 @@ use crate::shutdown::Shutdown;
 use crate::snapshots::{self, NamedSnapshots};
 use crate::storage::{Follower, Storage, StorageError};
 use crate::verbs::WriteContext;
-use crate::verbs::namespaces::seed_namespaces;
+use crate::verbs::namespaces::{seed_namespaces, seed_priority_classes};
 use crate::watch_cache::CacheOptions;
 
 /// The name of the snapshot that is taken at the start.
@@ -31,6 +32,7 @@ pub(crate) struct ApiConfig {
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
     pub(crate) controllers: Switches,
+    pub(crate) plugins: Plugins,
     pub(crate) limits: ServerLimits,
     pub(crate) fault_endpoints: bool,
     /// Present if callers have to present one.
@@ -62,12 +64,15 @@ impl Api {
     pub(crate) async fn start(config: ApiConfig) -> Result<Arc<Self>, StorageError> {
         let storage = config.storage;
         let resources = ServedResources::new();
-        let namespaces = resources.snapshot();
-        let namespaces = namespaces.registry.with_lifecycle(Lifecycle::Namespace);
+        let snapshot = resources.snapshot();
+        let namespaces = snapshot.registry.with_lifecycle(Lifecycle::Namespace);
+        let budgets = snapshot.registry.find("policy", "v1", "poddisruptionbudgets");
         let writes = Arc::new(WriteContext {
             storage: Arc::clone(&storage),
             resources: Arc::clone(&resources),
             namespaces: Arc::clone(namespaces.expect("a built-in resource")),
+            disruption_budgets: Arc::clone(budgets.expect("a built-in resource")),
+            admission: Admission::new(&snapshot.registry, config.plugins),
             clock: config.clock,
             ids: Ids::new(config.seed),
             garbage_collection: config.controllers.garbage_collection || config.controllers.elsewhere,
@@ -81,7 +86,11 @@ impl Api {
         let follower: Arc<dyn Follower> = Arc::clone(&resources) as _;
         storage.follow(&resources.definitions_prefix(), Arc::downgrade(&follower)).await?;
         caches.start().await?;
+        writes.admission.start(&*storage).await?;
         seed_namespaces(&writes).await;
+        if writes.admission.has(Plugin::Priority) {
+            seed_priority_classes(&writes).await;
+        }
         let follower: Arc<dyn Follower> = Arc::clone(&controllers) as _;
         storage.follow("/", Arc::downgrade(&follower)).await?;
         // A failed reconciliation stays queued and is retried with the next write.

@@ -13,6 +13,7 @@ mod metadata;
 mod namespaces;
 mod pods;
 mod queue;
+mod quotas;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ use self::metadata::Observation;
 use self::namespaces::Namespaces;
 use self::pods::Pods;
 use self::queue::{Queue, Turn};
+use self::quotas::Quotas;
 use crate::caches::Caches;
 use crate::registry::{Lifecycle, Resource};
 use crate::storage::{Change, Follower, Stored};
@@ -50,6 +52,7 @@ pub(crate) struct Switches {
     pub(crate) in_background: bool,
     /// Whether kube-controller-manager empties namespaces and collects garbage.
     pub(crate) elsewhere: bool,
+    pub(crate) quota_usage: bool,
 }
 
 impl Default for Switches {
@@ -61,6 +64,7 @@ impl Default for Switches {
             kubernetes_service: None,
             in_background: false,
             elsewhere: false,
+            quota_usage: true,
         }
     }
 }
@@ -126,6 +130,9 @@ impl Controllers {
         }
         if let Some(address) = switches.kubernetes_service {
             controllers.push(Box::new(KubernetesService::new(Arc::clone(context), address)));
+        }
+        if switches.quota_usage {
+            controllers.push(Box::new(Quotas::new(Arc::clone(context))));
         }
         let running = |controller| Running { controller, turn: Mutex::default() };
         let controllers = controllers.into_iter().map(running).collect();

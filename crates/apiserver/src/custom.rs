@@ -17,6 +17,7 @@ mod names;
 mod path;
 mod pattern;
 mod props;
+mod ratcheting;
 mod resources;
 mod rules;
 mod schema;
@@ -41,7 +42,6 @@ pub(crate) use resources::Installed;
 pub(crate) use rules::default_definition;
 pub(crate) use rules::prepare_definition;
 pub(crate) use rules::prepare_definition_update;
-pub(crate) use rules::warn_of_definition;
 pub(crate) use schema::Structural;
 pub(crate) use validate::validate;
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
+mod admission;
 mod api;
 mod authentication;
 mod budget;
@@ -35,6 +36,7 @@ mod verbs;
 pub mod watch_cache;
 mod work;
 
+pub use admission::AdmissionPluginError;
 pub use faults::Fault;
 pub use faults::FaultRule;
 pub use faults::Faults;

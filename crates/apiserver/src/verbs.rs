@@ -10,6 +10,7 @@ pub(crate) mod decode;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
 pub(crate) mod error;
+pub(crate) mod eviction;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod namespaces;
@@ -39,7 +40,7 @@ use crate::watch_cache::{ListResponse, WatchStream};
 use crate::work::Work;
 
 /// A request to a resource, its path resolved and its body read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) resource: Arc<Resource>,
     /// `None` for cluster-scoped resources and for all namespaces.

@@ -44,7 +44,13 @@ pub(crate) struct Work(Arc<Progress>);
 struct Progress {
     steps: AtomicU64,
     abandoned: AtomicBool,
+    /// Whether it runs between other requests, where it must not take long.
+    brief: bool,
+    postponed: AtomicBool,
 }
+
+/// The cost of CEL rules that is evaluated between other requests: about a millisecond.
+const BRIEF_RULE_COST: u64 = 20_000;
 
 impl Work {
     /// Counts one step, unless the work is abandoned.
@@ -61,6 +67,28 @@ impl Work {
     /// Fails if the work is abandoned.
     pub(crate) fn check(&self) -> Result<(), Abandoned> {
         if self.0.abandoned.load(Ordering::Relaxed) { Err(Abandoned) } else { Ok(()) }
+    }
+
+    /// Work between other requests. Once it takes long it is [postponed](Self::postpone).
+    pub(crate) fn brief() -> Self {
+        Self(Arc::new(Progress { brief: true, ..Progress::default() }))
+    }
+
+    /// The largest cost of CEL rules before the work has to be postponed; `None` if it may take its time.
+    pub(crate) fn rule_allowance(&self) -> Option<u64> {
+        self.0.brief.then_some(BRIEF_RULE_COST)
+    }
+
+    /// Abandons work that takes too long here, so that it is repeated elsewhere.
+    pub(crate) fn postpone(&self) -> Abandoned {
+        self.0.postponed.store(true, Ordering::Relaxed);
+        self.abandon();
+        Abandoned
+    }
+
+    /// Whether the work was abandoned to be repeated.
+    pub(crate) fn is_postponed(&self) -> bool {
+        self.0.postponed.load(Ordering::Relaxed)
     }
 
     /// The steps so far.

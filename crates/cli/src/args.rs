@@ -27,7 +27,7 @@ Exit codes:
 pub(crate) enum Command {
     /// Run the embedded API server as a process, for kubectl, tests and other clients
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve(ServeOptions),
+    Serve(Box<ServeOptions>),
     /// Watch objects: sync, then print one line per change with the fields that changed
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchOptions),
@@ -117,6 +117,15 @@ pub(crate) struct ServeOptions {
     /// Remove deleted pods immediately, because no kubelet stops them
     #[arg(long)]
     pub(crate) finalize_pods: bool,
+    /// Admission plugins to enable in addition to the default ones, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) enable_admission_plugins: Vec<String>,
+    /// Admission plugins to disable, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) disable_admission_plugins: Vec<String>,
+    /// Leave the usage of resource quotas to the quota controller of kube-controller-manager
+    #[arg(long)]
+    pub(crate) no_quota_usage: bool,
     /// Let clients inject faults under /faults, and take and restore snapshots under /snapshots; only on loopback addresses
     #[arg(long)]
     pub(crate) fault_endpoints: bool,

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Serve(options) => serve::run(options).await,
+        Command::Serve(options) => serve::run(*options).await,
         Command::Watch(options) => watch::run(options).await,
         Command::Demo(options) => demo::run(options).await,
         Command::Completions { shell } => {

@@ -70,6 +70,9 @@ async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
         .garbage_collection(options.garbage_collection || options.like_cluster)
         .finalize_pods(options.finalize_pods || options.like_cluster)
         .background_controllers(options.like_cluster)
+        .quota_usage(!options.no_quota_usage)
+        .enable_admission_plugins(options.enable_admission_plugins.iter().cloned())
+        .disable_admission_plugins(options.disable_admission_plugins.iter().cloned())
         .fault_endpoints(options.fault_endpoints);
     if let Some(name) = &options.hostname {
         builder = builder.host_name(name);

@@ -17,6 +17,7 @@ const LIBRARIES: &[(&str, &str)] = &[
     ("kube_informer_types", "crates/types"),
     ("kube_informer_segments", "crates/segments"),
     ("kube_informer_wire", "crates/wire"),
+    ("kube_informer_cel", "crates/cel"),
     ("kube_workqueue", "crates/workqueue"),
     ("kube_informer", "crates/informer"),
     ("kube_informer_controller", "crates/controller"),

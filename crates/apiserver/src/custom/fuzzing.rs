@@ -34,7 +34,7 @@ impl Schema {
 
     /// Returns the number of validation errors of an object.
     pub fn error_count(&self, object: &Value) -> usize {
-        validate(&self.0, object).len()
+        validate(&self.0, object, None).len()
     }
 }
 

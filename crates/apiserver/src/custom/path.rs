@@ -24,6 +24,10 @@ impl<'p> Path<'p> {
         Self { parent: Some(self), step: Step::Field(name) }
     }
 
+    pub(super) fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
     pub(super) fn element(&'p self, place: usize) -> Self {
         Self { parent: Some(self), step: Step::Element(place) }
     }

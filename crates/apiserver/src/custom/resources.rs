@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube_informer_cel::Validator;
 use serde_json::json;
 
 use super::columns::PrinterColumns;
@@ -144,6 +145,9 @@ impl<'d> ResourceBuilder<'d> {
             indexed: Arc::clone(&self.selectable_fields),
             selectable: fields.collect(),
             deprecation: version.deprecated.then(|| self.deprecation(version)),
+            rules: version
+                .schema()
+                .and_then(|schema| Validator::new(kube_informer_cel::Schema::of_resource(schema))),
             published: publish(version),
         }
     }

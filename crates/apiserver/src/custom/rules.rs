@@ -43,27 +43,6 @@ fn add_storage_version(object: &mut Object) {
     }
 }
 
-/// Returns warnings about CEL rules, which this server does not evaluate.
-pub(crate) fn warn_of_definition(object: &Object) -> Vec<String> {
-    let versions = object.at("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-    let with_rules = versions.enumerate().filter(|(_, version)| has_rules(&version["schema"]));
-    with_rules
-        .map(|(i, _)| {
-            format!("spec.versions[{i}].schema: x-kubernetes-validations are kept and published, but this server does not evaluate them")
-        })
-        .collect()
-}
-
-fn has_rules(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => {
-            fields.contains_key("x-kubernetes-validations") || fields.values().any(has_rules)
-        }
-        Value::Array(items) => items.iter().any(has_rules),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,33 +7,75 @@ use serde_json::{Map, Number, Value};
 use super::formats;
 use super::lists;
 use super::path::Path;
+use super::ratcheting::{FormerItems, is_unchanged};
 use super::schema::{Bound, Checks, JsonType, Structural};
 use crate::status::{FieldError, FieldErrors};
 
-/// Returns the errors of an object. Its `metadata` is checked elsewhere, except for the restrictions in the schema.
-pub(crate) fn validate(schema: &Structural, object: &Value) -> FieldErrors {
+/// Returns the errors of an object that is new, or that replaces `old`. Its `metadata` is checked elsewhere, except for the restrictions
+/// in the schema.
+///
+/// Errors of a value that is the same in `old` are not reported: the value was valid when it was written. Duplicates in lists are reported
+/// unless `old` has some.
+pub(crate) fn validate(schema: &Structural, object: &Value, old: Option<&Value>) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    check(schema, object, Path::ROOT, &mut errors);
-    lists::check(schema, object, Path::ROOT, &mut errors);
+    check_change(schema, object, old, Path::ROOT, &mut errors);
     check_embedded(schema, object, Path::ROOT, true, &mut errors);
+    let mut duplicates = FieldErrors::new();
+    lists::check(schema, object, Path::ROOT, &mut duplicates);
+    if !duplicates.is_empty() && !old.is_some_and(|old| has_duplicates(schema, old)) {
+        errors.extend(duplicates);
+    }
     errors
 }
 
+fn has_duplicates(schema: &Structural, object: &Value) -> bool {
+    let mut found = FieldErrors::new();
+    lists::check(schema, object, Path::ROOT, &mut found);
+    !found.is_empty()
+}
+
+/// Appends the errors of a new value.
 pub(super) fn check(schema: &Structural, value: &Value, path: Path<'_>, errors: &mut FieldErrors) {
+    check_change(schema, value, None, path, errors);
+}
+
+/// Appends the errors of a value, unless it is the same as before.
+fn check_change(
+    schema: &Structural,
+    value: &Value,
+    old: Option<&Value>,
+    path: Path<'_>,
+    errors: &mut FieldErrors,
+) {
     if errors.is_full() || value.is_null() && schema.nullable {
         return;
     }
+    let before = errors.len();
+    check_value(schema, value, old, path, errors);
+    // Compared only if there are errors, because it visits the whole value.
+    if errors.len() > before && old.is_some_and(|old| is_unchanged(schema, value, old)) {
+        errors.truncate(before);
+    }
+}
+
+fn check_value(
+    schema: &Structural,
+    value: &Value,
+    old: Option<&Value>,
+    path: Path<'_>,
+    errors: &mut FieldErrors,
+) {
     check_type(schema, value, path, errors);
     check_combined(&schema.checks, value, path, errors);
     match value {
         Value::String(text) => check_text(&schema.checks, text, path, errors),
         Value::Number(number) => check_number(&schema.checks, number, path, errors),
-        Value::Array(items) => check_items(schema, items, path, errors),
+        Value::Array(items) => check_items(schema, items, old, path, errors),
         _ => {}
     }
     check_enum(&schema.checks, value, path, errors);
     if let Value::Object(fields) = value {
-        check_fields(schema, fields, path, errors);
+        check_fields(schema, fields, old, path, errors);
     }
 }
 
@@ -158,7 +200,13 @@ fn format_bound(number: &Number) -> String {
     }
 }
 
-fn check_items(schema: &Structural, items: &[Value], path: Path<'_>, errors: &mut FieldErrors) {
+fn check_items(
+    schema: &Structural,
+    items: &[Value],
+    old: Option<&Value>,
+    path: Path<'_>,
+    errors: &mut FieldErrors,
+) {
     let count = items.len() as u64;
     if let Some(max) = schema.checks.max_items.filter(|max| count > *max) {
         errors.push(FieldError::too_many(path, count, max));
@@ -168,13 +216,20 @@ fn check_items(schema: &Structural, items: &[Value], path: Path<'_>, errors: &mu
         errors.push(FieldError::invalid(path, count, why));
     }
     if let Some(inner) = &schema.items {
+        let former = FormerItems::new(&schema.list, old);
         for (i, item) in items.iter().enumerate() {
-            check(inner, item, path.element(i), errors);
+            check_change(inner, item, former.get(item), path.element(i), errors);
         }
     }
 }
 
-fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: Path<'_>, errors: &mut FieldErrors) {
+fn check_fields(
+    schema: &Structural,
+    fields: &Map<String, Value>,
+    old: Option<&Value>,
+    path: Path<'_>,
+    errors: &mut FieldErrors,
+) {
     let count = fields.len() as u64;
     if let Some(max) = schema.checks.max_properties.filter(|max| count > *max) {
         errors.push(FieldError::too_many(path, count, max));
@@ -188,7 +243,10 @@ fn check_fields(schema: &Structural, fields: &Map<String, Value>, path: Path<'_>
     }
     for (name, value) in fields {
         if let Some(inner) = schema.property(name) {
-            check(inner, value, path.field(name), errors);
+            // The type of an object is that of the request, and never the stored one.
+            let is_type = path.is_root() && matches!(name.as_str(), "apiVersion" | "kind");
+            let old = old.filter(|_| !is_type).and_then(|old| old.get(name));
+            check_change(inner, value, old, path.field(name), errors);
         }
     }
 }

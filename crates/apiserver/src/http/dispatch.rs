@@ -20,21 +20,29 @@ use crate::work::Work;
 /// A body or an object beyond this is processed in the CPU pool. Below it, changing threads would take longer than the work.
 pub(super) const LARGE: usize = 32 * 1024;
 
-/// Executes a request, in the CPU pool if there is one and the request is large.
+/// Executes a request, in the CPU pool if there is one and the request is large or its CEL rules are expensive.
 pub(super) async fn execute(
     api: &Arc<Api>,
     verb: Verb,
     mut request: Request,
     extensions: &Extensions,
 ) -> Result<verbs::Response, VerbError> {
-    match &api.cpu_pool {
-        Some(pool) if is_large(&api.caches, verb, &request).await => {
-            let work = extensions.get::<Work>().cloned().unwrap_or_default();
-            request.work = work.clone();
-            pool.run(extensions, &work, process(Arc::clone(api), verb, request)).await
+    let Some(pool) = &api.cpu_pool else { return process(Arc::clone(api), verb, request).await };
+    if !is_large(&api.caches, verb, &request).await {
+        if !verb.has_body() || !request.resource.has_rules() {
+            return process(Arc::clone(api), verb, request).await;
         }
-        _ => process(Arc::clone(api), verb, request).await,
+        // The rules of most objects take microseconds. Nothing is stored before all of them are evaluated.
+        let brief = Work::brief();
+        let attempt = Request { work: brief.clone(), ..request.clone() };
+        let response = process(Arc::clone(api), verb, attempt).await;
+        if !brief.is_postponed() {
+            return response;
+        }
     }
+    let work = extensions.get::<Work>().cloned().unwrap_or_default();
+    request.work = work.clone();
+    pool.run(extensions, &work, process(Arc::clone(api), verb, request)).await
 }
 
 /// Whether the body, or the object that the request changes, takes long to process.
@@ -72,7 +80,7 @@ async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Res
             return verbs::token_request::create(writes, &api.authenticator.issuer, request).await;
         }
         (Some(Subresource::Binding), _) => return verbs::pods::bind(writes, request).await,
-        (Some(Subresource::Eviction), _) => return verbs::pods::evict(writes, request).await,
+        (Some(Subresource::Eviction), _) => return verbs::eviction::evict(writes, request).await,
         _ => {}
     }
     match verb {

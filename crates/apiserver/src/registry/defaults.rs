@@ -29,7 +29,6 @@ pub(super) use self::objects::keep_namespace_finalizers;
 pub(super) use self::objects::namespace;
 pub(super) use self::objects::new_claim;
 pub(super) use self::objects::new_namespace;
-pub(super) use self::objects::new_node;
 pub(super) use self::objects::new_volume;
 pub(super) use self::objects::secret;
 pub(super) use self::objects::volume;

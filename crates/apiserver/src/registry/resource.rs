@@ -1,9 +1,9 @@
 //! One resource in one version: its paths, and how its objects are decoded, defaulted, validated and shown.
 
-use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use kube_informer_cel::Validator;
 use serde_json::{Map, Value};
 
 use super::Object;
@@ -23,6 +23,7 @@ use crate::schema::{Type, write_zeros};
 use crate::status::{FieldError, FieldErrors};
 use crate::storage::TypeHead;
 use crate::verb::Verb;
+use crate::work::{Abandoned, Work};
 
 /// One resource in one version: a row of discovery and everything a request to its URLs needs.
 #[derive(Debug)]
@@ -83,6 +84,8 @@ pub(crate) struct Custom {
     pub(crate) selectable: Vec<String>,
     /// The warning about a deprecated version.
     pub(crate) deprecation: Option<String>,
+    /// The CEL rules of the schema, if it has any.
+    pub(crate) rules: Option<Validator>,
     pub(crate) published: Published,
 }
 
@@ -210,43 +213,71 @@ impl Resource {
     }
 
     /// The errors of a new object.
-    pub(crate) fn validate(&self, object: &Object) -> FieldErrors {
+    ///
+    /// # Errors
+    ///
+    /// The work is abandoned, or its CEL rules cost more than the [allowance](Work::rule_allowance).
+    pub(crate) fn validate(&self, object: &Object, work: &Work) -> Result<FieldErrors, Abandoned> {
         let mut errors = validate_metadata(self, object);
         errors.extend((self.rules.validate)(object));
-        errors.extend(self.schema_faults(object));
-        errors
+        errors.extend(self.schema_faults(object, None));
+        self.check_rules(object, None, &mut errors, work)?;
+        Ok(errors)
     }
 
-    /// The errors of an object that was `old`. Schema errors that `old` already had are ignored.
-    pub(crate) fn validate_update(&self, object: &Object, old: &Object) -> FieldErrors {
+    /// The errors of an object that was `old`, and the warnings about it. Schema errors of values that did not change are ignored.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Resource::validate`].
+    pub(crate) fn validate_update(
+        &self,
+        object: &Object,
+        old: &Object,
+        work: &Work,
+    ) -> Result<(FieldErrors, Vec<String>), Abandoned> {
         let mut errors = validate_metadata(self, object);
         errors.extend(validate_metadata_update(object, old));
         errors.extend((self.rules.validate)(object));
-        errors.extend(self.new_schema_faults(object, old));
-        errors
+        errors.extend(self.schema_faults(object, Some(old)));
+        let warnings = self.check_rules(object, Some(old), &mut errors, work)?;
+        Ok((errors, warnings))
     }
 
-    /// The schema errors of `object` that `old` does not have.
-    fn new_schema_faults(&self, object: &Object, old: &Object) -> FieldErrors {
-        let mut faults = self.schema_faults(object);
-        if faults.is_empty() {
-            return faults;
-        }
-        let content = |o: &Object| {
-            let mut content = o.root().clone();
-            content.remove("metadata");
-            content
+    /// Evaluates the CEL rules of a custom resource, unless it has errors on which they rely. Returns the warnings about invalid values that
+    /// did not change.
+    fn check_rules(
+        &self,
+        object: &Object,
+        old: Option<&Object>,
+        errors: &mut FieldErrors,
+        work: &Work,
+    ) -> Result<Vec<String>, Abandoned> {
+        work.check()?;
+        let Some(rules) = self.custom.as_ref().and_then(|custom| custom.rules.as_ref()) else {
+            return Ok(Vec::new());
         };
-        let before = self.schema_faults(old);
-        let before: HashSet<&FieldError> = before.iter().collect();
-        let untouched = content(object) == content(old);
-        faults.retain(|fault| !before.contains(fault) || (fault.is_required() && !untouched));
-        faults
+        if errors.iter().any(FieldError::blocks_rules) {
+            errors.push(FieldError::rules_not_checked());
+            return Ok(Vec::new());
+        }
+        let (new, old) = (object.value(), old.map(Object::value));
+        let verdict = match work.rule_allowance() {
+            Some(allowance) => rules.validate_within(new, old, allowance).ok_or_else(|| work.postpone())?,
+            None => rules.validate(new, old),
+        };
+        errors.extend(verdict.errors.iter().map(FieldError::of_rule));
+        Ok(verdict.warnings.iter().map(|problem| FieldError::of_rule(problem).text()).collect())
     }
 
-    fn schema_faults(&self, object: &Object) -> FieldErrors {
+    /// Whether objects have CEL rules.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.custom.as_ref().is_some_and(|custom| custom.rules.is_some())
+    }
+
+    fn schema_faults(&self, object: &Object, old: Option<&Object>) -> FieldErrors {
         match &self.schema {
-            Schema::Custom(schema) => custom::validate(schema, object.value()),
+            Schema::Custom(schema) => custom::validate(schema, object.value(), old.map(Object::value)),
             _ => FieldErrors::new(),
         }
     }

@@ -136,7 +136,6 @@ pub(super) static POD: Rules = Rules {
 pub(super) static NODE: Rules = Rules {
     fields: table(&[("spec.unschedulable", "/spec/unschedulable")]),
     create_with_status: true,
-    prepare: defaults::new_node,
     validate: validation::node,
     ..STATUS
 };
@@ -358,7 +357,16 @@ pub(super) static PRIORITY_CLASS: Rules = Rules {
     validate_update: validation::priority_class_update,
     ..GENERIC
 };
-pub(super) static ADMISSION: Rules = Rules { generation: Generation::Content, ..VERSIONED };
+/// Says that a configuration of admission has no effect.
+fn not_enforced(object: &Object) -> Vec<String> {
+    let kind = object.str_at("/kind");
+    let what =
+        if kind.ends_with("WebhookConfiguration") { "calls no webhooks" } else { "evaluates no policies" };
+    vec![format!("{kind} is stored but not enforced: this server {what}")]
+}
+
+pub(super) static ADMISSION: Rules =
+    Rules { generation: Generation::Content, warn: not_enforced, ..VERSIONED };
 pub(super) static VALIDATING_POLICY: Rules = Rules { status_fields: &["status"], ..ADMISSION };
 pub(super) static WEBHOOKS: Rules =
     Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
@@ -389,7 +397,6 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION: Rules = Rules {
     prepare_update: custom::prepare_definition_update,
     validate: custom::validate_definition,
     validate_update: custom::validate_definition_update,
-    warn: custom::warn_of_definition,
     ..STATUS
 };
 /// Custom resources.

@@ -42,6 +42,36 @@ impl Quantity {
     pub(crate) fn is_whole(self) -> bool {
         self.nanos % NANO == 0
     }
+
+    pub(crate) fn is_zero(self) -> bool {
+        self.nanos == 0
+    }
+
+    /// Returns a number of things.
+    pub(crate) fn count(number: usize) -> Self {
+        Self { nanos: i128::try_from(number).unwrap_or(i128::MAX / NANO) * NANO, family: Family::Decimal }
+    }
+
+    /// Returns the sum, with the suffixes of the first quantity that is not zero.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let family = if self.is_zero() { other.family } else { self.family };
+        Self { nanos: self.nanos.saturating_add(other.nanos), family }
+    }
+
+    /// Returns what is more than in `other`, or zero.
+    pub(crate) fn above(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos).max(0), ..self }
+    }
+
+    /// Returns the next whole number.
+    pub(crate) fn rounded_up(self) -> Self {
+        let missing = (NANO - self.nanos.rem_euclid(NANO)) % NANO;
+        Self { nanos: self.nanos.saturating_add(missing), ..self }
+    }
+
+    pub(crate) fn as_f64(self) -> f64 {
+        self.nanos as f64 / NANO as f64
+    }
 }
 
 impl FromStr for Quantity {
@@ -135,6 +165,17 @@ impl Ord for Quantity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_keep_the_suffixes() {
+        let quantity = |text: &str| text.parse::<Quantity>().unwrap();
+        assert_eq!(quantity("1Gi").plus(quantity("512Mi")).to_string(), "1536Mi");
+        assert_eq!(quantity("0").plus(quantity("1Ki")).to_string(), "1Ki");
+        assert_eq!(quantity("1").above(quantity("250m")).to_string(), "750m");
+        assert_eq!(quantity("1").above(quantity("2")).to_string(), "0");
+        assert_eq!(quantity("1500m").rounded_up().to_string(), "2");
+        assert_eq!(Quantity::count(3).to_string(), "3");
+    }
 
     fn canonical(text: &str) -> Option<String> {
         text.parse::<Quantity>().ok().map(|quantity| quantity.to_string())

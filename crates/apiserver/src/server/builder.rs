@@ -15,6 +15,7 @@ use super::limits::ServerLimits;
 use super::tls::{Secured, Tls, TlsError};
 use super::tokens::Tokens;
 use super::{ApiServer, LocalServer};
+use crate::admission::{AdmissionPluginError, Plugins};
 use crate::api::{Api, ApiConfig};
 use crate::client::Access;
 use crate::clock::Clock;
@@ -32,6 +33,8 @@ pub struct ApiServerBuilder {
     clock: Clock,
     seed: Option<u64>,
     controllers: Switches,
+    enabled_plugins: Vec<String>,
+    disabled_plugins: Vec<String>,
     limits: ServerLimits,
     listen: SocketAddr,
     host_name: Option<String>,
@@ -73,6 +76,9 @@ pub enum StartError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// An admission plugin cannot be enabled or disabled.
+    #[error(transparent)]
+    AdmissionPlugin(#[from] AdmissionPluginError),
     /// The store cannot be read.
     #[error("cannot read the store: {0}")]
     Storage(#[from] StorageError),
@@ -86,6 +92,8 @@ impl Default for ApiServerBuilder {
             clock: Clock::default(),
             seed: None,
             controllers: Switches::default(),
+            enabled_plugins: Vec::new(),
+            disabled_plugins: Vec::new(),
             limits: ServerLimits::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             host_name: None,
@@ -158,6 +166,26 @@ impl ApiServerBuilder {
     /// still exists, when the response arrives. Off by default: they finish before the response. Only for servers on a socket.
     pub fn background_controllers(mut self, yes: bool) -> Self {
         self.controllers.in_background = yes;
+        self
+    }
+
+    /// Whether the server computes the usage of resource quotas, as the quota controller does in a cluster. On by default. Without it the
+    /// admission plugin `ResourceQuota` is off unless it is enabled by name, because it rejects objects while the usage is not known.
+    pub fn quota_usage(mut self, yes: bool) -> Self {
+        self.controllers.quota_usage = yes;
+        self
+    }
+
+    /// Enables admission plugins in addition to those that are on by default, by their names in kube-apiserver.
+    pub fn enable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.enabled_plugins.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Disables admission plugins, by their names in kube-apiserver. On by default are `NamespaceLifecycle`, `LimitRanger`,
+    /// `TaintNodesByCondition`, `Priority`, `DefaultTolerationSeconds`, `RuntimeClass` and `ResourceQuota`.
+    pub fn disable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.disabled_plugins.extend(names.into_iter().map(Into::into));
         self
     }
 
@@ -300,6 +328,8 @@ impl ApiServerBuilder {
     }
 
     async fn api(self, cpu_pool: Option<CpuPool>) -> Result<Arc<Api>, StartError> {
+        let quota_usage = self.controllers.quota_usage;
+        let plugins = Plugins::new(&self.enabled_plugins, &self.disabled_plugins, quota_usage)?;
         let seed = self.seed.unwrap_or_else(|| fastrand::Rng::new().u64(..));
         let api = Api::start(ApiConfig {
             storage: self.storage.unwrap_or_else(|| Arc::new(MemoryStorage::new())),
@@ -307,6 +337,7 @@ impl ApiServerBuilder {
             clock: self.clock,
             seed,
             controllers: self.controllers,
+            plugins,
             limits: self.limits,
             fault_endpoints: self.fault_endpoints,
             tokens: self.tokens,

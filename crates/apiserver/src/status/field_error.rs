@@ -1,5 +1,6 @@
 //! The error of one field, with the messages that clients match on.
 
+use kube_informer_cel::Problem;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -78,10 +79,6 @@ impl FieldError {
         Self { field, message: self.message.replace(":  in body", ": in body"), ..self }
     }
 
-    pub(crate) fn is_required(&self) -> bool {
-        self.reason == "FieldValueRequired"
-    }
-
     pub(crate) fn duplicate(field: impl Into<String>, value: &str) -> Self {
         Self::new(field, "FieldValueDuplicate", format!("Duplicate value: {value:?}"))
     }
@@ -93,6 +90,30 @@ impl FieldError {
 
     pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
         Self::new(field, "FieldValueTooLong", format!("Too long: may not be more than {limit} bytes"))
+    }
+
+    /// What a CEL rule, or the check of one, found.
+    pub(crate) fn of_rule(problem: &Problem) -> Self {
+        Self::new(problem.field.as_str(), problem.reason(), problem.message())
+    }
+
+    /// The note that the rules of an object with other errors were not evaluated.
+    pub(crate) fn rules_not_checked() -> Self {
+        let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete \
+                   validation";
+        Self::invalid("<nil>", (), why)
+    }
+
+    /// Returns whether CEL rules are not evaluated for an object with this error: they rely on types, bounds and required fields.
+    pub(crate) fn blocks_rules(&self) -> bool {
+        let blocking = [
+            "FieldValueNotSupported",
+            "FieldValueRequired",
+            "FieldValueTooLong",
+            "FieldValueTooMany",
+            "FieldValueTypeInvalid",
+        ];
+        blocking.contains(&self.reason)
     }
 
     pub(super) fn cause(&self) -> Cause {

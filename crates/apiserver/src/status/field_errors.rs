@@ -58,9 +58,9 @@ impl FieldErrors {
         self.is_full().then(|| format!("too many errors: only the first {} are listed", self.listed().len()))
     }
 
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&FieldError) -> bool) {
-        self.list.retain(keep);
-        self.bytes = self.list.iter().map(FieldError::len).sum();
+    /// Keeps the first `len` errors.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.bytes -= self.list.drain(len.min(self.list.len())..).map(|error| error.len()).sum::<usize>();
     }
 }
 

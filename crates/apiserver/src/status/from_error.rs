@@ -6,7 +6,7 @@ use crate::faults::Fault;
 use crate::http::{HttpError, NotAcceptable};
 use crate::patch::PatchError;
 use crate::server::AccessError;
-use crate::verbs::error::{DecodeError, Rejection, RequestError, Target, VerbError};
+use crate::verbs::error::{Blocked, DecodeError, Rejection, RequestError, Target, VerbError};
 use crate::watch_cache::ReadError;
 
 /// Seconds after which a client may retry a request that was refused for lack of capacity.
@@ -178,7 +178,11 @@ fn rejected(target: &Target, rejection: &Rejection) -> Status {
         Rejection::NamespaceTerminating { namespace } => {
             Status::namespace_terminating(target, &why(), namespace)
         }
-        Rejection::NamespaceNotDeletable => Status::forbidden(target, &why()),
+        Rejection::NamespaceNotDeletable | Rejection::Forbidden(_) => Status::forbidden(target, &why()),
+        Rejection::EvictionBlocked(Blocked::Budget { cause, retry_after }) => {
+            Status::budget_violated(why(), cause.clone(), *retry_after)
+        }
+        Rejection::EvictionBlocked(Blocked::SeveralBudgets) => Status::unmapped(why()),
         Rejection::Invalid(errors) => Status::invalid(target, errors),
         Rejection::VersionRequired => Status::version_required(target),
         Rejection::VersionMalformed(_) | Rejection::VersionOnCreate => Status::unmapped(why()),

@@ -252,6 +252,12 @@ impl Status {
         Self::failure(429, Some("TooManyRequests"), message, Some(details))
     }
 
+    pub(super) fn budget_violated(message: String, cause: String, retry_after: Option<u32>) -> Self {
+        let cause = Cause { reason: "DisruptionBudget", message: cause, field: String::new() };
+        let details = Details { causes: vec![cause], retry_after_seconds: retry_after, ..Details::default() };
+        Self::failure(429, Some("TooManyRequests"), message, Some(details))
+    }
+
     /// An error that kube-apiserver does not map: 500 without a reason.
     pub(super) fn unmapped(message: impl Into<String>) -> Self {
         Self::failure(500, None, message, None)

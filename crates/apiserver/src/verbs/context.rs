@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::ids::Ids;
 use crate::registry::Resource;
@@ -14,6 +15,9 @@ pub(crate) struct WriteContext {
     pub(crate) resources: Arc<ServedResources>,
     /// The resource of namespaces.
     pub(crate) namespaces: Arc<Resource>,
+    /// The resource of disruption budgets, which evictions look at.
+    pub(crate) disruption_budgets: Arc<Resource>,
+    pub(crate) admission: Admission,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     /// Whether garbage collection runs. Without it a delete does not mark objects whose dependents would be orphaned by default.

@@ -97,7 +97,7 @@ pub(crate) async fn insert_unvalidated(
     writer: Writer,
 ) -> Result<Option<Arc<Stored>>, VerbError> {
     identify(context, &mut object);
-    prepare(context, resource, &mut object, &Ownership::Writer(writer), &Work::default())?;
+    prepare(context, resource, &mut object, &Ownership::Writer(writer), &Work::default()).await?;
     let name = object.name().unwrap_or_default();
     let key = resource.storage_key(object.namespace(), name);
     match context.storage.create(&key, resource.encode(&object)?).await {
@@ -118,15 +118,21 @@ async fn attempt(
     work: &Work,
 ) -> Result<Response, Failed> {
     let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
-    prepare(context, resource, &mut object, owner, work)?;
-    let errors = resource.validate(&object);
+    prepare(context, resource, &mut object, owner, work).await?;
+    let errors = resource.validate(&object, work)?;
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
     }
     if sent_version && !dry_run {
         return Err(rejected(&object, Rejection::VersionOnCreate).into());
     }
+    context.admission.check(resource, &object, None)?;
     work.check()?;
+    // Held until the object is stored.
+    let _charged = match dry_run {
+        true => None,
+        false => context.admission.charge(&*context.storage, resource, &object).await?,
+    };
     store(context, resource, object, dry_run).await
 }
 
@@ -204,7 +210,7 @@ fn identify(context: &WriteContext, object: &mut Object) {
     metadata.insert("uid".to_owned(), context.ids.uid().into());
 }
 
-fn prepare(
+async fn prepare(
     context: &WriteContext,
     resource: &Resource,
     object: &mut Object,
@@ -227,6 +233,7 @@ fn prepare(
         }
         Ownership::Settled(managers) => managers.clone().write(object),
     }
+    context.admission.complete(&*context.storage, resource, object).await?;
     (rules.prepare)(object);
     Ok(work.check()?)
 }

@@ -124,6 +124,24 @@ impl DeleteOptions {
         self
     }
 
+    /// Whether only one version of the object may be deleted.
+    pub(crate) fn has_version(&self) -> bool {
+        self.preconditions.resource_version.is_some()
+    }
+
+    /// Delete only this version, unless the options name one.
+    pub(crate) fn at_version(mut self, version: &str) -> Self {
+        self.preconditions.resource_version.get_or_insert_with(|| version.to_owned());
+        self
+    }
+
+    /// Replaces the version that a caller has changed.
+    pub(crate) fn follow_version(&mut self, version: u64) {
+        if let Some(wanted) = &mut self.preconditions.resource_version {
+            *wanted = version.to_string();
+        }
+    }
+
     fn from_body(body: &[u8]) -> Result<Self, DecodeError> {
         let malformed = |error| DecodeError::DeleteOptions { options: "DeleteOptions", error };
         let value = parse_json(body).map_err(malformed)?.value;
@@ -235,7 +253,7 @@ pub(crate) async fn remove(
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Outcome, VerbError> {
-    check_deletable(resource, name)?;
+    check_deletable(context, resource, name)?;
     let key = resource.storage_key(namespace, name);
     if options.is_dry_run() {
         return rehearse(context, resource, name, &key, options).await;
@@ -308,7 +326,7 @@ async fn rehearse(
     })
 }
 
-fn check_preconditions(
+pub(crate) fn check_preconditions(
     resource: &Resource,
     object: &Object,
     options: &DeleteOptions,

@@ -7,7 +7,7 @@ mod rejection;
 mod request;
 
 pub(crate) use self::decode::DecodeError;
-pub(crate) use self::rejection::{Conflict, Precondition, Rejection};
+pub(crate) use self::rejection::{Blocked, Conflict, Precondition, Rejection};
 pub(crate) use self::request::{RequestError, VersionError};
 
 use std::fmt;

@@ -1,10 +1,11 @@
-//! Namespaces: which exist from the start, which cannot be deleted, and whether one takes new objects.
+//! Namespaces: which exist from the start (with other objects that every cluster has), which cannot be deleted, and whether one takes new objects.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::WriteContext;
 use super::create::{Ownership, insert};
 use super::error::{Rejection, VerbError};
+use crate::admission::{Plugin, SYSTEM_CLASSES};
 use crate::managed::Writer;
 use crate::registry::{Lifecycle, Object, Resource};
 use crate::work::Work;
@@ -17,16 +18,25 @@ const IMMORTAL: [&str; 3] = ["default", "kube-public", "kube-system"];
 /// Creates the namespaces that every cluster has; existing ones stay as they are.
 pub(crate) async fn seed_namespaces(context: &WriteContext) {
     for name in SEEDED {
-        if let Some(object) = Object::new(json!({"metadata": {"name": name}})) {
-            let writer = Writer {
-                manager: "kube-apiserver".to_owned(),
-                subresource: None,
-                now: context.clock.timestamp(),
-            };
-            // It exists in a store that outlived its last server.
-            let owner = Ownership::Writer(writer);
-            let _ = insert(context, &context.namespaces, object, owner, false, &Work::default()).await;
-        }
+        seed(context, &context.namespaces, json!({"metadata": {"name": name}})).await;
+    }
+}
+
+/// Creates the priority classes that every cluster has; existing ones stay as they are.
+pub(crate) async fn seed_priority_classes(context: &WriteContext) {
+    for (name, value, description) in SYSTEM_CLASSES {
+        let class = json!({"metadata": {"name": name}, "value": value, "description": description});
+        seed(context, context.admission.priority_classes(), class).await;
+    }
+}
+
+/// Creates an object, unless it exists in a store that outlived its last server.
+async fn seed(context: &WriteContext, resource: &Resource, object: Value) {
+    let writer =
+        Writer { manager: "kube-apiserver".to_owned(), subresource: None, now: context.clock.timestamp() };
+    if let Some(object) = Object::new(object) {
+        let owner = Ownership::Writer(writer);
+        let _ = insert(context, resource, object, owner, false, &Work::default()).await;
     }
 }
 
@@ -43,7 +53,7 @@ pub(crate) async fn admit(
     resource: &Resource,
     object: &Object,
 ) -> Result<(), VerbError> {
-    if !resource.namespaced {
+    if !resource.namespaced || !context.admission.has(Plugin::NamespaceLifecycle) {
         return Ok(());
     }
     let namespace = object.namespace().unwrap_or_default();
@@ -63,8 +73,13 @@ pub(crate) async fn admit(
 }
 
 /// Checks that an object is not one of the namespaces that cannot be deleted.
-pub(crate) fn check_deletable(resource: &Resource, name: &str) -> Result<(), VerbError> {
-    if resource.lifecycle == Lifecycle::Namespace && IMMORTAL.contains(&name) {
+pub(crate) fn check_deletable(
+    context: &WriteContext,
+    resource: &Resource,
+    name: &str,
+) -> Result<(), VerbError> {
+    let is_checked = context.admission.has(Plugin::NamespaceLifecycle);
+    if is_checked && resource.lifecycle == Lifecycle::Namespace && IMMORTAL.contains(&name) {
         return Err(VerbError::rejected(resource, Some(name), Rejection::NamespaceNotDeletable));
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::status::{FieldError, FieldErrors};
 use crate::watch_cache::RevisionMatch;
 
 /// Decoded query parameters in the order given.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {

@@ -1,9 +1,8 @@
-//! Binding and eviction of pods.
+//! Binding of pods.
 
 use serde_json::{Value, json};
 
 use super::decode::{BodyType, parse_body};
-use super::delete::{DeleteOptions, remove};
 use super::error::{Conflict, DecodeError, RequestError, Target, VerbError};
 use super::options::WriteOptions;
 use super::{Request, Response, WriteContext};
@@ -66,16 +65,4 @@ fn assign(pod: &mut Object, node: &str, binding: &Object, now: &str) {
         list.retain(|c| c["type"] != "PodScheduled");
         list.push(json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}));
     }
-}
-
-/// POST `/eviction`: deletes a pod. Disruption budgets are not enforced.
-pub(crate) async fn evict(context: &WriteContext, request: &Request) -> Result<Response, VerbError> {
-    let options = WriteOptions::parse(&request.query, "CreateOptions")?;
-    let (eviction, warnings) = BodyType::EVICTION.decode(parse_body(request)?, options.field_validation)?;
-    let delete = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-    let delete: DeleteOptions = serde_json::from_value(delete)
-        .map_err(|error| DecodeError::DeleteOptions { options: "deleteOptions", error })?;
-    let delete = if options.dry_run { delete.dry_run() } else { delete };
-    remove(context, &request.resource, request.namespace(), request.name()?, &delete).await?;
-    Ok(Response::created().with_warnings(warnings))
 }

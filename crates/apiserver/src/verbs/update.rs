@@ -111,13 +111,14 @@ pub(crate) async fn write(
     let mut warnings = Vec::new();
     let mut step = |stored: &Arc<Stored>| -> Result<Update, VerbError> {
         let old = resource.decode(stored)?;
-        let new = next_version(context, request, part, &writer, change(&old)?, &old)?;
+        let (new, found) = next_version(context, request, part, &writer, change(&old)?, &old)?;
         let update = if is_finished(resource, &new) {
             Update::Delete
         } else {
             Update::Write(resource.encode_within(&new, context.object_bytes)?)
         };
         warnings = (resource.rules.warn)(&new);
+        warnings.extend(found);
         result = Some(new);
         Ok(update)
     };
@@ -138,7 +139,7 @@ pub(crate) async fn write(
     }
 }
 
-/// Completes and validates a changed object.
+/// Completes and validates a changed object. Returns it with the warnings about it.
 fn next_version(
     context: &WriteContext,
     request: &Request,
@@ -146,7 +147,7 @@ fn next_version(
     writer: &Writer,
     change: Change,
     old: &Object,
-) -> Result<Object, VerbError> {
+) -> Result<(Object, Vec<String>), VerbError> {
     let resource = &request.resource;
     let (mut new, settled) = match change {
         Change::Sent(new) => (new, None),
@@ -164,7 +165,7 @@ fn next_version(
         (None, _) => Managers::default().write(&mut new),
     }
     request.work.check()?;
-    let mut errors = resource.validate_update(&new, old);
+    let (mut errors, warnings) = resource.validate_update(&new, old, &request.work)?;
     match part {
         Part::Main => errors.extend((resource.rules.validate_update)(&new, old)),
         Part::EphemeralContainers => errors.extend(ephemeral_container_errors(&new, old)),
@@ -174,8 +175,11 @@ fn next_version(
     if !errors.is_empty() {
         return Err(VerbError::rejected(resource, new.name(), Rejection::Invalid(errors)));
     }
+    if part == Part::Main {
+        context.admission.check(resource, &new, Some(old))?;
+    }
     request.work.check()?;
-    Ok(new)
+    Ok((new, warnings))
 }
 
 /// The managers before the write: those that the client sent, otherwise the stored ones; `None` if the client resets them.
@@ -265,6 +269,7 @@ fn carry_over(
     new.copy_meta("resourceVersion", old);
     resource.default(new, context.object_bytes)?;
     if part == Part::Main {
+        context.admission.complete_update(resource, new, old);
         (rules.prepare_update)(new, old);
     }
     let writes_spec = matches!(part, Part::Main | Part::EphemeralContainers | Part::Resize);

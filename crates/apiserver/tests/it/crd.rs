@@ -5,6 +5,9 @@ mod kube_rs;
 mod lifecycle;
 mod objects;
 mod ownership;
+mod ratcheting;
+mod rules;
+mod rules_suite;
 mod shared_store;
 mod versions;
 

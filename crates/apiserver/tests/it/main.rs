@@ -1,5 +1,6 @@
 //! Integration tests of the embedded API server: one binary, one module per subject.
 
+mod admission;
 mod attack;
 mod bad_input;
 mod behaviour;

@@ -74,6 +74,9 @@ fn invalid_options_are_rejected_with_advice() {
     for advice in ["--tls-self-signed", "--token-file", "--listen 127.0.0.1:8001"] {
         assert!(exposed.contains(advice), "{exposed}");
     }
+    let unknown = refused(&["serve", "--disable-admission-plugins", "Priority,Quota"]);
+    assert!(unknown.contains("\"Quota\": this server has NamespaceLifecycle, LimitRanger,"), "{unknown}");
+    assert!(refused(&["serve", "--enable-admission-plugins", "PodSecurity"]).contains("is not implemented"));
     assert!(refused(&["serve", "--token-file", "/nonexistent/tokens"]).contains("/nonexistent/tokens"));
     assert!(
         refused(&["serve", "--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k"])

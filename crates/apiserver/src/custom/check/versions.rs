@@ -94,6 +94,16 @@ fn check_version(version: &Version, paths: &Paths, errors: &mut FieldErrors) {
         if errors.len() == before {
             structural::check(props, at, errors);
         }
+        // Rules are compiled against a valid schema.
+        if errors.len() == before
+            && let Some(schema) = version.schema()
+        {
+            let problems = kube_informer_cel::check_rules(schema, at);
+            errors.extend(problems.iter().map(FieldError::of_rule));
+            if problems.is_empty() {
+                errors.extend(kube_informer_cel::check_defaults(schema, at).iter().map(FieldError::of_rule));
+            }
+        }
     }
     if let (Some(props), Some(at)) = (&props, &paths.selectable) {
         check_selectable(version, props, at, errors);

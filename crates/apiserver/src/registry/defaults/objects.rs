@@ -68,14 +68,3 @@ pub(in super::super) fn new_volume(object: &mut Object) {
     status.insert("phase".to_owned(), "Pending".into());
     status.insert("lastPhaseTransitionTime".to_owned(), now.into());
 }
-
-/// Adds the taint of a node that is not ready.
-pub(in super::super) fn new_node(object: &mut Object) {
-    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
-    let taints = object.section_mut("spec").entry("taints").or_insert_with(|| json!([]));
-    if let Some(list) = taints.as_array_mut()
-        && !list.iter().any(|t| t["key"] == taint["key"] && t["effect"] == taint["effect"])
-    {
-        list.push(taint);
-    }
-}

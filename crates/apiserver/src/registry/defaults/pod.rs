@@ -12,16 +12,6 @@ pub(in super::super) fn pod(object: &mut Object) {
         host_ports(spec);
     }
     default_to(spec, "enableServiceLinks", true);
-    default_to(spec, "preemptionPolicy", "PreemptLowerPriority");
-    default_to(spec, "priority", 0);
-    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
-    if let Some(list) = tolerations.as_array_mut() {
-        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-            if !list.iter().any(|t| t["key"] == key && t["effect"] != "NoSchedule") {
-                list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
-            }
-        }
-    }
     addresses_agree(object.section_mut("status"));
 }
 

@@ -66,9 +66,7 @@ fn absent_fields_get_defaults() {
             "v1",
             "nodes",
             json!({}),
-            json!({"spec": {"taints": [
-            {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
-            "status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": {"bootID": ""}}}),
+            json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": {"bootID": ""}}}),
         ),
         (
             "",

@@ -23,6 +23,12 @@ pub(crate) enum Rejection {
     NamespaceTerminating { namespace: String },
     #[error("this namespace may not be deleted")]
     NamespaceNotDeletable,
+    /// An admission plugin rejects the object.
+    #[error("{0}")]
+    Forbidden(String),
+    /// A pod cannot be evicted now.
+    #[error(transparent)]
+    EvictionBlocked(Blocked),
     #[error("invalid")]
     Invalid(FieldErrors),
     /// A PUT without the resource version that this resource requires.
@@ -61,6 +67,30 @@ pub(crate) enum Conflict {
     PodDeleting(String),
     #[error("pod {pod} is already assigned to node {node:?}")]
     PodAssigned { pod: String, node: String },
+}
+
+/// Why a pod cannot be evicted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Blocked {
+    #[error("Cannot evict pod as it would violate the pod's disruption budget.")]
+    Budget {
+        /// About the budget.
+        cause: String,
+        /// Seconds until another attempt may succeed, if that can be foreseen.
+        retry_after: Option<u32>,
+    },
+    #[error(
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    )]
+    SeveralBudgets,
+}
+
+impl Blocked {
+    /// The controller of the budget has not seen its last change.
+    pub(crate) fn processing(budget: &str) -> Self {
+        let cause = format!("The disruption budget {budget} is still being processed by the server.");
+        Self::Budget { cause, retry_after: Some(10) }
+    }
 }
 
 /// A precondition of a delete that does not hold.

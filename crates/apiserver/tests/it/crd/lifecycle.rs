@@ -91,25 +91,6 @@ async fn deep_schemas_do_not_crash_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cel_rules_are_kept_with_a_warning() {
-    let c = Cluster::new().await;
-    let rules = json!([{"rule": "self < 3", "message": "too large"}]);
-    let with_rules =
-        definition(&[version("v1", json!({"size": {"type": "integer", "x-kubernetes-validations": rules}}))]);
-    let warning = "299 - \"spec.versions[0].schema: x-kubernetes-validations are kept and published, but this server does not \
-                   evaluate them\"";
-    let (code, created, warnings) = c.request_with_warnings("POST", DEFINITIONS, with_rules).await;
-    assert_eq!((code, warnings.as_slice()), (201, [warning.to_owned()].as_slice()));
-    let size =
-        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/x-kubernetes-validations";
-    assert_eq!(created.pointer(size), Some(&rules));
-    assert_eq!(c.post(WIDGETS, widget("a", json!({"size": 9}))).await.0, 201);
-    let (_, now) = c.get(WIDGET).await;
-    let (code, _, warnings) = c.request_with_warnings("PUT", WIDGET, now).await;
-    assert_eq!((code, warnings.as_slice()), (200, [warning.to_owned()].as_slice()));
-}
-
-#[tokio::test(start_paused = true)]
 async fn typos_deep_in_a_schema_are_found_by_strict_validation() {
     let c = Cluster::new().await;
     let typo = definition(&[version(
