@@ -42,7 +42,7 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
             add("kube-informer", variant, Ok((own.clone(), vec!["contender"])));
         }
     }
-    let builds: [(_, &[_], fn(&Path) -> anyhow::Result<PathBuf>); 2] =
+    let builds: [(_, &[_], Build); 2] =
         [("kube-rs", &["json", "tuned"], kube_rs), ("client-go", &["json", "proto", "tuned"], client_go)];
     for (name, variants, build) in builds {
         let variants: Vec<&'static str> =
@@ -60,6 +60,9 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
     }
     Ok(peers)
 }
+
+/// Builds the program of a peer in a directory.
+type Build = fn(&Path) -> anyhow::Result<PathBuf>;
 
 fn sources(peer: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(peer)

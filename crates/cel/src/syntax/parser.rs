@@ -2,6 +2,7 @@
 
 mod cursor;
 mod nodes;
+mod numbers;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::source::{Issues, Offset};
 use super::unescape::unescape;
 use crate::limits::{MAX_CODE_POINTS, MAX_DEPTH};
 use cursor::starts_expression;
+use numbers::{parse_int, parse_uint};
 
 /// Words that are reserved as identifiers.
 const RESERVED: [&str; 17] = [
@@ -482,20 +484,4 @@ impl Parser<'_> {
 
 fn take(terms: &mut [Option<Expr>], at: usize) -> Expr {
     terms[at].take().expect("each term is in the tree once")
-}
-
-fn parse_int(text: &str) -> Option<i64> {
-    let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
-    match digits.strip_prefix("0x") {
-        Some(hex) => i64::from_str_radix(&format!("{sign}{hex}"), 16).ok(),
-        None => text.parse().ok(),
-    }
-}
-
-fn parse_uint(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(['u', 'U']);
-    match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => digits.parse().ok(),
-    }
 }

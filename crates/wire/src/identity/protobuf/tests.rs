@@ -48,7 +48,7 @@ fn too_many_labels_are_malformed_in_both_encodings() {
     let labels: serde_json::Map<String, Value> =
         (0..=Limits::default().labels).map(|n| (format!("l{n}"), "".into())).collect();
     for identity in both(&json!({"name": "a", "resourceVersion": "5", "labels": labels})) {
-        let malformed = identity.err().expect("malformed");
+        let malformed = identity.expect_err("malformed");
         assert_eq!(malformed.resource_version, Some("5".into()));
         assert_eq!(malformed.key, Some("a".parse().expect("a key")));
     }

@@ -78,7 +78,7 @@ fn an_item_over_the_limit_does_not_affect_the_others() {
     let body = list(&["a", &long, "b"]);
     let limits = Limits { object_bytes: 200, ..Limits::default() };
     for size in [1, 50, usize::MAX] {
-        let (parts, end) = split(&body, size, limits.clone());
+        let (parts, end) = split(&body, size, limits);
         assert_eq!((items(&parts), end), (2, Ok(())));
         let oversized =
             parts.iter().filter(|part| matches!(part, Part::Oversized(prefix) if prefix.len() <= 200));

@@ -10,7 +10,7 @@ fn event(event_type: &str, name: &str) -> Bytes {
 }
 
 fn split(body: &[u8], size: usize, limits: &Limits) -> Vec<Result<Frame, BadFrame>> {
-    let mut splitter = WatchSplitter::new(limits.clone());
+    let mut splitter = WatchSplitter::new(*limits);
     let mut frames = Vec::new();
     for chunk in body.chunks(size) {
         splitter.feed(Bytes::copy_from_slice(chunk));
