@@ -9,6 +9,7 @@
 
 mod cut;
 mod deserializer;
+mod encoder;
 mod envelope;
 mod fields;
 mod group;
@@ -21,6 +22,7 @@ mod unknown;
 mod value;
 mod write;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
@@ -192,17 +194,43 @@ fn message_of(api_version: &str, kind: &str) -> Result<&'static Message, Protobu
 
 /// Encodes an object or a Status as a protobuf body.
 pub fn encode(json: &[u8]) -> Result<Bytes, ProtobufError> {
-    let object = read_object(json)?;
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let message = message_of(api_version, kind)?;
+    let TypeMeta { api_version, kind } = TypeMeta::read(json)?;
+    let message = message_of(&api_version, &kind)?;
     let mut raw = Vec::with_capacity(json.len() / 2);
-    write::message(&mut raw, message, &object)?;
-    Ok(Envelope { api_version, kind, raw: &raw }.encode().into())
+    encoder::encode(&mut raw, message, json)?;
+    Ok(Envelope { api_version: &api_version, kind: &kind, raw: &raw }.encode().into())
 }
 
-fn read_object(json: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
-    serde_json::from_slice(json).map_err(|_| ProtobufError::Malformed)
+/// The kind of an object in JSON.
+struct TypeMeta<'a> {
+    api_version: Cow<'a, str>,
+    kind: Cow<'a, str>,
+}
+
+impl<'a> TypeMeta<'a> {
+    fn read(json: &'a [u8]) -> Result<Self, ProtobufError> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Fields<'a> {
+            #[serde(borrow)]
+            api_version: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            kind: Option<Cow<'a, str>>,
+        }
+        let Fields { api_version, kind } = match serde_json::from_slice(json) {
+            Ok(fields) => fields,
+            // A repeated key, or one of the two is not text: of repeated ones the last one counts.
+            Err(_) => {
+                let object: Map<String, Value> =
+                    serde_json::from_slice(json).map_err(|_| ProtobufError::Malformed)?;
+                let text = |field: &str| {
+                    object.get(field).and_then(Value::as_str).map(|text| text.to_owned().into())
+                };
+                Fields { api_version: text("apiVersion"), kind: text("kind") }
+            }
+        };
+        Ok(Self { api_version: api_version.unwrap_or_default(), kind: kind.unwrap_or_default() })
+    }
 }
 
 /// Encodes a list as a protobuf body. Only one item at a time is decoded.
@@ -228,8 +256,12 @@ impl ListWriter {
 
     /// Appends an item, given as JSON.
     pub fn push(&mut self, json: &[u8]) -> Result<(), ProtobufError> {
-        let object = read_object(json)?;
-        write::nested(&mut self.raw, 2, |out| write::message(out, self.item, &object))
+        let start = self.raw.len();
+        let written = write::nested(&mut self.raw, 2, |out| encoder::encode(out, self.item, json));
+        if written.is_err() {
+            self.raw.truncate(start);
+        }
+        written
     }
 
     /// The whole list. Call it once, after the last item.

@@ -15,6 +15,9 @@ pub(super) struct Message {
     positions: Vec<u8>,
     /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
     written: Vec<u8>,
+    /// The numbers on the way to each field, by the name of the field in JSON; also of fields in nested messages whose
+    /// fields are inlined in JSON.
+    by_name: HashMap<&'static str, Box<[u32]>>,
 }
 
 /// The content of one field number.
@@ -129,7 +132,22 @@ impl Message {
         &self.written
     }
 
+    /// The field with a name in JSON, and the numbers on the way to it: several if it is in a nested message whose fields
+    /// are inlined.
+    pub(super) fn named_field(&'static self, name: &str) -> Option<(&'static [u32], &'static Field)> {
+        let numbers = self.by_name.get(name)?;
+        let mut message = self;
+        for number in numbers.iter() {
+            match message.slot(*number)? {
+                Content::Field(field) => return Some((numbers, field)),
+                Content::Inline(inner) => message = inner,
+            }
+        }
+        None
+    }
+
     fn insert(&mut self, numbers: &[u32], field: Field) {
+        self.by_name.insert(field.name, numbers.into());
         let [number, inner @ ..] = numbers else { return };
         let at = self.slots.partition_point(|slot| slot.number < *number);
         if inner.is_empty() {

@@ -45,6 +45,50 @@ fn objects_round_trip() {
     assert_eq!(round_trip(&review)["spec"], review["spec"]);
 }
 
+/// Fields in any order, and repeated keys, of which the last one counts.
+#[test]
+fn the_order_of_json_does_not_matter() {
+    let ordered = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"a":"1","b":"2"}},
+        "spec":{"volumes":[{"name":"v","hostPath":{"path":"/x"}}],"containers":[{"name":"c","image":"i"}],"nodeName":"n"}}"#;
+    let shuffled = r#"{"spec":{"nodeName":"n","containers":[{"image":"i","name":"c"}],
+        "volumes":[{"hostPath":{"path":"/x"},"name":"v"}]},
+        "metadata":{"labels":{"b":"2","a":"1"},"name":"a"},"unknown":[{}],"apiVersion":"v1","kind":"Pod"}"#;
+    let repeated = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"},"metadata":{"name":"a","labels":{"a":"0","b":"2","a":"1"}},
+        "spec":{"volumes":[{"name":"v","hostPath":{"path":"/x"}}],"containers":[{"name":"c","image":"i"}],"nodeName":"n"}}"#;
+    let whole = encode(ordered.as_bytes()).unwrap();
+    assert_eq!(encode(shuffled.as_bytes()).unwrap(), whole);
+    assert_eq!(encode(repeated.as_bytes()).unwrap(), whole);
+}
+
+#[test]
+fn a_wrong_type_names_its_field() {
+    for (spec, field) in [
+        (r#"{"nodeName":7}"#, "nodeName"),
+        (r#"{"containers":{}}"#, "containers"),
+        (r#"{"containers":["a"]}"#, "containers"),
+        (r#"{"nodeSelector":[]}"#, "nodeSelector"),
+        (r#"{"nodeSelector":{"a":true}}"#, "nodeSelector"),
+        (r#"{"hostNetwork":"yes"}"#, "hostNetwork"),
+        (r#"{"affinity":"none"}"#, "affinity"),
+    ] {
+        let json = format!(r#"{{"kind":"Pod","apiVersion":"v1","spec":{spec}}}"#);
+        assert_eq!(
+            encode(json.as_bytes()),
+            Err(ProtobufError::Mismatch { field: field.to_owned() }),
+            "{json}"
+        );
+    }
+    for json in [
+        "",
+        "{",
+        "[]",
+        r#"{"kind":"Pod","apiVersion":"v1"} x"#,
+        r#"{"kind":"Pod","apiVersion":"v1","spec":{]}"#,
+    ] {
+        assert_eq!(encode(json.as_bytes()), Err(ProtobufError::Malformed), "{json}");
+    }
+}
+
 /// Go encodes every field that is not a pointer, and omits most zero values in JSON.
 #[test]
 fn zero_values_are_decoded_as_by_go() {

@@ -37,7 +37,8 @@ pub(super) fn message(
     Ok(())
 }
 
-fn value(
+/// Encodes one value of a field; nothing for null.
+pub(super) fn value(
     out: &mut Vec<u8>,
     number: u32,
     field: &Field,
@@ -164,14 +165,25 @@ pub(super) fn nested(
     number: u32,
     fields: impl FnOnce(&mut Vec<u8>) -> Result<(), ProtobufError>,
 ) -> Result<(), ProtobufError> {
-    key(out, number, LENGTH_DELIMITED);
-    let start = out.len();
+    let start = open(out, number);
     fields(out)?;
-    // The length is known only after encoding. Most messages are short, so moving them is cheap.
-    let mut length = Vec::with_capacity(5);
-    varint(&mut length, (out.len() - start) as u64);
-    out.splice(start..start, length);
+    close(out, start);
     Ok(())
+}
+
+/// Begins a nested message. Returns where it starts.
+pub(super) fn open(out: &mut Vec<u8>, number: u32) -> usize {
+    key(out, number, LENGTH_DELIMITED);
+    out.len()
+}
+
+/// Ends the nested message that starts there: its length is known only now. Most messages are short, so moving them is
+/// cheap.
+pub(super) fn close(out: &mut Vec<u8>, start: usize) {
+    let end = out.len();
+    varint(out, (end - start) as u64);
+    let length = out.len() - end;
+    out[start..].rotate_right(length);
 }
 
 pub(super) fn text(out: &mut Vec<u8>, number: u32, text: &str) {
