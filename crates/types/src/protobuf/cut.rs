@@ -81,10 +81,13 @@ fn in_message(
     let mut rest: Option<Vec<u8>> = None;
     let mut unread = Fields(bytes);
     let mut groups = Groups::default();
+    // The positions of slots that are on the wire, one bit each.
+    let mut present = 0_u128;
     loop {
         let before = unread.0;
         let Some(field) = unread.next() else { break };
         let (number, wire) = field?;
+        present |= message.position(number).map_or(0, |position| 1 << position);
         let fate = match message.slot(number) {
             None => Fate::Stays,
             Some(Content::Inline(_)) if groups.count(number) > 0 => return Err(Stop::NeedsJson),
@@ -114,7 +117,27 @@ fn in_message(
             }
         }
     }
+    check_absent(message, present, fields, depth)?;
     if groups.is_one_emptied() { Err(Stop::NeedsJson) } else { Ok(rest) }
+}
+
+/// Checks that no field is cut that is not on the wire and that JSON has all the same: nothing can be cut out of a zero
+/// value.
+fn check_absent(message: &Message, present: u128, fields: &impl FieldSet, depth: usize) -> Result<(), Stop> {
+    for &position in message.written().iter().filter(|position| present >> **position & 1 == 0) {
+        match &message.slots()[usize::from(position)].content {
+            Content::Inline(inner) => in_message(&[], inner, fields, depth + 1).map(drop)?,
+            Content::Field(field) => match (fields.member(field.name), &field.encoding) {
+                (None, _) => {}
+                (Some(inner), _) if inner.is_whole() => return Err(Stop::NeedsJson),
+                (Some(inner), Encoding::Message(id)) => {
+                    in_message(&[], messages().get(*id), inner, depth + 1).map(drop)?;
+                }
+                (Some(_), _) => {}
+            },
+        }
+    }
+    Ok(())
 }
 
 /// Lists and maps that lose elements. JSON has an empty one, while protobuf has nothing that could be read as empty.

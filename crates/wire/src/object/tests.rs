@@ -259,5 +259,6 @@ fn fields_are_read_before_packing_and_kept() {
 
 #[test]
 fn a_record_is_small() {
-    assert!(size_of::<Record>() <= 15 * size_of::<usize>(), "{} bytes", size_of::<Record>());
+    // Two words of these are the list of kept views.
+    assert!(size_of::<Record>() <= 17 * size_of::<usize>(), "{} bytes", size_of::<Record>());
 }

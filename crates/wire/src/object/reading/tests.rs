@@ -162,6 +162,22 @@ fn dropped_fields_are_the_same() {
     }
 }
 
+/// A field that is not on the wire, and that JSON has all the same.
+#[test]
+fn a_zero_value_can_be_dropped() {
+    let mut object = pod("cart-1", 7);
+    object.as_object_mut().expect("an object").remove("status");
+    let protobuf =
+        Object::parse_protobuf(&origin(), message(&object), &Limits::default()).expect("an object");
+    assert_eq!(value(&protobuf)["status"], json!({}));
+    for paths in [&["status"][..], &["spec.containers[*].resources"], &["status.podIP"]] {
+        let (rest, _) = without(&protobuf, paths);
+        let prune = Prune::new(paths.iter().map(|path| path.parse().expect("a path")));
+        let expected = prune.apply(&protobuf.json().expect("readable")).expect("JSON");
+        assert_eq!(rest, serde_json::from_slice::<Value>(&expected).expect("JSON"), "{paths:?}");
+    }
+}
+
 #[test]
 fn edits_are_the_same() {
     let change = |object: &mut Value| {
