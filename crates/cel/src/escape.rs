@@ -1,33 +1,16 @@
 //! Property names as identifiers of expressions.
 
+use crate::syntax::RESERVED;
 use std::borrow::Cow;
 
-/// Words that no identifier may be.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Words of the grammar. Neither they nor those in [`RESERVED`] are identifiers.
+const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 const SEQUENCES: [(&str, &str); 4] =
     [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
+
+fn is_reserved(word: &str) -> bool {
+    KEYWORDS.contains(&word) || RESERVED.contains(&word)
+}
 
 /// Returns the identifier of a property, or `None` if expressions cannot name it.
 pub(crate) fn escape(name: &str) -> Option<Cow<'_, str>> {
@@ -35,7 +18,7 @@ pub(crate) fn escape(name: &str) -> Option<Cow<'_, str>> {
     if first.is_ascii_digit() {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Some(Cow::Owned(format!("__{name}__")));
     }
     if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-/".contains(&b)) {
@@ -77,7 +60,7 @@ pub(crate) fn unescape(identifier: &str) -> Option<Cow<'_, str>> {
         out.push_str(&rest[..start]);
         match SEQUENCES.iter().find(|(_, sequence)| sequence.trim_matches('_') == word) {
             Some((plain, _)) => out.push_str(plain),
-            None if RESERVED.contains(&word) && length == identifier.len() => out.push_str(word),
+            None if is_reserved(word) && length == identifier.len() => out.push_str(word),
             None => return None,
         }
         rest = &rest[start + length..];

@@ -7,4 +7,5 @@ mod parser;
 pub(crate) mod source;
 mod unescape;
 
+pub(crate) use parser::RESERVED;
 pub(crate) use parser::parse;

@@ -190,7 +190,7 @@ impl Network {
             }
         }
         let mut request = self.rewrite(request, info, fault, &caller.part);
-        let protobuf = transcoding::take_wish(&mut request);
+        let protobuf = transcoding::replace_accept(&mut request);
         let (generation, response) = self.forward(request).await?;
         let (mut head, body) = response.into_parts();
         if fault == Some(RequestFault::StrangeHeaders) {

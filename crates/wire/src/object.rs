@@ -65,9 +65,9 @@ pub(crate) struct Record {
     views: KeptViews,
 }
 
-/// A message that is no object.
+/// Why a protobuf message cannot be cached as an object.
 #[derive(Debug)]
-pub(crate) enum Unreadable {
+pub(crate) enum MessageError {
     Malformed(Malformed),
     /// It has a field that the table of types does not know: reading it as JSON would lose that field.
     UnknownFields,
@@ -94,17 +94,17 @@ impl Object<Value> {
         origin: &Arc<Origin>,
         message: Bytes,
         limits: &Limits,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, MessageError> {
         let identity = scan_protobuf(&message, limits)
             .and_then(|scan| scan.identity(limits))
-            .map_err(Unreadable::Malformed)?;
+            .map_err(MessageError::Malformed)?;
         let malformed = |reason| {
             let malformed = Malformed::new(reason).at(Some(identity.resource_version.clone()));
-            Unreadable::Malformed(Malformed { key: Some(identity.key.clone()), ..malformed })
+            MessageError::Malformed(Malformed { key: Some(identity.key.clone()), ..malformed })
         };
         let Some(kind) = origin.message() else { return Err(malformed("its kind has no protobuf encoding")) };
         match kind.has_unknown_fields(&message) {
-            Ok(true) => return Err(Unreadable::UnknownFields),
+            Ok(true) => return Err(MessageError::UnknownFields),
             Ok(false) => {}
             Err(error) => return Err(malformed(&error.to_string())),
         }

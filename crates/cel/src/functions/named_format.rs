@@ -145,7 +145,7 @@ fn ends(text: &str, matches: impl Fn(u8) -> bool) -> bool {
 fn label_1123(text: &str) -> Vec<String> {
     let mut problems: Vec<String> = too_long(text, 63).into_iter().collect();
     if !is_label_1123(text) {
-        // A valid subdomain is told so.
+        // kube-apiserver has a message of its own for a valid subdomain.
         problems.push(if is_subdomain(text) {
             "must not contain dots".to_owned()
         } else {

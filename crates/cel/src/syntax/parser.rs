@@ -16,7 +16,7 @@ use cursor::starts_expression;
 use numbers::{parse_int, parse_uint};
 
 /// Words that are reserved as identifiers.
-const RESERVED: [&str; 17] = [
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

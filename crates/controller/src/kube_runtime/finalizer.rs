@@ -85,7 +85,7 @@ fn remove(position: usize, finalizer: &str) -> Vec<Value> {
     vec![json!({"op": "test", "path": path, "value": finalizer}), json!({"op": "remove", "path": path})]
 }
 
-/// Adds the finalizer, if nobody else has changed the list.
+/// Adds the finalizer, unless another client has changed the list.
 fn add(finalizers: &[String], finalizer: &str) -> Vec<Value> {
     let path = "/metadata/finalizers";
     if finalizers.is_empty() {

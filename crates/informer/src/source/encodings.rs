@@ -12,7 +12,8 @@ pub(super) struct Encodings {
 
 impl Encodings {
     pub(super) fn of(kind: &Kind) -> Self {
-        let known = kube_informer_types::protobuf::knows(&kind.api_version(), &kind.kind);
+        let known = may_be_built_in(&kind.group)
+            && kube_informer_types::protobuf::knows(&kind.api_version(), &kind.kind);
         Self { protobuf: AtomicBool::new(known) }
     }
 
@@ -28,4 +29,10 @@ impl Encodings {
     pub(super) fn fall_back(&self) {
         self.protobuf.store(false, Relaxed);
     }
+}
+
+/// Whether built-in kinds may be in a group. A program that only watches custom resources does not parse the table of types,
+/// which takes a megabyte.
+fn may_be_built_in(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
 }

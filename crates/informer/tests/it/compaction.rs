@@ -1,4 +1,4 @@
-//! Content of objects that changed: it goes, and nobody notices.
+//! Compaction: removes the content of earlier states, and readers do not notice it.
 
 use crate::support::{pass, secs, settle, source, started, watched};
 use kube_informer::{Object, Packing, SharedInformer, Stop, testing::FakeSource};

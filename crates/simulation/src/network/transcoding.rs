@@ -10,14 +10,14 @@ use serde_json::Value;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Takes the wish for protobuf out of a request. Returns whether it was there.
-pub(super) fn take_wish(request: &mut Request<Body>) -> bool {
+/// Replaces an `Accept` header with protobuf by JSON. Returns whether it did.
+pub(super) fn replace_accept(request: &mut Request<Body>) -> bool {
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let wished = accept.is_some_and(|accept| accept.contains(MEDIA_TYPE));
-    if wished {
+    let accepted = accept.is_some_and(|accept| accept.contains(MEDIA_TYPE));
+    if accepted {
         request.headers_mut().insert(header::ACCEPT, JSON);
     }
-    wished
+    accepted
 }
 
 /// Makes the headers of a JSON response those of a protobuf response.

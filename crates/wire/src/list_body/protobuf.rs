@@ -2,7 +2,7 @@
 
 use crate::{
     BodyError, Limits, ListPart, Malformed, Object, Origin,
-    object::Unreadable,
+    object::MessageError,
     protobuf::list_splitter::{ListSplitter, Part},
 };
 use bytes::Bytes;
@@ -38,8 +38,8 @@ impl ProtobufSplitter {
             }
             Part::Item(message) => match Object::parse_protobuf(&self.origin, message, &self.limits) {
                 Ok(object) => ListPart::Item(object),
-                Err(Unreadable::Malformed(malformed)) => ListPart::Malformed(malformed),
-                Err(Unreadable::UnknownFields) => {
+                Err(MessageError::Malformed(malformed)) => ListPart::Malformed(malformed),
+                Err(MessageError::UnknownFields) => {
                     self.failed = true;
                     return Err(BodyError::UnknownFields);
                 }

@@ -23,7 +23,7 @@ pub struct DecodeError {
 
 impl DecodeError {
     /// The content cannot be read at all: corrupted memory, or a bug.
-    pub(super) fn unreadable<T>(object: &Object<T>) -> Self {
+    pub(super) fn corrupt<T>(object: &Object<T>) -> Self {
         Self::at(object, ".".to_owned(), "content that can be read".to_owned())
     }
 

@@ -73,7 +73,7 @@ impl<T> Object<T> {
     /// The object as JSON, with `apiVersion` and `kind`. Content in protobuf is transcoded to what the server would have sent
     /// as JSON.
     pub fn json(&self) -> Result<Bytes, DecodeError> {
-        to_json(&self.record.origin, self.encoded()?).ok_or_else(|| DecodeError::unreadable(self))
+        to_json(&self.record.origin, self.encoded()?).ok_or_else(|| DecodeError::corrupt(self))
     }
 
     /// The content as it is stored, unless it is withheld.
@@ -81,7 +81,7 @@ impl<T> Object<T> {
         if self.is_content_withheld() {
             return Err(DecodeError::withheld(self));
         }
-        self.record.content.read().ok_or_else(|| DecodeError::unreadable(self))
+        self.record.content.read().ok_or_else(|| DecodeError::corrupt(self))
     }
 
     /// Decodes only the fields of `V`: any type that serde can decode, usually a small struct.
@@ -94,10 +94,10 @@ impl<T> Object<T> {
             (MediaType::Protobuf, Some(message)) => {
                 message.decode(&encoded.bytes).map_err(|_| match message.to_json(&encoded.bytes) {
                     Ok(json) => DecodeError::locate::<V, T>(self, &json),
-                    Err(_) => DecodeError::unreadable(self),
+                    Err(_) => DecodeError::corrupt(self),
                 })
             }
-            (MediaType::Protobuf, None) => Err(DecodeError::unreadable(self)),
+            (MediaType::Protobuf, None) => Err(DecodeError::corrupt(self)),
         }
     }
 
@@ -109,7 +109,7 @@ impl<T> Object<T> {
         }
         let decoded = self.view()?;
         // The id belongs to another type only if the caller mixed up two ids.
-        views.keep(id, decoded).ok_or_else(|| DecodeError::unreadable(self))
+        views.keep(id, decoded).ok_or_else(|| DecodeError::corrupt(self))
     }
 
     /// The values of each path, in the order of the paths; `None` if one of them cannot be decoded.
@@ -125,8 +125,8 @@ impl<T> Object<T> {
         omissions: &Arc<Omissions>,
         limits: &Limits,
     ) -> Result<Self, Malformed> {
-        let unreadable = || Malformed::new("its content cannot be read");
-        let encoded = self.encoded().map_err(|_| unreadable())?;
+        let malformed = || Malformed::new("its content cannot be read");
+        let encoded = self.encoded().map_err(|_| malformed())?;
         let message = self.record.origin.message().filter(|_| encoded.media_type == MediaType::Protobuf);
         let Some(message) = message else {
             return self.with_content(prune.apply(&encoded.bytes)?, omissions, limits);
@@ -134,7 +134,7 @@ impl<T> Object<T> {
         match prune.apply_protobuf(message.message, &encoded.bytes)? {
             Pruned::Message(rest) => self.with_message(rest, omissions, limits),
             Pruned::NeedsJson => {
-                let json = message.to_json(&encoded.bytes).map_err(|_| unreadable())?;
+                let json = message.to_json(&encoded.bytes).map_err(|_| malformed())?;
                 self.with_content(prune.apply(&json.into())?, omissions, limits)
             }
         }

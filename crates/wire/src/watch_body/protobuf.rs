@@ -2,7 +2,7 @@
 
 use crate::{
     BodyError, Bookmark, Limits, Malformed, Object, Origin, Status, WatchEvent,
-    object::Unreadable,
+    object::MessageError,
     protobuf::watch_splitter::{BadFrame, Frame, WatchSplitter},
 };
 use bytes::Bytes;
@@ -68,8 +68,8 @@ impl ProtobufSplitter {
         };
         match Object::parse_protobuf(&self.origin, frame.object, &self.limits) {
             Ok(object) => Ok(variant(object)),
-            Err(Unreadable::Malformed(malformed)) => Ok(WatchEvent::Malformed(malformed)),
-            Err(Unreadable::UnknownFields) => Err(BodyError::UnknownFields),
+            Err(MessageError::Malformed(malformed)) => Ok(WatchEvent::Malformed(malformed)),
+            Err(MessageError::UnknownFields) => Err(BodyError::UnknownFields),
         }
     }
 

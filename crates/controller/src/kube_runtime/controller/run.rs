@@ -65,7 +65,7 @@ enum Request<K, Fut: TryFuture> {
     },
 }
 
-/// The stream went away: nobody polls it.
+/// The stream was dropped.
 #[derive(Debug, thiserror::Error)]
 #[error("the stream of the controller was dropped")]
 struct Dropped;

@@ -1,7 +1,7 @@
 //! Which encoding is requested, and what happens if it is not what comes.
 
 use super::{
-    fake::{Fake, JSON, answer, protobuf},
+    fake::{Fake, JSON, answer, protobuf, streamed},
     *,
 };
 use kube_informer_types::protobuf::{Envelope, ListWriter, encode, encode_event};
@@ -99,6 +99,45 @@ async fn an_unknown_field_switches_to_json() {
     let [ListPart::Item(item)] = &parts[..] else { panic!("{parts:?}") };
     assert!(item.json().unwrap().ends_with(br#""future":7}"#));
     assert_eq!(accepted(&fake), [BOTH, JSON]);
+}
+
+/// A server that is upgraded while an informer watches it: the informer relists in JSON, and has the whole object.
+#[tokio::test(start_paused = true)]
+async fn an_informer_follows_a_newer_server() {
+    let known = encode(pod("a").replace(r#""4""#, r#""10""#).as_bytes()).unwrap();
+    let mut message = Envelope::decode(&known).unwrap().raw.to_vec();
+    message.extend_from_slice(&[0xfa, 0x7f, 1, 7]);
+    let envelope = Envelope { api_version: "v1", kind: "Pod", raw: &message }.encode();
+    let field =
+        |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat();
+    let event = [field(1, b"MODIFIED"), field(2, &field(1, &envelope))].concat();
+    let newer: bytes::Bytes =
+        [&u32::try_from(event.len()).unwrap().to_be_bytes()[..], &event].concat().into();
+    let fake = Fake::answering(move |asked| {
+        let watch = asked.uri.query().unwrap_or_default().contains("watch");
+        match (watch, asked.headers[ACCEPT] == JSON) {
+            (false, false) => protobuf(200, list(&["a", "b"])),
+            (true, false) => protobuf(200, newer.clone()),
+            (false, true) => answer(
+                200,
+                JSON,
+                r#"{"kind":"PodList","metadata":{"resourceVersion":"10"},"items":[
+                    {"metadata":{"name":"a","resourceVersion":"10"},"future":7},{"metadata":{"name":"b","resourceVersion":"4"}}]}"#,
+            ),
+            (true, true) => streamed(200, JSON, futures_util::stream::pending()),
+        }
+    });
+    let source = Arc::new(source(&fake)) as Arc<dyn ListWatch>;
+    let informer: crate::SharedInformer<serde_json::Value> =
+        crate::InformerBuilder::new(pods().into()).streaming_list(false).build(|_| Arc::clone(&source));
+    informer.start();
+    let has_future = |pod: Option<&kube_informer_wire::Object<serde_json::Value>>| {
+        pod.is_some_and(|pod| pod.view::<serde_json::Value>().is_ok_and(|pod| pod["future"] == 7))
+    };
+    informer.wait_until(&"a".parse().unwrap(), Duration::from_secs(60), has_future).await.unwrap();
+    let kept = informer.lister().get(&"b".parse().unwrap()).unwrap();
+    assert_eq!(kept.media_type(), MediaType::Protobuf, "what did not change is not replaced");
+    assert_eq!(accepted(&fake), [BOTH, BOTH, JSON, JSON]);
 }
 
 #[tokio::test]
