@@ -14,6 +14,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure all contenders, print the ratios, write results.json and plots.
     Compare(CompareOptions),
+    /// Measure size and time of packed pods at each level of compression.
+    Levels(LevelOptions),
     /// Copy the results of a run into the documents of this repository.
     Publish(PublishOptions),
     /// The driver of the server; reads commands from standard input.
@@ -60,6 +62,13 @@ pub(crate) struct CompareOptions {
     /// Milliseconds after which a contender without work counts as idle.
     #[arg(long, default_value_t = 3000)]
     pub(crate) idle_ms: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct LevelOptions {
+    /// Number of pods.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) pods: usize,
 }
 
 #[derive(Args)]

@@ -1,6 +1,7 @@
 //! The driver: starts or uses a server, seeds it and changes its objects.
 
 mod changes;
+pub(crate) mod levels;
 mod namespaces;
 mod replay;
 mod seeding;

@@ -19,8 +19,8 @@ use tokio::{
 };
 
 const PODS: &str = "/api/v1/pods";
-const JSON: &str = "application/json";
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub(super) const JSON: &str = "application/json";
+pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// Bytes that are sent at once.
 const CHUNK: usize = 64 << 10;
 
@@ -89,7 +89,7 @@ impl Driver {
         Ok(version.parse()?)
     }
 
-    async fn fetch(&self, path: &str, media_type: &str) -> anyhow::Result<kube::client::Body> {
+    pub(super) async fn fetch(&self, path: &str, media_type: &str) -> anyhow::Result<kube::client::Body> {
         let accept = match path.contains("watch=true") && media_type == PROTOBUF {
             true => format!("{media_type};stream=watch"),
             false => media_type.to_owned(),
