@@ -1,14 +1,15 @@
 //! A handle on one body.
 
-use crate::store::Store;
+use crate::{ReadError, store::Store};
 use std::{fmt, sync::Arc};
 
 /// The only handle on the bytes of one body. Dropping it makes them garbage.
 ///
 /// 1. The bytes never change. Compaction may move them, or replace them by another encoding of the same content; a
 ///    reader does not notice the former, and sees the latter by the tag.
-/// 2. Reading never waits for a writer or for compaction.
+/// 2. Reading never waits for a writer or for compaction. It waits for the disk, if the body is there.
 /// 3. A body does not keep its segment in memory, however long it is held.
+/// 4. Reading a body on disk fails, or has the bytes that were inserted, whatever the disk does.
 pub struct Body<C = ()> {
     store: Arc<Store<C>>,
     slot: u32,
@@ -24,22 +25,37 @@ impl<C> Body<C> {
         &self.store.context
     }
 
-    /// Replaces the content of `buffer` by the bytes of the body, and returns its tag.
-    pub fn read(&self, buffer: &mut Vec<u8>) -> u64 {
-        let (segment, word) = self.store.shared.find(self.slot);
-        segment.read(word, buffer).tag
+    /// Replaces the content of `buffer` by the bytes of the body, and returns its tag. Blocks if the body is on disk, and fails
+    /// only there.
+    pub fn read(&self, buffer: &mut Vec<u8>) -> Result<u64, ReadError> {
+        self.store.shared.read(self.slot, buffer)
+    }
+
+    /// Whether reading neither blocks nor fails, because the bytes are in memory. The next write to disk may change that.
+    pub fn is_in_memory(&self) -> bool {
+        self.store.shared.is_in_memory(self.slot)
+    }
+
+    /// Whether the last attempt to read the body failed, or it was [marked](Self::mark_lost) as lost since.
+    pub fn is_lost(&self) -> bool {
+        self.store.shared.is_lost(self.slot)
+    }
+
+    /// Counts the body as lost, because its bytes are not what they should be.
+    pub fn mark_lost(&self) {
+        self.store.shared.mark_lost(self.slot);
     }
 
     /// The tag that was given with the bytes.
     pub fn tag(&self) -> u64 {
-        let (segment, word) = self.store.shared.find(self.slot);
-        segment.header(word).tag
+        let (segment, location) = self.store.shared.find(self.slot);
+        segment.header(location.word as usize).tag
     }
 
     /// The number of bytes.
     pub fn len(&self) -> usize {
-        let (segment, word) = self.store.shared.find(self.slot);
-        segment.header(word).len as usize
+        let (segment, location) = self.store.shared.find(self.slot);
+        segment.header(location.word as usize).len as usize
     }
 
     /// Whether there are no bytes.

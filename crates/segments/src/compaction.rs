@@ -38,10 +38,32 @@ pub(crate) struct Compaction {
     /// The segment that is being emptied, for each goal. Both may be one: a body that has moved is passed over.
     compacting: Option<Victim>,
     rewriting: Option<Victim>,
-    /// Segments with a smaller number are still to be rewritten.
-    rewrite_below: u32,
+    /// Which segments are still to be rewritten.
+    pub(crate) unrewritten: Unrewritten,
     read: Vec<u8>,
     rewritten: Vec<u8>,
+}
+
+/// Which segments are still to be rewritten.
+#[derive(Default)]
+pub(crate) struct Unrewritten {
+    /// Those with a smaller number.
+    below: u32,
+    /// Those to which bodies of the others were moved as they were.
+    also: Vec<u32>,
+}
+
+impl Unrewritten {
+    fn contains(&self, number: u32) -> bool {
+        number < self.below || self.also.contains(&number)
+    }
+
+    /// Bodies of some segments were moved to another one as they were.
+    pub(crate) fn moved(&mut self, mut from: impl Iterator<Item = u32>, to: u32) {
+        if from.any(|number| self.contains(number)) {
+            self.also.push(to);
+        }
+    }
 }
 
 struct Victim {
@@ -63,9 +85,20 @@ impl Compaction {
         let budget = budget.max(1);
         let (mut seen, mut moved) = (0, 0);
         while seen < budget {
+            if shared.is_congested() {
+                // What is not rewritten yet stays to be rewritten; compaction is due again after something was written.
+                shared.tolerate(usize::MAX);
+                return CompactionStep {
+                    moved: moved * size_of::<u64>(),
+                    more: matches!(goal, Goal::Rewrite),
+                };
+            }
             let Some(mut victim) = self.victim(goal).take().or_else(|| self.choose(shared, goal)) else {
                 // The next step may be hours away.
                 (self.read, self.rewritten) = (Vec::new(), Vec::new());
+                if matches!(goal, Goal::Rewrite) {
+                    self.unrewritten = Unrewritten::default();
+                }
                 return CompactionStep { moved: moved * size_of::<u64>(), more: false };
             };
             while seen < budget && victim.next < victim.segment.written() {
@@ -87,7 +120,8 @@ impl Compaction {
     pub(crate) fn begin_rewrite(&mut self, shared: &Shared) {
         self.appender.close(shared);
         self.rewriting = None;
-        self.rewrite_below = shared.table.all().iter().next_back().map_or(0, |(number, _)| number + 1);
+        let below = shared.table.all().iter().next_back().map_or(0, |(number, _)| number + 1);
+        self.unrewritten = Unrewritten { below, also: Vec::new() };
     }
 
     fn victim(&mut self, goal: Goal) -> &mut Option<Victim> {
@@ -97,7 +131,8 @@ impl Compaction {
         }
     }
 
-    /// Copies one body and publishes its new location, unless the body is dropped meanwhile.
+    /// Copies one body and publishes its new location, unless the body is dropped meanwhile. A body that cannot be read stays
+    /// where it is.
     fn relocate(
         &mut self,
         shared: &Shared,
@@ -105,7 +140,11 @@ impl Compaction {
         from: Location,
         rewrite: &mut impl FnMut(u64, &[u8], &mut Vec<u8>) -> Option<u64>,
     ) {
-        let old = segment.read(from.word as usize, &mut self.read);
+        let Ok(old) = shared.read_at(segment, from, &mut self.read) else {
+            segment.set_stuck();
+            shared.lose(segment.header(from.word as usize).slot, from);
+            return;
+        };
         self.rewritten.clear();
         let rewritten = rewrite(old.tag, &self.read, &mut self.rewritten)
             .and_then(|tag| Some((tag, u32::try_from(self.rewritten.len()).ok()?)));
@@ -115,6 +154,9 @@ impl Compaction {
         };
         let to = self.appender.append(shared, header, bytes);
         let moved = shared.slots.replace(old.slot, from, to);
+        if let Some(disk) = &shared.disk {
+            disk.cache.remove(from);
+        }
         let (left, words) = if moved { (from, old.words()) } else { (to, header.words()) };
         shared.release(left, words);
     }
@@ -122,22 +164,38 @@ impl Compaction {
     /// The segment to empty next.
     fn choose(&mut self, shared: &Shared, goal: Goal) -> Option<Victim> {
         let segments = shared.table.all();
-        let mut closed = segments.iter().filter(|(_, segment)| segment.is_closed());
+        let mut closed = segments.iter().filter(|(_, segment)| segment.is_closed() && !segment.is_stuck());
         let chosen = match goal {
             Goal::Compact if !shared.is_compaction_due() => None,
             Goal::Compact => {
-                let worst = closed.max_by_key(|(_, segment)| segment.garbage_permille());
+                // Segments in memory are about to be written to disk, without their garbage.
+                let closed = closed.filter(|(_, segment)| shared.disk.is_none() || !segment.is_in_memory());
+                let closed: Vec<_> = closed.collect();
+                let worst = closed.iter().max_by_key(|(_, segment)| segment.garbage_permille());
                 let worst = worst.filter(|(_, segment)| segment.garbage_permille() > 0);
-                if worst.is_none() {
-                    shared.due.tolerate(shared.garbage() + GARBAGE_STEP);
+                let chosen =
+                    worst.filter(|_| shared.is_garbage_due()).or_else(|| last_on_disk(shared, &closed));
+                if chosen.is_none() {
+                    shared.tolerate(GARBAGE_STEP);
                 }
-                worst
+                chosen.copied()
             }
-            Goal::Rewrite => closed.find(|(number, _)| *number < self.rewrite_below),
+            Goal::Rewrite => closed.find(|(number, _)| self.unrewritten.contains(*number)),
         };
         let (number, segment) = chosen?;
         Some(Victim { number, segment: Arc::clone(segment), next: 0 })
     }
+}
+
+/// The segment at the end of a file with much free space, if it fits into that.
+fn last_on_disk<'a, 'b>(
+    shared: &Shared,
+    closed: &'a [(u32, &'b Arc<Segment>)],
+) -> Option<&'a (u32, &'b Arc<Segment>)> {
+    let free = shared.disk.as_ref()?.is_sparse()?;
+    let blocks = |segment: &Segment| segment.bodies_on_disk().map(|bodies| bodies.blocks());
+    let last = closed.iter().max_by_key(|(_, segment)| blocks(segment).map(|(_, end)| end))?;
+    blocks(last.1).is_some_and(|(len, _)| len <= free).then_some(last)
 }
 
 impl Victim {

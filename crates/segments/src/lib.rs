@@ -9,10 +9,11 @@
 //! let store = SegmentStore::new();
 //! let body = store.insert(7, b"content of an object");
 //! let mut buffer = Vec::new();
-//! assert_eq!(body.read(&mut buffer), 7);
+//! assert_eq!(body.read(&mut buffer)?, 7);
 //! assert_eq!(buffer, b"content of an object");
 //! drop(body); // its bytes are garbage now
 //! assert_eq!(store.usage().live, 0);
+//! # Ok::<(), kube_informer_segments::ReadError>(())
 //! ```
 //!
 //! # Compaction
@@ -21,6 +22,18 @@
 //! out of the segment with the least live content, then frees the segment. It works in steps of bounded size, beside
 //! readers and the writer, and stops neither. A body that is held for hours moves like any other: it never keeps its
 //! segment alive.
+//!
+//! # On disk
+//!
+//! [`SegmentStore::on_disk`] makes a store that writes its segments to a private file. Bodies are always inserted into segments
+//! in memory; [`SegmentStore::spill`] writes the live bodies of closed ones as one segment on disk, and then lets their slots
+//! point there. So a write that fails leaves everything as it was, readers of what is still in memory never wait for the disk,
+//! and compaction is the same: it moves live bodies into memory, from where they are written again.
+//!
+//! Each body is encrypted with a key that is nowhere but in this process, and authenticated together with a number that is only
+//! in memory. A reader gets the bytes that were inserted, or a [`ReadError`]: the checks find flipped bits, bytes of another body,
+//! and bytes of an earlier body in the same place. Segments have blocks of 4 KiB anywhere in the file; blocks of freed segments
+//! are used again, and the file becomes shorter when many are free.
 //!
 //! # How it works without locks for readers
 //!
@@ -33,17 +46,28 @@
 //!   was dropped in the meantime.
 
 mod appender;
+mod blocks;
 mod body;
+mod cache;
+mod cipher;
 mod compaction;
+mod disk;
 mod due;
+mod file;
 mod location;
+mod on_disk;
+mod read_error;
 mod segment;
 mod slots;
+mod spill;
 mod store;
 mod table;
 mod usage;
 
 pub use body::Body;
 pub use compaction::CompactionStep;
+pub use disk::DiskOptions;
+pub use file::SegmentFile;
+pub use read_error::ReadError;
 pub use store::{SegmentStore, StoreOptions};
 pub use usage::Usage;

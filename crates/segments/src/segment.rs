@@ -1,5 +1,6 @@
 //! One segment: a block of words that is appended to.
 
+use crate::{ReadError, on_disk::OnDisk};
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -7,17 +8,26 @@ use std::sync::atomic::{
 
 /// Words in front of the bytes of each body.
 pub(crate) const HEADER_WORDS: usize = 2;
-const WORD: usize = size_of::<u64>();
+pub(crate) const WORD: usize = size_of::<u64>();
 
-/// A block of words. Words are atomic so that one thread appends while others read, without `unsafe` and without a
-/// lock: a word is stored once, before the location of its body is published, and never again.
+/// A block of words, in memory or on disk.
 pub(crate) struct Segment {
-    words: Box<[AtomicU64]>,
+    words: Words,
     /// Words of live bodies, and one more while the segment is open for appending. At zero the segment is freed.
     live: AtomicU64,
     /// Words of all bodies that were ever written here. Final once the segment is closed.
     written: AtomicU64,
     closed: AtomicBool,
+    /// Whether a body could not be read, so that compaction cannot empty the segment.
+    stuck: AtomicBool,
+}
+
+enum Words {
+    /// Words are atomic so that one thread appends while others read, without `unsafe` and without a lock: a word is stored
+    /// once, before the location of its body is published, and never again.
+    InMemory(Box<[AtomicU64]>),
+    /// Complete from the beginning.
+    OnDisk(OnDisk),
 }
 
 /// The head of a body in a segment.
@@ -44,19 +54,55 @@ impl Header {
 }
 
 impl Segment {
-    /// An open segment.
+    /// An open segment in memory.
     pub(crate) fn new(words: usize) -> Self {
+        Self::with(Words::InMemory((0..words).map(|_| AtomicU64::new(0)).collect()), 0)
+    }
+
+    /// A segment that was written to disk. It is open until the locations of its bodies are published.
+    pub(crate) fn on_disk(bodies: OnDisk) -> Self {
+        let written = bodies.words();
+        Self::with(Words::OnDisk(bodies), written)
+    }
+
+    fn with(words: Words, written: usize) -> Self {
         Self {
-            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            words,
             live: AtomicU64::new(1),
-            written: AtomicU64::new(0),
+            written: AtomicU64::new(written as u64),
             closed: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
         }
     }
 
     /// Words in all.
     pub(crate) fn capacity(&self) -> usize {
-        self.words.len()
+        match &self.words {
+            Words::InMemory(words) => words.len(),
+            Words::OnDisk(bodies) => bodies.words(),
+        }
+    }
+
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.bodies_on_disk().is_none()
+    }
+
+    /// The bodies, if they are on disk.
+    pub(crate) fn bodies_on_disk(&self) -> Option<&OnDisk> {
+        match &self.words {
+            Words::InMemory(_) => None,
+            Words::OnDisk(bodies) => Some(bodies),
+        }
+    }
+
+    /// Whether a body could not be read.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.stuck.load(Relaxed)
+    }
+
+    /// A body could not be read: compaction leaves the segment alone.
+    pub(crate) fn set_stuck(&self) {
+        self.stuck.store(true, Relaxed);
     }
 
     /// Words of live bodies.
@@ -101,7 +147,8 @@ impl Segment {
 
     /// Writes a body. Only the appender that owns the segment calls this, each time behind the last body.
     pub(crate) fn write(&self, at: usize, header: Header, bytes: &[u8]) {
-        let target = &self.words[at..at + header.words()];
+        let Words::InMemory(words) = &self.words else { return };
+        let target = &words[at..at + header.words()];
         target[0].store(u64::from(header.slot) << 32 | u64::from(header.len), Relaxed);
         target[1].store(header.tag, Relaxed);
         let (whole, rest) = bytes.as_chunks::<WORD>();
@@ -118,21 +165,35 @@ impl Segment {
 
     /// The header of the body at a word.
     pub(crate) fn header(&self, at: usize) -> Header {
-        let first = self.words[at].load(Relaxed);
-        Header { slot: (first >> 32) as u32, len: first as u32, tag: self.words[at + 1].load(Relaxed) }
+        match &self.words {
+            Words::InMemory(words) => header(words, at),
+            Words::OnDisk(bodies) => bodies.header(at),
+        }
     }
 
-    /// Replaces the content of `buffer` by the bytes of the body at a word.
-    pub(crate) fn read(&self, at: usize, buffer: &mut Vec<u8>) -> Header {
-        let header = self.header(at);
-        let words = &self.words[at + HEADER_WORDS..at + header.words()];
-        buffer.clear();
-        buffer.resize(words.len() * WORD, 0);
-        let (bytes, _) = buffer.as_chunks_mut::<WORD>();
-        for (bytes, word) in bytes.iter_mut().zip(words) {
-            *bytes = word.load(Relaxed).to_le_bytes();
+    /// Replaces the content of `buffer` by the bytes of the body at a word. Fails only on disk.
+    pub(crate) fn read(&self, at: usize, buffer: &mut Vec<u8>) -> Result<Header, ReadError> {
+        match &self.words {
+            Words::InMemory(words) => Ok(read(words, at, buffer)),
+            Words::OnDisk(bodies) => bodies.read(at, buffer),
         }
-        buffer.truncate(header.len as usize);
-        header
     }
+}
+
+fn header(words: &[AtomicU64], at: usize) -> Header {
+    let first = words[at].load(Relaxed);
+    Header { slot: (first >> 32) as u32, len: first as u32, tag: words[at + 1].load(Relaxed) }
+}
+
+fn read(words: &[AtomicU64], at: usize, buffer: &mut Vec<u8>) -> Header {
+    let header = header(words, at);
+    let words = &words[at + HEADER_WORDS..at + header.words()];
+    buffer.clear();
+    buffer.resize(words.len() * WORD, 0);
+    let (bytes, _) = buffer.as_chunks_mut::<WORD>();
+    for (bytes, word) in bytes.iter_mut().zip(words) {
+        *bytes = word.load(Relaxed).to_le_bytes();
+    }
+    buffer.truncate(header.len as usize);
+    header
 }

@@ -1,25 +1,27 @@
 //! The store: inserting, reading, dropping.
 
 use crate::{
-    Body, CompactionStep, Usage,
+    Body, CompactionStep, DiskOptions, ReadError, Usage,
     appender::{Appender, Sizes},
     compaction::{Compaction, Goal},
+    disk::Disk,
     due::Due,
     location::Location,
-    segment::{HEADER_WORDS, Header, Segment},
+    segment::{HEADER_WORDS, Header, Segment, WORD},
     slots::Slots,
+    spill::spill,
     table::Table,
 };
 use std::{
     fmt,
     future::poll_fn,
+    io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
 
-const WORD: usize = size_of::<u64>();
 /// Words of garbage for which compaction never starts: in a small store a percentage is a few bodies.
 const MIN_GARBAGE: usize = 1024;
 
@@ -59,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) slots: Slots,
     pub(crate) table: Table,
     pub(crate) due: Due,
+    /// `None` if everything is in memory.
+    pub(crate) disk: Option<Disk>,
     /// Words of live bodies in all segments.
     live: AtomicUsize,
     /// Words of bodies that are no longer in use, in segments that are not freed yet.
@@ -83,11 +87,21 @@ impl SegmentStore {
 impl<C> SegmentStore<C> {
     /// An empty store with options and a context.
     pub fn with_context(options: StoreOptions, context: C) -> Self {
+        Self::create(options, None, context)
+    }
+
+    /// An empty store whose bodies are written to a file, once there are enough of them: see [`spill`](Self::spill).
+    pub fn on_disk(options: StoreOptions, disk: DiskOptions, context: C) -> Self {
+        Self::create(options, Some(Disk::new(disk)), context)
+    }
+
+    fn create(options: StoreOptions, disk: Option<Disk>, context: C) -> Self {
         let shared = Shared {
             options,
             slots: Slots::new(),
             table: Table::new(),
             due: Due::default(),
+            disk,
             live: AtomicUsize::new(0),
             garbage: AtomicUsize::new(0),
             appender: Mutex::default(),
@@ -114,6 +128,9 @@ impl<C> SegmentStore<C> {
         let location = appender.append(shared, Header { slot, len, tag }, bytes);
         shared.slots.set(slot, location);
         drop(appender);
+        if shared.is_spill_due() {
+            shared.due.wake();
+        }
         Body::new(Arc::clone(&self.store), slot)
     }
 
@@ -174,7 +191,49 @@ impl<C> SegmentStore<C> {
         lock(&self.store.shared.compaction).step(&self.store.shared, goal, bytes / WORD, rewrite)
     }
 
-    /// Bytes of all bodies in use, with their headers.
+    /// Whether [`spill`](Self::spill) has enough to write. Becoming so wakes the task that waits until compaction is due.
+    pub fn is_spill_due(&self) -> bool {
+        self.store.shared.is_spill_due()
+    }
+
+    /// Writes some of the bodies that are only in memory to the file, encrypted. Readers, writers and drops do not wait for it.
+    /// After an error everything is where it was.
+    pub fn spill(&self) -> io::Result<()> {
+        let shared = &self.store.shared;
+        let Some(disk) = &shared.disk else { return Ok(()) };
+        // Held so that compaction does not move the same bodies meanwhile.
+        let mut compaction = lock(&shared.compaction);
+        let result = spill(shared, disk, &mut compaction.unrewritten);
+        drop(compaction);
+        disk.room.wake();
+        result
+    }
+
+    /// Resolves when less is in memory than the buffer of a store on disk may have. At once for a store in memory.
+    pub fn room(&self) -> impl Future<Output = ()> {
+        let shared = &self.store.shared;
+        poll_fn(move |task| match &shared.disk {
+            Some(disk) => disk.room.poll(task, || shared.has_room()),
+            None => std::task::Poll::Ready(()),
+        })
+    }
+
+    /// Whether [`room`](Self::room) resolves at once.
+    pub fn has_room(&self) -> bool {
+        self.store.shared.has_room()
+    }
+
+    /// Whether so much waits to be written that compaction and rewriting pause.
+    pub fn is_congested(&self) -> bool {
+        self.store.shared.is_congested()
+    }
+
+    /// The number of bodies that could not be read. One more wakes the task that waits until compaction is due.
+    pub fn lost(&self) -> usize {
+        self.store.shared.disk.as_ref().map_or(0, |disk| disk.lost.len())
+    }
+
+    /// Bytes of all bodies in use, with their headers, in memory or on disk.
     pub fn live_bytes(&self) -> usize {
         self.store.shared.live.load(Relaxed) * WORD
     }
@@ -188,12 +247,22 @@ impl<C> SegmentStore<C> {
             usage.segments += 1;
             let written = segment.written();
             let live = segment.live().min(written);
+            if let Some(bodies) = segment.bodies_on_disk() {
+                usage.disk_live += live * WORD;
+                usage.disk_garbage += (written - live) * WORD;
+                usage.tables += bodies.heap_size();
+                continue;
+            }
             usage.live += live * WORD;
             usage.garbage += (written - live) * WORD;
             usage.unused += (segment.capacity() - written) * WORD;
         }
         let per_segment = size_of::<Segment>() + 2 * size_of::<usize>() + size_of::<(u32, Arc<Segment>)>();
-        usage.tables = shared.slots.heap_size() + usage.segments * per_segment + size_of::<Store<C>>();
+        usage.tables += shared.slots.heap_size() + usage.segments * per_segment + size_of::<Store<C>>();
+        if let Some(disk) = &shared.disk {
+            usage.cached = disk.cache.bytes();
+            usage.disk_unused = disk.file_bytes().saturating_sub(usage.disk_live + usage.disk_garbage);
+        }
         usage
     }
 }
@@ -217,22 +286,97 @@ impl<C> fmt::Debug for SegmentStore<C> {
 }
 
 impl Shared {
-    /// The segment and the word at which the body of a slot starts.
+    /// The segment of the body of a slot, and its location.
     ///
     /// The slot belongs to a body that the caller has: it is not dropped meanwhile.
-    pub(crate) fn find(&self, slot: u32) -> (Arc<Segment>, usize) {
+    pub(crate) fn find(&self, slot: u32) -> (Arc<Segment>, Location) {
         loop {
             let location = self.slots.get(slot);
             // A segment is freed after all its bodies have been moved: the slot has a newer location then.
             if let Some(segment) = self.table.get(location.segment) {
-                return (segment, location.word as usize);
+                return (segment, location);
             }
+        }
+    }
+
+    /// Reads the body of a slot and returns its tag.
+    pub(crate) fn read(&self, slot: u32, buffer: &mut Vec<u8>) -> Result<u64, ReadError> {
+        loop {
+            let (segment, location) = self.find(slot);
+            match self.read_at(&segment, location, buffer) {
+                Ok(header) => {
+                    if let Some(disk) = &self.disk {
+                        if !segment.is_in_memory() {
+                            disk.cache.put(location, buffer);
+                        }
+                        disk.lost.remove(slot);
+                    }
+                    return Ok(header.tag);
+                }
+                // It was moved meanwhile.
+                Err(_) if self.slots.get(slot) != location => {}
+                Err(error) => {
+                    buffer.clear();
+                    self.lose(slot, location);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Reads a body from memory if it is there, otherwise from disk.
+    pub(crate) fn read_at(
+        &self,
+        segment: &Segment,
+        location: Location,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Header, ReadError> {
+        let word = location.word as usize;
+        match self.disk.as_ref().filter(|_| !segment.is_in_memory()).and_then(|disk| disk.cache.get(location))
+        {
+            Some(cached) => {
+                buffer.clear();
+                buffer.extend_from_slice(&cached);
+                Ok(segment.header(word))
+            }
+            None => segment.read(word, buffer),
+        }
+    }
+
+    pub(crate) fn is_in_memory(&self, slot: u32) -> bool {
+        let Some(disk) = &self.disk else { return true };
+        let (segment, location) = self.find(slot);
+        segment.is_in_memory() || disk.cache.contains(location)
+    }
+
+    pub(crate) fn is_lost(&self, slot: u32) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.lost.contains(slot))
+    }
+
+    /// The body at a location could not be read. The caller need not have the body.
+    pub(crate) fn lose(&self, slot: u32, location: Location) {
+        self.mark_lost(slot);
+        // Dropped meanwhile: the slot may have another body by now, or none.
+        if let Some(disk) = &self.disk
+            && self.slots.get(slot) != location
+        {
+            disk.lost.remove(slot);
+        }
+    }
+
+    pub(crate) fn mark_lost(&self, slot: u32) {
+        if self.disk.as_ref().is_some_and(|disk| disk.lost.insert(slot)) {
+            self.due.wake();
         }
     }
 
     /// Drops the body of a slot.
     pub(crate) fn free(&self, slot: u32) {
         let location = self.slots.clear(slot);
+        if let Some(disk) = &self.disk {
+            disk.lost.remove(slot);
+            disk.cache.remove(location);
+        }
         if let Some(segment) = self.table.get(location.segment) {
             self.release(location, segment.header(location.word as usize).words());
         }
@@ -240,6 +384,9 @@ impl Shared {
         // Here and not where segments are emptied or closed: a waker is called without a lock.
         if self.is_compaction_due() {
             self.due.wake();
+        }
+        if let Some(disk) = self.disk.as_ref().filter(|_| self.has_room()) {
+            disk.room.wake();
         }
     }
 
@@ -261,6 +408,12 @@ impl Shared {
 
     /// Closes a segment, and frees it if nothing in it is in use.
     pub(crate) fn close(&self, number: u32, segment: &Segment) {
+        if let Some(disk) = &self.disk {
+            if segment.is_in_memory() {
+                disk.closed.fetch_add(segment.capacity() * WORD, Relaxed);
+            }
+            disk.changed();
+        }
         if segment.close() {
             self.remove(number, segment);
         }
@@ -270,12 +423,28 @@ impl Shared {
     fn remove(&self, number: u32, segment: &Segment) {
         self.table.remove(number);
         self.garbage.fetch_sub(segment.written(), Relaxed);
+        if let Some(disk) = self.disk.as_ref().filter(|_| segment.is_in_memory()) {
+            disk.closed.fetch_sub(segment.capacity() * WORD, Relaxed);
+        }
+    }
+
+    /// Whether there is so much garbage, or so much free space in a file, that compaction pays.
+    pub(crate) fn is_compaction_due(&self) -> bool {
+        self.is_garbage_due() || self.disk.as_ref().is_some_and(|disk| disk.is_sparse().is_some())
     }
 
     /// Whether there is so much garbage that compaction pays.
-    pub(crate) fn is_compaction_due(&self) -> bool {
+    pub(crate) fn is_garbage_due(&self) -> bool {
         let allowed = self.live.load(Relaxed) * self.options.garbage_percent / 100;
         self.garbage() > allowed.max(self.due.tolerated()).max(MIN_GARBAGE)
+    }
+
+    /// Compaction can do nothing now, until there are `more` words of garbage or segments change.
+    pub(crate) fn tolerate(&self, more: usize) {
+        self.due.tolerate(self.garbage().saturating_add(more));
+        if let Some(disk) = &self.disk {
+            disk.tolerate_free();
+        }
     }
 
     /// Words of bodies that are no longer in use.

@@ -19,6 +19,8 @@ pub(crate) struct Table {
     pages: ArcSwap<Vec<Page>>,
     /// Words of all segments.
     words: AtomicUsize,
+    /// Words of those that are in memory.
+    memory_words: AtomicUsize,
     /// The number of the next segment, held while the table changes. Numbers are never reused: a location either finds
     /// the segment it was made for or none.
     next: Mutex<u32>,
@@ -29,7 +31,8 @@ pub(crate) struct Segments(Arc<Vec<Page>>);
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { pages: ArcSwap::default(), words: AtomicUsize::new(0), next: Mutex::new(1) }
+        let (words, memory_words) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { pages: ArcSwap::default(), words, memory_words, next: Mutex::new(1) }
     }
 
     /// The segment with a number, unless it was freed.
@@ -50,6 +53,9 @@ impl Table {
         let added = [(number, Arc::clone(segment))];
         pages.push(last.iter().flat_map(|last| last.iter()).chain(&added).cloned().collect());
         self.words.fetch_add(segment.capacity(), Relaxed);
+        if segment.is_in_memory() {
+            self.memory_words.fetch_add(segment.capacity(), Relaxed);
+        }
         self.pages.store(Arc::new(pages));
         number
     }
@@ -68,7 +74,12 @@ impl Table {
         let page: Page =
             rest.into_iter().chain(joined.iter().flat_map(|after| after.iter()).cloned()).collect();
         pages.splice(at..after, Some(page).filter(|page| !page.is_empty()));
-        self.words.fetch_sub(removed.iter().map(|(_, segment)| segment.capacity()).sum(), Relaxed);
+        for (_, segment) in &removed {
+            self.words.fetch_sub(segment.capacity(), Relaxed);
+            if segment.is_in_memory() {
+                self.memory_words.fetch_sub(segment.capacity(), Relaxed);
+            }
+        }
         self.pages.store(Arc::new(pages));
     }
 
@@ -80,6 +91,11 @@ impl Table {
     /// Words of all segments.
     pub(crate) fn words(&self) -> usize {
         self.words.load(Relaxed)
+    }
+
+    /// Words of the segments in memory.
+    pub(crate) fn memory_words(&self) -> usize {
+        self.memory_words.load(Relaxed)
     }
 }
 

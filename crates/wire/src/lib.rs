@@ -74,6 +74,7 @@ pub use list_watch::WatchStream;
 pub use media_type::MediaType;
 pub use object::Apply;
 pub use object::DecodeError;
+pub use object::DecodeFailure;
 pub use object::EditError;
 pub use object::Object;
 pub use omissions::Omission;
@@ -86,6 +87,7 @@ pub use pack::PackStats;
 pub use pack::PackUsage;
 pub use pack::Packer;
 pub use pack::Packing;
+pub use pack::Storage;
 pub use prune::Prune;
 pub use query::Collection;
 pub use selector::FieldSelector;
@@ -102,6 +104,12 @@ pub use status::Status;
 pub use uid::Uid;
 pub use version::ResourceVersion;
 pub use watch_body::WatchSplitter;
+
+// Content on disk.
+#[doc(inline)]
+pub use kube_informer_segments::DiskOptions;
+#[doc(inline)]
+pub use kube_informer_segments::SegmentFile;
 
 /// Private parsers for the fuzz targets in `crates/fuzz`. Not part of the API.
 #[doc(hidden)]

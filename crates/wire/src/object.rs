@@ -7,6 +7,7 @@ mod reading;
 
 pub use apply::Apply;
 pub use decode_error::DecodeError;
+pub use decode_error::DecodeFailure;
 pub use edit::EditError;
 pub(crate) use reading::MessageKind;
 
@@ -293,7 +294,7 @@ impl<T> Object<T> {
     pub(crate) fn packed_by(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
         let Some(record) = Arc::get_mut(&mut self.record) else { return self };
         if !fields.is_empty() && !record.origin.omissions().is_content_withheld() {
-            let encoded = record.content.read();
+            let encoded = record.content.read().ok();
             record.fields =
                 encoded.and_then(|encoded| reading::fields(&record.origin, &encoded, fields)).map(Arc::new);
         }
@@ -347,7 +348,8 @@ impl<T> Object<T> {
         let identity = self.record.identity.clone();
         let origin = self.record.origin.omitting(&Omissions::content());
         // Never decoded, but compared: after a restore, two states may have the same version.
-        let fingerprint = self.record.content.read().map(|own| fingerprint(&own.bytes)).unwrap_or_default();
+        let own = self.record.content.read();
+        let fingerprint = own.map_or(0, |own| fingerprint(&own.bytes));
         let content = Content::raw(Encoded::json(Bytes::copy_from_slice(&fingerprint.to_be_bytes())));
         Self::from_record(Record { origin, identity, fields: None, content, views: KeptViews::default() })
     }
@@ -357,13 +359,24 @@ impl<T> Object<T> {
         self.record.content.raw_len()
     }
 
-    /// Size on the heap in bytes; shared allocations count in full.
+    /// Size on the heap in bytes; shared allocations count in full, content on disk does not.
     pub fn heap_size(&self) -> usize {
         let identity = &self.record.identity;
         self.own_size()
             + identity.labels.heap_size()
             + identity.controller.as_ref().map_or(0, |_| size_of::<Owner>())
-            + self.record.content.packed_len()
+            + if self.is_content_in_memory() { self.record.content.packed_len() } else { 0 }
+    }
+
+    /// Whether reading the content neither blocks nor fails, because it is in memory. With
+    /// [`Storage::Disk`](crate::Storage::Disk) that changes all the time.
+    pub fn is_content_in_memory(&self) -> bool {
+        self.record.content.is_in_memory()
+    }
+
+    /// Whether the content is on disk and could not be read when that was last tried. The informer fetches the object again.
+    pub fn is_content_lost(&self) -> bool {
+        self.record.content.is_lost()
     }
 
     /// Bytes of the views that are kept with this object.
@@ -384,7 +397,8 @@ impl<T> Object<T> {
 }
 
 impl<T: DeserializeOwned + Send + Sync + 'static> Object<T> {
-    /// Decodes the whole object, or returns the cached value.
+    /// Decodes the whole object, or returns the cached value. Blocks if the content is on disk
+    /// ([`is_content_in_memory`](Self::is_content_in_memory)), and may fail then.
     pub fn decode(&self) -> Result<Arc<T>, DecodeError> {
         let Record { origin, content, .. } = &*self.record;
         if origin.kind().is_secret() {

@@ -6,10 +6,12 @@ mod encoding;
 pub(crate) mod fuzzing;
 mod interner;
 mod rewriter;
+mod storage;
 mod training;
 mod usage;
 
-pub(crate) use content::Content;
+pub(crate) use content::{Content, Unread};
+pub use storage::Storage;
 pub use usage::PackUsage;
 
 use crate::sync::lock;
@@ -39,7 +41,7 @@ pub enum Packing {
     /// As the server sent it.
     Raw,
     /// As the server sent it, with its first decoded value: for small kinds that are read all the time. Secrets are stored
-    /// without the value.
+    /// without the value. Always in memory, except Secrets.
     Decoded,
 }
 
@@ -60,9 +62,11 @@ const MAX_SCRATCH: usize = 128 << 10;
 /// 2. Content that does not become smaller by a tenth is stored as it is.
 /// 3. Secrets never become part of a dictionary.
 /// 4. Labels, owners and indexed fields are stored once for all objects that have the same.
-/// 5. Content is in memory until the last clone of its object is dropped, and is garbage then, which compaction removes.
+/// 5. Content is stored until the last clone of its object is dropped, and is garbage then, which compaction removes.
+/// 6. With [`Storage::Disk`], content is in memory until [`spill`](Self::spill) has written it.
 pub struct Packer {
     packing: Packing,
+    on_disk: bool,
     /// Number of cached objects, see [`keeps`](Self::keeps).
     cached: AtomicUsize,
     bodies: SegmentStore<Dictionaries>,
@@ -107,12 +111,22 @@ pub struct PackStats {
 }
 
 impl Packer {
-    /// A packer without a dictionary.
+    /// A packer without a dictionary, in memory.
     pub fn new(packing: Packing) -> Self {
+        Self::with_storage(packing, Storage::Memory)
+    }
+
+    /// A packer without a dictionary.
+    pub fn with_storage(packing: Packing, storage: Storage) -> Self {
+        let (options, dictionaries) = (StoreOptions::default(), Dictionaries::default());
         Self {
             packing,
+            on_disk: storage != Storage::Memory,
             cached: AtomicUsize::new(usize::MAX),
-            bodies: SegmentStore::with_context(StoreOptions::default(), Dictionaries::default()),
+            bodies: match storage {
+                Storage::Memory => SegmentStore::with_context(options, dictionaries),
+                Storage::Disk(disk) => SegmentStore::on_disk(options, disk, dictionaries),
+            },
             loose: AtomicUsize::new(0),
             state: Mutex::default(),
             rewriter: Mutex::default(),
@@ -217,6 +231,10 @@ impl Packer {
                 Content::Packed(self.bodies.insert(tag.bits(), bytes))
             }
             (Packing::Decoded, _) if !secret => Content::with_value(encoded.copied()),
+            (_, Ok(raw_len)) if self.on_disk => {
+                let tag = Tag { raw_len, media_type: *media_type, encoding: Encoding::Stored, dense: true };
+                Content::Packed(self.bodies.insert(tag.bits(), raw))
+            }
             _ => Content::raw(encoded.copied()),
         };
         if state.scratch.capacity() > MAX_SCRATCH {
@@ -227,7 +245,8 @@ impl Packer {
         state.stats.packed_bytes += content.packed_len().max(content.own_len()) as u64;
         let retrained = state.stats.dictionaries > dictionaries;
         drop(state);
-        let (packed, most) = (content.packed_len(), self.most_loose());
+        let packed = if self.packing == Packing::Packed { content.packed_len() } else { 0 };
+        let most = self.most_loose();
         let before = self.loose.fetch_add(packed, Relaxed);
         // Once, and not for every object until it is repacked.
         if retrained || before <= most && before.saturating_add(packed) > most {

@@ -1,5 +1,8 @@
 //! Tests of the public surface.
 
+mod disk;
+mod disk_model;
+mod faulty;
 mod memory;
 mod model;
 mod threads;

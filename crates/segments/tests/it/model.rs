@@ -79,7 +79,7 @@ impl Model {
     fn check(&self, at: usize) {
         let (body, byte, len) = &self.bodies[at];
         let mut buffer = vec![1, 2, 3];
-        let tag = body.read(&mut buffer);
+        let tag = body.read(&mut buffer).unwrap();
         assert_eq!(buffer, encode(tag, *byte, *len), "tag {tag}");
         assert_eq!((body.tag(), body.len()), (tag, *len));
     }
@@ -124,7 +124,7 @@ fn a_rewrite_reaches_everything_that_was_there() {
     while store.rewrite(10_000, re_encode).more {}
     let mut buffer = Vec::new();
     for (n, body) in bodies.iter().enumerate() {
-        assert_eq!(body.read(&mut buffer), 3);
+        assert_eq!(body.read(&mut buffer).unwrap(), 3);
         assert_eq!(buffer, encode(3, n as u8, 700));
     }
     assert_eq!(later.tag(), 1, "not what was stored later");
@@ -216,7 +216,7 @@ fn a_body_that_is_held_does_not_keep_its_segment() {
     assert!(usage.total() < 10_000 * 1000 / 10, "one in a hundred is held: {usage:?}");
     let mut buffer = Vec::new();
     for (n, body) in &held {
-        assert_eq!(body.read(&mut buffer), *n);
+        assert_eq!(body.read(&mut buffer).unwrap(), *n);
         assert_eq!(buffer, [*n as u8; 1000]);
     }
 }

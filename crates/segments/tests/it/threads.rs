@@ -18,7 +18,7 @@ fn content(tag: u64) -> Vec<u8> {
 }
 
 fn check(body: &Body, buffer: &mut Vec<u8>) {
-    let tag = body.read(buffer);
+    let tag = body.read(buffer).unwrap();
     assert_eq!(*buffer, content(tag));
 }
 

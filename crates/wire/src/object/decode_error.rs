@@ -1,7 +1,7 @@
 //! Errors of decoding content.
 
 use super::Object;
-use crate::{ObjectKey, ResourceVersion};
+use crate::{ObjectKey, ResourceVersion, pack::Unread};
 use serde::de::DeserializeOwned;
 
 /// The content of an object cannot be decoded as a type. Names the place and the expected type, never a value.
@@ -19,24 +19,57 @@ pub struct DecodeError {
     pub path: String,
     /// What the type expects there.
     pub expected: String,
+    /// Which failure it is.
+    pub failure: DecodeFailure,
+}
+
+/// Which failure a [`DecodeError`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeFailure {
+    /// The content is not what the type expects.
+    Mismatch,
+    /// The informer's transform failed on the object: it has no content.
+    Withheld,
+    /// The content is on disk and cannot be read from there. The informer fetches the object from the server again: read it from
+    /// the cache later, or when a handler is called with its update.
+    Unavailable,
+    /// The content is corrupted in memory, or there is a bug.
+    Corrupt,
 }
 
 impl DecodeError {
+    /// Whether the content is on disk and cannot be read from there, see [`DecodeFailure::Unavailable`].
+    pub fn is_unavailable(&self) -> bool {
+        self.failure == DecodeFailure::Unavailable
+    }
+
+    /// The content cannot be read.
+    pub(super) fn unread<T>(object: &Object<T>, unread: &Unread) -> Self {
+        let Unread::Unavailable(error) = unread else { return Self::corrupt(object) };
+        let why = error.as_ref().map_or_else(|| "its dictionary is gone".to_owned(), ToString::to_string);
+        let expected = format!("content on disk ({why}); the informer fetches the object again");
+        Self { failure: DecodeFailure::Unavailable, ..Self::at(object, ".".to_owned(), expected) }
+    }
+
     /// The content cannot be read at all: corrupted memory, or a bug.
     pub(super) fn corrupt<T>(object: &Object<T>) -> Self {
-        Self::at(object, ".".to_owned(), "content that can be read".to_owned())
+        let at = Self::at(object, ".".to_owned(), "content that can be read".to_owned());
+        Self { failure: DecodeFailure::Corrupt, ..at }
     }
 
     /// The informer's transform failed on the object.
     pub(super) fn withheld<T>(object: &Object<T>) -> Self {
         let expected =
             "content, but the informer's transform failed on this object and its content is left out";
-        Self::at(object, ".".to_owned(), expected.to_owned())
+        let at = Self::at(object, ".".to_owned(), expected.to_owned());
+        Self { failure: DecodeFailure::Withheld, ..at }
     }
 
     fn at<T>(object: &Object<T>, path: String, expected: String) -> Self {
         let (kind, key) = (object.kind().kind.clone(), object.key().clone());
-        Self { kind, key, version: object.resource_version().clone(), path, expected }
+        let (version, failure) = (object.resource_version().clone(), DecodeFailure::Mismatch);
+        Self { kind, key, version, path, expected, failure }
     }
 
     /// Decodes again with tracking of the path, which is slow and therefore done for errors only.

@@ -81,7 +81,7 @@ impl<T> Object<T> {
         if self.is_content_withheld() {
             return Err(DecodeError::withheld(self));
         }
-        self.record.content.read().ok_or_else(|| DecodeError::corrupt(self))
+        self.record.content.read().map_err(|unread| DecodeError::unread(self, &unread))
     }
 
     /// Decodes only the fields of `V`: any type that serde can decode, usually a small struct.
@@ -140,13 +140,14 @@ impl<T> Object<T> {
         }
     }
 
-    /// Whether both have the same content: byte for byte, or if the encodings differ, as JSON values.
+    /// Whether both have the same content: byte for byte, or if the encodings differ, as JSON values. Content that cannot be read
+    /// is the same as no other.
     pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
         if self.media_type() == other.media_type() {
             return self.record.content.is_same(&other.record.content);
         }
         let value = |origin: &Origin, content: &Content| {
-            let json = to_json(origin, content.read()?)?;
+            let json = to_json(origin, content.read().ok()?)?;
             serde_json::from_slice::<Value>(&json).ok()
         };
         let own = value(&self.record.origin, &self.record.content);

@@ -5,7 +5,7 @@ use super::{
     encoding::{self, Tag},
 };
 use crate::{MediaType, decode_cache::KeptValue, media_type::Encoded};
-use kube_informer_segments::Body;
+use kube_informer_segments::{Body, ReadError};
 use std::{cell::RefCell, sync::OnceLock};
 
 /// Capacity up to which the buffer of a reader is kept for its next read.
@@ -13,8 +13,8 @@ const MAX_BUFFER: usize = 128 << 10;
 
 /// The content of an object: packed in the segments of a [`Packer`](crate::Packer), or in an allocation of its own.
 ///
-/// Two words, because every cached object has one. A body that is on disk, or in a file that outlives the process, would
-/// still be a [`Body`] here: where it is, is known to its slot alone.
+/// Two words, because every cached object has one. A body that is on disk is a [`Body`] here, too: where it is, is known to its
+/// slot alone.
 pub(crate) enum Content {
     Packed(Body<Dictionaries>),
     Unpacked(Box<Unpacked>),
@@ -24,6 +24,15 @@ pub(crate) enum Content {
 pub(crate) struct Unpacked {
     encoded: Encoded,
     value: Option<OnceLock<KeptValue>>,
+}
+
+/// Why content cannot be read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// Memory is corrupted, or there is a bug.
+    Corrupt,
+    /// It is on disk and cannot be read from there.
+    Unavailable(Option<ReadError>),
 }
 
 impl Content {
@@ -45,11 +54,27 @@ impl Content {
         }
     }
 
-    /// The content as the server sent it. `None` only if memory is corrupted.
-    pub(crate) fn read(&self) -> Option<Encoded> {
+    /// The content as the server sent it. Blocks if it is on disk.
+    pub(crate) fn read(&self) -> Result<Encoded, Unread> {
         match self {
-            Self::Unpacked(unpacked) => Some(unpacked.encoded.clone()),
+            Self::Unpacked(unpacked) => Ok(unpacked.encoded.clone()),
             Self::Packed(body) => read(body),
+        }
+    }
+
+    /// Whether reading it neither blocks nor fails.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        match self {
+            Self::Unpacked(_) => true,
+            Self::Packed(body) => body.is_in_memory(),
+        }
+    }
+
+    /// Whether it could not be read from disk.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Self::Unpacked(_) => false,
+            Self::Packed(body) => body.is_lost(),
         }
     }
 
@@ -61,9 +86,10 @@ impl Content {
         }
     }
 
-    /// Whether both are the same, byte for byte.
+    /// Whether both are the same, byte for byte. Content that cannot be read is the same as no other.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.raw_len() == other.raw_len() && self.read().is_some_and(|own| Some(own) == other.read())
+        self.raw_len() == other.raw_len()
+            && self.read().is_ok_and(|own| other.read().is_ok_and(|others| own == others))
     }
 
     /// Bytes of the content as the server sent it.
@@ -100,26 +126,33 @@ impl Content {
 }
 
 /// Unpacks a body.
-fn read(body: &Body<Dictionaries>) -> Option<Encoded> {
+fn read(body: &Body<Dictionaries>) -> Result<Encoded, Unread> {
     thread_local! {
         static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
     PACKED.with_borrow_mut(|packed| {
-        let mut missing = None;
-        let raw = loop {
-            let tag = Tag::from_bits(body.read(packed));
-            match encoding::unpack(tag, packed, body.context()) {
-                Ok(raw) => break raw.map(|raw| Encoded { media_type: tag.media_type, bytes: raw.into() }),
-                // A dictionary is forgotten after all its bodies were packed again: this one has another by now.
-                Err(dictionary) if missing != Some(dictionary) => missing = Some(dictionary),
-                Err(_) => break None,
-            }
-        };
+        let encoded = unpack(body, packed);
         if packed.capacity() > MAX_BUFFER {
             *packed = Vec::new();
         }
-        raw
+        encoded
     })
+}
+
+fn unpack(body: &Body<Dictionaries>, packed: &mut Vec<u8>) -> Result<Encoded, Unread> {
+    let mut missing = None;
+    loop {
+        let tag = Tag::from_bits(body.read(packed).map_err(|error| Unread::Unavailable(Some(error)))?);
+        match encoding::unpack(tag, packed, body.context()) {
+            Ok(Some(raw)) => return Ok(Encoded { media_type: tag.media_type, bytes: raw.into() }),
+            // A dictionary is forgotten after all its bodies were packed again: this one has another by now.
+            Err(dictionary) if missing != Some(dictionary) => missing = Some(dictionary),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    // A body on disk that could not be read when all others were packed again has lost its dictionary.
+    body.mark_lost();
+    Err(if body.is_lost() { Unread::Unavailable(None) } else { Unread::Corrupt })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use kube_informer_segments::DiskOptions;
 use serde_json::json;
 
 fn pod(i: u64, flavour: &str) -> Encoded {
@@ -134,7 +135,7 @@ fn repacking_packs_better_and_only_once() {
     let mut rewriter = Rewriter::default();
     let Content::Packed(body) = &kept[0] else { panic!("packed") };
     let (mut packed, mut out) = (Vec::new(), Vec::new());
-    let tag = body.read(&mut packed);
+    let tag = body.read(&mut packed).unwrap();
     for which in [Repack::Loose, Repack::Outdated] {
         assert_eq!(rewriter.rewrite(which, (tag, &packed), &mut out, packer.bodies.context()), None);
     }
@@ -154,4 +155,38 @@ fn garbage_goes_and_the_report_follows() {
     assert_eq!(usage.live, packer.live_bytes());
     drop(kept);
     assert_eq!(packer.live_bytes(), 0);
+}
+
+/// Writes everything to disk that can be written.
+fn spill(packer: &Packer) {
+    while packer.is_spill_due() {
+        packer.spill().unwrap();
+    }
+}
+
+#[test]
+fn content_on_disk_is_repacked_and_read() {
+    for packing in [Packing::Packed, Packing::Raw] {
+        let packer = Packer::with_storage(packing, Storage::Disk(DiskOptions::default().cache_bytes(0)));
+        let kept: Vec<Content> = (0..2000)
+            .map(|i| {
+                let content = packer.pack_content(&pod(i, "cart"), false);
+                spill(&packer);
+                content
+            })
+            .collect();
+        assert!(packer.usage().disk_live > 0, "{:?}", packer.usage());
+        assert_eq!(packer.is_repacking_due(), packing == Packing::Packed);
+        packer.begin_repacking();
+        while packer.repack(20_000) {
+            spill(&packer);
+        }
+        let usage = packer.usage();
+        assert!(usage.live < 600_000, "{usage:?}");
+        assert_eq!(usage.live + usage.disk_live, packer.live_bytes());
+        assert!(packing == Packing::Raw || !packer.bodies.context().are_outdated());
+        for (i, kept) in kept.iter().enumerate() {
+            assert_eq!(kept.read().unwrap(), pod(i as u64, "cart"));
+        }
+    }
 }

@@ -3,21 +3,23 @@
 use super::Packer;
 use crate::{Owner, fields};
 
-/// Memory that a [`Packer`] uses for the objects that it packed, in bytes.
+/// Memory and disk space that a [`Packer`] uses for the objects that it packed, in bytes.
 ///
 /// The tables of compressors and decompressors are not counted: zstd allocates them by itself, about a megabyte for an
 /// informer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PackUsage {
-    /// Packed content of objects.
+    /// Packed content of objects, in memory.
     pub live: usize,
-    /// Packed content that no object has any more. Compaction removes it.
+    /// Packed content in memory that no object has any more. Compaction removes it.
     pub garbage: usize,
     /// Room at the ends of segments.
     pub unused: usize,
     /// Where each packed content is, and buffers.
     pub tables: usize,
+    /// Content on disk that is in memory, too, because it was written or read lately.
+    pub cached: usize,
     /// Dictionaries, and samples for the next one.
     pub dictionaries: usize,
     /// Label sets, each once.
@@ -26,18 +28,24 @@ pub struct PackUsage {
     pub owners: usize,
     /// Values of indexed fields, each once.
     pub fields: usize,
+    /// Packed content of objects, on disk.
+    pub disk_live: usize,
+    /// Packed content on disk that no object has any more. Compaction removes it.
+    pub disk_garbage: usize,
+    /// Free space in the file.
+    pub disk_unused: usize,
 }
 
 impl PackUsage {
-    /// All bytes.
+    /// All bytes in memory.
     pub fn total(&self) -> usize {
-        let bodies = self.live + self.garbage + self.unused + self.tables;
+        let bodies = self.live + self.garbage + self.unused + self.tables + self.cached;
         bodies + self.dictionaries + self.labels + self.owners + self.fields
     }
 }
 
 impl Packer {
-    /// Bytes of packed content in use.
+    /// Bytes of packed content in use, in memory or on disk.
     pub fn live_bytes(&self) -> usize {
         self.bodies.live_bytes()
     }
@@ -51,6 +59,10 @@ impl Packer {
             garbage: bodies.garbage,
             unused: bodies.unused,
             tables: bodies.tables + state.scratch.capacity(),
+            cached: bodies.cached,
+            disk_live: bodies.disk_live,
+            disk_garbage: bodies.disk_garbage,
+            disk_unused: bodies.disk_unused,
             dictionaries: self.bodies.context().heap_size() + state.training.heap_size(),
             labels: state.labels.heap_size(<[u8]>::len),
             owners: state.owners.heap_size(owner_size),
