@@ -4,6 +4,7 @@
 //! applying a batch, and garbage also appears without a batch, when a reader drops an old snapshot.
 
 use crate::{
+    disk::{DiskUpkeep, blocking},
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
     supervision::{Restarts, Supervision, TaskId},
@@ -17,6 +18,10 @@ use tokio::{task::yield_now, time::Instant};
 
 /// Packed bytes that one step of compaction looks at before other tasks of the thread run: some microseconds.
 const COMPACT_STEP: usize = 16 << 10;
+/// The same for content on disk, in a thread for blocking work.
+const DISK_STEP: usize = 256 << 10;
+/// How long repacking pauses if content cannot be written to disk.
+const CONGESTED: Duration = Duration::from_secs(1);
 /// Packed bytes that one step of repacking looks at: a few objects, or less than a millisecond.
 const REPACK_STEP: usize = 2 << 10;
 /// Repacking pauses after each step for this many times as long as the step took: it uses a tenth of a processor at most.
@@ -31,6 +36,7 @@ pub(crate) struct Upkeep {
     pub(crate) packer: Arc<Packer>,
     pub(crate) views: Arc<Views>,
     pub(crate) indexer: Arc<Indexer>,
+    pub(crate) disk: DiskUpkeep,
     pub(crate) fail_points: FailPoints,
 }
 
@@ -50,11 +56,11 @@ impl Upkeep {
     }
 
     async fn drive(&self, supervision: &Supervision) {
-        let Self { packer, views, .. } = self;
+        let packer = &self.packer;
         loop {
             self.work().await;
             supervision.recovered(&TaskId::Compaction);
-            packer.compaction_due_or(|| packer.is_repacking_due() || views.is_filling_due()).await;
+            self.work_due_or(|| packer.is_repacking_due()).await;
             if packer.is_repacking_due() {
                 self.quiet().await;
                 self.repack().await;
@@ -62,13 +68,41 @@ impl Upkeep {
         }
     }
 
-    /// Does what readers may wait for: fills in views, and removes garbage until there is little of it.
+    /// Resolves when [`work`](Self::work) has something to do, or `other` holds.
+    async fn work_due_or(&self, other: impl Fn() -> bool) {
+        let is_due = || self.views.is_filling_due() || self.disk.is_due() || other();
+        tokio::select! {
+            biased;
+            () = self.packer.compaction_due_or(is_due) => {}
+            () = time::sleep_until(self.disk.next_timer()) => {}
+        }
+    }
+
+    /// Does what readers may wait for: fills in views, writes to disk, and removes garbage until there is little of it.
     async fn work(&self) {
         self.views.fill(&self.indexer).await;
-        while self.packer.compact(COMPACT_STEP) {
+        self.disk.work().await;
+        while self.compact().await {
             self.fail_points.at(FailPoint::Compacting);
+            self.disk.work().await;
             yield_now().await;
         }
+    }
+
+    async fn compact(&self) -> bool {
+        if !self.packer.is_on_disk() {
+            return self.packer.compact(COMPACT_STEP);
+        }
+        let packer = Arc::clone(&self.packer);
+        blocking(move || packer.compact(DISK_STEP)).await.unwrap_or_default()
+    }
+
+    async fn repack_step(&self) -> bool {
+        if !self.packer.is_on_disk() {
+            return self.packer.repack(REPACK_STEP);
+        }
+        let packer = Arc::clone(&self.packer);
+        blocking(move || packer.repack(REPACK_STEP)).await.unwrap_or_default()
     }
 
     /// Waits until few objects arrive. Works meanwhile.
@@ -81,7 +115,7 @@ impl Upkeep {
                 tokio::select! {
                     biased;
                     () = time::sleep_until(end) => break,
-                    () = packer.compaction_due_or(|| self.views.is_filling_due()) => self.work().await,
+                    () = self.work_due_or(|| false) => self.work().await,
                 }
             }
             let arrived = packer.loose_bytes().saturating_sub(before);
@@ -96,12 +130,14 @@ impl Upkeep {
         self.packer.begin_repacking();
         loop {
             let start = Instant::now();
-            if !self.packer.repack(REPACK_STEP) {
+            if !self.repack_step().await {
                 return;
             }
             let pause = start.elapsed().saturating_mul(REPACK_PAUSE);
             self.work().await;
-            if pause.is_zero() {
+            if self.packer.is_congested() {
+                time::sleep(CONGESTED).await;
+            } else if pause.is_zero() {
                 // The clock stands still, in tests.
                 yield_now().await;
             } else {

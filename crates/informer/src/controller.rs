@@ -313,9 +313,9 @@ impl Controller {
         Progress::Done
     }
 
-    /// Bytes that the objects of a snapshot occupy, without the search trees over them.
+    /// Bytes that the objects of a snapshot occupy in memory, without the search trees over them.
     pub(crate) fn cached_bytes(&self, snapshot: &Snapshot) -> usize {
-        snapshot.bytes().saturating_add(self.packer.live_bytes())
+        snapshot.bytes().saturating_add(self.packer.resident_bytes())
     }
 
     fn report(&self, panicked: &[ObjectKey], interrupted: Vec<Arc<Listener>>) {

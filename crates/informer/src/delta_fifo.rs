@@ -11,7 +11,7 @@ use crate::{
     delta::{AnyObject, Deleted, Delta},
     scope::{Partition, Partitions},
 };
-use change::{Newest, is_equal, judge};
+use change::{Newest, is_equal, is_known, judge};
 use hashbrown::{HashMap, HashSet};
 use kube_informer_wire::{ObjectKey, ResourceVersion};
 use replacement::Replacement;
@@ -236,7 +236,7 @@ impl DeltaFifo {
     pub(crate) fn is_known(&self, object: &AnyObject, compare: Compare, known: &dyn Known) -> bool {
         match self.newest(object.key(), known) {
             Newest::Present(old) => match compare {
-                Compare::Version if !old.resource_version().is_unset() => old.is_same_version(object),
+                Compare::Version if !old.resource_version().is_unset() => is_known(&old, object),
                 _ => is_equal(&old, object),
             },
             Newest::Unconfirmed(old) => is_equal(&old, object),

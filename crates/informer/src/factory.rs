@@ -16,7 +16,9 @@ use crate::{
     time,
 };
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube_informer_wire::{FieldSelector, Kind, LabelSelector, ListWatch, Omissions, Origin, sync::lock};
+use kube_informer_wire::{
+    FieldSelector, Kind, LabelSelector, ListWatch, Omissions, Origin, Storage, sync::lock,
+};
 use std::{
     fmt,
     marker::PhantomData,
@@ -267,6 +269,9 @@ impl InformerFactory {
         if let Some(configure) = &self.shared.configure {
             builder = configure(builder);
         }
+        if options.storage != Storage::Memory {
+            builder = builder.storage(options.storage.clone());
+        }
         builder
             .label_selector(options.label_selector.clone())
             .field_selector(options.field_selector.clone())
@@ -361,6 +366,13 @@ impl FactoryBuilder {
     /// The transform of every object before it is stored.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.defaults.transform = transform;
+        self
+    }
+
+    /// Where the content of the objects of all kinds is kept; in memory by default. For one kind, use
+    /// [`InformerFactory::of_with`].
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.defaults.storage = storage;
         self
     }
 

@@ -38,7 +38,8 @@
 //!   [`SharedInformer::events`] receive changes.
 //! - [`SharedInformer::reached`] waits for your own writes, [`SharedInformer::wait_until`] for a condition.
 //! - [`SharedInformer::keep_view`] keeps the fields that a program reads often.
-//! - [`Transform`] drops fields before objects are cached, [`Packing`] selects how they are stored.
+//! - [`Transform`] drops fields before objects are cached, [`Packing`] selects how they are stored, and [`Storage`] where:
+//!   in memory, or on disk.
 //! - [`InformerStatus`] and [`InformerError`] report failures. An informer recovers by itself.
 //! - [`testing::FakeSource`] is a source for tests that fails on demand.
 //!
@@ -50,6 +51,27 @@
 //! - [`Object::view`] decodes a few fields of one object, some microseconds each time.
 //! - [`Object::decode`] decodes all of it, tens of microseconds; the last few values are shared. Use it where a reconcile
 //!   needs the whole object, not in a loop over the cache.
+//!
+//! With [`Storage::Disk`] the last two block for a disk read unless the content was written or read lately, and can fail;
+//! [`ReadAsync`] has variants of them that do not block.
+//!
+//! # Content on disk
+//!
+//! Kinds that are large and seldom read, such as Secrets, need not be in memory:
+//!
+//! ```no_run
+//! # use kube_informer::{InformerFactory, Storage};
+//! # use k8s_openapi::api::core::v1::Secret;
+//! # fn example(factory: InformerFactory) {
+//! let secrets = factory.of_with::<Secret, Secret>(|options| options.storage(Storage::disk()));
+//! # }
+//! ```
+//!
+//! The file is private to the process: it has no name, is encrypted with a key that exists in this process only, and ends with
+//! it. Choose a directory on a disk ([`DiskOptions::in_directory`]): `/tmp` is in memory on many systems. An object then takes a
+//! few hundred bytes of memory; kinds whose objects are smaller than a few kilobytes gain little. Do not use it for kinds whose
+//! whole content is read in loops: keep a view of the fields that such a loop reads, or the kind in memory. See
+//! [`InformerBuilder::storage`] for what happens when the disk fails.
 //!
 //! Built-in kinds are requested and stored in protobuf, custom resources in JSON. All of the above read both.
 //!
@@ -66,7 +88,8 @@
 //! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
 //! client-go, and `informer_lists_total` (`mode`), `informer_watches_total`, `informer_relists_total` (`reason`),
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
-//! `informer_transform_failures_total`, `informer_cached_objects`, `informer_cached_bytes`, `informer_coalesced_total`,
+//! `informer_transform_failures_total`, `informer_cached_objects`, `informer_cached_bytes`, `informer_disk_bytes`,
+//! `informer_disk_write_failures_total`, `informer_lost_contents_total`, `informer_coalesced_total`,
 //! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
 //! two of these with `handler`), `informer_task_failures_total` (`task`). Install the recorder before building informers.
 
@@ -81,6 +104,7 @@ mod controller;
 mod delta;
 mod delta_fifo;
 mod delta_queue;
+mod disk;
 mod enqueue;
 mod factory;
 mod fail_point;
@@ -94,7 +118,9 @@ mod lister;
 mod memory;
 mod predicate;
 mod processor;
+mod read_async;
 mod references;
+mod refetch;
 mod reflector;
 mod registration;
 mod resync;
@@ -143,6 +169,7 @@ pub use predicate::generation_changed;
 pub use predicate::labels_changed;
 pub use predicate::updates_when;
 pub use predicate::version_changed;
+pub use read_async::ReadAsync;
 pub use references::ObjectReferences;
 pub use reflector::Deadlines;
 pub use registration::HandlerEnded;
@@ -179,6 +206,10 @@ pub use kube_informer_derive::HeapSize;
 pub use kube_informer_wire::Apply;
 #[doc(inline)]
 pub use kube_informer_wire::DecodeError;
+#[doc(inline)]
+pub use kube_informer_wire::DecodeFailure;
+#[doc(inline)]
+pub use kube_informer_wire::DiskOptions;
 #[doc(inline)]
 pub use kube_informer_wire::EditError;
 #[doc(inline)]
@@ -221,6 +252,10 @@ pub use kube_informer_wire::Packing;
 pub use kube_informer_wire::ParseKeyError;
 #[doc(inline)]
 pub use kube_informer_wire::ResourceVersion;
+#[doc(inline)]
+pub use kube_informer_wire::SegmentFile;
+#[doc(inline)]
+pub use kube_informer_wire::Storage;
 #[doc(inline)]
 pub use kube_informer_wire::Uid;
 #[doc(inline)]

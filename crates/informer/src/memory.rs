@@ -1,8 +1,8 @@
 //! The memory of an informer.
 
-/// Memory that the cache of an informer uses, in bytes.
+/// Memory and disk space that the cache of an informer uses, in bytes.
 ///
-/// The categories add up to what the cache has allocated, without
+/// The categories of memory add up to what the cache has allocated, those of the disk to the length of its file. Not counted are
 ///
 /// - changes that are queued, and events that handlers have not received yet;
 /// - objects and snapshots that only their readers still hold, except the packed content of these objects;
@@ -27,23 +27,37 @@ pub struct MemoryUsage {
     pub views: usize,
     /// Search trees and indexes.
     pub trees: usize,
-    /// Content of the objects.
+    /// Content of the objects, in memory.
     pub content: usize,
-    /// Packed content that no object has any more. Compaction removes it.
+    /// Packed content in memory that no object has any more. Compaction removes it.
     pub garbage: usize,
     /// Room for more packed content.
     pub unused: usize,
     /// Where the packed content of each object is, and buffers.
     pub tables: usize,
+    /// Content on disk that is in memory, too, because it was written or read lately.
+    pub cached: usize,
     /// Dictionaries, and samples for the next one.
     pub dictionaries: usize,
+    /// Content of the objects, on disk ([`Storage::Disk`](crate::Storage::Disk)).
+    pub disk_content: usize,
+    /// Content on disk that no object has any more. Compaction removes it.
+    pub disk_garbage: usize,
+    /// Free space in the file.
+    pub disk_unused: usize,
 }
 
 impl MemoryUsage {
-    /// All bytes.
+    /// All bytes in memory.
     pub fn total(&self) -> usize {
         let structure =
             self.records + self.keys + self.labels + self.owners + self.fields + self.views + self.trees;
-        structure + self.content + self.garbage + self.unused + self.tables + self.dictionaries
+        let content = self.content + self.garbage + self.unused + self.tables + self.cached;
+        structure + content + self.dictionaries
+    }
+
+    /// All bytes on disk.
+    pub fn disk(&self) -> usize {
+        self.disk_content + self.disk_garbage + self.disk_unused
     }
 }

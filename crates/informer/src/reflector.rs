@@ -18,6 +18,7 @@ use crate::{
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
+    refetch::Refetch,
     scope::Partition,
     status::InformerStatus,
     supervision::{Restarts, panic_message},
@@ -46,10 +47,13 @@ use tokio::{sync::watch::Sender, time::Instant};
 /// A watch that was opened after failures counts as working when it has lasted this long.
 const WATCH_WORKS_AFTER: Duration = Duration::from_secs(1);
 
+/// Waiting for the disk longer than this shows in the status.
+const DISK_STALLS_AFTER: Duration = Duration::from_secs(5);
+
 /// Lists and watches one partition and queues its changes.
 ///
 /// 1. It never ends by itself: every failure, a panic included, is reported and followed by a retry.
-/// 2. It reads from the server only while the queue has room.
+/// 2. It reads from the server only while the queue has room, and memory for content that is not on disk yet.
 /// 3. Dropping the future of [`run`](Self::run) at any point loses nothing but an incomplete list.
 ///
 /// [`Machine`] decides what to do next; this type executes its commands.
@@ -62,6 +66,7 @@ pub(crate) struct Reflector {
     pub(crate) transform: Arc<Transform>,
     pub(crate) packer: Arc<Packer>,
     pub(crate) views: Arc<Views>,
+    pub(crate) refetch: Arc<Refetch>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: Sender<InformerStatus>,
     machine: Machine,
@@ -113,6 +118,7 @@ pub(crate) struct Wiring {
     pub(crate) transform: Arc<Transform>,
     pub(crate) packer: Arc<Packer>,
     pub(crate) views: Arc<Views>,
+    pub(crate) refetch: Arc<Refetch>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: Sender<InformerStatus>,
     pub(crate) fail_points: FailPoints,
@@ -121,7 +127,7 @@ pub(crate) struct Wiring {
 impl Reflector {
     pub(crate) fn new(wiring: Wiring, mut settings: Settings, rng: fastrand::Rng) -> Self {
         let Wiring { source, partition, namespace, queue, indexer, .. } = wiring;
-        let Wiring { transform, packer, views, telemetry, status, fail_points, .. } = wiring;
+        let Wiring { transform, packer, views, refetch, telemetry, status, fail_points, .. } = wiring;
         settings.streaming &= source.supports_streaming_list();
         let (deadlines, tweaks) = (settings.deadlines.clone(), settings.tweaks.clone());
         let restarts = Restarts::new(rng.clone().u64(..));
@@ -135,6 +141,7 @@ impl Reflector {
             transform,
             packer,
             views,
+            refetch,
             telemetry,
             status,
             machine,
@@ -277,6 +284,20 @@ impl Reflector {
         self.packer.keeps(snapshot.len().max(self.staged.len()));
         self.views.keep(&object);
         self.packer.pack_with(object, snapshot.fields())
+    }
+
+    /// Waits until content that cannot be written to disk leaves room in memory for more. Most waits are short, for a disk that is
+    /// slower than the server; a long one shows in the status.
+    async fn disk_room(&mut self) {
+        let packer = Arc::clone(&self.packer);
+        if packer.has_room() || time::timeout(DISK_STALLS_AFTER, packer.room()).await.is_ok() {
+            return;
+        }
+        let before = self.status.borrow().clone();
+        let why = "content cannot be written to disk, and memory has no room for more".to_owned();
+        self.set_status(InformerStatus::Retrying { since: Instant::now(), why, next: None });
+        packer.room().await;
+        self.set_status(before);
     }
 
     /// Whether an object is in the requested namespace.

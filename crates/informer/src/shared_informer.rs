@@ -247,12 +247,12 @@ impl<T: 'static> SharedInformer<T> {
         self.core.packer.stats()
     }
 
-    /// Bytes the cached objects occupy, without the search trees over them.
+    /// Bytes the cached objects occupy in memory, without the search trees over them.
     pub fn cached_bytes(&self) -> usize {
         self.core.controller.cached_bytes(&self.core.controller.indexer.snapshot())
     }
 
-    /// The memory of the cache, by category. Walks all objects: for reports, not for every request.
+    /// The memory of the cache, and its disk space, by category. Walks all objects: for reports, not for every request.
     pub fn memory(&self) -> MemoryUsage {
         self.core.controller.indexer.snapshot().memory(&self.core.packer.usage())
     }

@@ -57,6 +57,24 @@ pub enum InformerError {
         /// How it failed.
         why: String,
     },
+    /// Content cannot be written to disk. It stays in memory, within a bound, and writing is retried. Reported once until a write
+    /// succeeds.
+    #[error("content cannot be written to disk and stays in memory: {why}")]
+    DiskWrite {
+        /// The error of the disk.
+        why: String,
+    },
+    /// The content of objects cannot be read from disk. They are fetched again from the server; until then, reading their content
+    /// is a [`DecodeError`](crate::DecodeError).
+    #[error(
+        "the content of {objects} objects, {key} among them, cannot be read from disk; they are fetched again"
+    )]
+    ContentLost {
+        /// How many.
+        objects: usize,
+        /// One of them.
+        key: ObjectKey,
+    },
     /// A handler blocked for long.
     #[error("handler {handler} took {:.1}s for {key}; put keys on a work queue instead of blocking", took.as_secs_f64())]
     HandlerSlow {
@@ -102,6 +120,7 @@ pub(crate) type ErrorHook = Arc<dyn Fn(&InformerError) + Send + Sync>;
 pub(crate) enum RelistReason {
     Expired,
     Anomaly,
+    ContentLost,
     Failed,
 }
 
@@ -110,6 +129,7 @@ impl RelistReason {
         match self {
             Self::Expired => "expired",
             Self::Anomaly => "anomaly",
+            Self::ContentLost => "content_lost",
             Self::Failed => "failed",
         }
     }
@@ -129,6 +149,9 @@ pub(crate) struct Telemetry {
     store_version: Gauge,
     objects: Gauge,
     bytes: Gauge,
+    disk_bytes: Gauge,
+    disk_write_failures: Counter,
+    lost_contents: Counter,
     pages: Counter,
     streaming_lists: Counter,
     watches: Counter,
@@ -205,6 +228,9 @@ impl Telemetry {
             store_version: metrics::gauge!("informer_store_resource_version", labels.clone()),
             objects: metrics::gauge!("informer_cached_objects", labels.clone()),
             bytes: metrics::gauge!("informer_cached_bytes", labels.clone()),
+            disk_bytes: metrics::gauge!("informer_disk_bytes", labels.clone()),
+            disk_write_failures: metrics::counter!("informer_disk_write_failures_total", labels.clone()),
+            lost_contents: metrics::counter!("informer_lost_contents_total", labels.clone()),
             pages: list("paged"),
             streaming_lists: list("streaming"),
             watches: metrics::counter!("informer_watches_total", labels.clone()),
@@ -287,6 +313,29 @@ impl Telemetry {
         metrics::counter!("informer_task_failures_total", labels).increment(1);
         tracing::error!(kind = %self.kind, %task, why, "a task of the informer failed");
         self.call_hook(&InformerError::TaskFailed { task, why });
+    }
+
+    /// Writing to disk failed; `first` if it did not fail before.
+    pub(crate) fn disk_write_failed(&self, why: String, first: bool) {
+        self.disk_write_failures.increment(1);
+        if first {
+            tracing::error!(kind = %self.kind, why, "content cannot be written to disk and stays in memory");
+            self.call_hook(&InformerError::DiskWrite { why });
+        }
+    }
+
+    pub(crate) fn disk_write_recovered(&self) {
+        tracing::info!(kind = %self.kind, "content is written to disk again");
+    }
+
+    pub(crate) fn contents_lost(&self, objects: usize, key: ObjectKey) {
+        self.lost_contents.increment(objects as u64);
+        tracing::error!(kind = %self.kind, objects, %key, "content cannot be read from disk; the objects are fetched again");
+        self.call_hook(&InformerError::ContentLost { objects, key });
+    }
+
+    pub(crate) fn disk_bytes(&self, bytes: usize) {
+        self.disk_bytes.set(bytes as f64);
     }
 
     pub(crate) fn handler_slow(&self, handler: &Arc<str>, key: &ObjectKey, took: Duration) {

@@ -233,6 +233,17 @@ impl<C> SegmentStore<C> {
         self.store.shared.disk.as_ref().map_or(0, |disk| disk.lost.len())
     }
 
+    /// Bytes of segments in memory, and of the cache of a store on disk.
+    pub fn memory_bytes(&self) -> usize {
+        let shared = &self.store.shared;
+        shared.memory_bytes() + shared.disk.as_ref().map_or(0, |disk| disk.cache.bytes())
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> usize {
+        self.store.shared.disk.as_ref().map_or(0, Disk::file_bytes)
+    }
+
     /// Bytes of all bodies in use, with their headers, in memory or on disk.
     pub fn live_bytes(&self) -> usize {
         self.store.shared.live.load(Relaxed) * WORD

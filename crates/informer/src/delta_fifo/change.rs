@@ -63,7 +63,7 @@ pub(super) fn judge(change: Change, newest: Newest) -> (Option<Delta>, Offered) 
     }
     match (change, newest) {
         (Change::Added(object) | Change::Modified(object), Newest::Present(old))
-            if old.is_same_version(&object) =>
+            if is_known(&old, &object) =>
         {
             (None, Offered::Known)
         }
@@ -85,6 +85,11 @@ pub(super) fn judge(change: Change, newest: Newest) -> (Option<Delta>, Offered) 
         }
         (Change::Deleted(_), Newest::Gone(_) | Newest::Unknown) => (None, Offered::Known),
     }
+}
+
+/// Whether a state is known by its uid and version. One whose content cannot be read from disk is to be replaced.
+pub(super) fn is_known(old: &AnyObject, new: &AnyObject) -> bool {
+    old.is_same_version(new) && !old.is_content_lost()
 }
 
 /// Whether two states are equal in identity and content, whatever history of the server they come from.

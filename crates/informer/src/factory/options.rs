@@ -1,7 +1,7 @@
 //! Options by which a factory distinguishes informers.
 
 use crate::{Scope, Transform};
-use kube_informer_wire::{FieldSelector, LabelSelector};
+use kube_informer_wire::{FieldSelector, LabelSelector, Storage};
 
 /// The objects an informer covers, and how they are stored. Requests with equal options share an informer.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +19,8 @@ pub struct InformerOptions {
     pub json_only: bool,
     /// The transform of every object before it is stored.
     pub transform: Transform,
+    /// Where the content of the objects is kept.
+    pub storage: Storage,
 }
 
 impl InformerOptions {
@@ -69,6 +71,13 @@ impl InformerOptions {
         self
     }
 
+    /// Sets where the content of the objects is kept.
+    #[must_use]
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
+        self
+    }
+
     /// Whether requests with these options share an informer.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.scope == other.scope
@@ -77,5 +86,6 @@ impl InformerOptions {
             && self.metadata_only == other.metadata_only
             && self.json_only == other.json_only
             && self.transform.is_same(&other.transform)
+            && self.storage == other.storage
     }
 }

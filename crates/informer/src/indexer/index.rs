@@ -252,10 +252,19 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
         match &self.extract {
             Extract::Function(_) => self.returned.remove(key).map(|returned| returned.with),
             Extract::Field(slot, values) => {
-                let known = values(old.values(*slot)?).into_iter();
+                let Some(known) = old.values(*slot) else { return self.find_filed(key) };
+                let known = values(known).into_iter();
                 Some(Filed::new(known.filter_map(|value| self.values.get(&value).cloned()).collect()))
             }
         }
+    }
+
+    /// The values that an object is filed under, found by looking at all places: for content that could be read when it was
+    /// filed, and cannot be read from disk any more.
+    fn find_filed(&self, key: &ObjectKey) -> Option<Filed<V>> {
+        let ids: Vec<_> = self.places.after(|_| false).filter(|place| place.object.key() == key).collect();
+        let filed = self.values.iter().filter(|value| ids.iter().any(|place| place.value == value.id()));
+        Some(Filed::new(filed.cloned().collect()))
     }
 
     fn remove_place(&mut self, value: &Shared<V>, key: &ObjectKey) {

@@ -128,7 +128,11 @@ impl Snapshot {
             garbage: packed.garbage,
             unused: packed.unused,
             tables: packed.tables,
+            cached: packed.cached,
             dictionaries: packed.dictionaries,
+            disk_content: packed.disk_live,
+            disk_garbage: packed.disk_garbage,
+            disk_unused: packed.disk_unused,
         }
     }
 

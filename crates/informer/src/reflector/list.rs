@@ -41,6 +41,7 @@ impl Reflector {
         let Deadlines { streaming_list_event, streaming_list, .. } = self.deadlines;
         let mut last_object = Instant::now();
         loop {
+            self.disk_room().await;
             let size = self.staged.len();
             let event = match timeout(streaming_list_event, stream.events.next()).await {
                 Err(_) => return self.stalled(streaming_list_event, &stream.url),
@@ -126,6 +127,7 @@ impl Reflector {
         let mut parts: ListStream = opening.await.map_err(|_| silent("response", list_response, &url))??;
         let mut whole = ListMeta::default();
         loop {
+            self.disk_room().await;
             let part = timeout(list_item, parts.next()).await;
             match part.map_err(|_| silent("item of the list", list_item, &url))?.transpose()? {
                 None => return Ok(whole),

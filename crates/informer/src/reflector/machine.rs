@@ -78,6 +78,10 @@ pub(crate) enum Input {
     Rewound {
         now: Instant,
     },
+    /// The content of cached objects cannot be read from disk.
+    ContentLost {
+        now: Instant,
+    },
     /// The time has come that [`Machine::repair_due`] returned.
     RepairDue {
         now: Instant,
@@ -193,6 +197,8 @@ impl Machine {
             (Phase::Watching, Progress(position)) => self.progress(position),
             (Phase::Watching, Malformed { at, now }) => self.anomaly(Anomaly::Malformed, at, now),
             (Phase::Watching, Rewound { now }) => self.anomaly(Anomaly::Rewound, None, now),
+            (Phase::Watching, ContentLost { now }) if self.repairs.request_list(now) => self.repair(),
+            (Phase::Watching, ContentLost { .. }) => self.follow(),
             (Phase::Watching, RepairDue { now }) if self.repairs.take_due(now) => self.repair(),
             (Phase::Watching, RepairDue { .. }) => self.follow(),
             (Phase::Watching, Quiet) => self.probe(),

@@ -38,11 +38,16 @@ impl Reflector {
 
     async fn read_event(&mut self, stream: &mut OpenStream) -> Command {
         self.queue.room().await;
+        self.disk_room().await;
         let now = Instant::now();
         if self.machine.repair_due().is_some_and(|due| due <= now) {
             return self.anomaly(Input::RepairDue { now });
         }
-        let event = time::timeout_at(self.next_timer(stream), stream.events.next()).await;
+        let event = tokio::select! {
+            biased;
+            () = self.refetch.requested(self.partition) => return self.refetch(),
+            event = time::timeout_at(self.next_timer(stream), stream.events.next()) => event,
+        };
         let lasted = stream.opened.elapsed();
         match event {
             Err(_) => self.timer_fired(stream, lasted),
@@ -160,6 +165,16 @@ impl Reflector {
                 command
             }
         }
+    }
+
+    /// Lists again because the content of cached objects cannot be read from disk. Their states count as unknown, so that the
+    /// list replaces them.
+    fn refetch(&mut self) -> Command {
+        let command = self.step(Input::ContentLost { now: Instant::now() });
+        if command != Command::Follow {
+            self.reason = Some(RelistReason::ContentLost);
+        }
+        command
     }
 
     /// Passes an anomaly to the machine, and records the reason if it relists.

@@ -5,9 +5,11 @@ use crate::{
     compaction::Upkeep,
     controller::Controller,
     delta_queue::DeltaQueue,
+    disk::DiskUpkeep,
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
     processor::Processor,
+    refetch::Refetch,
     reflector::{Deadlines, Reflector, Settings, Wiring},
     scope::{Partitions, Scope},
     status::InformerStatus,
@@ -17,7 +19,7 @@ use crate::{
     views::Views,
 };
 use kube_informer_wire::{
-    FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packer, Packing, WatchOptions,
+    FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packer, Packing, Storage, WatchOptions,
 };
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
@@ -34,6 +36,7 @@ pub struct InformerBuilder {
     selection: Selection,
     transform: Transform,
     packing: Packing,
+    storage: Storage,
     resync: Duration,
     queue_bound: usize,
     handler_bound: usize,
@@ -54,6 +57,7 @@ impl InformerBuilder {
             selection: Selection::default(),
             transform: Transform::new(),
             packing: Packing::default(),
+            storage: Storage::default(),
             resync: Duration::ZERO,
             queue_bound: 4096,
             handler_bound: 1024,
@@ -101,6 +105,19 @@ impl InformerBuilder {
     /// How the content of objects is kept; packed by default.
     pub fn packing(mut self, packing: Packing) -> Self {
         self.packing = packing;
+        self
+    }
+
+    /// Where the content of objects is kept; in memory by default. See [`Storage`] for when to keep it on disk.
+    ///
+    /// On disk, writing happens in the background. While the disk is full, slow or failing, content stays in memory up to
+    /// [`DiskOptions::buffer_bytes`](crate::DiskOptions::buffer_bytes); beyond that the informer stops reading from the server, its status is
+    /// [`InformerStatus::Retrying`], and it goes on when there is room. The first failure is reported as
+    /// [`InformerError::DiskWrite`]. Content that cannot be read from disk is a [`DecodeError`](crate::DecodeError) for the reader, is
+    /// reported as [`InformerError::ContentLost`], and is fetched again by a relist, at most one a minute: handlers are then called
+    /// with an update to the same version.
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
         self
     }
 
@@ -217,8 +234,9 @@ impl InformerBuilder {
         let kind = self.origin.kind().clone();
         let telemetry = Arc::new(Telemetry::new(&self.name, kind, &self.scope, &self.selection, self.hook));
         let transform = Arc::new(self.transform);
-        let packer = Arc::new(Packer::new(self.packing));
+        let packer = Arc::new(Packer::with_storage(self.packing, self.storage));
         let views = Arc::new(Views::default());
+        let refetch = Arc::new(Refetch::new(partitions.clone()));
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (mut reflectors, mut statuses) = (Vec::new(), Vec::new());
         let empty = (partitions.len() == 0).then(|| watch::Sender::new(InformerStatus::Starting));
@@ -235,6 +253,7 @@ impl InformerBuilder {
                 transform: Arc::clone(&transform),
                 packer: Arc::clone(&packer),
                 views: Arc::clone(&views),
+                refetch: Arc::clone(&refetch),
                 telemetry: Arc::clone(&telemetry),
                 status,
                 fail_points: self.fail_points.clone(),
@@ -247,6 +266,7 @@ impl InformerBuilder {
             packer: Arc::clone(&packer),
             views: Arc::clone(&views),
             indexer: Arc::clone(&indexer),
+            disk: DiskUpkeep::new(&packer, &indexer, refetch, &telemetry),
             fail_points: self.fail_points.clone(),
         };
         let mut controller =

@@ -5,6 +5,7 @@ mod bad_input;
 mod compaction;
 mod deadlines;
 mod delivery;
+mod disk;
 mod dropped_values;
 mod durations;
 mod edits;

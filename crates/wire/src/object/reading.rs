@@ -143,6 +143,9 @@ impl<T> Object<T> {
     /// Whether both have the same content: byte for byte, or if the encodings differ, as JSON values. Content that cannot be read
     /// is the same as no other.
     pub fn is_same_content<U>(&self, other: &Object<U>) -> bool {
+        if self.is_identical(other) {
+            return true;
+        }
         if self.media_type() == other.media_type() {
             return self.record.content.is_same(&other.record.content);
         }

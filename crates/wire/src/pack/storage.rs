@@ -60,6 +60,11 @@ impl Packer {
         self.bodies.is_congested()
     }
 
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> usize {
+        self.bodies.file_bytes()
+    }
+
     /// The number of objects whose content could not be read ([`Object::is_content_lost`](crate::Object::is_content_lost)).
     /// One more wakes the task that waits until compaction is due.
     pub fn lost(&self) -> usize {

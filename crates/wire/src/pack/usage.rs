@@ -50,6 +50,11 @@ impl Packer {
         self.bodies.live_bytes()
     }
 
+    /// Bytes of packed content in memory.
+    pub fn resident_bytes(&self) -> usize {
+        if self.is_on_disk() { self.bodies.memory_bytes() } else { self.bodies.live_bytes() }
+    }
+
     /// The memory in use. Walks segments and shared values: for reports, not for each object.
     pub fn usage(&self) -> PackUsage {
         let bodies = self.bodies.usage();

@@ -58,10 +58,15 @@ impl Repairs {
 
     /// Requests a repair of an anomaly. Returns whether to list now; otherwise a repair is due later.
     pub(super) fn request(&mut self, anomaly: Anomaly, now: Instant) -> bool {
-        self.due = self.last.map_or(Some(now), |last| time::after(last, MIN_INTERVAL));
-        let is_due = self.take_due(now);
+        let is_due = self.request_list(now);
         self.hidden |= !is_due && anomaly == Anomaly::Malformed;
         is_due
+    }
+
+    /// Requests a list that hides no change. Returns whether to list now; otherwise it is due later.
+    pub(super) fn request_list(&mut self, now: Instant) -> bool {
+        self.due = self.last.map_or(Some(now), |last| time::after(last, MIN_INTERVAL));
+        self.take_due(now)
     }
 
     /// Returns whether a repair is due, and takes note that it begins.
