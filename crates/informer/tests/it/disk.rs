@@ -1,8 +1,8 @@
 //! Content on disk: memory, secrecy, and disks that fail.
 
-use crate::support::{Errors, encoded, pass, secs, source, watched};
+use crate::support::{Errors, pass, secs, source, watched};
 use kube_informer::{
-    DiskOptions, InformerBuilder, InformerStatus, Kind, Object, Packing, ReadAsync, SegmentFile,
+    DiskOptions, InformerBuilder, InformerStatus, Kind, Limits, Object, Packing, ReadAsync, SegmentFile,
     SharedInformer, Storage, testing::FakeSource,
 };
 use serde_json::{Value, json};
@@ -182,7 +182,7 @@ async fn content_that_is_corrupted_is_fetched_again() {
     let held = informer.lister().list();
     let on_disk = |object: &&Object<Value>| !object.is_content_in_memory();
     let victim = held.iter().find(on_disk).unwrap();
-    let copy = encoded(&source, &serde_json::from_slice(&victim.json().unwrap()).unwrap());
+    let copy = Object::<Value>::parse(source.origin(), victim.json().unwrap(), &Limits::default()).unwrap();
     assert!(victim.is_same_content(&copy));
     for _ in 0..2 {
         file.corrupt();

@@ -129,7 +129,7 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(25))]
 
     #[test]
     fn every_body_has_its_content_or_an_error(steps in steps(), segment_bytes in 1000..300_000_usize) {
