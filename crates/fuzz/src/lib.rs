@@ -19,6 +19,7 @@ pub use objects::json_body;
 pub use objects::object;
 pub use objects::packed;
 pub use objects::protobuf;
+pub use objects::saved;
 pub use parameters::accept;
 pub use parameters::continue_token;
 pub use parameters::duration;
@@ -66,6 +67,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("protobuf_list", protobuf_list),
     ("protobuf_watch", protobuf_watch),
     ("query", query),
+    ("saved", saved),
     ("schema", schema),
     ("strategic_patch", strategic_patch),
     ("version", version),

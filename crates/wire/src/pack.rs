@@ -5,11 +5,13 @@ mod dictionary;
 mod encoding;
 pub(crate) mod fuzzing;
 mod interner;
+mod restore;
 mod rewriter;
 mod training;
 mod usage;
 
 pub(crate) use content::Content;
+pub use restore::SavedDictionary;
 pub use usage::PackUsage;
 
 use crate::sync::lock;
