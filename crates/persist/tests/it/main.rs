@@ -1,0 +1,3 @@
+//! Tests of the public surface.
+
+mod restore;
