@@ -2,7 +2,10 @@
 
 use crate::{
     belongs_to::BelongsTo,
-    disk::{Directory, Disk, DiskFile},
+    disk::{
+        Directory, Disk, DiskFile,
+        privacy::{self, NotPrivate},
+    },
     file_name::{FileName, Stem},
     header::{FORMAT, PREAMBLE, format_of},
     open::{self, OpenedLog},
@@ -49,14 +52,21 @@ impl<D: Disk> Owned<D> {
 impl CacheDir {
     /// Opens a directory, and creates it with mode 0700 if it is missing.
     ///
+    /// Permissions of others are taken from the directory and from the files of the cache. If other files are in the
+    /// directory too, nothing is changed, and the directory is refused.
+    ///
     /// # Errors
     ///
     /// See [`OpenError`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref().to_owned();
-        let directory =
-            Directory::create(&path).map_err(|source| OpenError::Io { path: path.clone(), source })?;
-        Self::open_at(directory, path)
+        let failed = |source| OpenError::Io { path: path.clone(), source };
+        let not_private = |NotPrivate { mode }| OpenError::NotPrivate { path: path.clone(), mode };
+        let directory = Directory::create(&path).map_err(failed)?;
+        privacy::check(&path).map_err(failed)?.map_err(not_private)?;
+        let opened = Self::open_at(directory, path.clone())?;
+        privacy::repair(&path).map_err(failed)?.map_err(not_private)?;
+        Ok(opened)
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Discarded {
         /// Its format.
         format: u32,
     },
-    /// A checksum does not match before the end of the log.
+    /// A checksum does not match in a part of the log that was on the disk, or the log is malformed.
     #[error("the saved state is damaged at byte {at} of the log")]
     Damaged {
         /// Where in the log.

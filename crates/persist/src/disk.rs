@@ -2,6 +2,7 @@
 
 mod directory;
 mod memory;
+pub(crate) mod privacy;
 
 pub use directory::Directory;
 pub use memory::MemoryDisk;

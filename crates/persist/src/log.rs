@@ -92,10 +92,13 @@ impl<D: Disk> Log<D> {
 
     /// Waits until everything that was committed is on the disk and survives a loss of power.
     ///
+    /// Without it the operating system writes within some seconds, in any order; what it had not written is dropped
+    /// after a loss of power, and the position before it is restored.
+    ///
     /// # Errors
     ///
     /// If the operating system reports a failed write.
-    pub fn sync(&self) -> io::Result<()> {
+    pub fn sync(&mut self) -> io::Result<()> {
         self.writer.sync()
     }
 

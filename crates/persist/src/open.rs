@@ -7,6 +7,7 @@ use crate::{
     discarded::Discarded,
     disk::{Directory, Disk, DiskFile},
     file_name::{FileName, Stem},
+    frame::Place,
     header::{FORMAT, Header},
     log::{Log, SharedLog},
     restored::Restored,
@@ -22,6 +23,11 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+
+/// How many threads read one log.
+const MAX_READERS: usize = 4;
+/// The least that one of them reads.
+const MIN_READ: usize = 4 << 20;
 
 /// A log that was opened, and what was in it.
 #[derive(Debug)]
@@ -131,6 +137,7 @@ fn continue_with<D: Disk>(
         buffer,
     });
     let (log_end, bodies_end, generation) = (scan.log_end as u64, scan.bodies_end, header.generation);
+    let end = Place { at: log_end, previous: scan.checksum, synced: scan.synced };
     let cut = || {
         if log_end < log_len as u64 {
             log.truncate(log_end)?;
@@ -141,7 +148,7 @@ fn continue_with<D: Disk>(
         Ok(())
     };
     Ok(cut().map(|()| {
-        let writer = Writer::new(disk.clone(), (log, log_end), (bodies, bodies_end), checksums, sealing);
+        let writer = Writer::new(disk.clone(), (log, end), (bodies, bodies_end), checksums, sealing);
         Continued { restored, generation, writer, live: scan.live }
     }))
 }
@@ -167,9 +174,24 @@ fn remove_leftovers<D: Disk>(shared: &SharedLog<D>, current: Option<u64>) -> io:
     Ok(next)
 }
 
+/// Reads a file. A large one is read by several threads, because filling new memory takes longer than the copy.
 fn read_whole<F: DiskFile>(file: &F) -> io::Result<Vec<u8>> {
     let len = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut buffer = vec![0; len];
-    file.read_at(&mut buffer, 0)?;
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(MAX_READERS));
+    let part = len.div_ceil(threads).max(MIN_READ);
+    std::thread::scope(|scope| {
+        let mut parts = buffer.chunks_mut(part).enumerate();
+        let first = parts.next();
+        let readers: Vec<_> = parts
+            .map(|(index, bytes)| scope.spawn(move || file.read_at(bytes, (index * part) as u64)))
+            .collect();
+        let mut result = first.map_or(Ok(()), |(_, bytes)| file.read_at(bytes, 0));
+        for reader in readers {
+            let read = reader.join().unwrap_or_else(|_| Err(io::Error::other("a reader panicked")));
+            result = result.and(read);
+        }
+        result
+    })?;
     Ok(buffer)
 }

@@ -3,6 +3,7 @@
 use crate::{
     bodies::Bodies,
     disk::{Directory, Disk, DiskFile},
+    frame::Place,
     header::Header,
     log::{Log, SharedLog},
     position::Position,
@@ -32,7 +33,8 @@ pub(crate) fn create<D: Disk>(shared: &SharedLog<D>, generation: u64) -> io::Res
     let log = disk.create(&shared.stem.new_log())?;
     log.write_at(&bytes, 0)?;
     let sealing = header.sealing(key).map_err(io::Error::other)?;
-    Ok(Writer::new(disk.clone(), (log, bytes.len() as u64), (bodies, 0), header.checksums(), sealing))
+    let end = Place { at: bytes.len() as u64, previous: 0, synced: 0 };
+    Ok(Writer::new(disk.clone(), (log, end), (bodies, 0), header.checksums(), sealing))
 }
 
 /// Makes the files of a new generation the current ones, by one rename.

@@ -22,6 +22,10 @@ pub(crate) struct Scan {
     pub(crate) dictionaries: Vec<(u32, Vec<u8>)>,
     /// Where the log ends behind that position.
     pub(crate) log_end: usize,
+    /// The checksum of the last frame there.
+    pub(crate) checksum: u32,
+    /// How much of the log was synced.
+    pub(crate) synced: u64,
     /// Where the bodies ended at that position.
     pub(crate) bodies_end: u64,
     /// How many bytes of the log and of the bodies belong to the objects.
@@ -39,6 +43,8 @@ struct Change {
 #[derive(Debug, Default)]
 struct Walk {
     changes: Vec<Change>,
+    /// How many of them, from the first on, are in the order of keys.
+    sorted: usize,
     dictionaries: Vec<(u32, Range<usize>)>,
     /// The end of the body that is furthest behind.
     bodies_needed: u64,
@@ -52,6 +58,8 @@ struct Committed {
     changes: usize,
     dictionaries: usize,
     log_end: usize,
+    checksum: u32,
+    synced: u64,
     bodies_end: u64,
 }
 
@@ -73,19 +81,20 @@ pub(crate) fn scan(
 ) -> Result<Scan, Discarded> {
     let mut walk =
         Walk { committed: Committed { log_end: start, ..Committed::default() }, ..Walk::default() };
-    let mut at = start;
+    let (mut at, mut previous) = (start, 0);
     while at < log.len() {
-        let Some(found) = frame::read(log, at, checksums) else {
-            // An incomplete end is dropped. If a commit is intact behind it, this is not the end.
-            if frame::has_commit_behind(log, at, checksums) {
-                return Err(Discarded::Damaged { at: at as u64 });
+        let damaged = Discarded::Damaged { at: at as u64 };
+        let next = frame::read(log, at, checksums).filter(|next| next.place.previous == previous);
+        let Some(found) = next else {
+            // The end of a log may be incomplete, but not what was on the disk already.
+            if frame::was_synced(log, at, checksums) {
+                return Err(damaged);
             }
             break;
         };
-        let damaged = Discarded::Damaged { at: at as u64 };
-        let Some(entries) = frame::open(log, at, &found, sealing) else { return Err(damaged) };
+        let Some(entries) = found.open(log, sealing) else { return Err(damaged) };
         match walk.frame(log, found.kind, entries, bodies_len, sealing.is_some()) {
-            Ok(()) => at = found.payload.end,
+            Ok(()) => (at, previous) = (found.payload.end, found.checksum),
             Err(Refusal::Malformed) => return Err(damaged),
             Err(Refusal::BodiesMissing) if walk.committed.position.is_none() => {
                 return Err(Discarded::BodiesMissing);
@@ -93,7 +102,8 @@ pub(crate) fn scan(
             Err(Refusal::BodiesMissing) => break,
         }
         if found.kind == FrameKind::Commit {
-            walk.committed.log_end = at;
+            (walk.committed.log_end, walk.committed.checksum) = (at, previous);
+            walk.committed.synced = found.place.synced;
         }
     }
     Ok(walk.finish(log, sealing.is_some()))
@@ -120,9 +130,9 @@ impl Walk {
                 Entry::Put { key, identity, content } => {
                     let needed = content.at.checked_add(stored_len(content.len, is_encrypted) as u64);
                     self.bodies_needed = self.bodies_needed.max(needed.ok_or(Refusal::Malformed)?);
-                    self.change(end - identity.len() - key.len(), key, identity.len(), Some(content));
+                    self.change(log, end - identity.len() - key.len(), key, identity.len(), Some(content));
                 }
-                Entry::Delete { key } => self.change(end - key.len(), key, 0, None),
+                Entry::Delete { key } => self.change(log, end - key.len(), key, 0, None),
                 Entry::Dictionary { id, bytes } => self.dictionaries.push((id, end - bytes.len()..end)),
                 Entry::Position { bodies_len: covered, position } => {
                     if kind != FrameKind::Commit || self.bodies_needed > covered {
@@ -139,12 +149,24 @@ impl Walk {
         if ended == (kind == FrameKind::Commit) { Ok(()) } else { Err(Refusal::Malformed) }
     }
 
-    fn change(&mut self, at: usize, key: &str, identity_len: usize, content: Option<SavedContent>) {
+    fn change(
+        &mut self,
+        log: &[u8],
+        at: usize,
+        key: &str,
+        identity_len: usize,
+        content: Option<SavedContent>,
+    ) {
         let is_delete = content.is_none();
         let content = content.unwrap_or(SavedContent { tag: 0, len: 0, at: 0, checksum: 0 });
         // Both lengths were read from 32 bits.
         let object =
             SavedObject { at, key_len: key.len() as u32, identity_len: identity_len as u32, content };
+        // Compared here, while both keys are in the cache of the processor.
+        let is_behind = |last: &Change| key_of(log, &last.object) < key.as_bytes();
+        if self.sorted == self.changes.len() && self.changes.last().is_none_or(is_behind) {
+            self.sorted += 1;
+        }
         self.changes.push(Change { object, is_delete });
     }
 
@@ -158,7 +180,7 @@ impl Walk {
     fn finish(mut self, log: &[u8], is_encrypted: bool) -> Scan {
         self.changes.truncate(self.committed.changes);
         self.dictionaries.truncate(self.committed.dictionaries);
-        let objects = newest_of_each_key(log, self.changes);
+        let objects = newest_of_each_key(log, &self.changes, self.sorted.min(self.changes.len()));
         let mut dictionaries: Vec<(u32, Vec<u8>)> = Vec::new();
         for (id, range) in self.dictionaries.into_iter().rev() {
             if dictionaries.iter().all(|(other, _)| *other != id) {
@@ -177,25 +199,44 @@ impl Walk {
             objects,
             dictionaries,
             log_end: self.committed.log_end,
+            checksum: self.committed.checksum,
+            synced: self.committed.synced,
             bodies_end: self.committed.bodies_end,
         }
     }
 }
 
 /// The newest change of each key, without deletes, in the order of keys.
-fn newest_of_each_key(log: &[u8], mut changes: Vec<Change>) -> Vec<SavedObject> {
+///
+/// A list arrives in the order of keys, and a rewrite is written in it, so that most of a log is `sorted` already: only
+/// what was appended later is sorted, and merged with it.
+fn newest_of_each_key(log: &[u8], changes: &[Change], sorted: usize) -> Vec<SavedObject> {
     let key = |change: &Change| key_of(log, &change.object);
-    // A list arrives in the order of keys, and a rewrite is written in it: often there is nothing to sort. The sort is
-    // stable, so that the newest change of a key is its last one, and fast for a long sorted beginning.
-    if !changes.is_sorted_by(|one, next| key(one) < key(next)) {
-        changes.sort_by(|one, other| key(one).cmp(key(other)));
-        changes.dedup_by(|next, kept| {
-            let same = key(next) == key(kept);
-            if same {
-                *kept = *next;
-            }
-            same
-        });
+    let (sorted, rest) = changes.split_at(sorted);
+    let mut rest = rest.to_vec();
+    // The sort is stable: the newest change of a key is its last one.
+    rest.sort_by(|one, other| key(one).cmp(key(other)));
+    rest.dedup_by(|next, kept| {
+        let is_same = key(next) == key(kept);
+        if is_same {
+            *kept = *next;
+        }
+        is_same
+    });
+    let mut objects = Vec::with_capacity(sorted.len() + rest.len());
+    let mut keep = |change: &Change| {
+        if !change.is_delete {
+            objects.push(change.object);
+        }
+    };
+    let mut older = sorted.iter().peekable();
+    for change in &rest {
+        while let Some(before) = older.next_if(|older| key(older) < key(change)) {
+            keep(before);
+        }
+        older.next_if(|older| key(older) == key(change));
+        keep(change);
     }
-    changes.into_iter().filter(|change| !change.is_delete).map(|change| change.object).collect()
+    older.for_each(keep);
+    objects
 }

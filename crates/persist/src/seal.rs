@@ -42,9 +42,8 @@ impl fmt::Debug for EncryptionKey {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     Header = 0,
-    Changes = 1,
-    Commit = 2,
-    Body = 3,
+    Frame = 1,
+    Body = 2,
 }
 
 /// Encrypts and decrypts one generation of a log.

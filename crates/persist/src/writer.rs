@@ -5,7 +5,7 @@ use crate::{
     checksum::Checksums,
     disk::{Disk, DiskFile},
     entry,
-    frame::{self, FrameKind},
+    frame::{self, FrameKind, Place},
     position::Position,
     restored::SavedContent,
     seal::{Purpose, Sealing},
@@ -15,7 +15,7 @@ use std::{io, sync::Arc};
 /// What is buffered before it is written.
 const BUFFER: usize = 1 << 20;
 /// What is buffered at most while writes fail. With more, the log is broken.
-const MAX_UNWRITTEN: usize = 64 << 20;
+const MAX_UNWRITTEN: usize = 16 << 20;
 
 /// Appends to the two files of one generation.
 ///
@@ -30,8 +30,9 @@ pub(crate) struct Writer<D: Disk> {
     bodies: Arc<D::File>,
     checksums: Checksums,
     sealing: Option<Sealing>,
-    /// Where the files end, as far as writes have succeeded.
-    log_end: u64,
+    /// Where the log ends, as far as writes have succeeded.
+    end: Place,
+    /// Where the bodies end.
     bodies_end: u64,
     /// Entries that are not in the log yet.
     entries: Vec<u8>,
@@ -46,7 +47,7 @@ impl<D: Disk> Writer<D> {
     /// Appends to files that end at these offsets.
     pub(crate) fn new(
         disk: Arc<D>,
-        (log, log_end): (D::File, u64),
+        (log, end): (D::File, Place),
         (bodies, bodies_end): (Arc<D::File>, u64),
         checksums: Checksums,
         sealing: Option<Sealing>,
@@ -59,7 +60,7 @@ impl<D: Disk> Writer<D> {
             bodies,
             checksums,
             sealing,
-            log_end,
+            end,
             bodies_end,
             entries,
             pending_bodies,
@@ -136,9 +137,11 @@ impl<D: Disk> Writer<D> {
         written
     }
 
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.bodies.sync()?;
-        self.log.sync()
+        self.log.sync()?;
+        self.end.synced = self.end.at;
+        Ok(())
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -147,7 +150,7 @@ impl<D: Disk> Writer<D> {
 
     /// How many bytes both files have, with what is buffered.
     pub(crate) fn total(&self) -> u64 {
-        self.log_end + self.bodies_end + (self.entries.len() + self.pending_bodies.len()) as u64
+        self.end.at + self.bodies_end + (self.entries.len() + self.pending_bodies.len()) as u64
     }
 
     fn write_if_full(&mut self) {
@@ -172,18 +175,18 @@ impl<D: Disk> Writer<D> {
     }
 
     fn write_entries(&mut self, kind: FrameKind) -> io::Result<()> {
-        let at = self.log_end;
-        let frame =
-            frame::encode(&*self.disk, kind, at, &self.entries, self.checksums, self.sealing.as_ref())?;
-        if let Err(error) = self.log.write_at(&frame, at) {
-            // A part of this frame may be in the file. Nothing may be written before it, because a shorter frame would
-            // leave the rest of this one behind itself.
-            if self.log.truncate(at).is_err() {
+        let (sealing, checksums) = (self.sealing.as_ref(), self.checksums);
+        let (frame, checksum) =
+            frame::encode(&*self.disk, kind, self.end, &self.entries, checksums, sealing)?;
+        if let Err(error) = self.log.write_at(&frame, self.end.at) {
+            // A part of this frame may be in the file. It must not stay behind a shorter one.
+            if self.log.truncate(self.end.at).is_err() {
                 self.is_broken = true;
             }
             return Err(error);
         }
-        self.log_end += frame.len() as u64;
+        self.end.at += frame.len() as u64;
+        self.end.previous = checksum;
         self.entries.clear();
         Ok(())
     }

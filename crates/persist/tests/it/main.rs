@@ -1,3 +1,5 @@
 //! Tests of the public surface.
 
+mod directory;
+mod fixtures;
 mod restore;
