@@ -2,4 +2,6 @@
 
 mod directory;
 mod fixtures;
+mod model;
+mod recording;
 mod restore;
