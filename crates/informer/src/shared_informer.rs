@@ -25,6 +25,7 @@ use crate::{
     listener::Listener,
     lister::Lister,
     memory::MemoryUsage,
+    persist::PersistStatus,
     registration::{HandlerInfo, Registration},
     scope::Partitions,
     status::InformerStatus,
@@ -74,6 +75,7 @@ pub(crate) struct Core {
     views: Arc<Views>,
     /// One for each partition, or one if there is none.
     statuses: Vec<watch::Receiver<InformerStatus>>,
+    persisted: watch::Receiver<PersistStatus>,
     /// The status of an informer that covers nothing, and so has no reflector to report it.
     empty: Option<watch::Sender<InformerStatus>>,
     handler_bound: usize,
