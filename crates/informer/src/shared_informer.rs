@@ -194,7 +194,8 @@ impl<T: 'static> SharedInformer<T> {
         self.core.tasks.is_stopped()
     }
 
-    /// Whether the initial list of everything it covers is in the cache.
+    /// Whether the cache has reached, in everything it covers, a version that the server called current after this process
+    /// started: the initial list is in the cache, or a restored state is proven.
     pub fn is_synced(&self) -> bool {
         self.core.controller.indexer.snapshot().is_listed()
     }

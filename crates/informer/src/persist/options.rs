@@ -24,6 +24,10 @@ const RESUME_WITHIN: Duration = Duration::from_secs(600);
 ///    power an older state may come back, which is then brought up to date.
 /// 5. A disk that fails or is full is reported ([`PersistStatus`](crate::PersistStatus)), and affects nothing but the next start.
 ///
+/// Before a watch is resumed, the object with the highest version is requested: an informer that may list and watch, but not
+/// get, lists instead. When a restored cache counts as synced is documented at
+/// [`InformerStatus::Restored`](crate::InformerStatus::Restored).
+///
 /// Persist if a restart must be fast, or if listing is expensive: large collections, many informers, many replicas. Do not
 /// persist small collections, or where the disk outlives the secrecy of its content.
 ///

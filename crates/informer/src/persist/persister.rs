@@ -197,11 +197,15 @@ impl Persister {
         if due.is_some() && occasion == Occasion::Change {
             return due;
         }
+        if slot.log.is_none() && occasion == Occasion::Stop {
+            // A log that could not be opened while there was time is not worth a delay now.
+            return None;
+        }
         drop(snapshot);
         self.fail_points.at(FailPoint::Saving);
         let state = self.state(at, contents, version);
         let saved = Saved { contents: Arc::clone(&state.contents), version: Some(state.version.clone()) };
-        let written = self.write(at, state, occasion).await;
+        let written = self.write(at, state).await;
         self.written(at, written, saved)
     }
 
@@ -218,7 +222,7 @@ impl Persister {
     }
 
     /// Writes a state to the log of a partition.
-    async fn write(&mut self, at: usize, state: StateToSave, occasion: Occasion) -> io::Result<()> {
+    async fn write(&mut self, at: usize, state: StateToSave) -> io::Result<()> {
         let target = RestoreTarget {
             // What a log has that could not be opened before is not used: these objects are not shown.
             packer: Arc::new(Packer::new(kube_informer_wire::Packing::Raw)),
@@ -230,9 +234,6 @@ impl Persister {
         let slot = &mut self.slots[at];
         let before = slot.saved.take().map(|saved| saved.contents);
         let (log, spec) = (slot.log.take(), slot.spec.clone());
-        if log.is_none() && occasion == Occasion::Stop {
-            return Ok(());
-        }
         let directory = Arc::clone(&self.persistence.directory);
         let write = move || {
             let (mut log, before) = match log {

@@ -1,6 +1,7 @@
 //! Informers that start with the state that an earlier process saved.
 
 mod disk;
+mod server;
 
 use crate::support::{Errors, Recorder, cached, object, pass, secs, settle, source};
 use kube_informer::{
