@@ -66,6 +66,10 @@ pub(crate) fn load<D: Disk>(
 pub(crate) fn read_whole<F: DiskFile>(file: &F) -> io::Result<Vec<u8>> {
     let len = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut buffer = vec![0; len];
+    if len <= MIN_READ {
+        file.read_at(&mut buffer, 0)?;
+        return Ok(buffer);
+    }
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(MAX_READERS));
     let part = len.div_ceil(threads).max(MIN_READ);
     std::thread::scope(|scope| {

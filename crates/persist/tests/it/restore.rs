@@ -1,7 +1,7 @@
 //! What is restored after a log was closed, killed or damaged.
 
 use crate::fixtures::{State, object, open, pods, position, put, put_new, state};
-use kube_informer_persist::{CacheDir, Discarded, EncryptionKey, MemoryDisk, ReadError};
+use kube_informer_persist::{CacheDir, Discarded, EncryptionKey, Log, MemoryDisk, ReadError};
 
 /// Two commits: a, b, c; then b replaced, c deleted, d added, and a change that no position covers.
 fn written(key: Option<&EncryptionKey>) -> MemoryDisk {
@@ -274,4 +274,37 @@ fn logs_of_one_directory_do_not_share_anything() {
         assert_eq!(state(&opened), Some((name.into(), vec![object(name, 1)])));
     }
     assert_eq!(disk.files().len(), 6);
+}
+
+#[test]
+fn a_frame_that_was_cut_off_and_comes_back_does_not_continue_newer_ones() {
+    let disk = MemoryDisk::new();
+    let mut log = open(&disk, None).log;
+    let commit = |log: &mut Log<MemoryDisk>, version, object| {
+        put(log, &object);
+        log.commit(&position(version)).expect("commits");
+        disk.files()["pods.log"].len()
+    };
+    let first = commit(&mut log, "10", object("a", 1));
+    let lost = commit(&mut log, "20", object("b", 2));
+    commit(&mut log, "30", object("c", 3));
+    drop(log);
+    let mut files = disk.files();
+    let before = files["pods.log"].clone();
+    // Power was lost, and the second commit was not on the disk, but the third one was.
+    files.get_mut("pods.log").expect("a log")[first..lost].fill(0);
+    let after = MemoryDisk::with_files(files);
+    let mut log = open(&after, None).log;
+    put(&mut log, &object("d", 4));
+    log.commit(&position("21")).expect("commits");
+    drop(log);
+    // Power is lost again, and the third commit is back, right behind the new one.
+    let mut files = after.files();
+    let log = files.get_mut("pods.log").expect("a log");
+    assert_eq!(log.len(), lost, "otherwise it would not be right behind");
+    log.extend_from_slice(&before[lost..]);
+    let bodies = files.get_mut("pods.1.bodies").expect("bodies");
+    bodies.resize(bodies.len() + 10, 0);
+    let opened = open(&MemoryDisk::with_files(files), None);
+    assert_eq!(state(&opened), Some(("21".into(), vec![object("a", 1), object("d", 4)])));
 }
