@@ -24,6 +24,7 @@ use clap::Parser;
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Compare(options) => compare::run(&options),
+        Command::Levels(options) => runtime()?.block_on(driver::levels::run(&options)),
         Command::Publish(options) => publish::run(&options),
         Command::Driver(options) => runtime()?.block_on(driver::run(options)),
         Command::Contender(options) => runtime()?.block_on(contender::run(options)),

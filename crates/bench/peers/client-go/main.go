@@ -1,6 +1,6 @@
 // client-go's shared informer as a contender: the same commands as `bench contender`.
 //
-// Options: --server URL --kind RESOURCE [--namespace NAME] --variant json|proto|tuned
+// Options: --server URL [--kubeconfig FILE] --kind RESOURCE [--namespace NAME] --variant json|proto|tuned
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -28,12 +29,12 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 type options struct {
-	server, kind, namespace, variant string
+	server, kubeconfig, kind, namespace, variant string
 }
 
 type response map[string]any
@@ -50,6 +51,7 @@ type contender struct {
 func main() {
 	var o options
 	flag.StringVar(&o.server, "server", "", "")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "")
 	flag.StringVar(&o.kind, "kind", "pods", "")
 	flag.StringVar(&o.namespace, "namespace", "", "")
 	flag.StringVar(&o.variant, "variant", "json", "")
@@ -81,13 +83,18 @@ func main() {
 func newInformer(o options) (cache.SharedIndexInformer, error) {
 	informer, err := newDefaultInformer(o)
 	if err == nil && o.variant == "tuned" {
-		err = informer.SetTransform(cache.TransformStripManagedFields())
+		err = informer.SetTransform(dropManagedFields)
 	}
 	return informer, err
 }
 
 func newDefaultInformer(o options) (cache.SharedIndexInformer, error) {
-	config := &rest.Config{Host: o.server, QPS: -1}
+	// Without a kubeconfig it is the server alone.
+	config, err := clientcmd.BuildConfigFromFlags(o.server, o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
 	config.ContentType = "application/json"
 	config.AcceptContentTypes = "application/json"
 	if o.variant == "proto" || o.variant == "tuned" {
@@ -120,6 +127,13 @@ func newDefaultInformer(o options) (cache.SharedIndexInformer, error) {
 		return core.Events().Informer(), nil
 	}
 	return nil, fmt.Errorf("unknown kind %q", o.kind)
+}
+
+func dropManagedFields(obj any) (any, error) {
+	if object, err := meta.Accessor(obj); err == nil {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
 }
 
 func byNode(obj any) ([]string, error) {
