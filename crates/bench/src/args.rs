@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Compare(CompareOptions),
     /// Measure size and time of packed pods at each level of compression.
     Levels(LevelOptions),
+    /// Measure controllers: this project's, kube-rs's and controller-runtime's; write reconcile.json.
+    Reconcile(ReconcileOptions),
     /// Copy the results of a run into the documents of this repository.
     Publish(PublishOptions),
     /// The driver of the server; reads commands from standard input.
@@ -69,6 +71,25 @@ pub(crate) struct LevelOptions {
     /// Number of pods.
     #[arg(long, default_value_t = 1000)]
     pub(crate) pods: usize,
+}
+
+#[derive(Args)]
+pub(crate) struct ReconcileOptions {
+    /// Number of pods.
+    #[arg(long, default_value_t = 30_000)]
+    pub(crate) pods: usize,
+    /// Changes in the burst.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) burst: usize,
+    /// Directory of reconcile.json.
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Only these contenders, such as `kube-informer/controller,kube-rs`.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Seed of the generators.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Args)]
@@ -142,7 +163,7 @@ pub(crate) struct ContenderOptions {
     /// Only this namespace.
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// How objects are requested and stored: packed, json, tuned, raw or decoded.
+    /// How objects are requested and stored: packed, json, tuned, raw or decoded. Or a controller: controller or drop-in.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
 }

@@ -55,7 +55,7 @@ fn measure_corpus(
     peers: &[Peer],
     results: &mut Results,
 ) -> anyhow::Result<()> {
-    let mut driver = start_driver(options)?;
+    let mut driver = start_driver(options.seed, options.server.as_deref(), options.kubeconfig.as_deref())?;
     let url = text(&driver.request("url")?, "url")?;
     print_progress(format!("seeding {} {} pods at {url}", options.pods, corpus.name()));
     driver.request(&format!("seed {} {}", corpus.name(), options.pods))?;
@@ -113,14 +113,18 @@ fn record(options: &CompareOptions, corpus: Corpus, driver: &mut Process) -> Res
     recording.map_err(|error| format!("{error:#}"))
 }
 
-fn start_driver(options: &CompareOptions) -> anyhow::Result<Process> {
+pub(crate) fn start_driver(
+    seed: u64,
+    server: Option<&str>,
+    kubeconfig: Option<&Path>,
+) -> anyhow::Result<Process> {
     let own = std::env::current_exe()?;
-    let seed = options.seed.to_string();
+    let seed = seed.to_string();
     let mut arguments = vec!["driver", "--seed", &seed];
-    if let Some(server) = &options.server {
+    if let Some(server) = server {
         arguments.extend(["--server", server]);
     }
-    if let Some(kubeconfig) = options.kubeconfig.as_deref().and_then(Path::to_str) {
+    if let Some(kubeconfig) = kubeconfig.and_then(Path::to_str) {
         arguments.extend(["--kubeconfig", kubeconfig]);
     }
     Process::start_with(&own, &arguments, &[SERVER_ALLOCATOR])
@@ -184,6 +188,6 @@ pub(crate) fn number(response: &Value, field: &str) -> anyhow::Result<f64> {
     response[field].as_f64().with_context(|| format!("no number {field:?} in {response}"))
 }
 
-fn text(response: &Value, field: &str) -> anyhow::Result<String> {
+pub(crate) fn text(response: &Value, field: &str) -> anyhow::Result<String> {
     Ok(response[field].as_str().with_context(|| format!("no string {field:?} in {response}"))?.to_owned())
 }

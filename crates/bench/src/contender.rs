@@ -3,6 +3,7 @@
 mod handler_calls;
 mod readers;
 mod reads;
+mod reconciler;
 mod trim;
 
 use crate::{
@@ -43,6 +44,9 @@ pub(crate) struct Contender {
 
 /// Runs the commands from standard input.
 pub(crate) async fn run(options: ContenderOptions) -> anyhow::Result<()> {
+    if matches!(options.variant.as_str(), "controller" | "drop-in") {
+        return reconciler::run(options).await;
+    }
     let informer = informer(&options).await?;
     let by_node = informer.index_field("spec.nodeName")?;
     let calls = Arc::new(HandlerCalls::default());

@@ -3,6 +3,7 @@
 //! It has no indexes and no handlers. Its users scan the store and loop over the stream of the reflector, and so does
 //! this program.
 
+mod controller;
 mod event_calls;
 
 use anyhow::{Context, bail};
@@ -53,6 +54,9 @@ async fn main() -> anyhow::Result<()> {
     };
     config.cluster_url = server.parse()?;
     let client = Client::try_from(config)?;
+    if options.get("variant").is_some_and(|variant| variant == "controller") {
+        return controller::run(client).await;
+    }
     let tuned = options.get("variant").is_some_and(|variant| variant == "tuned");
     match options.get("kind").map_or("pods", String::as_str) {
         "pods" => run::<Pod>(namespaced(client, &options), (), tuned, Some(reads)).await,

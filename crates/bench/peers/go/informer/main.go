@@ -31,18 +31,20 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"kube-informer/bench/go/calls"
 )
 
 type options struct {
 	server, kubeconfig, kind, namespace, variant string
 }
 
-type response map[string]any
+type response = calls.Response
 
 type contender struct {
 	options  options
 	informer cache.SharedIndexInformer
-	calls    *handlerCalls
+	calls    *calls.Calls
 	other    cache.SharedIndexInformer
 	stop     chan struct{}
 	readers  *atomic.Bool
@@ -62,8 +64,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	c := &contender{options: o, informer: informer, calls: &handlerCalls{}, stop: make(chan struct{})}
-	if _, err := informer.AddEventHandler(c.calls.handler()); err != nil {
+	c := &contender{options: o, informer: informer, calls: &calls.Calls{}, stop: make(chan struct{})}
+	if _, err := informer.AddEventHandler(c.calls.Handler()); err != nil {
 		panic(err)
 	}
 	lines := bufio.NewScanner(os.Stdin)
@@ -152,7 +154,7 @@ func (c *contender) execute(words []string) (response, error) {
 			return nil, errors.New("not synced")
 		}
 		objects := len(c.informer.GetStore().ListKeys())
-		c.calls.waitForCount(int64(objects))
+		c.calls.WaitForCount(int64(objects))
 		return response{"objects": objects, "wall_s": time.Since(start).Seconds()}, nil
 	case "settle":
 		// Its best figure: only reachable memory.
@@ -160,16 +162,16 @@ func (c *contender) execute(words []string) (response, error) {
 		debug.FreeOSMemory()
 		return response{}, nil
 	case "reset":
-		c.calls.reset()
+		c.calls.Reset()
 		return response{}, nil
 	case "await":
 		version, err := strconv.ParseInt(words[1], 10, 64)
 		if err != nil {
 			return nil, err
 		}
-		return c.calls.waitForVersion(version), nil
+		return c.calls.WaitForVersion(version), nil
 	case "latency":
-		return c.calls.latency(), nil
+		return c.calls.Latency(), nil
 	case "reads":
 		return c.reads(), nil
 	case "decode-all":
