@@ -2,7 +2,7 @@
 
 use crate::terminal::{printable, printable_json};
 use kube_informer_persist::{Disk, InspectedLog, Restored, SavedObject};
-use kube_informer_wire::{Kind, Object, Origin, Packer, Packing, Restorer};
+use kube_informer_wire::{Kind, MediaType, Object, Origin, Packer, Packing, Restorer};
 use serde_json::Value;
 use std::{
     io::{self, Write},
@@ -95,6 +95,9 @@ fn export_batch<D: Disk>(
 
 /// The JSON of an object on one line.
 fn line(object: &Object<Value>) -> Result<String, String> {
+    if object.media_type() == MediaType::Protobuf && object.kind().kind.is_empty() {
+        return Err("the header does not name the kind, which content in protobuf needs".to_owned());
+    }
     let json = object.json().map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_slice(&json).map_err(|_| "the content is not JSON".to_owned())?;
     // The header says that these are no Secrets. It is not encrypted, and anybody may have written it.

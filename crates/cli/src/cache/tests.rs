@@ -101,9 +101,7 @@ fn objects_are_exported_as_the_server_sent_them() {
 
 #[test]
 fn content_in_protobuf_is_exported_as_json() {
-    let disk = MemoryDisk::new();
-    let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
-    let origin = Arc::new(Origin::new(kind.clone()));
+    let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "ConfigMap", "configmaps")));
     let json = json!({"metadata": {"namespace": "shop", "name": "m"}}).to_string();
     let object = Object::<Value>::parse(&origin, json.into(), &Limits::default()).expect("an object");
     let mut record = Vec::new();
@@ -111,14 +109,23 @@ fn content_in_protobuf_is_exported_as_json() {
     // metadata: name (1) and namespace (3); data: one entry.
     let content = b"\x0a\x09\x0a\x01m\x1a\x04shop\x12\x06\x0a\x01k\x12\x01v";
     let stored_protobuf = 1 << 33 | content.len() as u64;
-    let mut log = log(&disk, "configmaps", &belongs_to("/v1/configmaps", "ConfigMap"), None);
-    log.put("shop/m", &record, stored_protobuf, content);
-    commit(&mut log);
-    drop(log);
-    let (lines, Exported { notes, failures }) = exported(&only(&disk, None));
+    let saved_for = |belongs_to: BelongsTo| {
+        let disk = MemoryDisk::new();
+        let mut log = log(&disk, "configmaps", &belongs_to, None);
+        log.put("shop/m", &record, stored_protobuf, content);
+        commit(&mut log);
+        drop(log);
+        exported(&only(&disk, None))
+    };
+    let (lines, Exported { notes, failures }) = saved_for(belongs_to("/v1/configmaps", "ConfigMap"));
     assert_eq!((notes, failures), (Vec::<String>::new(), 0));
     assert_eq!((&lines[0]["kind"], &lines[0]["data"]), (&json!("ConfigMap"), &json!({"k": "v"})));
     assert_eq!(lines[0]["metadata"]["namespace"], "shop");
+
+    let (lines, Exported { notes, failures }) =
+        saved_for(BelongsTo::new().with("resource", "/v1/configmaps"));
+    assert_eq!((lines.len(), failures), (0, 1));
+    assert_eq!(notes[0], "shop/m: the header does not name the kind, which content in protobuf needs");
 }
 
 #[test]
