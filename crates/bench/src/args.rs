@@ -14,6 +14,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure all contenders, print the ratios, write results.json and plots.
     Compare(CompareOptions),
+    /// Measure size and time of packed pods at each level of compression.
+    Levels(LevelOptions),
+    /// Measure controllers: this project's, kube-rs's and controller-runtime's; write reconcile.json.
+    Reconcile(ReconcileOptions),
     /// Copy the results of a run into the documents of this repository.
     Publish(PublishOptions),
     /// The driver of the server; reads commands from standard input.
@@ -32,10 +36,13 @@ pub(crate) struct CompareOptions {
     /// Directory of results.json and the plots.
     #[arg(long)]
     pub(crate) out: PathBuf,
-    /// Use this server instead of the embedded one, such as a kube-apiserver behind `kubectl proxy`. It is seeded through its
-    /// API, in separate namespaces that are not deleted. Stages that need fault injection (relists, bursts) are skipped.
+    /// Use this server instead of the embedded one. It is seeded through its API, in separate namespaces that are not deleted.
+    /// Stages that need fault injection (relists, bursts) are skipped.
     #[arg(long)]
     pub(crate) server: Option<String>,
+    /// Credentials for the server, and its URL unless `--server` is given.
+    #[arg(long)]
+    pub(crate) kubeconfig: Option<PathBuf>,
     /// Only these contenders, such as `kube-informer/packed,client-go`.
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -51,6 +58,35 @@ pub(crate) struct CompareOptions {
     /// Number of events with a stalled handler. The default is a million, or 50,000 with another server.
     #[arg(long)]
     pub(crate) stall_events: Option<usize>,
+    /// Seed of the generators.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Milliseconds after which a contender without work counts as idle.
+    #[arg(long, default_value_t = 3000)]
+    pub(crate) idle_ms: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct LevelOptions {
+    /// Number of pods.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) pods: usize,
+}
+
+#[derive(Args)]
+pub(crate) struct ReconcileOptions {
+    /// Number of pods.
+    #[arg(long, default_value_t = 30_000)]
+    pub(crate) pods: usize,
+    /// Changes in the burst.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) burst: usize,
+    /// Directory of reconcile.json.
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Only these contenders, such as `kube-informer/controller,kube-rs`.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
     /// Seed of the generators.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -106,6 +142,9 @@ pub(crate) struct DriverOptions {
     /// Drive this server instead of an embedded one.
     #[arg(long)]
     pub(crate) server: Option<String>,
+    /// Credentials for the server, and its URL unless `--server` is given.
+    #[arg(long)]
+    pub(crate) kubeconfig: Option<PathBuf>,
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -115,24 +154,32 @@ pub(crate) struct ContenderOptions {
     /// The server.
     #[arg(long)]
     pub(crate) server: String,
+    /// Credentials for the server.
+    #[arg(long)]
+    pub(crate) kubeconfig: Option<PathBuf>,
     /// The resource: pods, configmaps, secrets, events or widgets.
     #[arg(long, default_value = "pods")]
     pub(crate) kind: String,
     /// Only this namespace.
     #[arg(long)]
     pub(crate) namespace: Option<String>,
-    /// How objects are requested and stored: packed, json, tuned, raw or decoded.
+    /// How objects are requested and stored: packed, json, tuned, raw or decoded. Or a controller: controller or drop-in.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
 }
 
 impl CompareOptions {
+    /// Whether the embedded server is used.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.server.is_none() && self.kubeconfig.is_none()
+    }
+
     pub(crate) fn wants(&self, stage: Stage) -> bool {
         self.stages.is_empty() || self.stages.contains(&stage)
     }
 
     pub(crate) fn stall_events(&self) -> usize {
-        self.stall_events.unwrap_or(if self.server.is_some() { 50_000 } else { 1_000_000 })
+        self.stall_events.unwrap_or(if self.is_embedded() { 1_000_000 } else { 50_000 })
     }
 
     pub(crate) fn corpora(&self) -> Vec<Corpus> {

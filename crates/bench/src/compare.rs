@@ -14,7 +14,7 @@ use crate::{
 };
 use anyhow::Context;
 use serde_json::{Map, Value};
-use stages::Measurement;
+use stages::{Measurement, Recording};
 use std::path::Path;
 
 /// Other kinds, and their number per thousand pods.
@@ -55,13 +55,14 @@ fn measure_corpus(
     peers: &[Peer],
     results: &mut Results,
 ) -> anyhow::Result<()> {
-    let mut driver = start_driver(options)?;
+    let mut driver = start_driver(options.seed, options.server.as_deref(), options.kubeconfig.as_deref())?;
     let url = text(&driver.request("url")?, "url")?;
     print_progress(format!("seeding {} {} pods at {url}", options.pods, corpus.name()));
     driver.request(&format!("seed {} {}", corpus.name(), options.pods))?;
     describe(&mut driver, corpus.name(), "/api/v1/pods", &mut results.data)?;
     let kinds = seed_kinds(options, corpus, &mut driver, &mut results.data);
     let protobuf = supports_protobuf(&mut driver)?;
+    let recording = record(options, corpus, &mut driver);
     for (peer, figures) in peers.iter().zip(&mut results.contenders) {
         let Ok((program, arguments)) = &peer.program else {
             figures.missing(&["bytes_per_object"], peer.program.as_ref().err().map_or("", String::as_str));
@@ -75,8 +76,16 @@ fn measure_corpus(
             continue;
         }
         print_progress(format!("measurement {} on {} pods", peer.label(), corpus.name()));
-        let mut measurement =
-            Measurement { options, url: &url, program, arguments, peer, driver: &mut driver, figures };
+        let mut measurement = Measurement {
+            options,
+            url: &url,
+            program,
+            arguments,
+            peer,
+            driver: &mut driver,
+            figures,
+            recording: &recording,
+        };
         let measured = match corpus {
             Corpus::Realistic => measurement.everything(&kinds),
             Corpus::Stubborn => measurement.sync_only("stubborn_"),
@@ -90,12 +99,33 @@ fn measure_corpus(
     Ok(())
 }
 
-fn start_driver(options: &CompareOptions) -> anyhow::Result<Process> {
+/// Records watch events if they are measured.
+fn record(options: &CompareOptions, corpus: Corpus, driver: &mut Process) -> Result<Recording, String> {
+    if corpus != Corpus::Realistic || !options.wants(Stage::Events) {
+        return Err("not requested".to_owned());
+    }
+    print_progress(format!("recording {} watch events", options.burst));
+    let recorded = driver.request(&format!("record {}", options.burst));
+    let recording = recorded.and_then(|found| {
+        let version = found["version"].as_u64().context("no version")?;
+        Ok(Recording { url: text(&found, "url")?, changed: number(&found, "changed")?, version })
+    });
+    recording.map_err(|error| format!("{error:#}"))
+}
+
+pub(crate) fn start_driver(
+    seed: u64,
+    server: Option<&str>,
+    kubeconfig: Option<&Path>,
+) -> anyhow::Result<Process> {
     let own = std::env::current_exe()?;
-    let seed = options.seed.to_string();
+    let seed = seed.to_string();
     let mut arguments = vec!["driver", "--seed", &seed];
-    if let Some(server) = &options.server {
+    if let Some(server) = server {
         arguments.extend(["--server", server]);
+    }
+    if let Some(kubeconfig) = kubeconfig.and_then(Path::to_str) {
+        arguments.extend(["--kubeconfig", kubeconfig]);
     }
     Process::start_with(&own, &arguments, &[SERVER_ALLOCATOR])
 }
@@ -158,6 +188,6 @@ pub(crate) fn number(response: &Value, field: &str) -> anyhow::Result<f64> {
     response[field].as_f64().with_context(|| format!("no number {field:?} in {response}"))
 }
 
-fn text(response: &Value, field: &str) -> anyhow::Result<String> {
+pub(crate) fn text(response: &Value, field: &str) -> anyhow::Result<String> {
     Ok(response[field].as_str().with_context(|| format!("no string {field:?} in {response}"))?.to_owned())
 }

@@ -3,10 +3,12 @@
 mod handler_calls;
 mod readers;
 mod reads;
+mod reconciler;
 mod trim;
 
 use crate::{
     args::ContenderOptions,
+    driver::config,
     protocol::{commands, number, respond},
 };
 use anyhow::{Context, bail};
@@ -27,8 +29,8 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Number of objects from which on repacking makes a difference.
 const MANY: usize = 2000;
 /// Time without a change after which nothing more is to be done in the background: repacking starts ten seconds after the
-/// last large change.
-const QUIET: Duration = Duration::from_secs(13);
+/// last large change, or ten seconds later if that was still going on then.
+const QUIET: Duration = Duration::from_secs(22);
 
 pub(crate) struct Contender {
     options: ContenderOptions,
@@ -42,7 +44,10 @@ pub(crate) struct Contender {
 
 /// Runs the commands from standard input.
 pub(crate) async fn run(options: ContenderOptions) -> anyhow::Result<()> {
-    let informer = informer(&options)?;
+    if matches!(options.variant.as_str(), "controller" | "drop-in") {
+        return reconciler::run(options).await;
+    }
+    let informer = informer(&options).await?;
     let by_node = informer.index_field("spec.nodeName")?;
     let calls = Arc::new(HandlerCalls::default());
     informer.add_handler(HandlerCalls::handler(&calls));
@@ -54,7 +59,7 @@ pub(crate) async fn run(options: ContenderOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
+async fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
     let packing = match options.variant.as_str() {
         "packed" | "json" | "tuned" => Packing::Packed,
         "raw" => Packing::Raw,
@@ -70,7 +75,7 @@ fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<Pod>> {
         other => bail!("unknown kind {other:?}"),
     };
     let kind = Kind::namespaced(group, version, kind, &options.kind);
-    let client = informer_client(kube::Config::new(options.server.parse()?))?;
+    let client = informer_client(config(Some(&options.server), options.kubeconfig.as_deref()).await?)?;
     let factory = InformerFactory::builder(client)
         .configure(move |builder: InformerBuilder| builder.packing(packing))
         .build();
@@ -87,6 +92,8 @@ impl Contender {
             Some("start") => self.start().await,
             Some("settle") => {
                 self.settle().await;
+                // As for kube-rs: memory that the allocator keeps is not memory that the informer uses.
+                trim::trim();
                 Ok(json!({}))
             }
             Some("reset") => Ok(self.calls.reset()),
@@ -139,7 +146,7 @@ impl Contender {
     }
 
     async fn start_other(&mut self) -> anyhow::Result<Value> {
-        let other = informer(&self.options)?;
+        let other = informer(&self.options).await?;
         other.index_field("spec.nodeName")?;
         other.start();
         other.synced(TIMEOUT).await?;

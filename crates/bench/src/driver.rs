@@ -1,7 +1,9 @@
 //! The driver: starts or uses a server, seeds it and changes its objects.
 
 mod changes;
+pub(crate) mod levels;
 mod namespaces;
+mod replay;
 mod seeding;
 
 use crate::{
@@ -9,10 +11,11 @@ use crate::{
     protocol::{commands, number, respond},
 };
 use anyhow::{Context, bail};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_embedded_apiserver::ApiServer;
 use kube_embedded_apiserver::watch_cache::CacheOptions;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
+use std::{collections::VecDeque, path::Path};
 
 /// Number of concurrent writes.
 const WRITERS: usize = 4;
@@ -30,6 +33,7 @@ pub(crate) struct Driver {
     changes: u64,
     /// Whether the objects of `churn` exist.
     churn_created: bool,
+    replay: Option<replay::Replay>,
 }
 
 /// Runs the commands from standard input.
@@ -44,9 +48,13 @@ pub(crate) async fn run(options: DriverOptions) -> anyhow::Result<()> {
 
 impl Driver {
     async fn start(options: DriverOptions) -> anyhow::Result<Self> {
-        let (embedded, client, url) = match options.server {
-            Some(url) => (None, remote(&url)?, url),
-            None => {
+        let (embedded, client, url) = match (options.server, options.kubeconfig) {
+            (server @ Some(_), kubeconfig) | (server, kubeconfig @ Some(_)) => {
+                let config = config(server.as_deref(), kubeconfig.as_deref()).await?;
+                let url = config.cluster_url.to_string();
+                (None, kube::Client::try_from(config)?, url)
+            }
+            (None, None) => {
                 // A burst is written while watches are stalled: the window must hold all of it.
                 let mut cache = CacheOptions::default();
                 cache.window_min = 102_400;
@@ -63,6 +71,7 @@ impl Driver {
             pods: Vec::new(),
             changes: 0,
             churn_created: false,
+            replay: None,
         })
     }
 
@@ -78,8 +87,9 @@ impl Driver {
                 self.seed_kind(&kind, number(words, 2)?).await
             }
             Some("relist") => self.relist(number(words, 1)?).await,
-            Some("hold") => self.hold(number(words, 1)?).await,
-            Some("release") => self.release().map(|()| json!({})),
+            Some("record") => self.record(number(words, 1)?).await,
+            Some("hold") => self.replay(false),
+            Some("release") => self.replay(true),
             Some("rate") => self.rate(number(words, 1)?, number(words, 2)?).await,
             Some("churn") => self.churn(number(words, 1)?).await,
             Some("compressibility") => {
@@ -131,6 +141,16 @@ where
     }
 }
 
-fn remote(url: &str) -> anyhow::Result<kube::Client> {
-    Ok(kube::Client::try_from(kube::Config::new(url.parse()?))?)
+/// The configuration of a client: from a kubeconfig, at another URL if one is given.
+pub(crate) async fn config(server: Option<&str>, kubeconfig: Option<&Path>) -> anyhow::Result<kube::Config> {
+    let Some(kubeconfig) = kubeconfig else {
+        return Ok(kube::Config::new(server.context("no server")?.parse()?));
+    };
+    let read = Kubeconfig::read_from(kubeconfig)
+        .with_context(|| format!("cannot read the kubeconfig {}", kubeconfig.display()))?;
+    let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    if let Some(server) = server {
+        config.cluster_url = server.parse()?;
+    }
+    Ok(config)
 }

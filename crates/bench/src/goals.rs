@@ -46,14 +46,28 @@ fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
         Some(if more_is_better { own / other } else { other / own })
     };
     let go = |figure: &str| against("client-go", "json", figure, false);
+    let go_protobuf = |figure: &str| against("client-go", "proto", figure, false);
     let rs = |figure: &str| against("kube-rs", "json", figure, false);
+    let tuned = results.find("kube-informer", "tuned");
+    let with_json = |figure: &str| {
+        let json = results.find("kube-informer", "json")?;
+        Some(json.get(figure)? / ours.get(figure)?)
+    };
     let settled = ours.get("rss_settled_bytes").unwrap_or(f64::NAN);
     let peak = |name: &str, share: f64, figure: &str| {
         Goal::at_most(name, share * settled + SPARE, ours.get(figure), 1e6, " MB")
     };
     let left = |name: &str, figure: &str| Goal::at_most(name, settled / 20.0, ours.get(figure), 1e6, " MB");
     vec![
-        Goal::times("memory per pod, client-go", 10.0, go("bytes_per_object")),
+        Goal::at_most("memory per pod", 1600.0, ours.get("bytes_per_object"), 1e3, " KB"),
+        Goal::at_most("memory per stubborn pod", 5400.0, ours.get("stubborn_bytes_per_object"), 1e3, " KB"),
+        Goal::times("memory per pod, client-go", 20.0, go("bytes_per_object")),
+        Goal::times("memory per pod, both tuned, client-go", 12.0, {
+            let theirs = results.find("client-go", "tuned").and_then(|peer| peer.get("bytes_per_object"));
+            let own = tuned.and_then(|tuned| tuned.get("bytes_per_object"));
+            theirs.zip(own).map(|(theirs, own)| theirs / own)
+        }),
+        Goal::times("memory per pod, with JSON", 1.0, with_json("bytes_per_object")),
         Goal::times("memory per pod, kube-rs", 40.0, rs("bytes_per_object")),
         Goal::times("memory per stubborn pod, client-go", 3.0, go("stubborn_bytes_per_object")),
         Goal::times("memory per stubborn pod, kube-rs", 12.0, rs("stubborn_bytes_per_object")),
@@ -63,15 +77,35 @@ fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
         peak("peak of a relist, all changed", 2.2, "relist_100_peak_bytes"),
         Goal::times("CPU to sync, client-go JSON", 5.0, go("sync_cpu_s")),
         Goal::times("CPU to sync, kube-rs", 3.0, rs("sync_cpu_s")),
-        Goal::times(
-            "CPU to sync, client-go protobuf",
-            1.0,
-            against("client-go", "proto", "sync_cpu_s", false),
-        ),
+        Goal::times("CPU to sync, client-go protobuf", 5.0, go_protobuf("sync_cpu_s")),
+        Goal::times("CPU to sync, with JSON", 2.0, with_json("sync_cpu_s")),
+        Goal::times("time to sync, client-go protobuf", 1.0 / 1.05, go_protobuf("sync_wall_s")),
         Goal::times("watch events, client-go", 10.0, against("client-go", "json", "events_per_s", true)),
+        Goal::times(
+            "watch events, client-go protobuf",
+            4.0,
+            against("client-go", "proto", "events_per_s", true),
+        ),
+        Goal::times("watch events, with JSON", 2.0, with_json("events_per_s").map(f64::recip)),
         Goal::times("watch events, kube-rs", 2.0, against("kube-rs", "json", "events_per_s", true)),
-        Goal::at_most("get, decoded, cold", 100.0, ours.get("read_get_decoded_cold_us"), 1.0, " µs"),
-        Goal::times("get, client-go", 1.0, go("read_get_ns")),
+        Goal::at_most("CPU of a watch event", 20.0, ours.get("event_cpu_us"), 1.0, " µs"),
+        Goal::at_most(
+            "CPU of a watch event, JSON",
+            30.0,
+            results.find("kube-informer", "json").and_then(|json| json.get("event_cpu_us")),
+            1.0,
+            " µs",
+        ),
+        Goal::times("get, decoded, cold, with JSON", 2.0, with_json("read_get_decoded_cold_us")),
+        Goal::at_most(
+            "get, decoded, cold, without managedFields",
+            25.0,
+            tuned.and_then(|tuned| tuned.get("read_get_decoded_cold_us")),
+            1.0,
+            " µs",
+        ),
+        Goal::at_most("view of three fields, cold", 8.0, ours.get("read_view_cold_us"), 1.0, " µs"),
+        Goal::times("get, client-go", 1.0 / 0.7, go("read_get_ns")),
         Goal::times("get and read a label, client-go", 1.0, go("read_get_labels_ns")),
         Goal::times("list and read each, client-go", 1.0, go("read_list_us")),
         Goal::times("by index, client-go", 1.0, go("read_by_index_us")),

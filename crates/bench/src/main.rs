@@ -15,6 +15,7 @@ mod process;
 mod progress;
 mod protocol;
 mod publish;
+mod reconcile;
 mod results;
 mod table;
 
@@ -24,6 +25,8 @@ use clap::Parser;
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Compare(options) => compare::run(&options),
+        Command::Levels(options) => runtime()?.block_on(driver::levels::run(&options)),
+        Command::Reconcile(options) => reconcile::run(&options),
         Command::Publish(options) => publish::run(&options),
         Command::Driver(options) => runtime()?.block_on(driver::run(options)),
         Command::Contender(options) => runtime()?.block_on(contender::run(options)),

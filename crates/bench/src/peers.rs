@@ -22,8 +22,25 @@ impl Peer {
     }
 }
 
-/// All contenders. Builds the programs of the peers.
+/// All informers. Builds the programs of the peers.
 pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
+    let builds: [(_, &[_], Build); 2] =
+        [("kube-rs", &["json", "tuned"], kube_rs), ("client-go", &["json", "proto", "tuned"], client_go)];
+    build_all(only, &["packed", "json", "tuned", "raw", "decoded"], &builds)
+}
+
+/// All controllers. Builds the programs of the peers.
+pub(crate) fn controllers(only: &[String]) -> anyhow::Result<Vec<Peer>> {
+    let builds: [(_, &[_], Build); 2] =
+        [("kube-rs", &["controller"], kube_rs), ("controller-runtime", &["controller"], controller_runtime)];
+    build_all(only, &["controller", "drop-in"], &builds)
+}
+
+fn build_all(
+    only: &[String],
+    own_variants: &[&'static str],
+    builds: &[(&'static str, &[&'static str], Build)],
+) -> anyhow::Result<Vec<Peer>> {
     let own = std::env::current_exe()?;
     let out = own.parent().context("a program without a directory")?.join("peers");
     let wanted = |name: &str, variant: &str| {
@@ -37,13 +54,11 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
     let mut add = |name, variant, program| {
         peers.push(Peer { name, variant, thorough: thorough(name, variant), program });
     };
-    for variant in ["packed", "json", "tuned", "raw", "decoded"] {
+    for variant in own_variants {
         if wanted("kube-informer", variant) {
-            add("kube-informer", variant, Ok((own.clone(), vec!["contender"])));
+            add("kube-informer", *variant, Ok((own.clone(), vec!["contender"])));
         }
     }
-    let builds: [(_, &[_], Build); 2] =
-        [("kube-rs", &["json", "tuned"], kube_rs), ("client-go", &["json", "proto", "tuned"], client_go)];
     for (name, variants, build) in builds {
         let variants: Vec<&'static str> =
             variants.iter().copied().filter(|variant| wanted(name, variant)).collect();
@@ -51,7 +66,7 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
             continue;
         }
         let program = build(&out).map(|program| (program, vec![])).map_err(|error| format!("{error:#}"));
-        variants.into_iter().for_each(|variant| add(name, variant, program.clone()));
+        variants.into_iter().for_each(|variant| add(*name, variant, program.clone()));
     }
     for peer in &peers {
         if let Err(reason) = &peer.program {
@@ -79,11 +94,19 @@ fn kube_rs(out: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn client_go(out: &Path) -> anyhow::Result<PathBuf> {
+    go(out, "client-go", "./informer")
+}
+
+fn controller_runtime(out: &Path) -> anyhow::Result<PathBuf> {
+    go(out, "controller-runtime", "./controller")
+}
+
+fn go(out: &Path, name: &str, package: &str) -> anyhow::Result<PathBuf> {
     if Command::new("go").arg("version").output().is_err() {
-        bail!("client-go needs Go; see https://go.dev/dl");
+        bail!("{name} needs Go; see https://go.dev/dl");
     }
-    let program = out.join("client-go");
-    run(Command::new("go").args(["build", "-o"]).arg(&program).arg(".").current_dir(sources("client-go")))?;
+    let program = out.join(name);
+    run(Command::new("go").args(["build", "-o"]).arg(&program).arg(package).current_dir(sources("go")))?;
     Ok(program)
 }
 

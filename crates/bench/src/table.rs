@@ -99,6 +99,31 @@ pub(crate) fn render(results: &Results) -> String {
     out
 }
 
+/// The rows of the table of controllers.
+const CONTROLLER_ROWS: &[Row] = &[
+    row("reconciles, as fast as changes arrive", "reconciles_per_s", Unit::PerSecond),
+    row("CPU of a change and its reconcile", "reconcile_cpu_us", Unit::Micros),
+    row("CPU of an object, from the list to its first reconcile", "initial_cpu_us", Unit::Micros),
+    row("write to reconcile, p50", "latency_p50_us", Unit::Micros),
+    row("write to reconcile, p99", "latency_p99_us", Unit::Micros),
+    row("settled RSS", "rss_settled_bytes", Unit::Megabytes),
+];
+
+/// A Markdown table of controllers.
+pub(crate) fn of_controllers(contenders: &[Figures]) -> String {
+    let mut out = String::from("| |");
+    contenders.iter().for_each(|figures| out += &format!(" {} |", figures.label()));
+    out += &format!("\n|---|{}\n", "---:|".repeat(contenders.len()));
+    for row in CONTROLLER_ROWS {
+        out += &format!("| {} |", row.title);
+        contenders
+            .iter()
+            .for_each(|figures| out += &format!(" {} |", show(figures.get(row.figure), row.unit)));
+        out.push('\n');
+    }
+    out
+}
+
 /// The rows of the short table.
 const SHORT: &[(&str, &str)] = &[
     ("memory per cached pod", "bytes_per_object"),

@@ -31,7 +31,7 @@ const MEASURED: [&str; 19] = [
 fn a_small_comparison_has_all_figures_and_names_missing_peers() {
     let out = tempfile::tempdir().unwrap();
     let ran = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["compare", "--pods", "60", "--burst", "200", "--corpora", "realistic"])
+        .args(["compare", "--pods", "60", "--burst", "200", "--idle-ms", "300", "--corpora", "realistic"])
         .args(["--stages", "relist,events,reads,decode", "--only", "kube-informer/packed,kube-rs", "--out"])
         .arg(out.path())
         .env("CARGO", "/no/such/program")

@@ -4,7 +4,7 @@ use crate::{
     belongs_to::BelongsTo,
     disk::{
         Directory, Disk, DiskFile,
-        privacy::{self, NotPrivate},
+        platform::{self, NotPrivate},
     },
     file_name::{FileName, Stem},
     header::{FORMAT, PREAMBLE, format_of},
@@ -63,9 +63,9 @@ impl CacheDir {
         let failed = |source| OpenError::Io { path: path.clone(), source };
         let not_private = |NotPrivate { mode }| OpenError::NotPrivate { path: path.clone(), mode };
         let directory = Directory::create(&path).map_err(failed)?;
-        privacy::check(&path).map_err(failed)?.map_err(not_private)?;
+        platform::check(&path).map_err(failed)?.map_err(not_private)?;
         let opened = Self::open_at(directory, path.clone())?;
-        privacy::repair(&path).map_err(failed)?.map_err(not_private)?;
+        platform::repair(&path).map_err(failed)?.map_err(not_private)?;
         Ok(opened)
     }
 }

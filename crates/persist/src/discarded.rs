@@ -1,5 +1,7 @@
 //! Why a log was not used.
 
+use crate::header::FORMAT;
+
 /// Why a log was discarded. It is a cache: the caller lists again, and a new log takes its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -10,8 +12,8 @@ pub enum Discarded {
         /// The name of the first pair that differs.
         pair: String,
     },
-    /// It was written in an older format, which this version does not read.
-    #[error("the saved state has format {format}, which is no longer read")]
+    /// It was written in a format that this version does not read.
+    #[error("the saved state has format {format}, and this version reads only format {FORMAT}")]
     OtherFormat {
         /// Its format.
         format: u32,

@@ -2,7 +2,9 @@
 
 mod directory;
 mod memory;
-pub(crate) mod privacy;
+pub(crate) mod platform;
+#[cfg(unix)]
+mod privacy;
 
 pub use directory::Directory;
 pub use memory::MemoryDisk;

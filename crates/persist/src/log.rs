@@ -129,7 +129,8 @@ impl<D: Disk> Log<D> {
         if self.shared.is_rewriting.swap(true, Ordering::AcqRel) {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the log is being rewritten"));
         }
-        let begun = Rewrite::begin(self.shared.clone(), self.generation + 1);
+        let next = self.generation.checked_add(1).ok_or_else(|| io::Error::other("no generation is left"));
+        let begun = next.and_then(|next| Rewrite::begin(self.shared.clone(), next));
         if begun.is_err() {
             self.shared.is_rewriting.store(false, Ordering::Release);
         }

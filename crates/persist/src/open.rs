@@ -2,17 +2,15 @@
 
 use crate::{
     belongs_to::BelongsTo,
-    bodies::Bodies,
     cache_dir::Owned,
     discarded::Discarded,
     disk::{Directory, Disk, DiskFile},
     file_name::{FileName, Stem},
-    frame::Place,
     header::{FORMAT, Header},
+    load::{Loaded, load, read_whole},
     log::{Log, SharedLog},
     restored::Restored,
     rewrite,
-    scan::scan,
     seal::EncryptionKey,
     writer::Writer,
 };
@@ -23,11 +21,6 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
-
-/// How many threads read one log.
-const MAX_READERS: usize = 4;
-/// The least that one of them reads.
-const MIN_READ: usize = 4 << 20;
 
 /// A log that was opened, and what was in it.
 #[derive(Debug)]
@@ -111,7 +104,7 @@ fn continued<D: Disk>(shared: &SharedLog<D>) -> io::Result<Option<Result<Continu
 fn continue_with<D: Disk>(
     shared: &SharedLog<D>,
     log: D::File,
-    mut buffer: Vec<u8>,
+    buffer: Vec<u8>,
 ) -> Result<io::Result<Continued<D>>, Discarded> {
     let disk = shared.directory.disk();
     let (header, start) = Header::read(&buffer)?;
@@ -121,26 +114,11 @@ fn continue_with<D: Disk>(
     if let Some(pair) = header.belongs_to.difference(&shared.belongs_to) {
         return Err(Discarded::OtherOwner { pair: pair.into() });
     }
-    let sealing = header.sealing(shared.key.as_ref())?;
-    let bodies = disk.open(&shared.stem.bodies(header.generation));
-    let bodies_len = bodies.as_ref().map_or(0, |bodies| bodies.size().unwrap_or(0));
-    let checksums = header.checksums();
-    let scan = scan(&mut buffer, start, bodies_len, checksums, sealing.as_ref())?;
-    let bodies = bodies.map(Arc::new).map_err(|_| Discarded::BodiesMissing)?;
-    let log_len = buffer.len();
-    let restored = scan.position.map(|position| Restored {
-        position,
-        dictionaries: scan.dictionaries,
-        objects: scan.objects,
-        bodies: Bodies { file: bodies.clone(), checksums, sealing: sealing.clone() },
-        dropped_bytes: (log_len - scan.log_end) as u64,
-        buffer,
-    });
-    let (log_end, bodies_end, generation) = (scan.log_end as u64, scan.bodies_end, header.generation);
-    let end = Place { at: log_end, previous: scan.checksum, synced: scan.synced };
+    let loaded = load(&**disk, &shared.stem, (&header, start), buffer, shared.key.as_ref())?;
+    let Loaded { restored, end, log_len, bodies, bodies_end, bodies_len, sealing, live } = loaded;
     let cut = || {
-        if log_end < log_len as u64 {
-            log.truncate(log_end)?;
+        if end.at < log_len {
+            log.truncate(end.at)?;
         }
         if bodies_end < bodies_len {
             bodies.truncate(bodies_end)?;
@@ -148,8 +126,9 @@ fn continue_with<D: Disk>(
         Ok(())
     };
     Ok(cut().map(|()| {
-        let writer = Writer::new(disk.clone(), (log, end), (bodies, bodies_end), checksums, sealing);
-        Continued { restored, generation, writer, live: scan.live }
+        let (bodies, checksums) = ((bodies, bodies_end), header.checksums());
+        let writer = Writer::new(disk.clone(), (log, end), bodies, checksums, sealing);
+        Continued { restored, generation: header.generation, writer, live }
     }))
 }
 
@@ -172,26 +151,4 @@ fn remove_leftovers<D: Disk>(shared: &SharedLog<D>, current: Option<u64>) -> io:
         }
     }
     Ok(next)
-}
-
-/// Reads a file. A large one is read by several threads, because filling new memory takes longer than the copy.
-fn read_whole<F: DiskFile>(file: &F) -> io::Result<Vec<u8>> {
-    let len = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    let mut buffer = vec![0; len];
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(MAX_READERS));
-    let part = len.div_ceil(threads).max(MIN_READ);
-    std::thread::scope(|scope| {
-        let mut parts = buffer.chunks_mut(part).enumerate();
-        let first = parts.next();
-        let readers: Vec<_> = parts
-            .map(|(index, bytes)| scope.spawn(move || file.read_at(bytes, (index * part) as u64)))
-            .collect();
-        let mut result = first.map_or(Ok(()), |(_, bytes)| file.read_at(bytes, 0));
-        for reader in readers {
-            let read = reader.join().unwrap_or_else(|_| Err(io::Error::other("a reader panicked")));
-            result = result.and(read);
-        }
-        result
-    })?;
-    Ok(buffer)
 }

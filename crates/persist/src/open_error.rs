@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-/// Why a cache directory was not opened. Nothing in it was changed.
+/// Why a cache directory was not opened. None of its logs was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

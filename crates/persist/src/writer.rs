@@ -155,12 +155,12 @@ impl<D: Disk> Writer<D> {
 
     fn write_if_full(&mut self) {
         let buffered = self.entries.len() + self.pending_bodies.len();
-        if buffered > MAX_UNWRITTEN {
-            self.is_broken = true;
-            (self.entries, self.pending_bodies) = (Vec::new(), Vec::new());
-        } else if buffered > BUFFER && self.failure.is_none() {
+        if buffered > BUFFER && self.failure.is_none() {
             let written = self.write_bodies().and_then(|()| self.write_entries(FrameKind::Changes));
             self.failure = written.err();
+        } else if buffered > MAX_UNWRITTEN {
+            self.is_broken = true;
+            (self.entries, self.pending_bodies) = (Vec::new(), Vec::new());
         }
     }
 

@@ -17,6 +17,9 @@ use tokio::task::{JoinHandle, JoinSet};
 /// The longest delay of a retry, so that queues converge.
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
+/// How long a reconcile that fails takes at least.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
 /// A rate limiter, sometimes with durations at the limits of what a clock can represent.
 fn limiter(rng: &mut fastrand::Rng) -> Box<dyn RateLimiter<ObjectKey>> {
     let (nanosecond, second) = (Duration::from_nanos(1), Duration::from_secs(1));
@@ -129,6 +132,10 @@ impl Work {
             Some(operator) => operator.reconcile(&key).await,
             None => Ok(()),
         };
+        if done.is_err() {
+            // A limiter may retry at once. A program that does this for hours only makes the world slow.
+            tokio::time::sleep(FAILURE_PAUSE).await;
+        }
         let mut runs = self.lock();
         if let Err(error) = done {
             runs.log.failed(&key);

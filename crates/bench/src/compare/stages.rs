@@ -11,8 +11,6 @@ use crate::{
 use serde_json::Value;
 use std::{path::Path, thread::sleep, time::Duration};
 
-/// Time for a contender to become idle.
-const IDLE_TIME: Duration = Duration::from_secs(3);
 /// Changes a second when latency is measured, and for how many seconds.
 const RATE: (u64, u64) = (200, 8);
 /// Lists a second of all concurrent readers together.
@@ -30,6 +28,16 @@ pub(super) struct Measurement<'a> {
     pub(super) peer: &'a Peer,
     pub(super) driver: &'a mut Process,
     pub(super) figures: &'a mut Figures,
+    /// The recorded events, or the reason why there are none.
+    pub(super) recording: &'a Result<Recording, String>,
+}
+
+/// Watch events that a server of their own replays.
+pub(super) struct Recording {
+    pub(super) url: String,
+    /// Number of events, and the version of the last one.
+    pub(super) changed: f64,
+    pub(super) version: u64,
 }
 
 impl Measurement<'_> {
@@ -37,18 +45,19 @@ impl Measurement<'_> {
     pub(super) fn everything(&mut self, kinds: &[(&'static str, Result<(), String>)]) -> anyhow::Result<()> {
         let mut process = self.sync("", "pods")?;
         self.stage(Stage::Relist, &mut process, Self::relists)?;
-        self.stage(Stage::Events, &mut process, Self::events)?;
         self.stage(Stage::Latency, &mut process, Self::latency)?;
         self.stage(Stage::Reads, &mut process, Self::reads)?;
         self.stage(Stage::Decode, &mut process, Self::decode)?;
         self.stage(Stage::Readers, &mut process, Self::readers)?;
         drop(process);
+        if self.wants(Stage::Events) {
+            self.events()?;
+        }
         if self.wants(Stage::Stall) {
             self.stall()?;
         }
         if !self.peer.thorough && self.options.stages.is_empty() {
-            let names =
-                ["relist_1_cpu_s", "events_per_s", "latency_p99_us", "writer_p99_ratio", "stall_bytes"];
+            let names = ["relist_1_cpu_s", "latency_p99_us", "writer_p99_ratio", "stall_bytes"];
             self.figures.missing(&names, "name this variant with --only, or the stages with --stages");
         }
         if !self.wants(Stage::Kinds) {
@@ -84,13 +93,26 @@ impl Measurement<'_> {
     /// Whether a stage is measured for this contender. Long stages are measured for one variant of each, and for those that
     /// were requested.
     fn wants(&self, stage: Stage) -> bool {
-        let quick = matches!(stage, Stage::Reads | Stage::Decode);
+        let quick = matches!(stage, Stage::Reads | Stage::Decode | Stage::Events);
         self.options.wants(stage) && (quick || self.peer.thorough || !self.options.stages.is_empty())
     }
 
+    /// Time for a contender to become idle.
+    fn idle(&self) -> Duration {
+        Duration::from_millis(self.options.idle_ms)
+    }
+
     fn start(&self, kind: &str, namespace: Option<&str>) -> anyhow::Result<Process> {
+        self.start_at(self.url, kind, namespace)
+    }
+
+    fn start_at(&self, url: &str, kind: &str, namespace: Option<&str>) -> anyhow::Result<Process> {
         let mut arguments = self.arguments.to_vec();
-        arguments.extend(["--server", self.url, "--kind", kind, "--variant", self.peer.variant]);
+        arguments.extend(["--server", url, "--kind", kind, "--variant", self.peer.variant]);
+        let kubeconfig = self.options.kubeconfig.as_deref().and_then(Path::to_str);
+        if let Some(kubeconfig) = kubeconfig.filter(|_| url == self.url) {
+            arguments.extend(["--kubeconfig", kubeconfig]);
+        }
         if let Some(namespace) = namespace {
             arguments.extend(["--namespace", namespace]);
         }
@@ -101,7 +123,7 @@ impl Measurement<'_> {
     fn empty(&self, kind: &str) -> anyhow::Result<u64> {
         let mut process = self.start(kind, Some("bench-empty"))?;
         process.request("start")?;
-        sleep(Duration::from_secs(1));
+        sleep(self.idle() / 3);
         process.request("settle")?;
         process.rss()
     }
@@ -114,12 +136,12 @@ impl Measurement<'_> {
         let synced = process.request("start")?;
         let (cpu, peak, server_cpu) = (process.cpu()?, process.peak()?, self.driver.cpu()? - server_before);
         let objects = number(&synced, "objects")?;
-        sleep(IDLE_TIME);
+        sleep(self.idle());
         let rested = process.rss()?;
         process.request("settle")?;
         let settled = process.rss()?.min(rested);
         let upkeep_cpu = process.cpu()? - cpu;
-        let serves = self.options.server.is_none();
+        let serves = self.options.is_embedded();
         let mut put = |name: &str, value: f64| self.figures.put(&format!("{prefix}{name}"), value);
         put("objects", objects);
         put("sync_wall_s", number(&synced, "wall_s")?);
@@ -151,7 +173,7 @@ impl Measurement<'_> {
                     continue;
                 }
             };
-            let calls = wait_until_idle(process, &changed["version"])?;
+            let calls = wait_until_idle(process, &changed["version"], self.idle())?;
             let (peak, wall) = (process.peak()?, number(&calls, "last")? - number(&changed, "released_at")?);
             let cpu = process.cpu()? - before;
             process.request("settle")?;
@@ -161,23 +183,28 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// A burst of events that was written while the watch was stalled.
-    fn events(&mut self, process: &mut Process) -> anyhow::Result<()> {
-        let held = match self.driver.request(&format!("hold {}", self.options.burst)) {
-            Ok(held) => held,
-            Err(error) => {
-                self.figures.missing(&["events_per_s", "event_cpu_us"], &format!("{error:#}"));
+    /// A burst of recorded events, which arrive as fast as the contender reads them.
+    fn events(&mut self) -> anyhow::Result<()> {
+        print_progress("  Events");
+        let Recording { url, changed, version } = match self.recording {
+            Ok(recording) => recording,
+            Err(reason) => {
+                self.figures.missing(&["events_per_s", "event_cpu_us"], reason);
                 return Ok(());
             }
         };
+        self.driver.request("hold")?;
+        let mut process = self.start_at(url, "pods", None)?;
+        process.request("start")?;
+        sleep(self.idle());
+        process.request("settle")?;
         process.request("reset")?;
         let before = process.cpu()?;
         self.driver.request("release")?;
-        let calls = process.request(&format!("await {}", held["version"]))?;
+        let calls = process.request(&format!("await {version}"))?;
         sleep(Duration::from_millis(300));
         let cpu = process.cpu()? - before;
-        let (events, seconds) =
-            (number(&held, "changed")?, (number(&calls, "last")? - number(&calls, "first")?) / 1e9);
+        let (events, seconds) = (*changed, (number(&calls, "last")? - number(&calls, "first")?) / 1e9);
         self.figures.put("events", events);
         self.figures.put("event_calls", number(&calls, "calls")?);
         self.figures.put("events_per_s", events / seconds);
@@ -225,7 +252,7 @@ impl Measurement<'_> {
                     continue;
                 }
             };
-            sleep(IDLE_TIME);
+            sleep(self.idle());
             self.figures.put(&wall, number(&decoded, "wall_s")?);
             self.figures.put(&left, process.rss()? as f64 - before);
             if mode == "all" {
@@ -265,12 +292,12 @@ impl Measurement<'_> {
             self.figures.missing(&names, &format!("{error:#}"));
             return Ok(());
         }
-        sleep(Duration::from_secs(1));
+        sleep(self.idle() / 3);
         process.request("settle")?;
         let before = process.rss()?;
         let churned = self.driver.request(&format!("churn {}", self.options.stall_events()))?;
         process.request(&format!("await {}", churned["version"]))?;
-        sleep(Duration::from_secs(1));
+        sleep(self.idle() / 3);
         process.request("settle")?;
         self.figures.put(names[0], process.rss()? as f64 - before as f64);
         self.figures.put(names[1], self.options.stall_events());
@@ -280,10 +307,10 @@ impl Measurement<'_> {
 
 /// Waits for a version, and then until no more events arrive: a contender may deliver that version before the end of a
 /// list.
-fn wait_until_idle(process: &mut Process, version: &Value) -> anyhow::Result<Value> {
+fn wait_until_idle(process: &mut Process, version: &Value, idle: Duration) -> anyhow::Result<Value> {
     let mut calls = process.request(&format!("await {version}"))?;
     loop {
-        sleep(IDLE_TIME);
+        sleep(idle);
         let now = process.request(&format!("await {version}"))?;
         if now["calls"] == calls["calls"] {
             return Ok(now);

@@ -2,7 +2,7 @@
 
 use crate::protocol::{SENT_AT, unix_nanos};
 use anyhow::bail;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube_informer::{HandlerFuncs, Object};
 use kube_informer_wire::sync::lock;
 use serde_json::{Value, json};
@@ -37,16 +37,27 @@ impl HandlerCalls {
             .on_delete(move |last| deleted.record(last.object()))
     }
 
-    fn record(&self, object: &Object<Pod>) {
+    pub(super) fn record(&self, object: &Object<Pod>) {
+        let sent = object.labels().get(SENT_AT).and_then(|sent| sent.parse().ok());
+        self.record_version(object.resource_version().number().unwrap_or(0), sent);
+    }
+
+    pub(super) fn record_decoded(&self, meta: &ObjectMeta) {
+        let sent = meta.labels.as_ref().and_then(|labels| labels.get(SENT_AT)?.parse().ok());
+        let version = meta.resource_version.as_ref().and_then(|version| version.parse().ok());
+        self.record_version(version.unwrap_or(0), sent);
+    }
+
+    fn record_version(&self, version: u64, sent: Option<u64>) {
         let now = unix_nanos();
         if self.calls.fetch_add(1, Relaxed) == 0 {
             self.first.store(now, Relaxed);
         }
         self.last.store(now, Relaxed);
-        if let Some(sent) = object.labels().get(SENT_AT).and_then(|sent| sent.parse::<u64>().ok()) {
+        if let Some(sent) = sent {
             lock(&self.delays).push(now.saturating_sub(sent));
         }
-        self.newest.fetch_max(object.resource_version().number().unwrap_or(0), Relaxed);
+        self.newest.fetch_max(version, Relaxed);
     }
 
     pub(super) fn reset(&self) -> Value {

@@ -25,20 +25,8 @@ impl Driver {
         Ok(json!({"changed": count, "version": version, "released_at": unix_nanos()}))
     }
 
-    /// Stalls all watches and writes changes meanwhile.
-    pub(super) async fn hold(&mut self, count: usize) -> anyhow::Result<Value> {
-        self.embedded()?.faults().stall_watches(Some("pods"), true);
-        let version = self.change_pods(count).await?;
-        Ok(json!({"changed": count, "version": version}))
-    }
-
-    pub(super) fn release(&self) -> anyhow::Result<()> {
-        self.embedded()?.faults().stall_watches(Some("pods"), false);
-        Ok(())
-    }
-
     /// Changes the status of pods like kubelets, and returns the last version.
-    async fn change_pods(&mut self, count: usize) -> anyhow::Result<u64> {
+    pub(super) async fn change_pods(&mut self, count: usize) -> anyhow::Result<u64> {
         let changes = self.changes + 1..=self.changes + count as u64;
         self.changes += count as u64;
         let patches = changes.map(|change| {

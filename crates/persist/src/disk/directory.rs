@@ -1,11 +1,10 @@
 //! A real directory.
 
-use super::{Disk, DiskFile};
+use super::{Disk, DiskFile, platform};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -33,7 +32,7 @@ impl Directory {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        match fs::DirBuilder::new().mode(0o700).create(&path) {
+        match platform::create_directory(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
             created => created?,
         }
@@ -69,7 +68,8 @@ impl Disk for Directory {
 
     fn lock(&self) -> io::Result<Option<File>> {
         let path = self.writable(LOCK_FILE)?;
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let mut options = OpenOptions::new();
+        let file = platform::private(options.create(true).truncate(false).write(true)).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -92,7 +92,7 @@ impl Disk for Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             removed => removed?,
         }
-        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+        platform::private(OpenOptions::new().read(true).write(true).create_new(true)).open(path)
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
@@ -112,7 +112,7 @@ impl Disk for Directory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        platform::sync_directory(&self.path)
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> io::Result<()> {
@@ -126,11 +126,11 @@ impl DiskFile for File {
     }
 
     fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
-        self.read_exact_at(bytes, at)
+        platform::read_at(self, bytes, at)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.write_all_at(bytes, at)
+        platform::write_at(self, bytes, at)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {

@@ -4,7 +4,7 @@
 //! everything in a volume accessible to the `fsGroup` of a pod each time it mounts the volume. A directory with other
 //! files in it may have been named by mistake, and is refused.
 
-use super::directory::LOCK_FILE;
+use super::{directory::LOCK_FILE, platform::NotPrivate};
 use crate::file_name::FileName;
 use std::{
     fs::{self, Permissions},
@@ -14,12 +14,6 @@ use std::{
 };
 
 const OTHERS: u32 = 0o077;
-
-/// The mode of a directory that is accessible to others and must not be changed.
-#[derive(Debug)]
-pub(crate) struct NotPrivate {
-    pub(crate) mode: u32,
-}
 
 /// Checks whether [`repair`] may be called. Changes nothing.
 pub(crate) fn check(directory: &Path) -> io::Result<Result<(), NotPrivate>> {

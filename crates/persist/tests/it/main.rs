@@ -2,6 +2,7 @@
 
 mod directory;
 mod fixtures;
+mod inspect;
 mod model;
 mod recording;
 mod restore;

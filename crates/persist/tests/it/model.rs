@@ -162,7 +162,8 @@ impl World {
             })
         };
         let attempted = |note| if let Note::Attempted(state) = note { Some(state) } else { None };
-        let (floor, top) = (notes().filter_map(is_floor).last(), notes().filter_map(attempted).last());
+        let (floor, top) =
+            (notes().filter_map(is_floor).next_back(), notes().filter_map(attempted).next_back());
         floor.unwrap_or(0)..=top.unwrap_or(0)
     }
 }

@@ -11,7 +11,7 @@ use std::{
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
     Create(String, usize),
-    Rename(String, String),
+    Rename(String, String, usize),
     Remove(String),
     SyncNames,
     Write(usize, u64, Vec<u8>),
@@ -102,7 +102,7 @@ impl Disk for RecordingDisk {
         record(&self.journal, |journal| {
             let number = journal.names.remove(from).expect("recorded");
             journal.names.insert(to.to_owned(), number);
-            journal.operations.push(Operation::Rename(from.to_owned(), to.to_owned()));
+            journal.operations.push(Operation::Rename(from.to_owned(), to.to_owned(), number));
         });
         Ok(())
     }
@@ -167,10 +167,9 @@ impl Files {
             Operation::Create(name, number) => {
                 self.names.insert(name.clone(), *number);
             }
-            Operation::Rename(from, to) => {
-                if let Some(number) = self.names.remove(from) {
-                    self.names.insert(to.clone(), number);
-                }
+            Operation::Rename(from, to, number) => {
+                self.names.remove(from);
+                self.names.insert(to.clone(), *number);
             }
             Operation::Remove(name) => {
                 self.names.remove(name);
@@ -238,10 +237,8 @@ pub(crate) fn after_power_loss(operations: &[Operation], random: &mut fastrand::
         }
     }
     let names_synced = operations.iter().rposition(|operation| matches!(operation, Operation::SyncNames));
-    // A file system keeps the order of names, and loses the newest.
-    let names_kept = random.usize(names_synced.unwrap_or(0)..=operations.len());
     for (index, operation) in operations.iter().enumerate() {
-        if index < names_kept {
+        if names_synced.is_some_and(|synced| index < synced) || random.bool() {
             files.rename(operation);
         }
         let (Operation::Write(number, ..) | Operation::Truncate(number, _)) = operation else { continue };

@@ -1,7 +1,7 @@
 //! What is restored after a log was closed, killed or damaged.
 
 use crate::fixtures::{State, object, open, pods, position, put, put_new, state};
-use kube_informer_persist::{CacheDir, Discarded, EncryptionKey, MemoryDisk, ReadError};
+use kube_informer_persist::{CacheDir, Discarded, EncryptionKey, Log, MemoryDisk, ReadError};
 
 /// Two commits: a, b, c; then b replaced, c deleted, d added, and a change that no position covers.
 fn written(key: Option<&EncryptionKey>) -> MemoryDisk {
@@ -83,8 +83,12 @@ fn an_incomplete_end_costs_only_that_end() {
     for len in 0..=log.len() {
         let mut files = whole.clone();
         files.get_mut("pods.log").expect("a log").truncate(len);
-        let opened = open(&MemoryDisk::with_files(files), None);
+        let disk = MemoryDisk::with_files(files);
+        let opened = open(&disk, None);
         versions.push(state(&opened).map(|(version, _)| version));
+        drop(opened);
+        let again = open(&disk, None).restored;
+        assert!(again.is_none_or(|restored| restored.dropped_bytes == 0), "the end was cut off at {len}");
     }
     versions.dedup();
     assert_eq!(versions, [None, Some("10".into()), Some("20".into())]);
@@ -175,17 +179,36 @@ fn a_position_whose_bodies_are_missing_is_not_used() {
 }
 
 #[test]
+fn bodies_behind_the_restored_position_are_cut_off() {
+    let disk = MemoryDisk::new();
+    let mut log = open(&disk, None).log;
+    put(&mut log, &object("a", 60));
+    log.commit(&position("10")).expect("commits");
+    put(&mut log, &object("b", 70));
+    log.commit(&position("20")).expect("commits");
+    drop(log);
+    let mut files = disk.files();
+    assert_eq!(files["pods.1.bodies"].len(), 130);
+    files.get_mut("pods.log").expect("a log").pop();
+    let disk = MemoryDisk::with_files(files);
+    assert_eq!(state(&open(&disk, None)).expect("restored").0, "10");
+    assert_eq!(disk.files()["pods.1.bodies"].len(), 60);
+}
+
+#[test]
 fn a_full_disk_is_an_error_and_no_position_covers_less_than_before() {
     let disk = MemoryDisk::new();
     let mut log = open(&disk, None).log;
     put(&mut log, &object("a", 1));
     log.commit(&position("10")).expect("commits");
     put(&mut log, &object("b", 99));
+    let len = disk.files()["pods.log"].len();
     for free in 0..250 {
         disk.set_free_bytes(free);
         let Err(error) = log.commit(&position("20")) else { break };
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
         assert!(!log.is_broken());
+        assert_eq!(disk.files()["pods.log"].len(), len, "nothing incomplete stays");
         let killed = open(&MemoryDisk::with_files(disk.files()), None);
         assert_eq!(state(&killed), Some(("10".into(), vec![object("a", 1)])), "{free}");
     }
@@ -217,6 +240,16 @@ fn a_log_that_cannot_write_for_long_is_broken_and_says_so() {
     put_new(&mut rewrite, &object("a", 1));
     drop((rewrite.finish(&position("30")).expect("finishes"), log));
     assert_eq!(state(&open(&disk, None)), Some(("30".into(), vec![object("a", 1)])));
+}
+
+#[test]
+fn an_object_larger_than_all_buffers_is_written() {
+    let disk = MemoryDisk::new();
+    let mut log = open(&disk, None).log;
+    log.put("large", b"", 0, &vec![0; 17 << 20]);
+    assert!(!log.is_broken());
+    log.commit(&position("10")).expect("commits");
+    assert_eq!(disk.files()["pods.1.bodies"].len(), 17 << 20);
 }
 
 #[test]
@@ -274,4 +307,37 @@ fn logs_of_one_directory_do_not_share_anything() {
         assert_eq!(state(&opened), Some((name.into(), vec![object(name, 1)])));
     }
     assert_eq!(disk.files().len(), 6);
+}
+
+#[test]
+fn a_frame_that_was_cut_off_and_comes_back_does_not_continue_newer_ones() {
+    let disk = MemoryDisk::new();
+    let mut log = open(&disk, None).log;
+    let commit = |log: &mut Log<MemoryDisk>, version, object| {
+        put(log, &object);
+        log.commit(&position(version)).expect("commits");
+        disk.files()["pods.log"].len()
+    };
+    let first = commit(&mut log, "10", object("a", 1));
+    let lost = commit(&mut log, "20", object("b", 2));
+    commit(&mut log, "30", object("c", 3));
+    drop(log);
+    let mut files = disk.files();
+    let before = files["pods.log"].clone();
+    // Power was lost, and the second commit was not on the disk, but the third one was.
+    files.get_mut("pods.log").expect("a log")[first..lost].fill(0);
+    let after = MemoryDisk::with_files(files);
+    let mut log = open(&after, None).log;
+    put(&mut log, &object("d", 4));
+    log.commit(&position("21")).expect("commits");
+    drop(log);
+    // Power is lost again, and the third commit is back, right behind the new one.
+    let mut files = after.files();
+    let log = files.get_mut("pods.log").expect("a log");
+    assert_eq!(log.len(), lost, "otherwise it would not be right behind");
+    log.extend_from_slice(&before[lost..]);
+    let bodies = files.get_mut("pods.1.bodies").expect("bodies");
+    bodies.resize(bodies.len() + 10, 0);
+    let opened = open(&MemoryDisk::with_files(files), None);
+    assert_eq!(state(&opened), Some(("21".into(), vec![object("a", 1), object("d", 4)])));
 }

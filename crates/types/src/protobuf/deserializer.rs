@@ -110,12 +110,14 @@ impl<'de> Level<'de> {
         Ok(level)
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<(), ProtobufError> {
-        self.next = self.fields.next().transpose()?;
+        self.next = self.fields.take_next()?;
         Ok(())
     }
 
     /// The next slot to read and its first value: those on the wire, then those that JSON has all the same.
+    #[inline]
     fn next_slot(
         &mut self,
         notes: &Notes,
@@ -174,11 +176,16 @@ enum Pending<'de> {
 }
 
 impl<'de> MessageMap<'de, '_> {
-    /// Goes to the next field that JSON has.
-    fn advance(&mut self) -> Result<Option<(&'static str, Pending<'de>)>, ProtobufError> {
-        let type_meta = self.type_meta.iter_mut().flatten().find_map(Option::take);
-        if let Some((name, value)) = type_meta {
-            return Ok(Some((name, Pending::TypeMeta(value))));
+    /// Goes to the next field that JSON has: its name, and its value in `pending`.
+    fn advance(&mut self) -> Result<Option<&'static str>, ProtobufError> {
+        if let Some(left) = &mut self.type_meta {
+            match left.iter_mut().find_map(Option::take) {
+                Some((name, value)) => {
+                    self.pending = Some(Pending::TypeMeta(value));
+                    return Ok(Some(name));
+                }
+                None => self.type_meta = None,
+            }
         }
         loop {
             let Some((slot, first)) = self.level.next_slot(self.notes)? else {
@@ -189,8 +196,9 @@ impl<'de> MessageMap<'de, '_> {
             match &slot.content {
                 Content::Inline(message) => self.enter(slot.number, message, first)?,
                 Content::Field(field) => {
-                    if let Some(pending) = self.field(slot.number, field, first)? {
-                        return Ok(Some((field.name, pending)));
+                    self.pending = self.field(slot.number, field, first)?;
+                    if self.pending.is_some() {
+                        return Ok(Some(field.name));
                     }
                 }
             }
@@ -213,6 +221,7 @@ impl<'de> MessageMap<'de, '_> {
     }
 
     /// The value of a field; `None` if JSON does not have it.
+    #[inline]
     fn field(
         &mut self,
         number: u32,
@@ -243,8 +252,7 @@ impl<'de> MapAccess<'de> for MessageMap<'de, '_> {
     type Error = ProtobufError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
-        let Some((name, pending)) = self.advance()? else { return Ok(None) };
-        self.pending = Some(pending);
+        let Some(name) = self.advance()? else { return Ok(None) };
         seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some)
     }
 

@@ -7,8 +7,8 @@ use super::ProtobufError;
 pub enum Wire<'a> {
     /// A number of variable length.
     Varint(u64),
-    /// Eight bytes.
-    Fixed64([u8; 8]),
+    /// Eight bytes, in the order of a little-endian machine.
+    Fixed64(u64),
     /// Four bytes, which no type of Kubernetes has.
     Fixed32,
     /// Text, bytes, or a message.
@@ -22,15 +22,13 @@ pub struct Fields<'a>(pub(super) &'a [u8]);
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Wire<'a>), ProtobufError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
+        match self.take_next() {
+            Ok(None) => None,
+            Ok(Some(field)) => Some(Ok(field)),
+            Err(malformed) => Some(Err(malformed)),
         }
-        let field = self.field().ok_or(ProtobufError::Malformed);
-        if field.is_err() {
-            self.0 = &[];
-        }
-        Some(field)
     }
 }
 
@@ -45,11 +43,27 @@ impl<'a> Fields<'a> {
         self.0
     }
 
+    /// The next field, if there is one. Nothing follows a malformed field.
+    #[inline]
+    pub(super) fn take_next(&mut self) -> Result<Option<(u32, Wire<'a>)>, ProtobufError> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let field = self.field();
+        if field.is_none() {
+            self.0 = &[];
+            return Err(ProtobufError::Malformed);
+        }
+        Ok(field)
+    }
+
+    // Every byte of a message goes through here several times.
+    #[inline(always)]
     fn field(&mut self) -> Option<(u32, Wire<'a>)> {
         let key = self.varint()?;
         let wire = match key & 7 {
             0 => Wire::Varint(self.varint()?),
-            1 => Wire::Fixed64(self.take(8)?.try_into().ok()?),
+            1 => Wire::Fixed64(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
             2 => {
                 let length = self.varint()?;
                 Wire::Bytes(self.take(usize::try_from(length).ok()?)?)
@@ -63,6 +77,7 @@ impl<'a> Fields<'a> {
         Some((u32::try_from(key >> 3).ok().filter(|number| *number > 0)?, wire))
     }
 
+    #[inline(always)]
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -70,7 +85,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The next number of a packed list.
+    #[inline(always)]
     pub(super) fn varint(&mut self) -> Option<u64> {
+        match self.0.split_first() {
+            Some((byte, rest)) if *byte < 0x80 => {
+                self.0 = rest;
+                Some(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.0.split_first()?;

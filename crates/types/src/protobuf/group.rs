@@ -24,7 +24,7 @@ impl<'de> Group<'de, '_> {
         }
         match self.next {
             Some((number, wire)) if number == self.number => {
-                self.next = self.fields.next().transpose()?;
+                self.next = self.fields.take_next()?;
                 Ok(Some(wire))
             }
             _ => Ok(None),

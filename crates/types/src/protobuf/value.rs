@@ -35,7 +35,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
             Encoding::Int64 => visitor.visit_i64(wire.integer()?),
             Encoding::Bool => visitor.visit_bool(wire.integer()? != 0),
             Encoding::Double => match wire {
-                Wire::Fixed64(bytes) => number(f64::from_le_bytes(bytes), visitor),
+                Wire::Fixed64(bits) => number(f64::from_bits(bits), visitor),
                 _ => Err(ProtobufError::Malformed),
             },
             Encoding::Time => match time::read(wire.bytes()?)? {
@@ -184,7 +184,7 @@ pub(super) fn is_zero(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, Proto
     Ok(match (encoding, wire) {
         (Encoding::Int32, wire) => wire.integer()? as i32 == 0,
         (Encoding::Int64 | Encoding::Bool, wire) => wire.integer()? == 0,
-        (Encoding::Double, Wire::Fixed64(bytes)) => f64::from_le_bytes(bytes) == 0.0,
+        (Encoding::Double, Wire::Fixed64(bits)) => f64::from_bits(bits) == 0.0,
         (_, Wire::Bytes(bytes)) => bytes.is_empty(),
         _ => false,
     })

@@ -3,6 +3,7 @@
 //! It has no indexes and no handlers. Its users scan the store and loop over the stream of the reflector, and so does
 //! this program.
 
+mod controller;
 mod event_calls;
 
 use anyhow::{Context, bail};
@@ -11,6 +12,7 @@ use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
 use kube::{
     Api, Client, Resource, ResourceExt,
+    config::{KubeConfigOptions, Kubeconfig},
     core::{ApiResource, DynamicObject, GroupVersionKind},
     runtime::{
         WatchStreamExt,
@@ -43,7 +45,18 @@ async fn main() -> anyhow::Result<()> {
         .map(|pair| (pair[0].trim_start_matches("--").to_owned(), pair[1].clone()))
         .collect();
     let server = options.get("server").context("--server")?;
-    let client = Client::try_from(kube::Config::new(server.parse()?))?;
+    let mut config = match options.get("kubeconfig") {
+        Some(file) => {
+            let kubeconfig = Kubeconfig::read_from(file)?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
+        }
+        None => kube::Config::new(server.parse()?),
+    };
+    config.cluster_url = server.parse()?;
+    let client = Client::try_from(config)?;
+    if options.get("variant").is_some_and(|variant| variant == "controller") {
+        return controller::run(client).await;
+    }
     let tuned = options.get("variant").is_some_and(|variant| variant == "tuned");
     match options.get("kind").map_or("pods", String::as_str) {
         "pods" => run::<Pod>(namespaced(client, &options), (), tuned, Some(reads)).await,

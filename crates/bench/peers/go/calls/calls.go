@@ -1,4 +1,5 @@
-package main
+// Package calls counts the calls of handlers and reconcilers.
+package calls
 
 import (
 	"slices"
@@ -11,27 +12,32 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// handlerCalls counts the calls of the handler since the last reset.
-type handlerCalls struct {
+// Response is the result of a command.
+type Response = map[string]any
+
+// Calls are the calls since the last reset.
+type Calls struct {
 	calls, newest, first, last atomic.Int64
 	mu                         sync.Mutex
 	delays                     []int64
 }
 
-func (c *handlerCalls) handler() cache.ResourceEventHandler {
+// Handler calls Record for every event.
+func (c *Calls) Handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    c.record,
-		UpdateFunc: func(_, obj any) { c.record(obj) },
+		AddFunc:    c.Record,
+		UpdateFunc: func(_, obj any) { c.Record(obj) },
 		DeleteFunc: func(obj any) {
 			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = tombstone.Obj
 			}
-			c.record(obj)
+			c.Record(obj)
 		},
 	}
 }
 
-func (c *handlerCalls) record(obj any) {
+// Record counts a call with this object.
+func (c *Calls) Record(obj any) {
 	now := time.Now().UnixNano()
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -53,27 +59,31 @@ func (c *handlerCalls) record(obj any) {
 	}
 }
 
-func (c *handlerCalls) reset() {
+// Reset forgets all calls.
+func (c *Calls) Reset() {
 	c.calls.Store(0)
 	c.mu.Lock()
 	c.delays = nil
 	c.mu.Unlock()
 }
 
-func (c *handlerCalls) waitForCount(calls int64) {
+// WaitForCount waits for a number of calls.
+func (c *Calls) WaitForCount(calls int64) {
 	for c.calls.Load() < calls {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func (c *handlerCalls) waitForVersion(version int64) response {
+// WaitForVersion waits for a call with this version or a later one.
+func (c *Calls) WaitForVersion(version int64) Response {
 	for c.newest.Load() < version {
 		time.Sleep(time.Millisecond)
 	}
-	return response{"calls": c.calls.Load(), "first": c.first.Load(), "last": c.last.Load()}
+	return Response{"calls": c.calls.Load(), "first": c.first.Load(), "last": c.last.Load()}
 }
 
-func (c *handlerCalls) latency() response {
+// Latency is the time from a write to its call.
+func (c *Calls) Latency() Response {
 	c.mu.Lock()
 	delays := c.delays
 	c.delays = nil
@@ -86,5 +96,5 @@ func (c *handlerCalls) latency() response {
 		}
 		return float64(delays[i]) / 1e3
 	}
-	return response{"samples": len(delays), "p50_us": at(0.5), "p99_us": at(0.99)}
+	return Response{"samples": len(delays), "p50_us": at(0.5), "p99_us": at(0.99)}
 }

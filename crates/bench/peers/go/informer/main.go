@@ -1,6 +1,6 @@
 // client-go's shared informer as a contender: the same commands as `bench contender`.
 //
-// Options: --server URL --kind RESOURCE [--namespace NAME] --variant json|proto|tuned
+// Options: --server URL [--kubeconfig FILE] --kind RESOURCE [--namespace NAME] --variant json|proto|tuned
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -28,20 +29,22 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"kube-informer/bench/go/calls"
 )
 
 type options struct {
-	server, kind, namespace, variant string
+	server, kubeconfig, kind, namespace, variant string
 }
 
-type response map[string]any
+type response = calls.Response
 
 type contender struct {
 	options  options
 	informer cache.SharedIndexInformer
-	calls    *handlerCalls
+	calls    *calls.Calls
 	other    cache.SharedIndexInformer
 	stop     chan struct{}
 	readers  *atomic.Bool
@@ -50,6 +53,7 @@ type contender struct {
 func main() {
 	var o options
 	flag.StringVar(&o.server, "server", "", "")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "")
 	flag.StringVar(&o.kind, "kind", "pods", "")
 	flag.StringVar(&o.namespace, "namespace", "", "")
 	flag.StringVar(&o.variant, "variant", "json", "")
@@ -60,8 +64,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	c := &contender{options: o, informer: informer, calls: &handlerCalls{}, stop: make(chan struct{})}
-	if _, err := informer.AddEventHandler(c.calls.handler()); err != nil {
+	c := &contender{options: o, informer: informer, calls: &calls.Calls{}, stop: make(chan struct{})}
+	if _, err := informer.AddEventHandler(c.calls.Handler()); err != nil {
 		panic(err)
 	}
 	lines := bufio.NewScanner(os.Stdin)
@@ -81,13 +85,18 @@ func main() {
 func newInformer(o options) (cache.SharedIndexInformer, error) {
 	informer, err := newDefaultInformer(o)
 	if err == nil && o.variant == "tuned" {
-		err = informer.SetTransform(cache.TransformStripManagedFields())
+		err = informer.SetTransform(dropManagedFields)
 	}
 	return informer, err
 }
 
 func newDefaultInformer(o options) (cache.SharedIndexInformer, error) {
-	config := &rest.Config{Host: o.server, QPS: -1}
+	// Without a kubeconfig it is the server alone.
+	config, err := clientcmd.BuildConfigFromFlags(o.server, o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
 	config.ContentType = "application/json"
 	config.AcceptContentTypes = "application/json"
 	if o.variant == "proto" || o.variant == "tuned" {
@@ -122,6 +131,13 @@ func newDefaultInformer(o options) (cache.SharedIndexInformer, error) {
 	return nil, fmt.Errorf("unknown kind %q", o.kind)
 }
 
+func dropManagedFields(obj any) (any, error) {
+	if object, err := meta.Accessor(obj); err == nil {
+		object.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
 func byNode(obj any) ([]string, error) {
 	return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
 }
@@ -138,7 +154,7 @@ func (c *contender) execute(words []string) (response, error) {
 			return nil, errors.New("not synced")
 		}
 		objects := len(c.informer.GetStore().ListKeys())
-		c.calls.waitForCount(int64(objects))
+		c.calls.WaitForCount(int64(objects))
 		return response{"objects": objects, "wall_s": time.Since(start).Seconds()}, nil
 	case "settle":
 		// Its best figure: only reachable memory.
@@ -146,16 +162,16 @@ func (c *contender) execute(words []string) (response, error) {
 		debug.FreeOSMemory()
 		return response{}, nil
 	case "reset":
-		c.calls.reset()
+		c.calls.Reset()
 		return response{}, nil
 	case "await":
 		version, err := strconv.ParseInt(words[1], 10, 64)
 		if err != nil {
 			return nil, err
 		}
-		return c.calls.waitForVersion(version), nil
+		return c.calls.WaitForVersion(version), nil
 	case "latency":
-		return c.calls.latency(), nil
+		return c.calls.Latency(), nil
 	case "reads":
 		return c.reads(), nil
 	case "decode-all":
