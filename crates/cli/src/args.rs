@@ -34,6 +34,9 @@ pub(crate) enum Command {
     /// Show the informer pipeline at work on a busy embedded cluster
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),
+    /// Look into the directory of persisted caches
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  kube-informer completions bash > ~/.local/share/bash-completion/completions/kube-informer"
@@ -241,6 +244,47 @@ pub(crate) struct DemoOptions {
     /// Seed of the random changes
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Print what is in a directory of persisted caches, also while a process uses it. Nothing is changed
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(InspectOptions),
+}
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  kube-informer cache inspect /var/cache/my-operator                  which objects are saved, up to which version
+  kube-informer cache inspect /var/cache/my-operator --verify         read all contents; exit code 1 if something is damaged
+  kube-informer cache inspect /var/cache/my-operator --export > objects.json   all objects as JSON lines, except for Secrets";
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectOptions {
+    /// The directory that a program persists its caches in
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = InspectFormat::Table)]
+    pub(crate) output: InspectFormat,
+    /// Read every content and compare its checksum
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Print the objects as JSON lines instead. Secrets are left out
+    #[arg(long, conflicts_with_all = ["output", "verify"])]
+    pub(crate) export: bool,
+    /// File with the key of encrypted caches: 32 bytes, or 64 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+/// Output format of an inspection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InspectFormat {
+    /// A table for people
+    Table,
+    /// One JSON object
+    Json,
 }
 
 /// Output format of events.

@@ -1,10 +1,12 @@
-//! The program `kube-informer`: watches a cluster, serves the embedded API server, demonstrates the informer pipeline.
+//! The program `kube-informer`: watches a cluster, serves the embedded API server, demonstrates the informer pipeline,
+//! inspects persisted caches.
 
 #![forbid(unsafe_code)]
 // This program prints.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod cache;
 mod cluster;
 mod demo;
 mod exit;
@@ -12,10 +14,11 @@ mod logging;
 mod seeding;
 mod serve;
 mod signals;
+mod table;
 mod terminal;
 mod watch;
 
-use args::{Arguments, Command};
+use args::{Arguments, CacheCommand, Command};
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
@@ -42,6 +45,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Serve(options) => serve::run(*options).await,
         Command::Watch(options) => watch::run(options).await,
         Command::Demo(options) => demo::run(options).await,
+        Command::Cache(CacheCommand::Inspect(options)) => cache::inspect(&options),
         Command::Completions { shell } => {
             let name = Arguments::command().get_name().to_owned();
             clap_complete::generate(shell, &mut Arguments::command(), name, &mut std::io::stdout());

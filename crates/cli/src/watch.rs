@@ -9,8 +9,6 @@ mod progress;
 mod skipped;
 mod summary;
 
-pub(crate) use summary::bytes;
-
 use crate::{
     args::{Output, WatchOptions},
     cluster::{Cluster, request_failed},
@@ -159,7 +157,7 @@ async fn follow(
 }
 
 /// Whether the reader of a pipe has closed it, as `head` does. That is not a failure.
-fn is_closed(error: &io::Error) -> bool {
+pub(crate) fn is_closed(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 

@@ -3,6 +3,7 @@
 //! A target is a function of bytes that panics if a property does not hold; [`TARGETS`] lists them. The tests of
 //! this crate run each target over its corpus and some thousand mutations of it. cargo-fuzz runs it for any time.
 
+mod cache_directory;
 mod custom_resources;
 mod mutate;
 mod objects;
@@ -11,6 +12,7 @@ mod patches;
 mod response_bodies;
 mod text_values;
 
+pub use cache_directory::cache_directory;
 pub use custom_resources::definition;
 pub use custom_resources::json_path;
 pub use custom_resources::schema;
@@ -19,6 +21,7 @@ pub use objects::json_body;
 pub use objects::object;
 pub use objects::packed;
 pub use objects::protobuf;
+pub use objects::saved;
 pub use parameters::accept;
 pub use parameters::continue_token;
 pub use parameters::duration;
@@ -47,6 +50,7 @@ pub type Target = fn(&[u8]);
 /// Every target with its name, which is also the name of its corpus and of its binary for cargo-fuzz.
 pub const TARGETS: &[(&str, Target)] = &[
     ("accept", accept),
+    ("cache_directory", cache_directory),
     ("continue_token", continue_token),
     ("definition", definition),
     ("duration", duration),
@@ -66,6 +70,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("protobuf_list", protobuf_list),
     ("protobuf_watch", protobuf_watch),
     ("query", query),
+    ("saved", saved),
     ("schema", schema),
     ("strategic_patch", strategic_patch),
     ("version", version),

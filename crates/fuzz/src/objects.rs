@@ -3,7 +3,7 @@
 use crate::{depth, origin, text};
 use bytes::Bytes;
 use kube_embedded_apiserver::fuzzing;
-use kube_informer_wire::{Limits, Object, Packer, Packing, fuzzing::unpack};
+use kube_informer_wire::{Limits, Object, Packer, Packing, Restorer, fuzzing::unpack, save_paths};
 use serde_json::{Map, Value, json};
 
 /// The identity parser agrees with a full JSON decoder and accepts every valid object; packing preserves every byte; the
@@ -61,6 +61,29 @@ pub fn packed(data: &[u8]) {
     let packed = packer.pack(object);
     assert_eq!(packed.json().expect("a packed object unpacks"), json);
     assert!(packer.stats().packed_bytes <= packer.stats().raw_bytes, "packing enlarges the content");
+}
+
+/// Any bytes are a saved object or an error, and a restored object is saved as bytes from which it is restored again. The
+/// bytes are a tag of eight bytes, the length of the record in one byte, the record, and the content.
+pub fn saved(data: &[u8]) {
+    let Some((tag, rest)) = data.split_first_chunk() else { return };
+    let Some((&len, rest)) = rest.split_first() else { return };
+    let Some((record, content)) = rest.split_at_checked(usize::from(len)) else { return };
+    let packer = Packer::new(Packing::Packed);
+    let path = || vec!["spec.nodeName".parse().ok()];
+    let mut restorer = Restorer::new(&packer, origin(), path());
+    restorer.add_paths(0, &save_paths(&path())).expect("paths that were saved are restored");
+    let Ok(object) = restorer.object("shop/cart", record, u64::from_le_bytes(*tag), content) else { return };
+    let (mut record, mut content) = (Vec::new(), Vec::new());
+    object.save_record(0, &mut record);
+    let saved = packer.save_content(&object, &mut content).expect("it needs no dictionary");
+    let again =
+        restorer.object("shop/cart", &record, saved.tag, &content).expect("a saved object is restored");
+    assert_eq!((object.uid(), object.resource_version()), (again.uid(), again.resource_version()));
+    assert_eq!((object.labels(), object.controller()), (again.labels(), again.controller()));
+    assert_eq!((object.generation(), object.omissions()), (again.generation(), again.omissions()));
+    assert_eq!((object.packed_fields(), object.content_len()), (again.packed_fields(), again.content_len()));
+    assert_eq!(object.json().ok(), again.json().ok());
 }
 
 /// Decoding, encoding and decoding protobuf gives an equal object; hostile bytes are an error.

@@ -6,7 +6,7 @@ use crate::{
     delta_queue::DeltaQueue,
     fail_point::{FailPoint, FailPoints},
     handler::Event,
-    indexer::{Indexer, Snapshot, Swapped, Transaction},
+    indexer::{Contents, Indexer, Snapshot, Swapped, Transaction},
     listener::Listener,
     processor::{FanOut, Notification, Processor},
     scope::Partition,
@@ -18,6 +18,7 @@ use futures_util::FutureExt;
 use kube_informer_wire::sync::lock;
 use kube_informer_wire::{ObjectKey, Packer};
 use std::{
+    collections::BTreeMap,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
@@ -46,6 +47,8 @@ pub(crate) struct Controller {
     telemetry: Arc<Telemetry>,
     packer: Arc<Packer>,
     resync: Mutex<Resync>,
+    /// The contents of the store when the restored state of a partition was published.
+    restored: Mutex<BTreeMap<Partition, Arc<Contents>>>,
     /// Decides how long batches stay in flight, in simulations.
     linger: Option<Mutex<fastrand::Rng>>,
     fail_points: FailPoints,
@@ -71,6 +74,8 @@ struct Applied<'a> {
     notifications: Vec<Notification>,
     /// The partition whose initial list the batch is.
     initial_list: Option<Partition>,
+    /// The partition whose restored state the batch is.
+    restored: Option<Partition>,
 }
 
 /// How far a batch is published.
@@ -87,6 +92,8 @@ struct Published {
     swapped: Swapped,
     /// The partition whose initial list the batch is.
     initial_list: Option<Partition>,
+    /// Whether the store is synced with this batch, and was not before.
+    becomes_synced: bool,
     notifications: Vec<Notification>,
     fan_out: FanOut,
 }
@@ -101,7 +108,19 @@ impl Controller {
     ) -> Self {
         let (processor, in_flight) = (Mutex::new(processor), Mutex::new(None));
         let (resync, fail_points) = (Mutex::new(Resync::Idle), FailPoints::default());
-        Self { queue, indexer, processor, in_flight, telemetry, packer, resync, linger: None, fail_points }
+        let (restored, linger) = (Mutex::default(), None);
+        Self {
+            queue,
+            indexer,
+            processor,
+            in_flight,
+            telemetry,
+            packer,
+            resync,
+            restored,
+            linger,
+            fail_points,
+        }
     }
 
     /// Lets batches stay in flight for random times, as they do where threads are slow.
@@ -255,14 +274,20 @@ impl Controller {
             apply(&mut store, delta, &mut notifications);
         }
         batch.withdrawn.iter().for_each(|&partition| store.withdraw(partition));
-        batch.replaced.iter().for_each(|&partition| store.confirm(partition));
-        store.reach(batch.positions.clone());
-        if let Some(partition) = batch.replaced {
-            store.mark_listed(partition);
+        batch.confirmed.iter().for_each(|&partition| store.confirm(partition));
+        let initial_list = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
+        match (batch.replaced, batch.restored) {
+            (Some(partition), Some(synced_by)) => store.mark_restored(partition, synced_by),
+            (Some(partition), None) => {
+                store.confirm(partition);
+                store.mark_listed(partition);
+            }
+            (None, _) => {}
         }
-        let initial_list = batch.replaced.filter(|&partition| !store.base().is_partition_listed(partition));
+        store.reach(batch.positions.clone());
         self.fail_points.at(FailPoint::BatchApplied);
-        Applied { store, notifications, initial_list }
+        let restored = batch.replaced.filter(|_| batch.restored.is_some());
+        Applied { store, notifications, initial_list, restored }
     }
 
     /// Publishes the store, notifies the listeners, of a long batch in steps, and commits the batch. From the moment at which
@@ -275,14 +300,12 @@ impl Controller {
             if !applied.store.is_current() {
                 return Progress::Stale(Box::new(applied));
             }
-            let Applied { store, notifications, initial_list } = applied;
-            let (swapped, fan_out) = (store.swap(), processor.fan_out());
-            *in_flight = InFlight::Published(Published { swapped, initial_list, notifications, fan_out });
+            *in_flight = InFlight::Published(self.swap(applied, &processor));
         }
-        let InFlight::Published(Published { swapped, initial_list, notifications, fan_out }) = in_flight
-        else {
+        let InFlight::Published(published) = in_flight else {
             unreachable!("a batch is applied before it is published");
         };
+        let Published { swapped, initial_list, becomes_synced, notifications, fan_out } = published;
         self.fail_points.at(FailPoint::BatchPublished);
         let queued = || self.fail_points.at(FailPoint::BatchQueued);
         let more = match *initial_list {
@@ -293,6 +316,9 @@ impl Controller {
             }
             None => processor.distribute(notifications, fan_out, queued),
         };
+        if *becomes_synced && !more {
+            processor.mark_synced(fan_out);
+        }
         drop(processor);
         // From here on code of the user may run, and may panic: wakers, metrics, drops of index values, the error hook.
         fan_out.announce();
@@ -311,6 +337,23 @@ impl Controller {
             self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot, bytes);
         }
         Progress::Done
+    }
+
+    /// Makes a batch visible to readers.
+    fn swap(&self, applied: Applied<'_>, processor: &Processor) -> Published {
+        let Applied { store, notifications, initial_list, restored } = applied;
+        let was_synced = store.base().is_listed();
+        let (swapped, fan_out) = (store.swap(), processor.fan_out());
+        if let Some(partition) = restored {
+            lock(&self.restored).insert(partition, swapped.snapshot.contents());
+        }
+        let becomes_synced = !was_synced && swapped.snapshot.is_listed();
+        Published { swapped, initial_list, becomes_synced, notifications, fan_out }
+    }
+
+    /// The objects of a partition as they were restored, once: what its log has.
+    pub(crate) fn take_restored(&self, partition: Partition) -> Option<Arc<Contents>> {
+        lock(&self.restored).remove(&partition)
     }
 
     /// Bytes that the objects of a snapshot occupy in memory, without the search trees over them.

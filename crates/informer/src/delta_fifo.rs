@@ -91,6 +91,17 @@ enum Filed {
     List(Arc<Replacement>),
     /// The partition may have another history than the store shows.
     Withdrawn(Partition),
+    /// The restored state of a partition, with the changes before this entry, is that of the server.
+    Confirmed(Position),
+}
+
+/// When a restored partition counts as synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SyncedBy {
+    /// When it is confirmed.
+    Proof,
+    /// At once.
+    Trust,
 }
 
 /// A point in the history of a partition.
@@ -113,6 +124,10 @@ pub(crate) struct Batch {
     pub(crate) replaced: Option<Partition>,
     /// Partitions whose position is withdrawn with this batch. Invariant: none of them is in `positions`.
     pub(crate) withdrawn: BTreeSet<Partition>,
+    /// Partitions whose restored state is that of the server. Invariant: none of them is in `withdrawn`.
+    pub(crate) confirmed: BTreeSet<Partition>,
+    /// The list of this batch was restored.
+    pub(crate) restored: Option<SyncedBy>,
 }
 
 impl Batch {
@@ -142,7 +157,14 @@ impl Batch {
 
     fn withdraw(&mut self, partition: Partition) {
         self.positions.remove(&partition);
+        self.confirmed.remove(&partition);
         self.withdrawn.insert(partition);
+    }
+
+    fn confirm(&mut self, position: Position) {
+        self.withdrawn.remove(&position.partition);
+        self.confirmed.insert(position.partition);
+        self.reach(position);
     }
 }
 
@@ -187,7 +209,7 @@ impl DeltaFifo {
                     objects.extend(self.items[key].back().map(|last| last.delta.object().clone()))
                 }
                 Filed::List(list) => objects.extend(Self::listed(list)),
-                Filed::Bookmarks(_) | Filed::Withdrawn(_) => {}
+                Filed::Bookmarks(_) | Filed::Withdrawn(_) | Filed::Confirmed(_) => {}
             }
         }
         objects
@@ -229,6 +251,14 @@ impl DeltaFifo {
         if !self.closed {
             let sequence = self.take_sequence();
             self.queue.insert(sequence, Filed::Withdrawn(partition));
+        }
+    }
+
+    /// Says that the restored state of a partition is that of the server, once everything queued before is applied.
+    pub(crate) fn confirm(&mut self, position: Position) {
+        if !self.closed {
+            let sequence = self.take_sequence();
+            self.queue.insert(sequence, Filed::Confirmed(position));
         }
     }
 
@@ -285,11 +315,15 @@ impl DeltaFifo {
                 Some((_, Filed::Key(key))) => self.take_oldest(key, &mut batch),
                 Some((_, Filed::Bookmarks(positions))) => batch.positions.extend(positions),
                 Some((_, Filed::Withdrawn(partition))) => batch.withdraw(partition),
+                Some((_, Filed::Confirmed(position))) => batch.confirm(position),
                 Some((_, Filed::List(list))) => {
                     self.lists.pop_front();
                     self.len -= list.len();
                     batch.replaced = Some(list.position.partition);
-                    batch.reach(list.position.clone());
+                    batch.restored = list.restored;
+                    if list.restored.is_none() {
+                        batch.reach(list.position.clone());
+                    }
                     self.in_flight.list = Some(Arc::clone(&list));
                     batch.list = Some(list);
                     break;

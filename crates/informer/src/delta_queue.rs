@@ -2,7 +2,7 @@
 
 use crate::{
     delta::AnyObject,
-    delta_fifo::{Batch, Change, Compare, DeltaFifo, Known, Offered, Position, Staged},
+    delta_fifo::{Batch, Change, Compare, DeltaFifo, Known, Offered, Position, Staged, SyncedBy},
     scope::{Partition, Partitions},
 };
 use kube_informer_wire::{ObjectKey, sync::lock};
@@ -51,6 +51,17 @@ impl DeltaQueue {
 
     pub(crate) fn withdraw(&self, partition: Partition) {
         self.lock().withdraw(partition);
+        self.not_empty.notify_one();
+    }
+
+    pub(crate) fn confirm(&self, position: Position) {
+        self.lock().confirm(position);
+        self.not_empty.notify_one();
+    }
+
+    /// Queues the objects that an earlier process saved, the first list of a partition.
+    pub(crate) fn restore(&self, objects: Vec<AnyObject>, position: Position, synced_by: SyncedBy) {
+        self.lock().restore(objects, position, synced_by);
         self.not_empty.notify_one();
     }
 

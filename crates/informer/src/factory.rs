@@ -10,6 +10,7 @@ use crate::{
     Transform,
     kind::{kind_of, kind_of_resource},
     lister::Lister,
+    persist::{Cluster, PersistError, PersistOptions, Persistence, authority_of},
     shared_informer::Core,
     source::{ClientError, informer_client},
     telemetry::ErrorHook,
@@ -44,6 +45,7 @@ struct Shared {
     connect: Connect,
     defaults: InformerOptions,
     configure: Option<Configure>,
+    persistence: Option<Persistence>,
     /// Held while an informer is looked up or added, never over an `.await` or code of the user.
     registry: Mutex<Registry>,
 }
@@ -91,6 +93,13 @@ impl InformerFactory {
     /// A factory on any client, with defaults of your own.
     pub fn builder(client: kube::Client) -> FactoryBuilder {
         FactoryBuilder::over(Connect::Client(client))
+    }
+
+    /// A factory with a client of its own, made for informers, with defaults of your own. It knows the certificate authority of
+    /// the cluster, which [`persist`](FactoryBuilder::persist) needs.
+    pub fn builder_from_config(config: kube::Config) -> Result<FactoryBuilder, ClientError> {
+        let authority = authority_of(&config);
+        Ok(FactoryBuilder { authority, ..Self::builder(informer_client(config)?) })
     }
 
     /// A factory on other sources than an API server: for tests.
@@ -272,7 +281,11 @@ impl InformerFactory {
         if options.storage != Storage::Memory {
             builder = builder.storage(options.storage.clone());
         }
+        if let Some(persistence) = &self.shared.persistence {
+            builder = builder.persist_in(persistence.clone());
+        }
         builder
+            .metadata_only(options.metadata_only)
             .label_selector(options.label_selector.clone())
             .field_selector(options.field_selector.clone())
             .scope(options.scope.clone())
@@ -333,11 +346,37 @@ pub struct FactoryBuilder {
     resync: Option<Duration>,
     hook: Option<ErrorHook>,
     configure: Option<Configure>,
+    /// The hash of the certificate authority of the cluster, if it is known.
+    authority: Option<String>,
+    persistence: Option<Persistence>,
 }
 
 impl FactoryBuilder {
     fn over(connect: Connect) -> Self {
-        Self { connect, defaults: InformerOptions::default(), resync: None, hook: None, configure: None }
+        Self {
+            connect,
+            defaults: InformerOptions::default(),
+            resync: None,
+            hook: None,
+            configure: None,
+            authority: None,
+            persistence: None,
+        }
+    }
+
+    /// Saves the caches of all informers in a directory, so that the next process starts with them: a path, or
+    /// [`PersistOptions`]. Opens the directory, which no other process may use. Informers that cannot be saved, such as those of
+    /// Secrets without a key, work as without this; [`SharedInformer::persist_status`] says why.
+    ///
+    /// The options must name the cluster, unless the factory was built by
+    /// [`builder_from_config`](InformerFactory::builder_from_config) and the configuration has a certificate authority.
+    pub fn persist(mut self, options: impl Into<PersistOptions>) -> Result<Self, PersistError> {
+        let known = match (&self.connect, &self.authority) {
+            (Connect::Client(client), Some(hash)) => Some(Cluster::authority(hash.clone(), client.clone())),
+            _ => None,
+        };
+        self.persistence = Some(options.into().open(known)?);
+        Ok(self)
     }
 
     /// The namespaces of namespaced kinds; all by default.
@@ -399,7 +438,7 @@ impl FactoryBuilder {
 
     /// The factory.
     pub fn build(self) -> InformerFactory {
-        let Self { connect, defaults, resync, hook, configure } = self;
+        let Self { connect, defaults, resync, hook, configure, persistence, .. } = self;
         let configure: Configure = Arc::new(move |mut builder| {
             if let Some(period) = resync {
                 builder = builder.resync(period);
@@ -414,7 +453,7 @@ impl FactoryBuilder {
         });
         let registry = Mutex::new(Registry::default());
         InformerFactory {
-            shared: Arc::new(Shared { connect, defaults, configure: Some(configure), registry }),
+            shared: Arc::new(Shared { connect, defaults, configure: Some(configure), persistence, registry }),
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum FailPoint {
     HandlerReturned,
     /// Compaction is between two steps.
     Compacting,
+    /// A change is about to be saved.
+    Saving,
 }
 
 /// Called at each [`FailPoint`]; may panic.

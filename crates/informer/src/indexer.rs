@@ -12,12 +12,12 @@ pub use index::Index;
 pub use index::IndexMissing;
 use index::{AnyIndex, TypedIndex};
 pub(crate) use index::{Extract, IndexId};
-pub(crate) use snapshot::{Contents, Objects, Snapshot};
+pub(crate) use snapshot::{Contents, ContentsChange, Objects, Snapshot};
 use sorted::SortedSet;
 
 use crate::{
     delta::AnyObject,
-    delta_fifo::Known,
+    delta_fifo::{Known, SyncedBy},
     scope::{Partition, Partitions},
 };
 use arc_swap::ArcSwap;
@@ -177,7 +177,7 @@ impl Transaction<'_> {
         self.next.withdraw(partition);
     }
 
-    /// The store shows a list of a partition: its history is that of the server.
+    /// The store shows a list of a partition, or a restored state that is proven: its history is that of the server.
     pub(crate) fn confirm(&mut self, partition: Partition) {
         self.next.confirm(partition);
     }
@@ -185,6 +185,11 @@ impl Transaction<'_> {
     /// The initial list of a partition is complete.
     pub(crate) fn mark_listed(&mut self, partition: Partition) {
         self.next.mark_listed(partition);
+    }
+
+    /// The store shows a restored state of a partition, and claims no version of it before it is confirmed.
+    pub(crate) fn mark_restored(&mut self, partition: Partition, synced_by: SyncedBy) {
+        self.next.mark_restored(partition, synced_by);
     }
 
     /// The state this change started from.

@@ -40,6 +40,7 @@
 //! - [`SharedInformer::keep_view`] keeps the fields that a program reads often.
 //! - [`Transform`] drops fields before objects are cached, [`Packing`] selects how they are stored, and [`Storage`] where:
 //!   in memory, or on disk.
+//! - [`FactoryBuilder::persist`] saves caches, so that the next process starts with them ([`PersistOptions`]).
 //! - [`InformerStatus`] and [`InformerError`] report failures. An informer recovers by itself.
 //! - [`testing::FakeSource`] is a source for tests that fails on demand.
 //!
@@ -86,12 +87,13 @@
 //! `selector` (long values are cut, and end in a hash), so that no two informers, and no two handlers of one, write the
 //! same series:
 //! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
-//! client-go, and `informer_lists_total` (`mode`), `informer_watches_total`, `informer_relists_total` (`reason`),
+//! client-go, and `informer_lists_total` (`mode`), `informer_version_queries_total`, `informer_watches_total`, `informer_relists_total` (`reason`),
 //! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
 //! `informer_transform_failures_total`, `informer_cached_objects`, `informer_cached_bytes`, `informer_disk_bytes`,
 //! `informer_disk_write_failures_total`, `informer_lost_contents_total`, `informer_coalesced_total`,
 //! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
-//! two of these with `handler`), `informer_task_failures_total` (`task`). Install the recorder before building informers.
+//! two of these with `handler`), `informer_task_failures_total` (`task`), `informer_persist_commits_total`,
+//! `informer_persist_failures_total`. Install the recorder before building informers.
 
 // Time arithmetic saturates: clippy.toml lists the rejected operations. Tests may panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
@@ -116,6 +118,7 @@ mod kind;
 mod listener;
 mod lister;
 mod memory;
+mod persist;
 mod predicate;
 mod processor;
 mod read_async;
@@ -163,6 +166,9 @@ pub use lister::CacheIter;
 pub use lister::CacheSnapshot;
 pub use lister::Lister;
 pub use memory::MemoryUsage;
+pub use persist::PersistError;
+pub use persist::PersistOptions;
+pub use persist::PersistStatus;
 pub use predicate::UpdatesWhen;
 pub use predicate::annotations_changed;
 pub use predicate::generation_changed;

@@ -184,6 +184,14 @@ impl Processor {
         }
     }
 
+    /// The store is synced: listeners that have received everything before this are, too.
+    pub(crate) fn mark_synced(&self, fan_out: &mut FanOut) {
+        for entry in &self.listeners {
+            entry.listener.upstream_synced();
+            fan_out.unannounced.push_back((Arc::clone(&entry.listener), 0));
+        }
+    }
+
     /// A listener whose turn ended with a panic may have got a part of the batch: neither the whole of it nor nothing
     /// is right for it, so it leaves.
     fn leave_interrupted(&mut self, fan_out: &mut FanOut) {

@@ -5,11 +5,13 @@ mod deadlines;
 mod health;
 mod list;
 mod machine;
+mod restore;
 mod settings;
 mod watch;
 
 pub(crate) use backoff::Backoff;
 pub use deadlines::Deadlines;
+pub(crate) use restore::{Loaded, Restore};
 pub(crate) use settings::Settings;
 
 use crate::{
@@ -72,6 +74,10 @@ pub(crate) struct Reflector {
     machine: Machine,
     staged: Staged,
     stream: Option<OpenStream>,
+    /// Loads the state that an earlier process saved.
+    restore: Option<Restore>,
+    /// The version and the age of the restored state.
+    restored: Option<(ResourceVersion, Duration)>,
     /// Why the next list is sent; `None` for the initial one.
     reason: Option<RelistReason>,
     health: Health,
@@ -121,13 +127,14 @@ pub(crate) struct Wiring {
     pub(crate) refetch: Arc<Refetch>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) status: Sender<InformerStatus>,
+    pub(crate) restore: Option<Restore>,
     pub(crate) fail_points: FailPoints,
 }
 
 impl Reflector {
     pub(crate) fn new(wiring: Wiring, mut settings: Settings, rng: fastrand::Rng) -> Self {
         let Wiring { source, partition, namespace, queue, indexer, .. } = wiring;
-        let Wiring { transform, packer, views, refetch, telemetry, status, fail_points, .. } = wiring;
+        let Wiring { transform, packer, views, refetch, telemetry, status, restore, fail_points, .. } = wiring;
         settings.streaming &= source.supports_streaming_list();
         let (deadlines, tweaks) = (settings.deadlines.clone(), settings.tweaks.clone());
         let restarts = Restarts::new(rng.clone().u64(..));
@@ -147,6 +154,8 @@ impl Reflector {
             machine,
             staged: Staged::default(),
             stream: None,
+            restore,
+            restored: None,
             reason: None,
             health: Health::default(),
             quiet: Duration::ZERO,
@@ -171,7 +180,10 @@ impl Reflector {
         }
     }
 
-    async fn drive(&mut self, input: Input) -> Infallible {
+    async fn drive(&mut self, mut input: Input) -> Infallible {
+        if let Some(restore) = self.restore.take() {
+            input = self.restore(restore).await;
+        }
         let mut command = self.step(input);
         loop {
             self.fail_points.at(FailPoint::ReflectorStep);
@@ -180,10 +192,13 @@ impl Reflector {
     }
 
     fn step(&mut self, input: Input) -> Command {
-        let before = self.machine.compare();
+        let (compared, proven) = (self.machine.compare(), self.machine.is_proven());
         let command = self.machine.step(input);
-        if before == Compare::Version && self.machine.compare() == Compare::Content {
+        if compared == Compare::Version && self.machine.compare() == Compare::Content {
             self.queue.withdraw(self.partition);
+        }
+        if !proven && self.machine.is_proven() {
+            self.proven();
         }
         command
     }
@@ -206,6 +221,7 @@ impl Reflector {
             Command::Watch(options) => self.watch(options).await,
             Command::Follow => return self.follow().await,
             Command::Probe(options) => self.probe(options).await,
+            Command::Verify(key) => self.verify(key).await,
             Command::Wait(delay) => self.wait(delay).await,
         };
         self.step(input)

@@ -25,6 +25,7 @@ use crate::{
     listener::Listener,
     lister::Lister,
     memory::MemoryUsage,
+    persist::PersistStatus,
     registration::{HandlerInfo, Registration},
     scope::Partitions,
     status::InformerStatus,
@@ -74,6 +75,7 @@ pub(crate) struct Core {
     views: Arc<Views>,
     /// One for each partition, or one if there is none.
     statuses: Vec<watch::Receiver<InformerStatus>>,
+    persisted: watch::Receiver<PersistStatus>,
     /// The status of an informer that covers nothing, and so has no reflector to report it.
     empty: Option<watch::Sender<InformerStatus>>,
     handler_bound: usize,
@@ -192,7 +194,8 @@ impl<T: 'static> SharedInformer<T> {
         self.core.tasks.is_stopped()
     }
 
-    /// Whether the initial list of everything it covers is in the cache.
+    /// Whether the cache has reached, in everything it covers, a version that the server called current after this process
+    /// started: the initial list is in the cache, or a restored state is proven.
     pub fn is_synced(&self) -> bool {
         self.core.controller.indexer.snapshot().is_listed()
     }

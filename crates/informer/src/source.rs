@@ -14,10 +14,12 @@ use crate::{Scope, ScopeError};
 use encodings::Encodings;
 use kube_informer_wire::{
     BoxFuture, Collection, FieldSelector, Kind, LabelSelector, Limits, ListOptions, ListSplitter, ListStream,
-    ListWatch, ListWatchError, MediaType, Omissions, Origin, WatchOptions, WatchSplitter, WatchStream,
+    ListWatch, ListWatchError, Malformed, MediaType, Object, ObjectKey, Omissions, Origin, WatchOptions,
+    WatchSplitter, WatchStream,
 };
 use request::{Accept, Content};
 use response::ResponseBody;
+use serde_json::Value;
 use std::{fmt, sync::Arc};
 
 /// One collection of an API server, listed and watched through a [`kube::Client`].
@@ -144,6 +146,20 @@ impl KubeSource {
         Ok(body::watch(body, splitter, &self.encodings))
     }
 
+    /// Requests the metadata of one object.
+    async fn get_metadata(&self, key: &ObjectKey) -> Result<Option<Object<Value>>, ListWatchError> {
+        let url: Arc<str> = Collection::new(self.origin.kind(), key.namespace()).object(key.name()).into();
+        self.check(&url)?;
+        let request = request::list(&url, Accept::watch(Content::Metadata))?;
+        let body = match response::send(&self.client, request, Arc::clone(&url)).await {
+            Err(error) if error.code() == Some(404) => return Ok(None),
+            body => body?,
+        };
+        let json = body::whole(body, self.limits.object_bytes).await?;
+        let malformed = |error: Malformed| ListWatchError::Malformed { message: error.to_string(), url };
+        Object::parse(&self.origin, json, &self.limits).map(Some).map_err(malformed)
+    }
+
     /// Sends a request. If the server accepts no protobuf, it and all later ones ask for JSON.
     async fn send(
         &self,
@@ -171,6 +187,11 @@ impl ListWatch for KubeSource {
 
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(self.open_watch(options))
+    }
+
+    fn get(&self, key: &ObjectKey) -> BoxFuture<'_, Result<Option<Object<Value>>, ListWatchError>> {
+        let key = key.clone();
+        Box::pin(async move { self.get_metadata(&key).await })
     }
 
     fn list_url(&self, options: &ListOptions) -> Arc<str> {

@@ -17,6 +17,15 @@ pub enum InformerStatus {
         /// Objects in all, if the server says so.
         of: Option<u64>,
     },
+    /// The cache shows the state that an earlier process saved, and it is not known yet whether that is the state of the
+    /// server. Reads are served, and handlers are called. It ends when the cache has reached a version that the server called
+    /// current after this process started: from then on the cache is synced, and live.
+    Restored {
+        /// The resource version that was saved.
+        version: ResourceVersion,
+        /// How old the saved state was when it was restored.
+        age: Duration,
+    },
     /// The cache is up to date with the server.
     Live {
         /// The resource version it shows.
@@ -99,6 +108,7 @@ impl InformerStatus {
         match self {
             Self::Starting => "starting",
             Self::Syncing { .. } => "syncing",
+            Self::Restored { .. } => "restored",
             Self::Live { .. } => "live",
             Self::Retrying { .. } => "retrying",
             Self::Denied { .. } => "denied",
@@ -122,13 +132,14 @@ impl InformerStatus {
     fn rank(&self) -> u8 {
         match self {
             Self::Live { .. } => 0,
-            Self::Syncing { .. } => 1,
-            Self::Starting => 2,
-            Self::Retrying { .. } => 3,
-            Self::Absent { .. } => 4,
-            Self::Denied { .. } => 5,
-            Self::Failed { .. } => 6,
-            Self::Stopped => 7,
+            Self::Restored { .. } => 1,
+            Self::Syncing { .. } => 2,
+            Self::Starting => 3,
+            Self::Retrying { .. } => 4,
+            Self::Absent { .. } => 5,
+            Self::Denied { .. } => 6,
+            Self::Failed { .. } => 7,
+            Self::Stopped => 8,
         }
     }
 }
@@ -146,6 +157,9 @@ impl fmt::Display for InformerStatus {
             Self::Starting | Self::Stopped => f.write_str(self.word()),
             Self::Syncing { so_far, of: Some(of) } => write!(f, "syncing, {so_far} of {of}"),
             Self::Syncing { so_far, of: None } => write!(f, "syncing, {so_far} so far"),
+            Self::Restored { version, age } => {
+                write!(f, "restored at version {version}, saved {age:.0?} before")
+            }
             Self::Live { version: Some(version), last_contact } => {
                 write!(f, "live at version {version}, last contact {:.0?} ago", last_contact.elapsed())
             }

@@ -57,6 +57,7 @@ pub(crate) enum TaskId {
     /// The name of the handler, and a number that is unique among handlers of that name.
     Handler(Arc<str>, usize),
     Compaction,
+    Persister,
 }
 
 impl TaskId {
@@ -65,6 +66,7 @@ impl TaskId {
             Self::Controller => Task::Controller,
             Self::Handler(..) => Task::Handler,
             Self::Compaction => Task::Compaction,
+            Self::Persister => Task::Persister,
         }
     }
 
@@ -73,6 +75,7 @@ impl TaskId {
             Self::Controller => format!("the controller panicked: {message}"),
             Self::Handler(name, _) => format!("the task of handler {name} panicked: {message}"),
             Self::Compaction => format!("compaction panicked: {message}"),
+            Self::Persister => format!("saving the cache panicked: {message}"),
         }
     }
 }

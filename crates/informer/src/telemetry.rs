@@ -25,6 +25,9 @@ pub enum InformerError {
     /// A watch could not be opened, or broke.
     #[error("watch: {0}")]
     Watch(#[source] ListWatchError),
+    /// One object could not be requested, which was to show whether a restored cache can be resumed.
+    #[error("get: {0}")]
+    Get(#[source] ListWatchError),
     /// An object or event has no identity that can be decoded. It causes one relist, then it is skipped.
     #[error("an object or event was left out, {0}")]
     Malformed(#[source] Malformed),
@@ -75,6 +78,24 @@ pub enum InformerError {
         /// One of them.
         key: ObjectKey,
     },
+    /// The cache could not be saved. That is retried, and affects nothing but the next start.
+    #[error("the cache is not saved: {why}")]
+    Persist {
+        /// What failed.
+        why: String,
+    },
+    /// The cache is not saved, although the informer was built to do so.
+    #[error("the cache is not saved: {why}")]
+    NotPersisted {
+        /// Why, and what to do.
+        why: &'static str,
+    },
+    /// The state that an earlier process saved is not used: the informer starts as usual.
+    #[error("the saved state is not used: {why}")]
+    NotRestored {
+        /// Why.
+        why: String,
+    },
     /// A handler blocked for long.
     #[error("handler {handler} took {:.1}s for {key}; put keys on a work queue instead of blocking", took.as_secs_f64())]
     HandlerSlow {
@@ -99,6 +120,8 @@ pub enum Task {
     Handler,
     /// Removes content that no object has any more, and packs the rest better.
     Compaction,
+    /// Saves the cache.
+    Persister,
 }
 
 impl fmt::Display for Task {
@@ -108,6 +131,7 @@ impl fmt::Display for Task {
             Self::Controller => "controller",
             Self::Handler => "handler",
             Self::Compaction => "compaction",
+            Self::Persister => "persister",
         })
     }
 }
@@ -122,6 +146,8 @@ pub(crate) enum RelistReason {
     Anomaly,
     ContentLost,
     Failed,
+    /// The state of an earlier process could not be resumed.
+    Restored,
 }
 
 impl RelistReason {
@@ -131,6 +157,7 @@ impl RelistReason {
             Self::Anomaly => "anomaly",
             Self::ContentLost => "content_lost",
             Self::Failed => "failed",
+            Self::Restored => "restored",
         }
     }
 }
@@ -153,6 +180,7 @@ pub(crate) struct Telemetry {
     disk_write_failures: Counter,
     lost_contents: Counter,
     pages: Counter,
+    version_queries: Counter,
     streaming_lists: Counter,
     watches: Counter,
     added: Counter,
@@ -164,6 +192,8 @@ pub(crate) struct Telemetry {
     transform_failures: Counter,
     panics: Counter,
     slow: Counter,
+    persist_commits: Counter,
+    persist_failures: Counter,
 }
 
 /// The metrics of one handler.
@@ -232,6 +262,7 @@ impl Telemetry {
             disk_write_failures: metrics::counter!("informer_disk_write_failures_total", labels.clone()),
             lost_contents: metrics::counter!("informer_lost_contents_total", labels.clone()),
             pages: list("paged"),
+            version_queries: metrics::counter!("informer_version_queries_total", labels.clone()),
             streaming_lists: list("streaming"),
             watches: metrics::counter!("informer_watches_total", labels.clone()),
             added: event("added"),
@@ -243,6 +274,8 @@ impl Telemetry {
             transform_failures: metrics::counter!("informer_transform_failures_total", labels.clone()),
             panics: metrics::counter!("informer_handler_panics_total", labels.clone()),
             slow: metrics::counter!("informer_handler_slow_calls_total", labels.clone()),
+            persist_commits: metrics::counter!("informer_persist_commits_total", labels.clone()),
+            persist_failures: metrics::counter!("informer_persist_failures_total", labels.clone()),
             labels,
             name: Mutex::new(Some(taken)),
             handlers: Arc::default(),
@@ -338,6 +371,26 @@ impl Telemetry {
         self.disk_bytes.set(bytes as f64);
     }
 
+    pub(crate) fn persisted(&self) {
+        self.persist_commits.increment(1);
+    }
+
+    pub(crate) fn persist_failed(&self, why: String) {
+        self.persist_failures.increment(1);
+        tracing::warn!(kind = %self.kind, why, "the cache could not be saved");
+        self.call_hook(&InformerError::Persist { why });
+    }
+
+    pub(crate) fn not_persisted(&self, why: &'static str) {
+        tracing::warn!(kind = %self.kind, why, "the cache is not saved");
+        self.call_hook(&InformerError::NotPersisted { why });
+    }
+
+    pub(crate) fn not_restored(&self, why: &str) {
+        tracing::warn!(kind = %self.kind, why, "the saved state is not used");
+        self.call_hook(&InformerError::NotRestored { why: why.to_owned() });
+    }
+
     pub(crate) fn handler_slow(&self, handler: &Arc<str>, key: &ObjectKey, took: Duration) {
         self.slow.increment(1);
         tracing::warn!(kind = %self.kind, %handler, %key, ?took, "a handler blocks; put keys on a work queue instead");
@@ -361,6 +414,11 @@ impl Telemetry {
     /// A page, or a whole list, is requested.
     pub(crate) fn listing(&self) {
         self.pages.increment(1);
+    }
+
+    /// The version of the server is requested.
+    pub(crate) fn querying_version(&self) {
+        self.version_queries.increment(1);
     }
 
     /// A streaming list is requested.

@@ -264,6 +264,16 @@ impl ListWatch for Scoped {
         })
     }
 
+    fn get(&self, key: &ObjectKey) -> BoxFuture<'_, Result<Option<Object<Value>>, ListWatchError>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let fault = self.source.lock().begin(Request::Get(key.clone()));
+            self.source.inject(fault).await?;
+            let state = self.source.lock();
+            Ok(state.objects.get(&key).and_then(|object| encode(&state.origin, object).ok()))
+        })
+    }
+
     fn list_url(&self, _: &ListOptions) -> Arc<str> {
         URL.into()
     }

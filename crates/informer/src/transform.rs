@@ -45,6 +45,8 @@ pub struct Transform {
     /// `dropped`, for the objects.
     omissions: Arc<Omissions>,
     functions: Vec<Function>,
+    /// The name of the functions, for saved caches.
+    version: Option<String>,
 }
 
 impl Transform {
@@ -74,6 +76,24 @@ impl Transform {
     pub fn function(mut self, function: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
         self.functions.push(Arc::new(function));
         self
+    }
+
+    /// Names what the functions do, so that a cache that was saved with them can be used by the next process
+    /// ([`PersistOptions`](crate::PersistOptions)). Change the name whenever a function changes.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// What the transform does, as text; `None` if it has functions without a version.
+    pub(crate) fn description(&self) -> Option<String> {
+        let dropped: Vec<String> = self.dropped.iter().map(ToString::to_string).collect();
+        let functions = match (&self.version, self.functions.len()) {
+            (_, 0) => "none",
+            (Some(version), _) => version,
+            (None, _) => return None,
+        };
+        Some(format!("drops {}; functions: {functions}", dropped.join(",")))
     }
 
     /// Whether the transform changes nothing.

@@ -79,6 +79,25 @@ impl Labels {
         None
     }
 
+    /// All pairs, as [`from_bytes`](Self::from_bytes) reads them.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.pairs.as_deref().unwrap_or_default()
+    }
+
+    /// Labels from [`as_bytes`](Self::as_bytes); `None` if the bytes are something else.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (mut rest, mut last) = (bytes, None);
+        while !rest.is_empty() {
+            let (key, value) = take_pair(&mut rest)?;
+            if last.is_some_and(|last| last >= key) || str::from_utf8(key).is_err() {
+                return None;
+            }
+            str::from_utf8(value).ok()?;
+            last = Some(key);
+        }
+        Some(Self { pairs: (!bytes.is_empty()).then(|| bytes.into()) })
+    }
+
     /// Whether both share one allocation, as many cached objects do.
     pub fn is_identical(&self, other: &Self) -> bool {
         match (&self.pairs, &other.pairs) {

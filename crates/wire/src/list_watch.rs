@@ -1,9 +1,16 @@
 //! The trait an informer reads from.
 
-use crate::{ListOptions, ListWatchError, Malformed, Object, ResourceVersion, Status, WatchOptions};
+use crate::{
+    FieldSelector, ListOptions, ListWatchError, Malformed, Object, ObjectKey, ResourceVersion, Status,
+    WatchOptions,
+};
 use futures_core::Stream;
 use serde_json::Value;
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -25,6 +32,24 @@ pub trait ListWatch: Send + Sync + 'static {
 
     /// Watches the collection.
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>>;
+
+    /// Requests one object; `None` if it does not exist. Its metadata is enough. A source that does not implement this lists
+    /// the object by its name, and looks for it among the items.
+    fn get(&self, key: &ObjectKey) -> BoxFuture<'_, Result<Option<Object<Value>>, ListWatchError>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let selector = FieldSelector::of_key(&key);
+            let mut items = self.list(ListOptions::new().field_selector(selector)).await?;
+            let mut found = None;
+            while let Some(part) = poll_fn(|task| items.as_mut().poll_next(task)).await {
+                match part? {
+                    ListPart::Item(object) if *object.key() == key => found = Some(object),
+                    _ => {}
+                }
+            }
+            Ok(found)
+        })
+    }
 
     /// The URL of a LIST with these options, as path and query, for error messages; `/` unless implemented.
     fn list_url(&self, _options: &ListOptions) -> Arc<str> {

@@ -56,14 +56,14 @@ pub struct Object<T> {
 /// Records of a list are allocated one after the other, and their content goes elsewhere, so that a loop over all objects
 /// reads memory in order. Labels, owner and fields are shared with other records that have the same.
 pub(crate) struct Record {
-    identity: Identity,
-    origin: Arc<Origin>,
+    pub(crate) identity: Identity,
+    pub(crate) origin: Arc<Origin>,
     /// Values that were decoded before the content was packed: the fields of indexes. `None` if there are none, or if they
     /// cannot be decoded. The place for everything else that is decoded on arrival.
-    fields: Option<Arc<Found>>,
-    content: Content,
+    pub(crate) fields: Option<Arc<Found>>,
+    pub(crate) content: Content,
     /// Views that were decoded on arrival, or later.
-    views: KeptViews,
+    pub(crate) views: KeptViews,
 }
 
 /// Why a protobuf message cannot be cached as an object.
@@ -189,8 +189,12 @@ impl Bookmark {
 }
 
 impl<T> Object<T> {
-    fn from_record(record: Record) -> Self {
+    pub(crate) fn from_record(record: Record) -> Self {
         Self { record: Arc::new(record), as_type: PhantomData }
+    }
+
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
     }
 
     #[ref_cast_custom]

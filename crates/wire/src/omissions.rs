@@ -74,6 +74,32 @@ impl Omissions {
         Self { extent: Extent::Everything, paths: Vec::new() }
     }
 
+    /// The number of the extent, for saved objects.
+    pub(crate) fn extent_code(&self) -> u8 {
+        match self.extent {
+            Extent::Nothing => 0,
+            Extent::OutsideMetadata => 1,
+            Extent::Everything => 2,
+            Extent::Content => 3,
+        }
+    }
+
+    pub(crate) fn paths(&self) -> &[FieldPath] {
+        &self.paths
+    }
+
+    /// Omissions of a saved object; `None` if no extent has this number.
+    pub(crate) fn of_code(extent: u8, paths: Vec<FieldPath>) -> Option<Self> {
+        let extent = match extent {
+            0 => Extent::Nothing,
+            1 => Extent::OutsideMetadata,
+            2 => Extent::Everything,
+            3 => Extent::Content,
+            _ => return None,
+        };
+        Some(Self { extent, ..Self::fields(paths) })
+    }
+
     fn of(extent: Extent) -> Arc<Self> {
         Arc::new(Self { extent, paths: Vec::new() })
     }

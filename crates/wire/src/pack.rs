@@ -5,12 +5,14 @@ mod dictionary;
 mod encoding;
 pub(crate) mod fuzzing;
 mod interner;
+mod restore;
 mod rewriter;
 mod storage;
 mod training;
 mod usage;
 
 pub(crate) use content::{Content, Unread};
+pub use restore::SavedDictionary;
 pub use storage::Storage;
 pub use usage::PackUsage;
 

@@ -1,4 +1,4 @@
-//! Paths and queries of LIST and WATCH requests.
+//! Paths and queries of LIST, WATCH and GET requests.
 
 use crate::{FieldSelector, Kind, LabelSelector, ListOptions, WatchOptions};
 use std::fmt::Write;
@@ -62,6 +62,11 @@ impl Collection {
     /// The path without a query.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Path of the object with this name.
+    pub fn object(&self, name: &str) -> String {
+        format!("{}/{}", self.path, escaped(name))
     }
 
     /// Path and query of a LIST.

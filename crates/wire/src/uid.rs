@@ -29,6 +29,14 @@ impl Uid {
         (*self != Self::NONE && self.0[6] & DIGEST != DIGEST).then(|| self.to_string())
     }
 
+    pub(crate) fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     fn canonical(text: &[u8]) -> Option<[u8; 16]> {
         if text.len() != 36 {
             return None;

@@ -16,6 +16,7 @@ const FORMAT: u64 = 57;
 const LIBRARIES: &[(&str, &str)] = &[
     ("kube_informer_types", "crates/types"),
     ("kube_informer_segments", "crates/segments"),
+    ("kube_informer_persist", "crates/persist"),
     ("kube_informer_wire", "crates/wire"),
     ("kube_informer_cel", "crates/cel"),
     ("kube_workqueue", "crates/workqueue"),

@@ -4,7 +4,7 @@ use super::{
     actions::{Action, Actions},
     sample::{Observer, Sample},
 };
-use crate::watch::bytes;
+use crate::table::bytes;
 use std::{
     io::{self, Write},
     time::Duration,

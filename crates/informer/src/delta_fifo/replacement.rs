@@ -1,7 +1,7 @@
 //! A complete list in the queue.
 
-use super::{DeltaFifo, Filed, Known, Position, Staged, change::Newest, staged::Changed};
-use crate::delta::{Deleted, Delta};
+use super::{DeltaFifo, Filed, Known, Position, Staged, SyncedBy, change::Newest, staged::Changed};
+use crate::delta::{AnyObject, Deleted, Delta};
 use kube_informer_wire::ObjectKey;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, vec};
@@ -10,6 +10,8 @@ use std::{collections::BTreeMap, sync::Arc, vec};
 #[derive(Debug)]
 pub(crate) struct Replacement {
     pub(super) position: Position,
+    /// Set if an earlier process saved the list.
+    pub(super) restored: Option<SyncedBy>,
     tombstones: BTreeMap<ObjectKey, Deleted<Value>>,
     changed: Changed,
 }
@@ -136,13 +138,28 @@ impl DeltaFifo {
         let partition = position.partition;
         self.unconfirmed.retain(|key| !self.partitions.contains(partition, key));
         self.unconfirmed.extend(unconfirmed);
-        let list = Arc::new(Replacement { position, tombstones, changed: staged.take_changed() });
+        let changed = staged.take_changed();
+        self.file_list(Replacement { position, restored: None, tombstones, changed });
+        staged
+    }
+
+    /// Queues the objects that an earlier process saved, the first list of a partition.
+    pub(crate) fn restore(&mut self, objects: Vec<AnyObject>, position: Position, synced_by: SyncedBy) {
+        if self.closed {
+            return;
+        }
+        let changed = Changed::of(objects);
+        let tombstones = BTreeMap::new();
+        self.file_list(Replacement { position, restored: Some(synced_by), tombstones, changed });
+    }
+
+    fn file_list(&mut self, list: Replacement) {
+        let list = Arc::new(list);
         self.len += list.len();
         let sequence = self.take_sequence();
-        self.last_replace[partition] = sequence;
+        self.last_replace[list.position.partition] = sequence;
         self.lists.push_back((sequence, Arc::clone(&list)));
         self.queue.insert(sequence, Filed::List(list));
-        staged
     }
 
     /// Queues a complete list in one step.

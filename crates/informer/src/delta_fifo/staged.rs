@@ -38,6 +38,12 @@ pub(super) struct Changed {
 }
 
 impl Changed {
+    /// Objects of which no two have the same key.
+    pub(super) fn of(objects: Vec<AnyObject>) -> Self {
+        let at = objects.iter().enumerate().map(|(at, object)| (object.key().clone(), at)).collect();
+        Self { objects, at }
+    }
+
     fn insert(&mut self, object: AnyObject) {
         match self.at.get(object.key()) {
             Some(&at) => self.objects[at] = object,

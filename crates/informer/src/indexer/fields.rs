@@ -49,8 +49,12 @@ impl Fields {
     }
 
     fn read_together(&mut self) {
-        let path = |field: &Option<Field>| field.as_ref().map(|field| field.path.clone());
-        self.together = Arc::new(FieldPaths::sparse(self.slots.iter().map(path)));
+        self.together = Arc::new(FieldPaths::sparse(self.paths()));
+    }
+
+    /// The paths by slot; `None` if no index is over the field any more.
+    pub(super) fn paths(&self) -> Vec<Option<FieldPath>> {
+        self.slots.iter().map(|field| field.as_ref().map(|field| field.path.clone())).collect()
     }
 
     /// All fields, to be read of objects before they are packed.

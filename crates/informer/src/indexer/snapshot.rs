@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     delta::AnyObject,
+    delta_fifo::SyncedBy,
     memory::MemoryUsage,
     scope::{Partition, Partitions},
 };
@@ -40,6 +41,30 @@ impl Contents {
     pub(crate) fn partitions(&self) -> &Partitions {
         &self.partitions
     }
+
+    /// All objects in the server's order.
+    pub(crate) fn iter(&self) -> Objects<'_> {
+        self.objects.iter().map(Keyed::object)
+    }
+
+    /// Whether both are the same, without looking at the objects. Different ones may have the same objects.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.objects.is_same(&other.objects)
+    }
+
+    /// The changes that lead to another state. Takes time in proportion to them.
+    pub(crate) fn diff<'a>(&'a self, new: &'a Self) -> impl Iterator<Item = ContentsChange<'a>> {
+        self.objects.diff(&new.objects, Keyed::is_identical).map(|change| match change {
+            Change::Added(new) | Change::Replaced { new, .. } => ContentsChange::Put(new.object()),
+            Change::Removed(old) => ContentsChange::Removed(old.object()),
+        })
+    }
+}
+
+/// A difference of two states.
+pub(crate) enum ContentsChange<'a> {
+    Put(&'a AnyObject),
+    Removed(&'a AnyObject),
 }
 
 /// One consistent state of the store. Cloning shares all nodes of the trees.
@@ -63,8 +88,10 @@ pub(crate) struct Snapshot {
     positions: BTreeMap<Partition, ResourceVersion>,
     /// Partitions that may show another history than the server has. Invariant: none of them is in `positions`.
     withdrawn: BTreeSet<Partition>,
-    /// Partitions whose initial list is complete.
-    listed: BTreeSet<Partition>,
+    /// Partitions whose initial list is complete, or restored.
+    filled: BTreeSet<Partition>,
+    /// Partitions that show a restored state, until it is proven to be that of the server.
+    unproven: BTreeSet<Partition>,
     bytes: usize,
 }
 
@@ -92,7 +119,8 @@ impl Snapshot {
             fields: Fields::default(),
             positions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
-            listed: BTreeSet::new(),
+            filled: BTreeSet::new(),
+            unproven: BTreeSet::new(),
             bytes: 0,
         }
     }
@@ -197,13 +225,19 @@ impl Snapshot {
         self.withdrawn.contains(&partition)
     }
 
-    /// Whether the initial list of every partition is complete.
+    /// Whether every partition is synced: it shows a state that the server had after this process started.
     pub(crate) fn is_listed(&self) -> bool {
-        self.listed.len() == self.partitions.len()
+        self.filled.len() == self.partitions.len() && self.unproven.is_empty()
     }
 
+    /// Whether a partition is synced.
     pub(crate) fn is_partition_listed(&self, partition: Partition) -> bool {
-        self.listed.contains(&partition)
+        self.filled.contains(&partition) && !self.unproven.contains(&partition)
+    }
+
+    /// Whether a partition shows a state, which may be a restored one.
+    pub(crate) fn is_partition_filled(&self, partition: Partition) -> bool {
+        self.filled.contains(&partition)
     }
 
     /// Stores an object and returns what it replaces. Adds its key to `panicked` if code of the user panicked on it.
@@ -315,6 +349,11 @@ impl Snapshot {
         Ok(())
     }
 
+    /// The paths of the fields that packed objects hold, by slot; `None` if no index is over the field any more.
+    pub(crate) fn field_paths(&self) -> Vec<Option<FieldPath>> {
+        self.fields.paths()
+    }
+
     /// The fields that indexes are over, to be read of objects before they are packed.
     pub(crate) fn fields(&self) -> &Arc<FieldPaths> {
         self.fields.together()
@@ -331,9 +370,18 @@ impl Snapshot {
 
     pub(super) fn confirm(&mut self, partition: Partition) {
         self.withdrawn.remove(&partition);
+        self.unproven.remove(&partition);
     }
 
     pub(super) fn mark_listed(&mut self, partition: Partition) {
-        self.listed.insert(partition);
+        self.filled.insert(partition);
+    }
+
+    pub(super) fn mark_restored(&mut self, partition: Partition, synced_by: SyncedBy) {
+        self.filled.insert(partition);
+        self.withdraw(partition);
+        if synced_by == SyncedBy::Proof {
+            self.unproven.insert(partition);
+        }
     }
 }

@@ -106,6 +106,14 @@ impl<E: Clone> SortedSet<E> {
         Diff::new(self.root.as_ref(), new.root.as_ref(), is_same)
     }
 
+    /// Whether both are the same tree.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (&self.root, &other.root) {
+            (Some(own), Some(others)) => Arc::ptr_eq(own, others),
+            (own, others) => own.is_none() && others.is_none(),
+        }
+    }
+
     /// Removes the entry that `query` compares equal to, and returns it.
     pub(crate) fn remove<Q: Comparable<E> + ?Sized>(&mut self, query: &Q) -> Option<E> {
         // Looked up first: a removal of nothing copies nothing.

@@ -48,6 +48,9 @@ pub struct Deadlines {
     pub probe_after: Duration,
     /// For the response to that request; 30 s by default. A probe that misses it is not repeated for that watch.
     pub probe: Duration,
+    /// For the proof that a restored cache shows the state of the server, from the first response on; 30 s by default. Then
+    /// the collection is listed, and compared with what was restored.
+    pub restored: Duration,
 }
 
 impl Default for Deadlines {
@@ -62,6 +65,7 @@ impl Default for Deadlines {
             watch_without_timeout: Duration::from_secs(3600),
             probe_after: Duration::from_secs(90),
             probe: Duration::from_secs(30),
+            restored: Duration::from_secs(30),
         }
     }
 }

@@ -83,7 +83,12 @@ impl Reflector {
     /// Everything works, and the server has just sent something.
     pub(super) fn recovered(&mut self, version: Option<ResourceVersion>) {
         self.health.failure = None;
-        self.set_status(InformerStatus::Live { version, last_contact: Instant::now() });
+        self.set_status(match &self.restored {
+            Some((version, age)) if !self.machine.is_proven() => {
+                InformerStatus::Restored { version: version.clone(), age: *age }
+            }
+            _ => InformerStatus::Live { version, last_contact: Instant::now() },
+        });
     }
 
     /// The failed request is retried at `next`.

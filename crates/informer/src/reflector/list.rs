@@ -120,7 +120,10 @@ impl Reflector {
         options: ListOptions,
         items: Items,
     ) -> Result<ListMeta, ListWatchError> {
-        self.telemetry.listing();
+        match items {
+            Items::Stage => self.telemetry.listing(),
+            Items::Skip => self.telemetry.querying_version(),
+        }
         let Deadlines { list_response, list_item, .. } = self.deadlines;
         let url = self.source.list_url(&options);
         let opening = timeout(list_response, self.source.list(options));
@@ -148,7 +151,7 @@ impl Reflector {
         }
         self.stream = None;
         self.staged = Staged::default();
-        if !self.indexer.snapshot().is_partition_listed(self.partition) && !self.health.is_failing() {
+        if !self.indexer.snapshot().is_partition_filled(self.partition) && !self.health.is_failing() {
             self.set_status(InformerStatus::Syncing { so_far: 0, of: None });
         }
     }
@@ -177,7 +180,7 @@ impl Reflector {
 
     fn report_progress(&mut self, remaining: Option<u64>) {
         let size = self.staged.len();
-        if size % STATUS_EVERY == 1 && !self.indexer.snapshot().is_partition_listed(self.partition) {
+        if size % STATUS_EVERY == 1 && !self.indexer.snapshot().is_partition_filled(self.partition) {
             let so_far = size as u64;
             self.set_status(InformerStatus::Syncing {
                 so_far,

@@ -4,17 +4,20 @@ mod failure;
 mod freshness;
 mod phase;
 mod repairs;
+mod resume;
 
 pub(crate) use failure::{Class, Failure};
 pub(super) use freshness::starts_at_version;
 pub(crate) use repairs::Anomaly;
+pub(crate) use resume::{RestoredState, Witness};
 
 use super::{backoff::Backoff, settings::Settings};
 use crate::delta_fifo::Compare;
 use freshness::{Freshness, next_page};
-use kube_informer_wire::{ListOptions, ResourceVersion, WatchOptions};
+use kube_informer_wire::{ListOptions, ObjectKey, ResourceVersion, Uid, WatchOptions};
 use phase::{AfterCommit, AfterWait, Listing, LowerBound, Page, Paging, Phase, Streaming};
 use repairs::Repairs;
+use resume::Resume;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -46,6 +49,8 @@ pub(crate) enum Command {
     Follow,
     /// Request the version of the server, and keep the stream open.
     Probe(ListOptions),
+    /// Request the object that shows whether the server has the history of a restored state.
+    Verify(ObjectKey),
     /// Close everything and wait.
     Wait(Duration),
 }
@@ -54,6 +59,17 @@ pub(crate) enum Command {
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Start,
+    /// The cache shows a state that an earlier process saved.
+    Restored(RestoredState),
+    /// The uid and version of the requested object, if it exists.
+    Verified {
+        found: Option<(Uid, ResourceVersion)>,
+        now: Instant,
+    },
+    /// The watch delivered the delete that [`Machine::awaits_delete`] asks for.
+    WitnessDeleted,
+    /// The time has come that [`Machine::proof_due`] returned.
+    ProofDue,
     /// A request failed, or a list broke off.
     Failed(Failure),
     /// A page is staged.
@@ -130,6 +146,9 @@ pub(crate) struct Machine {
     backoff: Backoff,
     compare: Compare,
     repairs: Repairs,
+    /// The proof that a restored state is that of the server. Exists until it is complete or a list is committed. Invariant:
+    /// while it exists, `compare` is [`Compare::Content`].
+    resume: Option<Resume>,
     rng: fastrand::Rng,
 }
 
@@ -146,6 +165,7 @@ impl Machine {
             backoff: settings.backoff.clone(),
             compare: Compare::Version,
             repairs: Repairs::default(),
+            resume: None,
             settings,
             rng,
         }
@@ -193,7 +213,14 @@ impl Machine {
             (Phase::Watching, Failed(failure)) => self.watch_failed(&failure, Duration::ZERO),
             (Phase::Watching, WatchFailed { failure, lasted }) => self.watch_failed(&failure, lasted),
             (Phase::Watching, WatchEnded { lasted, delivered }) => self.watch_ended(lasted, delivered),
-            (Phase::Watching, WatchOpened) => self.follow(),
+            (_, Restored(state)) => self.restored(state),
+            (Phase::Verifying, Verified { found, now }) => self.verified(found, now),
+            (Phase::Verifying, Failed(failure)) => self.verify_failed(&failure),
+            (Phase::Waiting(AfterWait::Verify), Waited) => self.verify(),
+            (Phase::Watching, WitnessDeleted) => self.witness_deleted(),
+            (Phase::Watching, ProofDue) if self.resume.is_some() => self.relist(),
+            (Phase::Watching, ProofDue) => self.follow(),
+            (Phase::Watching, WatchOpened) => self.watch_opened(),
             (Phase::Watching, Progress(position)) => self.progress(position),
             (Phase::Watching, Malformed { at, now }) => self.anomaly(Anomaly::Malformed, at, now),
             (Phase::Watching, Rewound { now }) => self.anomaly(Anomaly::Rewound, None, now),
@@ -202,6 +229,7 @@ impl Machine {
             (Phase::Watching, RepairDue { now }) if self.repairs.take_due(now) => self.repair(),
             (Phase::Watching, RepairDue { .. }) => self.follow(),
             (Phase::Watching, Quiet) => self.probe(),
+            (Phase::Probing, Probed(version)) if self.resume.is_some() => self.version_found(version),
             (Phase::Probing, Probed(version)) => self.probed(version),
             (Phase::Probing, Failed(failure)) => self.probe_failed(&failure),
             (_, Failed(failure)) => self.wait(failure.retry_after, AfterWait::Relist),
@@ -284,6 +312,7 @@ impl Machine {
         self.lower_bound = LowerBound::Position;
         self.compare = Compare::Version;
         self.broken_streams = 0;
+        self.resume = None;
         self.repairs.committed();
         match then {
             AfterCommit::Follow => self.follow(),
@@ -294,7 +323,11 @@ impl Machine {
     fn watch(&mut self) -> Command {
         self.phase = Phase::Watching;
         let resource_version = self.position.as_ref().map(ToString::to_string);
-        Command::Watch(self.watch_options().resource_version(resource_version))
+        let options = match &self.resume {
+            Some(_) => self.short_watch_options(),
+            None => self.watch_options(),
+        };
+        Command::Watch(options.resource_version(resource_version))
     }
 
     fn watch_options(&mut self) -> WatchOptions {
@@ -368,7 +401,7 @@ impl Machine {
         if let Some(position) = position {
             self.position = Some(position);
         }
-        self.follow()
+        self.check_proof().unwrap_or_else(|| self.follow())
     }
 
     fn watch_succeeded(&mut self) {
@@ -418,6 +451,9 @@ impl Machine {
             return self.follow();
         }
         if anomaly == Anomaly::Rewound {
+            if self.resume.is_some() {
+                return self.relist();
+            }
             self.suspect_history();
         }
         if self.repairs.request(anomaly, now) { self.repair() } else { self.follow() }

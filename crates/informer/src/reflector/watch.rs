@@ -43,6 +43,9 @@ impl Reflector {
         if self.machine.repair_due().is_some_and(|due| due <= now) {
             return self.anomaly(Input::RepairDue { now });
         }
+        if self.machine.proof_due().is_some_and(|due| due <= now) {
+            return self.step(Input::ProofDue);
+        }
         let event = tokio::select! {
             biased;
             () = self.refetch.requested(self.partition) => return self.refetch(),
@@ -67,7 +70,8 @@ impl Reflector {
         let probe = || after(self.deadlines.probe_after.saturating_sub(self.quiet));
         let probe = (!stream.version_confirmed).then(probe).flatten();
         let works = self.health.is_failing().then(|| after(WATCH_WORKS_AFTER)).flatten();
-        [after(stream.dead_after), probe, works, self.machine.repair_due()].into_iter().flatten().min()
+        let due = [self.machine.repair_due(), self.machine.proof_due()];
+        [after(stream.dead_after), probe, works].into_iter().chain(due).flatten().min()
     }
 
     fn timer_fired(&mut self, stream: &mut OpenStream, lasted: Duration) -> Command {
@@ -126,6 +130,11 @@ impl Reflector {
         if !self.covers(change.object().key()) {
             self.telemetry.quarantined(Malformed::new("object is outside the requested namespace"));
             return self.reach(position, stream);
+        }
+        if let Change::Deleted(object) = &change
+            && self.machine.awaits_delete(object.key(), object.uid())
+        {
+            self.step(Input::WitnessDeleted);
         }
         let change = self.prepare(change);
         let claim = position.clone().and_then(|version| self.claim(version));

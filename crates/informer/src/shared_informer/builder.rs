@@ -8,6 +8,7 @@ use crate::{
     disk::DiskUpkeep,
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
+    persist::{PersistError, PersistOptions, PersistStatus, Persistence, Setup, SharedParts, Subject},
     processor::Processor,
     refetch::Refetch,
     reflector::{Deadlines, Reflector, Settings, Wiring},
@@ -45,6 +46,9 @@ pub struct InformerBuilder {
     seed: Option<u64>,
     linger: bool,
     fail_points: FailPoints,
+    persistence: Option<Persistence>,
+    /// Whether the source has the metadata of objects only.
+    metadata_only: bool,
 }
 
 impl InformerBuilder {
@@ -66,6 +70,8 @@ impl InformerBuilder {
             seed: None,
             linger: false,
             fail_points: FailPoints::default(),
+            persistence: None,
+            metadata_only: false,
         }
     }
 
@@ -196,6 +202,23 @@ impl InformerBuilder {
         self
     }
 
+    /// Saves the cache in a directory, so that the next process starts with it. The options must name the cluster. Opens the
+    /// directory, which no other process may use.
+    pub fn persist(self, options: impl Into<PersistOptions>) -> Result<Self, PersistError> {
+        let persistence = options.into().open(None)?;
+        Ok(self.persist_in(persistence))
+    }
+
+    pub(crate) fn persist_in(mut self, persistence: Persistence) -> Self {
+        self.persistence = Some(persistence);
+        self
+    }
+
+    pub(crate) fn metadata_only(mut self, metadata_only: bool) -> Self {
+        self.metadata_only = metadata_only;
+        self
+    }
+
     /// Called for every failure, wherever it happens. Must not block.
     pub fn on_error(mut self, hook: impl Fn(&InformerError) + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(hook));
@@ -232,9 +255,18 @@ impl InformerBuilder {
         let queue = Arc::new(DeltaQueue::new(partitions.clone(), self.queue_bound));
         let indexer = Arc::new(Indexer::new(partitions.clone()));
         let kind = self.origin.kind().clone();
-        let telemetry = Arc::new(Telemetry::new(&self.name, kind, &self.scope, &self.selection, self.hook));
+        let hook = self.hook.clone();
+        let telemetry = Arc::new(Telemetry::new(&self.name, kind, &self.scope, &self.selection, hook));
+        let packer = Arc::new(Packer::with_storage(self.packing, self.storage.clone()));
+        let persist_status = watch::Sender::default();
+        let parts = SharedParts {
+            origin: Arc::clone(&self.origin),
+            packer: Arc::clone(&packer),
+            indexer: Arc::clone(&indexer),
+            telemetry: Arc::clone(&telemetry),
+        };
+        let mut saving = self.saving(&partitions, parts, &persist_status);
         let transform = Arc::new(self.transform);
-        let packer = Arc::new(Packer::with_storage(self.packing, self.storage));
         let views = Arc::new(Views::default());
         let refetch = Arc::new(Refetch::new(partitions.clone()));
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
@@ -256,6 +288,7 @@ impl InformerBuilder {
                 refetch: Arc::clone(&refetch),
                 telemetry: Arc::clone(&telemetry),
                 status,
+                restore: saving.as_mut().map(|saving| saving.load(partition, namespace)),
                 fail_points: self.fail_points.clone(),
             };
             reflectors.push(Reflector::new(wiring, self.settings.clone(), rng.fork()));
@@ -277,7 +310,12 @@ impl InformerBuilder {
         }
         let controller = Arc::new(controller);
         let supervision = Arc::new(Supervision::new(telemetry));
-        let tasks = Tasks::new(reflectors, upkeep, supervision, self.fail_points);
+        let persisted = persist_status.subscribe();
+        let persister = saving.map(|saving| {
+            let (controller, fail_points) = (Arc::clone(&controller), self.fail_points.clone());
+            saving.persister(controller, persist_status, rng.fork(), fail_points)
+        });
+        let tasks = Tasks::new(reflectors, upkeep, persister, supervision, self.fail_points);
         SharedInformer::from_core(Arc::new(Core {
             origin: self.origin,
             partitions,
@@ -287,11 +325,39 @@ impl InformerBuilder {
             packer,
             views,
             statuses,
+            persisted,
             empty,
             handler_bound: self.handler_bound,
             resync: self.resync,
             tasks,
         }))
+    }
+}
+
+impl InformerBuilder {
+    /// How the cache is saved, if it is. Otherwise says why not.
+    fn saving(
+        &self,
+        partitions: &Partitions,
+        parts: SharedParts,
+        status: &watch::Sender<PersistStatus>,
+    ) -> Option<Setup> {
+        let subject = Subject {
+            kind: self.origin.kind(),
+            scope: &self.scope,
+            selection: &self.selection,
+            transform: &self.transform,
+            metadata_only: self.metadata_only,
+        };
+        let telemetry = Arc::clone(&parts.telemetry);
+        match Setup::new(self.persistence.clone()?, &subject, partitions, parts) {
+            Ok(setup) => Some(setup),
+            Err(why) => {
+                status.send_replace(PersistStatus::Refused { why: why.to_owned() });
+                telemetry.not_persisted(why);
+                None
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The status of an informer and its changes.
 
 use super::SharedInformer;
-use crate::{status::InformerStatus, supervision::Board};
+use crate::{persist::PersistStatus, status::InformerStatus, supervision::Board};
 use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt, future::select_all, stream};
 use tokio::sync::watch;
@@ -17,6 +17,11 @@ impl<T: 'static> SharedInformer<T> {
         let namespace = |partition| self.core.partitions.namespace(partition).map(str::to_owned);
         let status = |partition: usize| self.core.partition_status(partition);
         self.core.partitions.all().map(|partition| (namespace(partition), status(partition))).collect()
+    }
+
+    /// Whether the cache is being saved for the next process.
+    pub fn persist_status(&self) -> PersistStatus {
+        self.core.persisted.borrow().clone()
     }
 
     /// The current status, then every change of it: for a progress bar or a health endpoint.

@@ -6,6 +6,7 @@ use crate::{
     fail_point::FailPoints,
     handler::Deliver,
     listener::{self, Listener},
+    persist::Persister,
     reflector::Reflector,
     supervision::Supervision,
     telemetry::Task,
@@ -34,12 +35,19 @@ pub(super) struct Tasks {
     fail_points: FailPoints,
     /// Cancelled when undelivered events are to be dropped.
     dropping: CancellationToken,
+    /// Cancelled when the store no longer changes, and is to be saved.
+    save_and_end: CancellationToken,
     /// Cancelled when nothing runs any more.
     finished: CancellationToken,
 }
 
 enum State {
-    New { reflectors: Vec<Reflector>, upkeep: Option<Upkeep>, pending: Vec<Arc<Listener>> },
+    New {
+        reflectors: Vec<Reflector>,
+        upkeep: Option<Upkeep>,
+        persister: Option<Box<Persister>>,
+        pending: Vec<Arc<Listener>>,
+    },
     Running(Running),
     Stopped,
 }
@@ -51,6 +59,7 @@ struct Running {
     reflectors: JoinSet<()>,
     controller: JoinSet<()>,
     compaction: JoinSet<()>,
+    persister: JoinSet<()>,
     listeners: JoinSet<()>,
 }
 
@@ -58,14 +67,17 @@ impl Tasks {
     pub(super) fn new(
         reflectors: Vec<Reflector>,
         upkeep: Upkeep,
+        persister: Option<Persister>,
         supervision: Arc<Supervision>,
         fail_points: FailPoints,
     ) -> Self {
+        let (upkeep, persister) = (Some(upkeep), persister.map(Box::new));
         Self {
-            state: Mutex::new(State::New { reflectors, upkeep: Some(upkeep), pending: Vec::new() }),
+            state: Mutex::new(State::New { reflectors, upkeep, persister, pending: Vec::new() }),
             supervision,
             fail_points,
             dropping: CancellationToken::new(),
+            save_and_end: CancellationToken::new(),
             finished: CancellationToken::new(),
         }
     }
@@ -84,9 +96,11 @@ impl Tasks {
         let runtime = Handle::current();
         let mut parked = Vec::new();
         let mut state = self.lock();
-        let State::New { reflectors, upkeep, pending } = &mut *state else { return };
+        let State::New { reflectors, upkeep, persister, pending } = &mut *state else { return };
         let (reflectors, pending) = (std::mem::take(reflectors), std::mem::take(pending));
         let compact = upkeep.take().map(|upkeep| upkeep.run(Arc::clone(&self.supervision)));
+        let stop = &self.save_and_end;
+        let save = persister.take().map(|task| task.run(stop.clone(), Arc::clone(&self.supervision)));
         let mut running = Running {
             runtime,
             supervision: Arc::clone(&self.supervision),
@@ -94,6 +108,7 @@ impl Tasks {
             reflectors: JoinSet::new(),
             controller: JoinSet::new(),
             compaction: JoinSet::new(),
+            persister: JoinSet::new(),
             listeners: JoinSet::new(),
         };
         for listener in pending {
@@ -112,6 +127,11 @@ impl Tasks {
         if let Some(compact) = compact {
             let run = Parked::new(self.supervision.guard(Task::Compaction, compact));
             running.compaction.spawn_on(run.unpark(), &running.runtime);
+            parked.push(run);
+        }
+        if let Some(save) = save {
+            let run = Parked::new(self.supervision.guard(Task::Persister, save));
+            running.persister.spawn_on(run.unpark(), &running.runtime);
             parked.push(run);
         }
         *state = State::Running(running);
@@ -165,6 +185,8 @@ impl Tasks {
             running.reflectors.shutdown().await;
             controller.queue.close();
             finish(&mut running.controller).await;
+            self.save_and_end.cancel();
+            finish(&mut running.persister).await;
             close_listeners(controller, Stop::Drain);
             finish(&mut running.listeners).await;
             running.compaction.shutdown().await;

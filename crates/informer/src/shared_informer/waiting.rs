@@ -109,7 +109,8 @@ pub(crate) enum Ended {
 }
 
 impl<T: 'static> SharedInformer<T> {
-    /// Resolves when the initial list of everything it covers is in the cache. `Duration::MAX` waits without limit, here
+    /// Resolves when the initial list of everything it covers is in the cache, or a restored state is proven to be that of the
+    /// server ([`InformerStatus::Restored`]). `Duration::MAX` waits without limit, here
     /// and below. A task that panicked is waited for, because it restarts; tasks whose runtime was shut down do not, which
     /// is an error at once.
     pub async fn synced(&self, within: Duration) -> Result<(), SyncError> {

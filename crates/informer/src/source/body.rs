@@ -7,7 +7,7 @@ use super::{
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::stream;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use kube_informer_wire::{
     BodyError, ListPart, ListSplitter, ListStream, ListWatchError, WatchEvent, WatchSplitter, WatchStream,
@@ -22,6 +22,15 @@ pub(super) fn list(body: ResponseBody, splitter: ListSplitter, encodings: &Arc<E
 /// The events of a watch; ends when the server ends it, or with an error.
 pub(super) fn watch(body: ResponseBody, splitter: WatchSplitter, encodings: &Arc<Encodings>) -> WatchStream {
     Box::pin(parts(body, splitter, Arc::clone(encodings)))
+}
+
+/// A body of at most `max` bytes.
+pub(super) async fn whole(body: ResponseBody, max: usize) -> Result<Bytes, ListWatchError> {
+    let ResponseBody { body, url, .. } = body;
+    match Limited::new(body, max).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) => Err(ListWatchError::Broken { message: error.to_string(), url }),
+    }
 }
 
 /// The common interface of the two splitters.

@@ -13,6 +13,8 @@ pub enum Request {
     List(ListOptions),
     /// A watch, or a streaming list.
     Watch(WatchOptions),
+    /// One object.
+    Get(ObjectKey),
 }
 
 /// How a request fails.
@@ -61,6 +63,7 @@ impl Fault {
 pub(super) struct Faults {
     lists: VecDeque<Fault>,
     watches: VecDeque<Fault>,
+    gets: VecDeque<Fault>,
     /// Pages after the first one fail with 410.
     pub(super) pages_expire: bool,
     pub(super) no_end_bookmark: bool,
@@ -80,6 +83,7 @@ impl State {
         let fault = match &request {
             Request::List(_) => self.faults.lists.pop_front(),
             Request::Watch(_) => self.faults.watches.pop_front(),
+            Request::Get(_) => self.faults.gets.pop_front(),
         };
         self.requests.push(request);
         fault
@@ -114,11 +118,18 @@ impl FakeSource {
         self
     }
 
+    /// The next request of one object fails; called repeatedly, the ones after it.
+    pub fn fail_get(&self, fault: Fault) -> &Self {
+        self.lock().faults.gets.push_back(fault);
+        self
+    }
+
     /// Removes all pending faults of requests.
     pub fn heal(&self) -> &Self {
         let mut state = self.lock();
         state.faults.lists.clear();
         state.faults.watches.clear();
+        state.faults.gets.clear();
         drop(state);
         self
     }

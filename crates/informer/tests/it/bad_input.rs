@@ -16,6 +16,7 @@ fn fills(source: &FakeSource) -> usize {
     let is_fill = |request: &&Request| match request {
         Request::List(options) => options.limit != Some(1),
         Request::Watch(options) => options.send_initial_events.is_some(),
+        Request::Get(_) => false,
     };
     source.requests().iter().filter(is_fill).count()
 }

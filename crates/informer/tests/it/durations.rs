@@ -71,7 +71,7 @@ async fn watches_are_asked_to_last_a_finite_time() {
         let (informer, recorder) = watched(&source, |builder| builder.min_watch_timeout(timeout)).await;
         let asked = |request| match request {
             Request::Watch(WatchOptions { timeout, .. }) => timeout,
-            Request::List(_) => None,
+            Request::List(_) | Request::Get(_) => None,
         };
         let asked: Vec<_> = source.requests().into_iter().filter_map(asked).collect();
         assert!(asked.iter().all(|asked| *asked <= secs(2 * 86_400)) && !asked.is_empty(), "{asked:?}");

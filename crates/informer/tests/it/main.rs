@@ -18,6 +18,7 @@ mod no_leaks;
 mod partitions;
 mod pipeline;
 mod relist;
+mod restart;
 mod resync;
 mod secrets;
 mod seen_from_outside;

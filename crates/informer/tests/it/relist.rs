@@ -117,7 +117,7 @@ async fn expired_pages_become_one_whole_list() {
         .iter()
         .filter_map(|request| match request {
             Request::List(options) => Some((options.limit, options.continue_token.is_some())),
-            Request::Watch(_) => None,
+            Request::Watch(_) | Request::Get(_) => None,
         })
         .collect();
     assert_eq!(limits, [(Some(2), false), (Some(2), true), (None, false)]);

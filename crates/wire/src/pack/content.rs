@@ -2,7 +2,7 @@
 
 use super::{
     dictionary::Dictionaries,
-    encoding::{self, Tag},
+    encoding::{self, Encoding, Tag},
 };
 use crate::{MediaType, decode_cache::KeptValue, media_type::Encoded};
 use kube_informer_segments::{Body, ReadError};
@@ -75,6 +75,21 @@ impl Content {
         match self {
             Self::Unpacked(_) => false,
             Self::Packed(body) => body.is_lost(),
+        }
+    }
+
+    /// Puts the content as it is stored into `out`, and returns its tag.
+    pub(crate) fn save(&self, out: &mut Vec<u8>) -> Option<u64> {
+        match self {
+            Self::Packed(body) => body.read(out).ok(),
+            Self::Unpacked(unpacked) => {
+                let Encoded { media_type, bytes } = &unpacked.encoded;
+                out.extend_from_slice(bytes);
+                let raw_len = u32::try_from(bytes.len()).ok()?;
+                Some(
+                    Tag { raw_len, media_type: *media_type, encoding: Encoding::Stored, dense: false }.bits(),
+                )
+            }
         }
     }
 

@@ -33,6 +33,15 @@ impl Dictionary {
         Some(Self { id, bytes: bytes.into(), spare: Mutex::default() })
     }
 
+    /// A dictionary that was saved.
+    pub(super) fn saved(id: DictionaryId, bytes: Vec<u8>) -> Self {
+        Self { id, bytes: bytes.into(), spare: Mutex::default() }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// A compressor that uses this dictionary.
     pub(super) fn compressor(&self, level: i32) -> Option<Compressor<'static>> {
         let mut compressor = Compressor::with_dictionary(level, &self.bytes).ok()?;
@@ -87,6 +96,15 @@ impl Dictionaries {
 
     pub(super) fn add(&self, dictionary: &Arc<Dictionary>) {
         self.known.rcu(|known| known.iter().chain([dictionary]).cloned().collect::<Vec<_>>());
+    }
+
+    /// Adds dictionaries with ids of their own, in ascending order of ids.
+    pub(super) fn add_saved(&self, saved: &[Arc<Dictionary>]) {
+        self.known.rcu(|known| {
+            let mut all: Vec<_> = known.iter().chain(saved).cloned().collect();
+            all.sort_by_key(|dictionary| dictionary.id);
+            all
+        });
     }
 
     /// Whether there are dictionaries before the newest one.

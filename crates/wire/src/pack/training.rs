@@ -45,6 +45,11 @@ impl Default for Training {
 }
 
 impl Training {
+    /// There is a dictionary: its ratio is measured.
+    pub(super) fn measuring() -> Self {
+        Self::Measuring { best: None, raw: 0, packed: 0, seen: 0 }
+    }
+
     /// Bytes of the samples.
     pub(super) fn heap_size(&self) -> usize {
         match self {
@@ -69,7 +74,7 @@ impl Training {
             return Offer::Nothing;
         }
         let samples = std::mem::take(samples);
-        *self = Self::Measuring { best: None, raw: 0, packed: 0, seen: 0 };
+        *self = Self::measuring();
         Offer::Train(samples)
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Lookup, SelectorError, bounded};
+use crate::ObjectKey;
 
 /// A conjunction of comparisons of fields. The empty one matches everything.
 ///
@@ -33,6 +34,14 @@ impl FieldSelector {
     /// A selector of these terms.
     pub fn new(terms: impl IntoIterator<Item = FieldTerm>) -> Self {
         Self { terms: terms.into_iter().collect() }
+    }
+
+    /// Selects the object with this key.
+    pub(crate) fn of_key(key: &ObjectKey) -> Self {
+        let term =
+            |field: &str, value: &str| FieldTerm { field: field.into(), value: value.into(), equal: true };
+        let namespace = key.namespace().map(|namespace| term("metadata.namespace", namespace));
+        Self::new([term("metadata.name", key.name())].into_iter().chain(namespace))
     }
 
     /// Parses a selector. Empty text and empty terms match everything.

@@ -5,7 +5,7 @@ use crate::{
         keys,
         sample::{HandlerRow, InformerRow, QueueRow, Sample},
     },
-    watch::bytes,
+    table::bytes,
 };
 use ratatui::{
     Frame,

@@ -33,7 +33,12 @@ pub(super) enum Phase {
     Idle,
     Streaming,
     Listing(Listing),
-    Committing { version: ResourceVersion, then: AfterCommit },
+    Committing {
+        version: ResourceVersion,
+        then: AfterCommit,
+    },
+    /// The object that shows the history of the server is requested.
+    Verifying,
     Watching,
     Probing,
     Waiting(AfterWait),
@@ -69,4 +74,6 @@ pub(super) enum AfterWait {
     /// Relist without a streaming list, because that failed.
     List,
     Watch,
+    /// Request the object again that shows the history of the server.
+    Verify,
 }

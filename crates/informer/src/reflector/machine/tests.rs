@@ -1,4 +1,5 @@
 mod history;
+mod resume;
 
 use super::*;
 use kube_informer_wire::{ListWatchError, Status, VersionMatch};
@@ -49,6 +50,7 @@ fn short(command: &Command) -> String {
         Command::Watch(options) => format!("watch({})", version(&options.resource_version)),
         Command::Follow => "follow".into(),
         Command::Probe(options) => format!("probe({})", version(&options.resource_version)),
+        Command::Verify(key) => format!("get {key}"),
         Command::Wait(_) => "wait".into(),
     }
 }

@@ -1,0 +1,53 @@
+//! What the saved state of a partition belongs to.
+
+use super::{directory::LogSpec, options::Persistence};
+use crate::{scope::Scope, shared_informer::Selection, transform::Transform};
+use kube_informer_persist::BelongsTo;
+use kube_informer_wire::Kind;
+
+/// The version of the encoding of records.
+const RECORDS: &str = "1";
+
+/// What one informer caches.
+pub(crate) struct Subject<'a> {
+    pub(crate) kind: &'a Kind,
+    pub(crate) scope: &'a Scope,
+    pub(crate) selection: &'a Selection,
+    pub(crate) transform: &'a Transform,
+    pub(crate) metadata_only: bool,
+}
+
+/// Why an informer is not saved, and what to do.
+pub(crate) type Refused = &'static str;
+
+impl Subject<'_> {
+    /// The log of a partition, by its namespace.
+    pub(crate) fn log(&self, persistence: &Persistence, namespace: Option<&str>) -> Result<LogSpec, Refused> {
+        if self.kind.is_secret() && persistence.key.is_none() {
+            return Err("Secrets are saved only with a key; set PersistOptions::key");
+        }
+        let Some(transform) = self.transform.description() else {
+            return Err(
+                "the transform has a function, which may be another one in the next process; name its version with \
+                        Transform::version, and change the name with the function",
+            );
+        };
+        let Kind { group, version, plural, .. } = self.kind;
+        let content = if self.metadata_only { "metadata" } else { "objects" };
+        let (labels, fields) = (self.selection.labels.to_string(), self.selection.fields.to_string());
+        let namespace = namespace.unwrap_or("*");
+        // Informers that are used side by side need names of their own. A transform that changes replaces the log.
+        let name = format!("{plural}.{group}/{version}/{namespace}/{content}/{labels}/{fields}");
+        let belongs_to = BelongsTo::new()
+            .with("cluster", persistence.cluster.identity())
+            .with("resource", format!("{group}/{version}/{plural}"))
+            .with("scope", self.scope.to_string())
+            .with("namespace", namespace)
+            .with("label selector", labels)
+            .with("field selector", fields)
+            .with("transform", transform)
+            .with("content", content)
+            .with("encoding of records", RECORDS);
+        Ok(LogSpec { name, belongs_to, key: persistence.key.clone() })
+    }
+}
