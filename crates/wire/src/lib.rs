@@ -37,6 +37,7 @@ mod protobuf;
 mod prune;
 mod query;
 mod selector;
+mod shards;
 mod status;
 mod status_body;
 #[doc(hidden)]
@@ -96,6 +97,8 @@ pub use selector::MAX_SELECTOR_BYTES;
 pub use selector::Operator;
 pub use selector::Requirement;
 pub use selector::SelectorError;
+pub use shards::ShardRange;
+pub use shards::ShardSelector;
 pub use status::Cause;
 pub use status::Details;
 pub use status::Status;

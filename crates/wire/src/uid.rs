@@ -29,6 +29,10 @@ impl Uid {
         (*self != Self::NONE && self.0[6] & DIGEST != DIGEST).then(|| self.to_string())
     }
 
+    pub(crate) fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
     fn canonical(text: &[u8]) -> Option<[u8; 16]> {
         if text.len() != 36 {
             return None;

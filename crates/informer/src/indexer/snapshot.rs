@@ -65,6 +65,8 @@ pub(crate) struct Snapshot {
     withdrawn: BTreeSet<Partition>,
     /// Partitions whose initial list is complete.
     listed: BTreeSet<Partition>,
+    /// Number of complete lists.
+    lists: u64,
     bytes: usize,
 }
 
@@ -93,6 +95,7 @@ impl Snapshot {
             positions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             listed: BTreeSet::new(),
+            lists: 0,
             bytes: 0,
         }
     }
@@ -196,6 +199,10 @@ impl Snapshot {
     /// Whether the initial list of every partition is complete.
     pub(crate) fn is_listed(&self) -> bool {
         self.listed.len() == self.partitions.len()
+    }
+
+    pub(crate) fn lists(&self) -> u64 {
+        self.lists
     }
 
     pub(crate) fn is_partition_listed(&self, partition: Partition) -> bool {
@@ -331,5 +338,6 @@ impl Snapshot {
 
     pub(super) fn mark_listed(&mut self, partition: Partition) {
         self.listed.insert(partition);
+        self.lists += 1;
     }
 }

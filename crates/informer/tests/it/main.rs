@@ -20,6 +20,7 @@ mod relist;
 mod resync;
 mod secrets;
 mod seen_from_outside;
+mod shards;
 mod stop;
 mod supervision;
 mod support;
