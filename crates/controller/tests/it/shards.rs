@@ -202,6 +202,7 @@ async fn a_gained_shard_waits_until_its_caches_show_what_the_server_had() {
     create_in(&world, "x", 4, &before["a"]).await;
     eventually(|| log.is_ended("a", "x")).await;
     tokio::time::sleep(secs(10)).await;
+    log.take();
     world.server.faults().stall_watches(Some("configmaps"), true);
     a.kill().await;
     world.set("x", "newer").await;
