@@ -55,7 +55,7 @@ impl ShardRange {
 
     /// The index of the range that contains a uid, if all hashes are divided into `of` ranges.
     pub fn index_of(uid: Uid, of: NonZeroU32) -> u32 {
-        let index = u128::from(uid.shard_hash()) * u128::from(of.get()) >> 64;
+        let index = (u128::from(uid.shard_hash()) * u128::from(of.get())) >> 64;
         u32::try_from(index).unwrap_or(u32::MAX)
     }
 

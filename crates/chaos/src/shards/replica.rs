@@ -98,7 +98,7 @@ pub async fn run_replica(address: &str, identity: &str) -> anyhow::Result<()> {
             let stamp = format!("{name} {}", writes.fetch_add(1, Ordering::Relaxed));
             async move {
                 let reconciled = reconcile(&config, &context, &stamp).await;
-                if reconciled.as_ref().is_err_and(|error| is_rejected(error)) {
+                if reconciled.as_ref().is_err_and(is_rejected) {
                     println!("{REJECTED}");
                 }
                 reconciled
