@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::delegate::FeatureGates;
 use crate::registry::Resource;
 use crate::serving::ServedResources;
 use crate::storage::{Storage, StorageError};
@@ -31,6 +32,11 @@ impl Caches {
         options: CacheOptions,
     ) -> Self {
         Self { resources, storage, options }
+    }
+
+    /// The feature gates.
+    pub(crate) fn gates(&self) -> FeatureGates {
+        self.options.gates
     }
 
     /// Starts the caches of all resources that are served now, so that a watch may begin at any later version.

@@ -2,7 +2,7 @@
 
 use crate::watch_cache::{RevisionMatch, RevisionOption};
 
-/// Feature gates that move lists from the store to the cache. The defaults are those of Kubernetes 1.36.
+/// Feature gates of lists and watches. The defaults are those of Kubernetes 1.36.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeatureGates {
@@ -10,6 +10,8 @@ pub struct FeatureGates {
     pub consistent_list_from_cache: bool,
     /// `ListFromCacheSnapshot`: lists at an exact resource version and later pages read from snapshots of the cache.
     pub list_from_cache_snapshot: bool,
+    /// `ShardedListAndWatch`: lists and watches of some shards only (`shardSelector`). Without it the parameter is ignored.
+    pub sharded_list_and_watch: bool,
 }
 
 /// The options of a list that the rule depends on.
@@ -46,13 +48,17 @@ pub(crate) enum ListSource {
 }
 
 impl FeatureGates {
-    /// Both gates off: the rule before Kubernetes 1.31.
-    pub const DISABLED: Self = Self { consistent_list_from_cache: false, list_from_cache_snapshot: false };
+    /// All gates off: the rule before Kubernetes 1.31.
+    pub const DISABLED: Self = Self {
+        consistent_list_from_cache: false,
+        list_from_cache_snapshot: false,
+        sharded_list_and_watch: false,
+    };
 }
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self { consistent_list_from_cache: true, list_from_cache_snapshot: true }
+        Self { consistent_list_from_cache: true, list_from_cache_snapshot: true, ..Self::DISABLED }
     }
 }
 

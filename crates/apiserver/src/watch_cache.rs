@@ -17,6 +17,7 @@ mod readiness;
 mod registration;
 mod request;
 mod schedule;
+mod shards;
 mod shared;
 mod state;
 mod stats;
@@ -45,6 +46,8 @@ pub use request::RevisionMatch;
 pub use request::RevisionOption;
 pub use request::Scope;
 pub use request::WatchRequest;
+pub use shards::ShardSelector;
+pub use shards::ShardSelectorError;
 pub use stats::CacheStats;
 pub use stream::WatchStream;
 

@@ -3,8 +3,9 @@
 
 use anyhow::Context;
 use chaos::{
-    Attack, AttackOptions, HandlerLoad, InformerLoad, ObjectLoad, RateLoad, SocketOptions, Step, attacks,
-    many_handlers, many_informers, many_objects, many_writes, serve, serve_attacked, sockets,
+    Attack, AttackOptions, HandlerLoad, InformerLoad, ObjectLoad, RateLoad, ShardOptions, SocketOptions,
+    Step, attacks, many_handlers, many_informers, many_objects, many_writes, run_replica, serve,
+    serve_attacked, shards, sockets,
 };
 use clap::{Args, Parser, Subcommand};
 use std::{
@@ -35,6 +36,25 @@ enum Command {
         /// Run only this attack
         #[arg(long, value_name = "ATTACK")]
         only: Option<Attack>,
+    },
+    /// Run three replicas of a controller that divide its objects, and pause and kill them
+    Shards {
+        /// Pauses and kills
+        #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+        pauses: u32,
+        /// Seed of the writes and of the victims
+        #[arg(long, value_name = "SEED", default_value_t = 1)]
+        seed: u64,
+    },
+    /// Run a replica; started by `shards`
+    #[command(hide = true)]
+    Replica {
+        /// Address of the server
+        #[arg(long)]
+        address: String,
+        /// Name of the replica
+        #[arg(long)]
+        identity: String,
     },
     /// Run the embedded server for an attack; started by `attacks`
     #[command(hide = true)]
@@ -115,6 +135,8 @@ async fn main() -> anyhow::Result<()> {
         Command::Sockets(arguments) => run_sockets(arguments).await,
         Command::Load(load) => run_load(load).await,
         Command::Attacks { quick, only } => run_attacks(AttackOptions { quick, only }).await,
+        Command::Shards { pauses, seed } => run_shards(ShardOptions { pauses, seed }).await,
+        Command::Replica { address, identity } => run_replica(&address, &identity).await,
         Command::AttackedServer => serve_attacked().await,
         Command::Server => serve().await,
     }
@@ -145,6 +167,13 @@ async fn run_attacks(options: AttackOptions) -> anyhow::Result<()> {
     let failures = attacks(options, &|line| println!("{:>4}s {line}", began.elapsed().as_secs())).await?;
     failures.iter().for_each(|failure| println!("FAILED {failure}"));
     anyhow::ensure!(failures.is_empty(), "an attack was successful; repeat it with `chaos attacks --only`");
+    Ok(())
+}
+
+async fn run_shards(options: ShardOptions) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let progress = |line: &str| println!("{:>4}s {line}", began.elapsed().as_secs());
+    println!("{}", shards(&options, &progress).await?);
     Ok(())
 }
 

@@ -2,10 +2,10 @@
 
 mod writes;
 
-use crate::{events::EventType, run::Shared};
+use crate::{events::EventType, leadership::NotLeading, run::Shared, shards::Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube_informer::{Object, ObjectKey};
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// The context of one reconcile. Cloning is a reference count.
 #[derive(Clone)]
@@ -13,11 +13,29 @@ pub struct Context {
     shared: Arc<Shared>,
     key: ObjectKey,
     failures: u32,
+    /// The object for which the key was admitted, if objects are divided among replicas.
+    subject: Option<Subject>,
 }
 
 impl Context {
-    pub(crate) fn new(shared: Arc<Shared>, key: ObjectKey, failures: u32) -> Self {
-        Self { shared, key, failures }
+    pub(crate) fn new(shared: Arc<Shared>, key: ObjectKey, failures: u32, subject: Option<Subject>) -> Self {
+        Self { shared, key, failures, subject }
+    }
+
+    /// Whether the object of the key may be reconciled: another one of the same name may belong to another replica.
+    pub(crate) fn admits<T>(&self, object: Option<&Object<T>>) -> bool {
+        self.subject.as_ref().is_none_or(|subject| subject.is(object))
+    }
+
+    /// Checks that a write may be sent whose request takes up to `margin`.
+    fn check_lease(&self, margin: Duration) -> Result<(), NotLeading> {
+        self.shared.gate.check(margin)?;
+        self.subject.as_ref().map_or(Ok(()), |subject| subject.leadership.check(margin))
+    }
+
+    /// Whether writes need a lease.
+    fn needs_lease(&self) -> bool {
+        self.shared.gate.is_set() || self.subject.is_some()
     }
 
     /// The key that is reconciled.
@@ -38,7 +56,10 @@ impl Context {
     /// Records an event about an object: `reason` is a word in CamelCase, `note` a sentence for people. Never waits and never
     /// fails; repeated events are counted.
     pub fn event<T>(&self, about: &Object<T>, event_type: EventType, reason: &str, note: &str) {
-        self.shared.recorder.record(about, event_type, reason, note);
+        // Others report what happens to the object from then on.
+        if self.subject.as_ref().is_none_or(|subject| subject.leadership.is_leading()) {
+            self.shared.recorder.record(about, event_type, reason, note);
+        }
     }
 
     /// A condition of an object, observed now at its generation: for [`Conditions::set`](crate::Conditions::set).

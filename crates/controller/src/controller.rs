@@ -313,12 +313,13 @@ impl<K: 'static> Controller<K> {
     ///
     /// A process that was not running when an object was deleted does not learn of it. Work that must be done after a delete
     /// needs a [`finalizer`](Self::finalizer).
-    pub fn run_by_key<F, Fut, E>(self, reconcile: F) -> RunController
+    pub fn run_by_key<F, Fut, E>(mut self, reconcile: F) -> RunController
     where
         F: Fn(ObjectKey, Option<Object<K>>, Context) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Action, E>> + Send + 'static,
         E: Into<BoxError>,
     {
+        self.settings.by_key = true;
         self.prepare(move |key, object, context| {
             let reconciled = reconcile(key, object, context);
             Some(async move { reconciled.await.map_err(Into::into) }.boxed())
@@ -334,7 +335,12 @@ impl<K: 'static> Controller<K> {
         let reconcile = Arc::new(reconcile);
         self.register(Arc::new(move |context: Context| {
             let (key, reconcile) = (context.key().clone(), Arc::clone(&reconcile));
-            match (lister.get(&key), finalizer.clone()) {
+            let object = lister.get(&key);
+            if !context.admits(object.as_ref()) {
+                // It was recreated just now, which adds its key again.
+                return std::future::ready(Ok(None)).boxed();
+            }
+            match (object, finalizer.clone()) {
                 (Some(object), Some(finalizer)) => async move {
                     let run = async |object, context| match reconcile(key, Some(object), context) {
                         Some(reconciling) => reconciling.await,

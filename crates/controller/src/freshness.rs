@@ -32,19 +32,26 @@ pub(crate) struct Unproved {
     why: String,
 }
 
-/// Resolves when the cache shows everything that the server had stored when this was called.
+/// Resolves when the cache shows everything that the server had stored when this was called, with the version of the server then:
+/// the newest one of several namespaces, `None` if the cache covers nothing.
 pub(crate) async fn prove(
     cache: &SharedInformer<Value>,
     client: &kube::Client,
     within: Duration,
-) -> Result<(), Unproved> {
+) -> Result<Option<ResourceVersion>, Unproved> {
     let all = async {
+        let mut newest: Option<ResourceVersion> = None;
         for (namespace, _) in cache.namespace_statuses() {
-            Partition::new(cache, client, namespace).prove().await?;
+            let proved = Partition::new(cache, client, namespace).prove().await?;
+            if let Some(proved) = proved
+                && newest.as_ref().is_none_or(|newest| newest.is_older_than(&proved))
+            {
+                newest = Some(proved);
+            }
         }
-        Ok(())
+        Ok(newest)
     };
-    let proved: Result<(), BoxError> = match time::timeout(within, all).await {
+    let proved: Result<_, BoxError> = match time::timeout(within, all).await {
         Ok(proved) => proved,
         Err(time::Elapsed) => {
             Err(format!("not within {within:?}; its informer is {}", cache.status()).into())
@@ -66,20 +73,22 @@ impl<'a> Partition<'a> {
         let source = KubeSource::new(client.clone(), origin, namespace.as_deref())
             .labels(cache.label_selector())
             .fields(cache.field_selector())
+            .shards(cache.shard_selector())
             .metadata_only();
         Self { cache, source, namespace }
     }
 
-    async fn prove(&self) -> Result<(), BoxError> {
+    async fn prove(&self) -> Result<Option<ResourceVersion>, BoxError> {
         if self.is_empty().await {
-            return Ok(());
+            return Ok(None);
         }
         let current = self.current().await?;
         tokio::select! {
             biased;
-            reached = self.reached(&current) => reached,
-            last = self.last_event(&current) => self.reached(&last?).await,
+            reached = self.reached(&current) => reached?,
+            last = self.last_event(&current) => self.reached(&last?).await?,
         }
+        Ok(Some(current))
     }
 
     /// Whether the cache covers nothing.

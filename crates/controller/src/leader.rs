@@ -6,6 +6,7 @@ mod rules;
 
 pub use elector::ElectionError;
 pub use elector::Elector;
+pub(crate) use lock::OnWrite;
 
 use crate::clock::{BootClock, WallClock};
 use std::{
@@ -61,6 +62,8 @@ pub struct LeaderElection {
     pub(crate) clock: BootClock,
     pub(crate) wall_clock: WallClock,
     pub(crate) on_new_leader: Option<Hook>,
+    /// Changes the metadata of the Lease before each write.
+    pub(crate) on_write: Option<OnWrite>,
     pub(crate) seed: u64,
 }
 
@@ -95,6 +98,19 @@ pub enum ElectionConfigError {
         /// The renew deadline.
         renew: Duration,
     },
+    /// Each replica has to be able to hold a shard, and each shard has a Lease.
+    #[error("the number of shards must be between 1 and 1024, not {0}")]
+    Shards(u32),
+    /// The name is the value of a label and the beginning of the names of Leases.
+    #[error(
+        "the Leases of shards need a name of at most 58 of a-z, 0-9 and -, no - at either end, in a valid namespace, not {namespace:?} and {name:?}"
+    )]
+    ShardLease {
+        /// The namespace of the Leases.
+        namespace: String,
+        /// The beginning of the names of the Leases.
+        name: String,
+    },
     /// No write could be sent between two renewals.
     #[error(
         "the write timeout {write:?} of controller {controller} leaves no time to write with a lease of {lease:?}"
@@ -126,6 +142,7 @@ impl LeaderElection {
             clock: BootClock::default(),
             wall_clock: WallClock::default(),
             on_new_leader: None,
+            on_write: None,
             seed: fastrand::u64(..),
         }
     }

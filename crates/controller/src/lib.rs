@@ -25,6 +25,7 @@ mod owner;
 mod phase;
 mod request;
 mod run;
+mod shards;
 mod telemetry;
 mod time;
 mod worker;
@@ -55,6 +56,7 @@ pub use owner::child_name;
 pub use owner::controlled_by;
 pub use run::RunController;
 pub use run::RunError;
+pub use shards::Sharding;
 pub use write_error::WriteError;
 
 // The crate whose types are part of signatures here.

@@ -12,6 +12,7 @@ use crate::{
     leader::{ElectionConfigError, ElectionError, Elector, LeaderElection},
     leadership::Leadership,
     run::{RunController, RunError},
+    shards::{Replica, Sharding},
 };
 use endpoint::Endpoint;
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -64,10 +65,28 @@ pub struct Manager {
     factory: InformerFactory,
     client: kube::Client,
     controllers: Vec<RunController>,
-    election: Option<LeaderElection>,
+    work: Work,
     listen: Option<Listen>,
     render: Option<Render>,
     health: Health,
+}
+
+/// How the work is divided among processes.
+#[derive(Debug)]
+enum Work {
+    /// This process does all of it.
+    Alone,
+    /// One process does all of it.
+    Leader(Box<LeaderElection>),
+    /// Each process does a part.
+    Shards(Box<Sharding>),
+}
+
+/// The part of this process in the work.
+enum Role {
+    Alone,
+    Candidate(Box<Elector>),
+    Replica(Box<Replica>),
 }
 
 /// Where the endpoint listens.
@@ -110,7 +129,7 @@ impl Manager {
             factory: factory.clone(),
             client,
             controllers: Vec::new(),
-            election: None,
+            work: Work::Alone,
             listen: None,
             render: None,
             health: Health::new(factory.clone()),
@@ -125,9 +144,18 @@ impl Manager {
         self
     }
 
-    /// Runs the controllers only while this process holds a lease.
+    /// Runs the controllers only while this process holds a lease. Replaces [`sharding`](Self::sharding).
     pub fn leader_election(mut self, election: LeaderElection) -> Self {
-        self.election = Some(election);
+        self.work = Work::Leader(Box::new(election));
+        self
+    }
+
+    /// Divides the objects of the controllers among all processes with the same configuration. Replaces
+    /// [`leader_election`](Self::leader_election).
+    ///
+    /// A process that loses the Lease of a shard cancels the reconciles of that shard, and goes on with the others.
+    pub fn sharding(mut self, sharding: Sharding) -> Self {
+        self.work = Work::Shards(Box::new(sharding));
         self
     }
 
@@ -173,8 +201,11 @@ impl Manager {
 
     /// Runs until `stop` resolves.
     pub async fn until(self, stop: impl Future) -> Result<(), ManagerError> {
-        let Self { factory, client, controllers, election, listen, render, health } = self;
-        let elector = election.map(|election| elector(election, client, &controllers)).transpose()?;
+        let Self { factory, client, controllers, work, listen, render, mut health } = self;
+        let role = role(work, client, &controllers)?;
+        if let Role::Replica(replica) = &role {
+            health.add_shards(Arc::clone(replica.table()), replica.leases().clone());
+        }
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let endpoint = match listen {
             Some(Listen::Address(address)) => Some(Endpoint::open(address).await?),
@@ -191,7 +222,7 @@ impl Manager {
             factory.start();
             // Also informers from elsewhere, so that they are warm before the process leads.
             controllers.iter().for_each(|controller| controller.shared().start_informers());
-            let outcome = lead(elector, controllers, &stopping).await;
+            let outcome = run_role(role, controllers, &stopping).await;
             factory.shutdown().await;
             closing.cancel();
             outcome
@@ -209,12 +240,30 @@ impl Manager {
     }
 }
 
-/// The elector of a manager, if every controller can write between two renewals.
-fn elector(
-    election: LeaderElection,
+/// The part of this process in the work.
+fn role(
+    work: Work,
     client: kube::Client,
     controllers: &[RunController],
-) -> Result<Elector, ElectionConfigError> {
+) -> Result<Role, ElectionConfigError> {
+    Ok(match work {
+        Work::Alone => Role::Alone,
+        Work::Leader(election) => {
+            check_write_timeouts(&election, controllers)?;
+            Role::Candidate(Box::new(election.elector(client)?))
+        }
+        Work::Shards(sharding) => {
+            check_write_timeouts(&sharding.election, controllers)?;
+            Role::Replica(Box::new(Replica::new(&sharding, &client, controllers)?))
+        }
+    })
+}
+
+/// Checks that every controller can write between two renewals.
+fn check_write_timeouts(
+    election: &LeaderElection,
+    controllers: &[RunController],
+) -> Result<(), ElectionConfigError> {
     let (lease, period) = (election.lease_duration, election.retry_period);
     for controller in controllers {
         let write = controller.shared().settings.write_timeout;
@@ -223,20 +272,31 @@ fn elector(
             return Err(ElectionConfigError::WriteTimeout { controller, write, lease });
         }
     }
-    election.elector(client)
+    Ok(())
 }
 
-/// Runs the controllers, with a lease if there is an elector.
-async fn lead(
-    elector: Option<Elector>,
+/// Runs the controllers, with the leases that they need.
+async fn run_role(
+    role: Role,
     controllers: Vec<RunController>,
     stopping: &CancellationToken,
 ) -> Result<(), ManagerError> {
-    match elector {
-        None => run_all(controllers, None, stopping).await,
-        Some(elector) => {
+    match role {
+        Role::Alone => run_all(controllers, None, stopping).await,
+        Role::Candidate(elector) => {
             let work = |leadership| run_all(controllers, Some(leadership), stopping);
             elector.run(stopping.cancelled(), work).await?.unwrap_or(Ok(()))
+        }
+        Role::Replica(replica) => {
+            // Shards are released when the controllers have drained.
+            let drained = CancellationToken::new();
+            let work = async {
+                let outcome = run_all(controllers, None, stopping).await;
+                drained.cancel();
+                outcome
+            };
+            let (outcome, ()) = tokio::join!(work, replica.run(&drained));
+            outcome
         }
     }
 }
@@ -274,7 +334,7 @@ impl fmt::Debug for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Manager")
             .field("controllers", &self.controllers)
-            .field("election", &self.election)
+            .field("work", &self.work)
             .field("listen", &self.listen)
             .finish_non_exhaustive()
     }

@@ -11,20 +11,22 @@ use crate::{
     in_flight::InFlight,
     leadership::{Leadership, LeaseGate},
     phase::{Phase, PhaseCell},
+    shards::{ShardKeys, Table},
     telemetry::Telemetry,
     time, worker,
     written_status::WrittenStatuses,
 };
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kube_informer::{
-    InformerStatus, ObjectKey, Priority, ScopedRegistration, SharedInformer, SyncError, WorkQueue,
+    InformerStatus, ObjectKey, Priority, ResourceVersion, ScopedRegistration, SharedInformer, SyncError,
+    WorkQueue,
 };
 use serde_json::Value;
 use std::{
     fmt,
     future::{Future, IntoFuture},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 use tokio_util::sync::CancellationToken;
@@ -59,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) write_timeout: Duration,
     pub(crate) barrier_timeout: Duration,
     pub(crate) allow_stale: bool,
+    /// Whether deleted objects are reconciled.
+    pub(crate) by_key: bool,
     pub(crate) wall_clock: WallClock,
 }
 
@@ -75,6 +79,7 @@ impl Settings {
             write_timeout: Duration::from_secs(5),
             barrier_timeout: Duration::from_secs(30),
             allow_stale: false,
+            by_key: false,
             wall_clock: WallClock::default(),
         }
     }
@@ -94,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     pub(crate) statuses: WrittenStatuses,
     pub(crate) phase: PhaseCell,
+    /// Which keys this replica may reconcile, if they are divided among several.
+    pub(crate) shards: OnceLock<Arc<ShardKeys>>,
 }
 
 impl Shared {
@@ -119,6 +126,7 @@ impl Shared {
             recorder,
             statuses,
             phase: PhaseCell::default(),
+            shards: OnceLock::new(),
         })
     }
 }
@@ -263,7 +271,7 @@ impl Shared {
     }
 
     /// Starts the informers, and resolves when all are synced.
-    async fn synced(&self) -> Result<(), RunError> {
+    pub(crate) async fn synced(&self) -> Result<(), RunError> {
         self.start_informers();
         for cache in &self.caches {
             let synced = cache.synced(Duration::MAX).await;
@@ -292,20 +300,37 @@ impl Shared {
         }
     }
 
-    /// Resolves when every cache shows what the server has stored now. Retries after failures; gives up only if stale caches are
-    /// allowed.
-    async fn prove_fresh(&self) {
-        for cache in &self.caches {
-            while let Err(unproved) =
-                freshness::prove(cache, &self.client, self.settings.barrier_timeout).await
-            {
-                warn!(controller = %self.settings.name, %unproved, "no reconcile starts before its caches are current");
+    /// Resolves when every cache shows what the server has stored now, with the version of the controller's own objects. Retries
+    /// after failures; gives up only if stale caches are allowed.
+    pub(crate) async fn prove_fresh(&self) -> Option<ResourceVersion> {
+        let mut own = None;
+        for (index, cache) in self.caches.iter().enumerate() {
+            let version = loop {
+                match freshness::prove(cache, &self.client, self.settings.barrier_timeout).await {
+                    Ok(version) => break version,
+                    Err(unproved) => {
+                        warn!(controller = %self.settings.name, %unproved, "no reconcile starts before its caches are current");
+                    }
+                }
                 if self.settings.allow_stale {
-                    break;
+                    break None;
                 }
                 time::sleep(PROOF_RETRY).await;
+            };
+            if index == 0 {
+                own = version;
             }
         }
+        own
+    }
+
+    /// Divides the keys of the controller among replicas: from now on it reconciles only those of shards that this one holds. `None`
+    /// if it has no objects.
+    pub(crate) fn divide(&self, table: &Arc<Table>) -> Option<Arc<ShardKeys>> {
+        let (name, primary) = (Arc::clone(&self.settings.name), self.caches.first()?);
+        let keys =
+            || ShardKeys::new(name, primary, self.queue.clone(), Arc::clone(table), self.settings.by_key);
+        Some(Arc::clone(self.shards.get_or_init(keys)))
     }
 
     /// Resolves when an informer was stopped, or has failed and is not restarted.

@@ -6,6 +6,7 @@ use crate::{
     context::Context,
     failure::{BoxError, FailureCause, ReconcileFailure, panic_message},
     run::{Reconcile, Shared},
+    shards::Admission,
     time,
 };
 use futures_util::FutureExt;
@@ -91,12 +92,43 @@ async fn process(worker: Worker, item: Item<ObjectKey>, permit: OwnedSemaphorePe
     if let Err(stale) = fresh {
         return finish(shared, item, Err(stale.into()), started.elapsed());
     }
+    let admission = match shared.shards.get().map(|keys| keys.enter(item.key())) {
+        // Another replica reconciles it, or has to finish with it first.
+        Some(None) => return item.forget(),
+        Some(admission) => admission,
+        None => None,
+    };
     let (_active, _in_flight) = (shared.telemetry.started(), shared.in_flight.enter(item.key()));
     let started = Instant::now();
-    let context = Context::new(Arc::clone(shared), item.key().clone(), item.num_requeues());
+    let subject = admission.as_ref().map(|admission| admission.subject.clone());
+    let context = Context::new(Arc::clone(shared), item.key().clone(), item.num_requeues(), subject);
     let call = AssertUnwindSafe(async { reconcile(context).await }).catch_unwind();
-    let outcome = outcome(time::timeout(shared.settings.deadline, call).await, shared.settings.deadline);
+    let called = tokio::select! {
+        biased;
+        () = lost(admission.as_ref()) => None,
+        called = time::timeout(shared.settings.deadline, call) => Some(called),
+    };
+    let Some(called) = called else {
+        drop(admission);
+        return item.forget();
+    };
+    let outcome = outcome(called, shared.settings.deadline);
+    if let (Some(admission), Ok(action)) = (&admission, &outcome)
+        && action.and_then(|action| action.delay()).is_none()
+    {
+        admission.settle();
+    }
+    // The key is free before it is taken again.
+    drop(admission);
     finish(shared, item, outcome, started.elapsed());
+}
+
+/// Resolves when this replica lost the shard of the object.
+async fn lost(admission: Option<&Admission>) {
+    match admission {
+        Some(admission) => admission.lost().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What the task of each reconcile needs.

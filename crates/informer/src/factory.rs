@@ -288,6 +288,7 @@ impl InformerFactory {
             .metadata_only(options.metadata_only)
             .label_selector(options.label_selector.clone())
             .field_selector(options.field_selector.clone())
+            .shard_selector(options.shard_selector.clone())
             .scope(options.scope.clone())
             .transform(options.transform.clone())
             .build(|namespace| self.source(&origin, options, namespace))
@@ -308,7 +309,8 @@ impl InformerFactory {
         };
         let mut source = KubeSource::new(client, Arc::clone(origin), namespace)
             .labels(&options.label_selector)
-            .fields(&options.field_selector);
+            .fields(&options.field_selector)
+            .shards(&options.shard_selector);
         if options.metadata_only {
             source = source.metadata_only();
         }

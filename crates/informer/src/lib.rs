@@ -282,6 +282,10 @@ pub use kube_informer_wire::Operator;
 pub use kube_informer_wire::Requirement;
 #[doc(inline)]
 pub use kube_informer_wire::SelectorError;
+#[doc(inline)]
+pub use kube_informer_wire::ShardRange;
+#[doc(inline)]
+pub use kube_informer_wire::ShardSelector;
 
 // Sources of objects.
 #[doc(inline)]

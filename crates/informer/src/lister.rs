@@ -178,6 +178,12 @@ impl<T> CacheSnapshot<T> {
         }
     }
 
+    /// Number of complete lists from which this state was made. As long as it stays the same, the cache received each change of
+    /// an object, in order; a list leaves out the changes between the states that it replaces and those that it shows.
+    pub fn lists(&self) -> u64 {
+        self.snapshot.lists()
+    }
+
     /// The version that objects of a namespace are shown at.
     pub fn namespace_version(&self, namespace: &str) -> Option<ResourceVersion> {
         let partition = self.snapshot.partitions().of_namespace(Some(namespace))?;

@@ -32,7 +32,8 @@ use crate::{
 use futures_util::FutureExt;
 use health::Health;
 use kube_informer_wire::{
-    ListOptions, ListWatch, ListWatchError, ObjectKey, Packer, ResourceVersion, WatchOptions, WatchStream,
+    ListOptions, ListWatch, ListWatchError, ObjectKey, Packer, ResourceVersion, ShardSelector, WatchOptions,
+    WatchStream,
 };
 use list::Items;
 use machine::{Command, Delivered, Failure, Input, Machine, starts_at_version};
@@ -85,6 +86,7 @@ pub(crate) struct Reflector {
     quiet: Duration,
     deadlines: Deadlines,
     tweaks: Tweaks,
+    shards: ShardSelector,
     restarts: Restarts,
     fail_points: FailPoints,
 }
@@ -137,6 +139,7 @@ impl Reflector {
         let Wiring { transform, packer, views, refetch, telemetry, status, restore, fail_points, .. } = wiring;
         settings.streaming &= source.supports_streaming_list();
         let (deadlines, tweaks) = (settings.deadlines.clone(), settings.tweaks.clone());
+        let shards = settings.shards.clone();
         let restarts = Restarts::new(rng.clone().u64(..));
         let machine = Machine::new(settings, rng);
         Self {
@@ -161,6 +164,7 @@ impl Reflector {
             quiet: Duration::ZERO,
             deadlines,
             tweaks,
+            shards,
             restarts,
             fail_points,
         }

@@ -32,7 +32,9 @@ use crate::{
     transform::Transform,
     views::{KeptView, Views},
 };
-use kube_informer_wire::{FieldSelector, Kind, LabelSelector, Origin, PackStats, Packer, View};
+use kube_informer_wire::{
+    FieldSelector, Kind, LabelSelector, Origin, PackStats, Packer, ShardSelector, View,
+};
 pub(crate) use selection::Selection;
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 use tasks::Tasks;
@@ -144,6 +146,11 @@ impl<T: 'static> SharedInformer<T> {
     /// The field selector of its source.
     pub fn field_selector(&self) -> &FieldSelector {
         &self.core.selection.fields
+    }
+
+    /// The shards that it covers.
+    pub fn shard_selector(&self) -> &ShardSelector {
+        &self.core.selection.shards
     }
 
     /// Reads the cache.

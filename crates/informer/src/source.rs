@@ -14,8 +14,8 @@ use crate::{Scope, ScopeError};
 use encodings::Encodings;
 use kube_informer_wire::{
     BoxFuture, Collection, FieldSelector, Kind, LabelSelector, Limits, ListOptions, ListSplitter, ListStream,
-    ListWatch, ListWatchError, Malformed, MediaType, Object, ObjectKey, Omissions, Origin, WatchOptions,
-    WatchSplitter, WatchStream,
+    ListWatch, ListWatchError, Malformed, MediaType, Object, ObjectKey, Omissions, Origin, ShardSelector,
+    WatchOptions, WatchSplitter, WatchStream,
 };
 use request::{Accept, Content};
 use response::ResponseBody;
@@ -86,6 +86,13 @@ impl KubeSource {
     #[must_use]
     pub fn fields(mut self, selector: &FieldSelector) -> Self {
         self.collection = self.collection.fields(selector);
+        self
+    }
+
+    /// Requests objects of these shards only. A server that does not support that sends all objects.
+    #[must_use]
+    pub fn shards(mut self, selector: &ShardSelector) -> Self {
+        self.collection = self.collection.shards(selector);
         self
     }
 

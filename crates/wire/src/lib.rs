@@ -38,6 +38,7 @@ mod prune;
 mod query;
 mod saved;
 mod selector;
+mod shards;
 mod status;
 mod status_body;
 #[doc(hidden)]
@@ -104,6 +105,8 @@ pub use selector::MAX_SELECTOR_BYTES;
 pub use selector::Operator;
 pub use selector::Requirement;
 pub use selector::SelectorError;
+pub use shards::ShardRange;
+pub use shards::ShardSelector;
 pub use status::Cause;
 pub use status::Details;
 pub use status::Status;

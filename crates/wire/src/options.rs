@@ -1,6 +1,6 @@
 //! Options of LIST and WATCH requests.
 
-use crate::{FieldSelector, LabelSelector};
+use crate::{FieldSelector, LabelSelector, ShardSelector};
 use std::time::Duration;
 
 /// The parameter `resourceVersionMatch`: how a server interprets the resource version of a request.
@@ -48,6 +48,8 @@ pub struct ListOptions {
     pub label_selector: LabelSelector,
     /// Field selector, in addition to the source's own.
     pub field_selector: FieldSelector,
+    /// Shard selector; that of the source if it selects everything.
+    pub shard_selector: ShardSelector,
 }
 
 impl ListOptions {
@@ -97,6 +99,13 @@ impl ListOptions {
         self.field_selector = selector;
         self
     }
+
+    /// Sets the shard selector.
+    #[must_use]
+    pub fn shard_selector(mut self, selector: ShardSelector) -> Self {
+        self.shard_selector = selector;
+        self
+    }
 }
 
 /// Options of a WATCH. Options that are not set are left out of the query.
@@ -117,6 +126,8 @@ pub struct WatchOptions {
     pub label_selector: LabelSelector,
     /// Field selector, in addition to the source's own.
     pub field_selector: FieldSelector,
+    /// Shard selector; that of the source if it selects everything.
+    pub shard_selector: ShardSelector,
 }
 
 impl WatchOptions {
@@ -171,6 +182,13 @@ impl WatchOptions {
     #[must_use]
     pub fn field_selector(mut self, selector: FieldSelector) -> Self {
         self.field_selector = selector;
+        self
+    }
+
+    /// Sets the shard selector.
+    #[must_use]
+    pub fn shard_selector(mut self, selector: ShardSelector) -> Self {
+        self.shard_selector = selector;
         self
     }
 }

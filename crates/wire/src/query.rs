@@ -1,6 +1,6 @@
 //! Paths and queries of LIST, WATCH and GET requests.
 
-use crate::{FieldSelector, Kind, LabelSelector, ListOptions, WatchOptions};
+use crate::{FieldSelector, Kind, LabelSelector, ListOptions, ShardSelector, WatchOptions};
 use std::fmt::Write;
 
 /// Maximum timeout of a watch: servers count nanoseconds in a signed 64-bit integer.
@@ -26,6 +26,7 @@ pub struct Collection {
     path: String,
     labels: LabelSelector,
     fields: FieldSelector,
+    shards: ShardSelector,
 }
 
 impl Collection {
@@ -42,7 +43,8 @@ impl Collection {
         }
         path += "/";
         path += &escaped(&kind.plural);
-        Self { path, labels: LabelSelector::everything(), fields: FieldSelector::everything() }
+        let (labels, fields) = (LabelSelector::everything(), FieldSelector::everything());
+        Self { path, labels, fields, shards: ShardSelector::everything() }
     }
 
     /// Adds a label selector; all of them must match.
@@ -57,6 +59,17 @@ impl Collection {
     pub fn fields(mut self, selector: &FieldSelector) -> Self {
         self.fields = self.fields.and(selector);
         self
+    }
+
+    /// Sets the shard selector of requests that have none.
+    #[must_use]
+    pub fn shards(mut self, selector: &ShardSelector) -> Self {
+        self.shards = selector.clone();
+        self
+    }
+
+    fn shard_selector(&self, requested: &ShardSelector) -> String {
+        if requested.is_everything() { self.shards.to_string() } else { requested.to_string() }
     }
 
     /// The path without a query.
@@ -78,6 +91,7 @@ impl Collection {
         url.number("limit", options.limit.filter(|limit| *limit > 0).map(u64::from));
         url.text("resourceVersion", options.resource_version.as_deref());
         url.text("resourceVersionMatch", options.version_match.map(|version| version.as_str()));
+        url.text("shardSelector", Some(&self.shard_selector(&options.shard_selector)));
         url.text
     }
 
@@ -90,6 +104,7 @@ impl Collection {
         url.text("resourceVersion", options.resource_version.as_deref());
         url.text("resourceVersionMatch", options.version_match.map(|version| version.as_str()));
         url.flag("sendInitialEvents", options.send_initial_events);
+        url.text("shardSelector", Some(&self.shard_selector(&options.shard_selector)));
         url.number(
             "timeoutSeconds",
             options.timeout.map(|timeout| timeout.as_secs().min(MAX_TIMEOUT_SECONDS)),
@@ -253,5 +268,17 @@ mod tests {
              &labelSelector=app%20in%20%28a%2Cb%29%2C%21legacy"
         );
         assert!(source.watch(&WatchOptions::default()).contains("labelSelector=app%20in%20%28a%2Cb%29&"));
+    }
+
+    #[test]
+    fn requests_carry_the_shards_of_the_source_or_their_own() {
+        let [low, high] = [0, 1].map(|index| ShardSelector::from(crate::ShardRange::nth(index, 2).unwrap()));
+        let source = pods(None).shards(&low);
+        let query = "shardSelector=shardRange%28object.metadata.uid%2C%20%270x0000000000000000%27%2C%20\
+                     %270x8000000000000000%27%29";
+        assert_eq!(source.list(&ListOptions::new()), format!("/api/v1/pods?{query}"));
+        assert_eq!(source.watch(&WatchOptions::new()), format!("/api/v1/pods?{query}&watch=true"));
+        let own = ListOptions::new().shard_selector(high);
+        assert!(source.list(&own).ends_with("%270x8000000000000000%27%2C%20%270x10000000000000000%27%29"));
     }
 }

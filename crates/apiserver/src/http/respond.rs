@@ -222,6 +222,9 @@ fn list_metadata(list: &ListResponse) -> Value {
     if let Some(remaining) = list.remaining {
         metadata["remainingItemCount"] = remaining.into();
     }
+    if let Some(shards) = &list.shards {
+        metadata["shardInfo"] = json!({"selector": shards.to_string()});
+    }
     metadata
 }
 

@@ -91,7 +91,7 @@ impl From<&RequestError> for Status {
             RequestError::InvalidOptions { kind, errors } => {
                 Self::invalid_of(kind, "meta.k8s.io", None, errors)
             }
-            RequestError::Version(_) => Self::unmapped(text()),
+            RequestError::Version(_) | RequestError::Shards(_) => Self::unmapped(text()),
             RequestError::BodyNotReceived(_)
             | RequestError::BodyNotDecoded(_)
             | RequestError::InvalidNumber { .. }

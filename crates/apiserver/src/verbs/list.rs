@@ -8,7 +8,7 @@ use super::options::{ListOptions, VersionMatch};
 use super::{Request, Response};
 use crate::caches::Caches;
 use crate::registry::Resource;
-use crate::watch_cache::{ListRequest, ListResponse, Scope};
+use crate::watch_cache::{ListRequest, ListResponse, Scope, ShardSelector};
 
 pub(crate) async fn list(
     caches: &Caches,
@@ -37,6 +37,7 @@ pub(crate) async fn read(
         continue_token: (!options.continue_token.is_empty()).then(|| options.continue_token.clone()),
         labels,
         fields,
+        shards: shard_selector(caches, options)?,
     };
     Ok(caches.of(&request.resource).await?.list(&list).await?)
 }
@@ -52,6 +53,15 @@ pub(crate) fn scope(request: &Request) -> Scope {
 
 pub(crate) fn label_selector(options: &ListOptions) -> Result<LabelSelector, RequestError> {
     Ok(LabelSelector::parse(&options.label_selector)?)
+}
+
+/// The selected shards. A server without the feature ignores the parameter.
+pub(crate) fn shard_selector(caches: &Caches, options: &ListOptions) -> Result<ShardSelector, RequestError> {
+    match options.shard_selector.as_str() {
+        "" => Ok(ShardSelector::default()),
+        _ if !caches.gates().sharded_list_and_watch => Ok(ShardSelector::default()),
+        text => Ok(ShardSelector::parse(text)?),
+    }
 }
 
 /// Reads the selector and gives every label the name under which the kind's values are kept.

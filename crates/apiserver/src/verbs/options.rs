@@ -57,6 +57,7 @@ fn truthy(value: &str) -> bool {
 pub(crate) struct ListOptions {
     pub(crate) label_selector: String,
     pub(crate) field_selector: String,
+    pub(crate) shard_selector: String,
     pub(crate) watch: bool,
     pub(crate) allow_bookmarks: bool,
     pub(crate) resource_version: String,
@@ -75,6 +76,7 @@ impl ListOptions {
         let mut options = Self {
             label_selector: query.text("labelSelector").to_owned(),
             field_selector: query.text("fieldSelector").to_owned(),
+            shard_selector: query.text("shardSelector").to_owned(),
             watch: query.flag("watch"),
             allow_bookmarks: query.flag("allowWatchBookmarks"),
             resource_version: query.text("resourceVersion").to_owned(),

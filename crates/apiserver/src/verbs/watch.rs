@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::{RequestError, VerbError};
 use super::get::parse_version;
-use super::list::{field_selector, label_selector, scope};
+use super::list::{field_selector, label_selector, scope, shard_selector};
 use super::options::ListOptions;
 use super::{Request, Response};
 use crate::caches::Caches;
@@ -31,6 +31,7 @@ pub(crate) async fn watch(
         revision: if legacy { RevisionOption::Any } else { revision },
         labels,
         fields,
+        shards: shard_selector(caches, options)?,
         allow_bookmarks: options.allow_bookmarks,
         initial_events: asked || legacy,
         mark_initial_end: asked && options.allow_bookmarks,

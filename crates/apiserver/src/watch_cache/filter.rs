@@ -6,6 +6,7 @@ use kube_informer_wire::{FieldSelector, LabelSelector, Lookup};
 use serde_json::Value;
 
 use super::request::{Resource, Scope};
+use super::shards::{ShardField, ShardSelector};
 use crate::storage::{Attributes, Stored, TypeHead};
 
 /// The scope and the selectors of a request.
@@ -19,6 +20,7 @@ pub(super) struct Filter {
     key: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
+    shards: ShardSelector,
     namespaced: bool,
     selects_nothing: bool,
 }
@@ -52,8 +54,19 @@ impl Filter {
             key,
             labels: labels.clone(),
             fields: fields.clone(),
+            shards: ShardSelector::default(),
             namespaced: resource.namespaced,
         }
+    }
+
+    /// Selects only objects of these shards.
+    pub(super) fn with_shards(mut self, shards: &ShardSelector) -> Self {
+        self.shards = shards.clone();
+        self
+    }
+
+    pub(super) fn shards(&self) -> &ShardSelector {
+        &self.shards
     }
 
     pub(super) fn scope(&self) -> &Scope {
@@ -79,7 +92,7 @@ impl Filter {
 
     /// Returns whether there are selectors. The number of remaining objects is then unknown.
     pub(super) fn has_selectors(&self) -> bool {
-        !self.labels.is_everything() || !self.fields.is_everything()
+        !self.labels.is_everything() || !self.fields.is_everything() || !self.shards.is_everything()
     }
 
     pub(super) fn selects(&self, stored: &Stored) -> bool {
@@ -95,6 +108,16 @@ impl Filter {
         !self.selects_nothing
             && (self.labels.is_everything() || self.labels.matches(stored.document.attributes()))
             && (self.fields.is_everything() || self.fields.matches(&Fields::new(stored, self.namespaced)))
+            && (self.shards.is_everything() || self.selects_shard(stored))
+    }
+
+    fn selects_shard(&self, stored: &Stored) -> bool {
+        let path = match self.shards.field() {
+            ShardField::Uid => "metadata.uid",
+            ShardField::Namespace => "metadata.namespace",
+        };
+        let fields = Fields::new(stored, self.namespaced);
+        self.shards.matches(fields.lookup(path).unwrap_or_default())
     }
 }
 

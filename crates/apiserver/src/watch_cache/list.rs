@@ -98,7 +98,8 @@ impl WatchCache {
     }
 
     fn query(&self, request: &ListRequest) -> Result<Query, ReadError> {
-        let filter = self.filter(&request.scope, &request.labels, &request.fields);
+        let filter =
+            self.filter(&request.scope, &request.labels, &request.fields).with_shards(&request.shards);
         let token = request.continue_token.as_deref().filter(|token| !token.is_empty());
         let token = token.map(ContinueToken::decode).transpose().map_err(ReadError::InvalidContinue)?;
         if token.is_some() && matches!(request.revision, RevisionOption::At(_)) {
@@ -243,7 +244,8 @@ impl Query {
         });
         let known = token.is_some() && !self.filter.has_selectors();
         let remaining = remaining.filter(|_| known).map(|count| count as u64);
-        ListResponse { items, revision, continue_token: token, remaining }
+        let shards = Some(self.filter.shards()).filter(|shards| !shards.is_everything()).cloned();
+        ListResponse { items, revision, continue_token: token, remaining, shards }
     }
 
     /// Converts an error of the store to the error of a list.

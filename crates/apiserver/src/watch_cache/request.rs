@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube_informer_wire::{FieldSelector, LabelSelector};
 
+use super::shards::ShardSelector;
 use crate::storage::Stored;
 
 /// The resource a cache serves.
@@ -73,6 +74,8 @@ pub struct ListRequest {
     pub labels: LabelSelector,
     /// Only objects with these fields.
     pub fields: FieldSelector,
+    /// Only objects of these shards.
+    pub shards: ShardSelector,
 }
 
 /// The response to a LIST.
@@ -87,6 +90,8 @@ pub struct ListResponse {
     pub continue_token: Option<String>,
     /// `metadata.remainingItemCount`, if known.
     pub remaining: Option<u64>,
+    /// The selector of `metadata.shardInfo`, if the list has some shards only.
+    pub shards: Option<ShardSelector>,
 }
 
 /// A WATCH request, after the defaulting of `sendInitialEvents`.
@@ -100,6 +105,8 @@ pub struct WatchRequest {
     pub labels: LabelSelector,
     /// Only objects with these fields.
     pub fields: FieldSelector,
+    /// Only objects of these shards.
+    pub shards: ShardSelector,
     /// Whether bookmarks may be sent.
     pub allow_bookmarks: bool,
     /// Whether the stream begins with the current state. With [`RevisionOption::At`], that state is at least as new.

@@ -39,7 +39,8 @@ impl WatchCache {
         if request.initial_events {
             self.shared.wait_for_revision(needed).await?;
         }
-        let filter = Arc::new(self.filter(&request.scope, &request.labels, &request.fields));
+        let filter = self.filter(&request.scope, &request.labels, &request.fields);
+        let filter = Arc::new(filter.with_shards(&request.shards));
         let (mut state, revision) = self.shared.lock_at();
         state.check_ready()?;
         let duration = self.duration(request, &mut state.rng);
@@ -63,7 +64,8 @@ impl WatchCache {
 
     /// Opens a watch of a resource without a cache, directly on the store.
     async fn open_storage(&self, request: &WatchRequest) -> Result<WatchStream, ReadError> {
-        let filter = Arc::new(self.filter(&request.scope, &request.labels, &request.fields));
+        let filter = self.filter(&request.scope, &request.labels, &request.fields);
+        let filter = Arc::new(filter.with_shards(&request.shards));
         if let (RevisionOption::At(requested), true) = (request.revision, request.initial_events) {
             self.check_storage_revision(requested).await?;
         }

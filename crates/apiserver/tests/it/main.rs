@@ -15,6 +15,7 @@ mod kube_rs;
 mod kubernetes_service;
 mod large;
 mod process;
+mod shards;
 mod shared_bytes;
 mod snapshots;
 mod storage_faults;

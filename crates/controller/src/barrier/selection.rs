@@ -1,12 +1,18 @@
 //! Which objects the selectors of a cache include.
 
-use kube_informer::{FieldSelector, FieldTerm, LabelSelector, SharedInformer};
+use kube_informer::{FieldSelector, FieldTerm, LabelSelector, ShardSelector, SharedInformer, Uid};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap};
 
 /// Whether the selectors of a cache include an object of the server.
 pub(super) fn includes(cache: &SharedInformer<Value>, object: &Value) -> bool {
-    matches_labels(cache.label_selector(), object) && matches_fields(cache.field_selector(), object)
+    matches_labels(cache.label_selector(), object)
+        && matches_fields(cache.field_selector(), object)
+        && matches_shards(cache.shard_selector(), object)
+}
+
+fn matches_shards(selector: &ShardSelector, object: &Value) -> bool {
+    object["metadata"]["uid"].as_str().is_none_or(|uid| selector.matches(Uid::from(uid)))
 }
 
 fn matches_labels(selector: &LabelSelector, object: &Value) -> bool {

@@ -160,7 +160,7 @@ impl Context {
     async fn send(&self, write: Write, ticket: &mut crate::barrier::Ticket) -> Result<Value, WriteError> {
         let within = self.shared.settings.write_timeout;
         // Immediately before sending: the lease may have been lost since the reconcile began.
-        if let Err(not_leading) = self.shared.gate.check(within) {
+        if let Err(not_leading) = self.check_lease(within) {
             ticket.settle_unchanged();
             return Err(write.target.not_leading(not_leading));
         }
@@ -191,7 +191,7 @@ impl Context {
         if let Some(uid) = cached.uid().text() {
             metadata.entry("uid").or_insert_with(|| uid.into());
         }
-        if self.shared.gate.is_set() {
+        if self.needs_lease() {
             let version = cached.resource_version().to_string();
             metadata.entry("resourceVersion").or_insert_with(|| version.into());
         }

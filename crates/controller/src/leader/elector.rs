@@ -5,6 +5,7 @@ use super::{
     lock::{Attempt, Lock},
 };
 use crate::{leadership::Leadership, time};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use metrics::{Gauge, gauge};
 use std::{
     fmt,
@@ -13,7 +14,7 @@ use std::{
     pin::pin,
     time::Duration,
 };
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// The lease was lost, and the work that needs it was ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,26 +117,66 @@ impl Elector {
     async fn acquire(&mut self) -> Duration {
         self.status.set(0.0);
         loop {
-            let attempt = self.lock.try_acquire().await;
-            self.report_holder();
-            match attempt {
-                Attempt::Held { since } => {
-                    self.held(since);
-                    info!(lease = self.lease(), "acquired the lease");
-                    self.status.set(1.0);
-                    return since;
-                }
+            match self.attempt().await {
+                Attempt::Held { since } => return since,
                 Attempt::HeldBy(_) => {}
                 Attempt::Failed(why) => warn!(lease = self.lease(), why, "cannot acquire the lease"),
             }
-            let factor = 1.0 + self.rng.f64() * JITTER;
-            let period = self.lock.config().retry_period.as_secs_f64() * factor;
-            time::sleep(Duration::try_from_secs_f64(period).unwrap_or(Duration::MAX)).await;
+            time::sleep(self.retry_delay()).await;
         }
     }
 
+    /// Tries once to acquire the lease. Returns the time from which it is held.
+    pub(crate) async fn try_acquire(&mut self) -> Option<Duration> {
+        match self.attempt().await {
+            Attempt::Held { since } => Some(since),
+            Attempt::HeldBy(_) => None,
+            Attempt::Failed(why) => {
+                // Usually another process was faster.
+                debug!(lease = self.lease(), why, "cannot acquire the lease");
+                None
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Attempt {
+        let attempt = self.lock.try_acquire().await;
+        self.report_holder();
+        if let Attempt::Held { since } = attempt {
+            self.held(since);
+            info!(lease = self.lease(), "acquired the lease");
+            self.status.set(1.0);
+        }
+        attempt
+    }
+
+    /// The delay after an attempt that did not succeed.
+    pub(crate) fn retry_delay(&mut self) -> Duration {
+        let factor = 1.0 + self.rng.f64() * JITTER;
+        let period = self.lock.config().retry_period.as_secs_f64() * factor;
+        Duration::try_from_secs_f64(period).unwrap_or(Duration::MAX)
+    }
+
+    /// Ends the leadership of this process, if it has it. The next one is a new value, so that nothing that began under the old
+    /// one becomes valid again.
+    pub(crate) fn end(&mut self) {
+        self.leadership.end();
+        self.leadership = Leadership::none(self.lock.config().clock.clone());
+        self.status.set(0.0);
+    }
+
+    /// The Lease was seen at this time of the boot clock.
+    pub(crate) fn observe(&mut self, spec: &LeaseSpec, at: Duration) {
+        self.lock.observe(spec, at);
+    }
+
+    /// The Lease as it was last read or written.
+    pub(crate) fn last_seen(&self) -> Option<&Lease> {
+        self.lock.lease()
+    }
+
     /// Renews the lease until it is lost.
-    async fn renew(&mut self, mut renewed: Duration) -> ElectionError {
+    pub(crate) async fn renew(&mut self, mut renewed: Duration) -> ElectionError {
         let (deadline, period) = (self.lock.config().renew_deadline, self.lock.config().retry_period);
         let mut why = "the process was suspended".to_owned();
         loop {
@@ -167,7 +208,7 @@ impl Elector {
         self.leadership.set_valid_until(since.saturating_add(self.lock.config().lease_duration));
     }
 
-    async fn release(&mut self) {
+    pub(crate) async fn release(&mut self) {
         if !self.lock.config().release {
             return;
         }

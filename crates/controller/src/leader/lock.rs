@@ -11,7 +11,10 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 use metrics::counter;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+/// Changes the metadata of a Lease before it is written; with `true` if this process takes the lease with that write.
+pub(crate) type OnWrite = Arc<dyn Fn(&mut ObjectMeta, bool) + Send + Sync>;
 
 /// The Lease of an election, and what this process knows of it.
 pub(super) struct Lock {
@@ -53,6 +56,16 @@ impl Lock {
         self.rules.holder()
     }
 
+    /// The Lease as it was last read or written.
+    pub(super) fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    /// The Lease was seen by other means than a request of this type, at this time of the boot clock.
+    pub(super) fn observe(&mut self, spec: &LeaseSpec, at: Duration) {
+        self.rules.observe(spec, at);
+    }
+
     /// Tries to acquire the lease, if no other process holds it.
     pub(super) async fn try_acquire(&mut self) -> Attempt {
         self.read_and_take(true).await.unwrap_or_else(Attempt::Failed)
@@ -63,7 +76,7 @@ impl Lock {
     pub(super) async fn try_renew(&mut self) -> Attempt {
         let now = self.config.clock.now();
         if let Some(spec) = self.rules.renewal(now, self.config.wall_clock.now())
-            && let Ok(since) = self.write(spec).await
+            && let Ok(since) = self.write(spec, false).await
         {
             return Attempt::Held { since };
         }
@@ -76,6 +89,7 @@ impl Lock {
         self.read().await?;
         let found = self.lease.as_ref().map(|lease| lease.spec.clone().unwrap_or_default());
         let (now, time) = (self.config.clock.now(), self.config.wall_clock.now());
+        let taking = found.as_ref().is_none_or(|found| !self.rules.is_held_here(found));
         let spec = match self.rules.read(found.as_ref(), now, time) {
             Next::Held(holder) => return Ok(Attempt::HeldBy(holder)),
             Next::Update(_) if !may_take && !self.rules.is_holder() => {
@@ -83,7 +97,7 @@ impl Lock {
             }
             Next::Create(spec) | Next::Update(spec) => spec,
         };
-        let since = self.write(spec).await?;
+        let since = self.write(spec, taking).await?;
         Ok(Attempt::Held { since })
     }
 
@@ -94,7 +108,7 @@ impl Lock {
             let found = self.lease.as_ref().and_then(|lease| lease.spec.clone());
             let released = found.and_then(|found| self.rules.released(&found, self.config.wall_clock.now()));
             let Some(spec) = released else { return Ok(false) };
-            if self.write(spec).await.is_ok() {
+            if self.write(spec, false).await.is_ok() {
                 return Ok(true);
             }
             time::sleep(Duration::from_millis(100)).await;
@@ -108,7 +122,7 @@ impl Lock {
     }
 
     /// Creates or updates the Lease. Returns the time before the request.
-    async fn write(&mut self, spec: LeaseSpec) -> Result<Duration, String> {
+    async fn write(&mut self, spec: LeaseSpec, taking: bool) -> Result<Duration, String> {
         let mut lease = self.lease.clone().unwrap_or_else(|| Lease {
             metadata: ObjectMeta {
                 name: Some(self.config.name.clone()),
@@ -120,6 +134,9 @@ impl Lock {
         lease.spec = Some(spec.clone());
         if !self.config.labels.is_empty() {
             lease.metadata.labels.get_or_insert_default().extend(self.config.labels.clone());
+        }
+        if let Some(on_write) = &self.config.on_write {
+            on_write(&mut lease.metadata, taking);
         }
         let (params, sent) = (PostParams::default(), self.config.clock.now());
         let request = async {

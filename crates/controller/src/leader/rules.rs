@@ -44,6 +44,18 @@ impl Rules {
         self.holder() == self.identity
     }
 
+    /// Whether a Lease names this process.
+    pub(super) fn is_held_here(&self, found: &LeaseSpec) -> bool {
+        holder(found) == self.identity
+    }
+
+    /// The Lease was found at this time. It is valid from the moment at which it was first found like this.
+    pub(super) fn observe(&mut self, found: &LeaseSpec, now: Duration) {
+        if self.observed.as_ref() != Some(found) {
+            (self.observed, self.observed_at) = (Some(found.clone()), now);
+        }
+    }
+
     /// Whether the last known lease has not expired.
     fn is_valid(&self, now: Duration) -> bool {
         let seconds = self.observed.as_ref().and_then(|spec| spec.lease_duration_seconds).unwrap_or(0);
@@ -60,9 +72,7 @@ impl Rules {
     /// Decides after the Lease was read.
     pub(super) fn read(&mut self, found: Option<&LeaseSpec>, now: Duration, time: Timestamp) -> Next {
         let Some(found) = found else { return Next::Create(self.fresh(time, 0)) };
-        if self.observed.as_ref() != Some(found) {
-            (self.observed, self.observed_at) = (Some(found.clone()), now);
-        }
+        self.observe(found, now);
         if self.is_holder() {
             return Next::Update(self.held(found, time));
         }
@@ -87,7 +97,7 @@ impl Rules {
 
     /// The Lease after a release by its holder; `None` if this process does not hold it.
     pub(super) fn released(&self, found: &LeaseSpec, time: Timestamp) -> Option<LeaseSpec> {
-        (holder(found) == self.identity).then(|| LeaseSpec {
+        self.is_held_here(found).then(|| LeaseSpec {
             holder_identity: Some(String::new()),
             lease_duration_seconds: Some(1),
             acquire_time: Some(MicroTime(time)),

@@ -1,6 +1,7 @@
 //! Health of a manager's parts.
 
-use crate::{phase::Phase, run::Shared};
+use crate::{phase::Phase, run::Shared, shards::Table};
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::core::DynamicObject;
 use kube_informer::{InformerFactory, SharedInformer};
 use std::{
@@ -23,6 +24,7 @@ pub(super) struct Health {
     factory: InformerFactory,
     controllers: Vec<Arc<Shared>>,
     checks: Vec<(String, Check)>,
+    shards: Option<(Arc<Table>, SharedInformer<Lease>)>,
 }
 
 /// The results of checks, one a line.
@@ -50,7 +52,7 @@ impl Report {
 
 impl Health {
     pub(super) fn new(factory: InformerFactory) -> Self {
-        Self { factory, controllers: Vec::new(), checks: Vec::new() }
+        Self { factory, controllers: Vec::new(), checks: Vec::new(), shards: None }
     }
 
     pub(super) fn add_controller(&mut self, controller: Arc<Shared>) {
@@ -59,6 +61,10 @@ impl Health {
 
     pub(super) fn add_check(&mut self, name: String, check: Check) {
         self.checks.push((name, check));
+    }
+
+    pub(super) fn add_shards(&mut self, shards: Arc<Table>, leases: SharedInformer<Lease>) {
+        self.shards = Some((shards, leases));
     }
 
     /// The informers of the factory, and those of controllers that are not from it.
@@ -103,6 +109,11 @@ impl Health {
                 }
             };
             report.line(&format!("controller {}", controller.settings.name), result);
+        }
+        if let Some((shards, leases)) = &self.shards {
+            let ready =
+                leases.ready(PATIENCE).map_err(|why| format!("the cache of Leases is {}", why.status));
+            report.line(&format!("shards {}", shards.name()), ready.map(|()| shards.report()));
         }
         for (name, check) in &self.checks {
             let result = catch_unwind(AssertUnwindSafe(|| check()));

@@ -7,5 +7,6 @@ mod kube_runtime;
 mod leader;
 mod manager;
 mod objects;
+mod shards;
 mod stale_reads;
 mod support;

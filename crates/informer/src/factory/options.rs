@@ -1,7 +1,7 @@
 //! Options by which a factory distinguishes informers.
 
 use crate::{Scope, Transform};
-use kube_informer_wire::{FieldSelector, LabelSelector, Storage};
+use kube_informer_wire::{FieldSelector, LabelSelector, ShardSelector, Storage};
 
 /// The objects an informer covers, and how they are stored. Requests with equal options share an informer.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +13,8 @@ pub struct InformerOptions {
     pub label_selector: LabelSelector,
     /// A field selector, such as `spec.nodeName=node-1`.
     pub field_selector: FieldSelector,
+    /// Shards of the uids.
+    pub shard_selector: ShardSelector,
     /// Only the metadata of the objects.
     pub metadata_only: bool,
     /// JSON also for kinds that have a protobuf encoding.
@@ -50,6 +52,14 @@ impl InformerOptions {
         self
     }
 
+    /// Sets the shards to cover. Objects of other shards are never cached, also if the server does not support the selector and
+    /// sends them.
+    #[must_use]
+    pub fn shard_selector(mut self, selector: ShardSelector) -> Self {
+        self.shard_selector = selector;
+        self
+    }
+
     /// Sets whether only the metadata of the objects is cached.
     #[must_use]
     pub fn metadata_only(mut self, metadata_only: bool) -> Self {
@@ -83,6 +93,7 @@ impl InformerOptions {
         self.scope == other.scope
             && self.label_selector == other.label_selector
             && self.field_selector == other.field_selector
+            && self.shard_selector == other.shard_selector
             && self.metadata_only == other.metadata_only
             && self.json_only == other.json_only
             && self.transform.is_same(&other.transform)

@@ -92,6 +92,8 @@ pub(crate) struct Snapshot {
     filled: BTreeSet<Partition>,
     /// Partitions that show a restored state, until it is proven to be that of the server.
     unproven: BTreeSet<Partition>,
+    /// Number of complete lists.
+    lists: u64,
     bytes: usize,
 }
 
@@ -121,6 +123,7 @@ impl Snapshot {
             withdrawn: BTreeSet::new(),
             filled: BTreeSet::new(),
             unproven: BTreeSet::new(),
+            lists: 0,
             bytes: 0,
         }
     }
@@ -228,6 +231,10 @@ impl Snapshot {
     /// Whether every partition is synced: it shows a state that the server had after this process started.
     pub(crate) fn is_listed(&self) -> bool {
         self.filled.len() == self.partitions.len() && self.unproven.is_empty()
+    }
+
+    pub(crate) fn lists(&self) -> u64 {
+        self.lists
     }
 
     /// Whether a partition is synced.
@@ -375,6 +382,7 @@ impl Snapshot {
 
     pub(super) fn mark_listed(&mut self, partition: Partition) {
         self.filled.insert(partition);
+        self.lists += 1;
     }
 
     pub(super) fn mark_restored(&mut self, partition: Partition, synced_by: SyncedBy) {

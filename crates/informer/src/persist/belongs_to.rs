@@ -34,17 +34,20 @@ impl Subject<'_> {
         };
         let Kind { group, version, plural, .. } = self.kind;
         let content = if self.metadata_only { "metadata" } else { "objects" };
-        let (labels, fields) = (self.selection.labels.to_string(), self.selection.fields.to_string());
+        let Selection { labels, fields, shards } = self.selection;
+        let (labels, fields, shards) = (labels.to_string(), fields.to_string(), shards.to_string());
         let namespace = namespace.unwrap_or("*");
         // Informers that are used side by side need names of their own. A transform that changes replaces the log.
-        let name = format!("{plural}.{group}/{version}/{namespace}/{content}/{labels}/{fields}");
+        let name = format!("{plural}.{group}/{version}/{namespace}/{content}/{labels}/{fields}/{shards}");
         let belongs_to = BelongsTo::new()
             .with("cluster", persistence.cluster.identity())
             .with("resource", format!("{group}/{version}/{plural}"))
+            .with("kind", &self.kind.kind)
             .with("scope", self.scope.to_string())
             .with("namespace", namespace)
             .with("label selector", labels)
             .with("field selector", fields)
+            .with("shards", shards)
             .with("transform", transform)
             .with("content", content)
             .with("encoding of records", RECORDS);

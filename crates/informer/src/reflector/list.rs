@@ -158,6 +158,9 @@ impl Reflector {
 
     /// Stages one listed object. Of an object in a known state only the key is staged.
     fn stage(&mut self, object: Object<Value>) {
+        if !self.shards.matches(object.uid()) {
+            return;
+        }
         if !self.covers(object.key()) {
             let reason = "it is in another namespace than the requested one";
             return self.telemetry.quarantined(Malformed::new(reason));

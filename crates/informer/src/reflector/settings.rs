@@ -1,7 +1,7 @@
 //! How a reflector is configured.
 
 use super::{backoff::Backoff, deadlines::Deadlines};
-use kube_informer_wire::{ListOptions, WatchOptions};
+use kube_informer_wire::{ListOptions, ShardSelector, WatchOptions};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// How a reflector is configured.
@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) deadlines: Deadlines,
     pub(crate) backoff: Backoff,
     pub(crate) tweaks: Tweaks,
+    /// Objects of other shards are dropped, because a server may ignore the selector of the request.
+    pub(crate) shards: ShardSelector,
 }
 
 impl Default for Settings {
@@ -27,6 +29,7 @@ impl Default for Settings {
             deadlines: Deadlines::default(),
             backoff: Backoff::default(),
             tweaks: Tweaks::default(),
+            shards: ShardSelector::everything(),
         }
     }
 }

@@ -20,7 +20,8 @@ use crate::{
     views::Views,
 };
 use kube_informer_wire::{
-    FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packer, Packing, Storage, WatchOptions,
+    FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packer, Packing, ShardSelector, Storage,
+    WatchOptions,
 };
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
@@ -99,6 +100,14 @@ impl InformerBuilder {
     /// select anything: the source does.
     pub fn field_selector(mut self, selector: FieldSelector) -> Self {
         self.selection.fields = selector;
+        self
+    }
+
+    /// The shards to cover; all by default. Objects of other shards are dropped when they arrive, because a server may ignore
+    /// the selector of the source.
+    pub fn shard_selector(mut self, selector: ShardSelector) -> Self {
+        self.settings.shards = selector.clone();
+        self.selection.shards = selector;
         self
     }
 

@@ -1,7 +1,7 @@
 //! The selectors of an informer's source, as far as the informer has to know them.
 
 use kube::core::ObjectMeta;
-use kube_informer_wire::{FieldSelector, LabelSelector};
+use kube_informer_wire::{FieldSelector, LabelSelector, ShardSelector, Uid};
 use std::{collections::BTreeMap, fmt};
 
 /// The selectors that the source of an informer uses.
@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, fmt};
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,
     pub(crate) fields: FieldSelector,
+    pub(crate) shards: ShardSelector,
 }
 
 impl Selection {
@@ -17,6 +18,10 @@ impl Selection {
     pub(crate) fn excludes(&self, meta: &ObjectMeta) -> Option<String> {
         if self.is_excluded_by_labels(meta) {
             return Some(self.labels.to_string());
+        }
+        let uid = meta.uid.as_deref().map(Uid::from);
+        if uid.is_some_and(|uid| !self.shards.matches(uid)) {
+            return Some(self.shards.to_string());
         }
         self.is_excluded_by_fields(meta).then(|| self.fields.to_string())
     }
@@ -40,19 +45,24 @@ impl Selection {
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.labels)?;
-        if self.fields.is_everything() {
-            return Ok(());
+        if !self.fields.is_everything() {
+            write!(f, ";{}", self.fields)?;
         }
-        write!(f, ";{}", self.fields)
+        if !self.shards.is_everything() {
+            write!(f, ";{}", self.shards)?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_informer_wire::ShardRange;
 
     fn selection(labels: &str, fields: &str) -> Selection {
-        Selection { labels: labels.parse().unwrap(), fields: fields.parse().unwrap() }
+        let (labels, fields) = (labels.parse().unwrap(), fields.parse().unwrap());
+        Selection { labels, fields, shards: ShardSelector::everything() }
     }
 
     #[test]
@@ -71,5 +81,12 @@ mod tests {
         assert_eq!(fields("metadata.name=b").as_deref(), Some("metadata.name=b"));
         assert_eq!(fields("metadata.namespace!=ns").as_deref(), Some("metadata.namespace!=ns"));
         assert_eq!(selection("app", "").excludes(&ObjectMeta::default()).as_deref(), Some("app"));
+        let uid = "0b5ce5e2-36ce-4a0a-bd2f-9be5cf7bd0a1";
+        let shard = |index| ShardSelector::from(ShardRange::nth(index, 2).unwrap());
+        let own = ShardRange::index_of(Uid::from(uid), 2.try_into().unwrap());
+        let meta = ObjectMeta { uid: Some(uid.to_owned()), ..meta };
+        let shards = |shards| Selection { shards, ..Selection::default() }.excludes(&meta);
+        assert_eq!(shards(shard(own)), None);
+        assert_eq!(shards(shard(1 - own)), Some(shard(1 - own).to_string()));
     }
 }

@@ -22,6 +22,7 @@ mod restart;
 mod resync;
 mod secrets;
 mod seen_from_outside;
+mod shards;
 mod stop;
 mod supervision;
 mod support;

@@ -5,6 +5,7 @@ use kube_informer_wire::SelectorError;
 use crate::registry::UnknownLabel;
 use crate::status::FieldErrors;
 use crate::verb::Verb;
+use crate::watch_cache::ShardSelectorError;
 use kube_informer_types::protobuf::ProtobufError;
 
 /// A request that cannot be executed, whatever is stored.
@@ -46,6 +47,8 @@ pub(crate) enum RequestError {
     ExportNotSupported,
     #[error(transparent)]
     Selector(#[from] SelectorError),
+    #[error(transparent)]
+    Shards(#[from] ShardSelectorError),
     #[error(transparent)]
     FieldLabel(#[from] UnknownLabel),
     #[error("fieldSelector metadata.name doesn't match requested name")]

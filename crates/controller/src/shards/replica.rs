@@ -1,0 +1,191 @@
+//! A replica that reconciles some of the shards.
+
+use super::{
+    Sharding,
+    lease::{NAME_LABEL, PREFERRED},
+    member::{Divided, Member},
+    table::{Request, Table},
+};
+use crate::{
+    failure::chain,
+    leader::{ElectionConfigError, LeaderElection},
+    run::RunController,
+    time,
+};
+use futures_util::future::join_all;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use kube_informer::{Deleted, EventHandler, InformerFactory, LabelSelector, Object, Scope, SharedInformer};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+/// Delay after a request for a shard that failed.
+const REQUEST_RETRY: Duration = Duration::from_secs(1);
+/// How long a request for a shard may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A replica that reconciles some of the shards of its controllers.
+pub(crate) struct Replica {
+    election: LeaderElection,
+    client: kube::Client,
+    table: Arc<Table>,
+    controllers: Vec<Divided>,
+    members: Vec<Member>,
+    factory: InformerFactory,
+    leases: SharedInformer<Lease>,
+}
+
+impl Replica {
+    /// Prepares the controllers: from now on they reconcile only what this replica holds.
+    pub(crate) fn new(
+        sharding: &Sharding,
+        client: &kube::Client,
+        controllers: &[RunController],
+    ) -> Result<Self, ElectionConfigError> {
+        let (count, scope) = sharding.validate()?;
+        let election = sharding.election.clone();
+        let (identity, name) = (election.identity.clone(), election.name.clone());
+        let clock = election.clock.clone();
+        let table = Arc::new(Table::new(identity, name, count, election.lease_duration, clock));
+        let divide = |controller: &RunController| {
+            let shared = Arc::clone(controller.shared());
+            let keys = shared.divide(&table)?;
+            Some(Divided { shared, keys })
+        };
+        let controllers: Vec<_> = controllers.iter().filter_map(divide).collect();
+        let member = |shard| Member::new(shard, &table, &controllers, &election, client);
+        let members = table.all().map(member).collect::<Result<_, _>>()?;
+        let factory = InformerFactory::builder(client.clone())
+            .configure(|informer| informer.name("shard leases"))
+            .build();
+        let leases = leases(&factory, scope, &table);
+        Ok(Self { election, client: client.clone(), table, controllers, members, factory, leases })
+    }
+
+    /// For reports on the state of the replica, which outlive it.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// The informer of the Leases of all shards.
+    pub(crate) fn leases(&self) -> &SharedInformer<Lease> {
+        &self.leases
+    }
+
+    /// Takes part in the division until `stop` is cancelled, then releases all shards.
+    pub(crate) async fn run(self, stop: &CancellationToken) {
+        let Self { election, client, table, controllers, members, factory, leases } = self;
+        factory.start();
+        let warm = async {
+            for controller in &controllers {
+                // The controller reports why it is not synced.
+                if controller.shared.synced().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            // Otherwise all Leases would look as if they did not exist.
+            if leases.synced(Duration::MAX).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = warm => {
+                let api = Api::namespaced(client, &election.namespace);
+                let members = join_all(members.into_iter().map(|member| member.run(stop.clone())));
+                tokio::select! {
+                    biased;
+                    _ = members => {}
+                    () = retry_parked(&table, &controllers) => {}
+                    () = ask(&table, &api, &election.identity) => {}
+                }
+            }
+        }
+        controllers.iter().for_each(|controller| controller.keys.close());
+        factory.shutdown().await;
+    }
+}
+
+/// An informer of the Leases of all shards, which fills the table.
+fn leases(factory: &InformerFactory, scope: Scope, table: &Arc<Table>) -> SharedInformer<Lease> {
+    let selector = LabelSelector::parse(&format!("{NAME_LABEL}={}", table.name()));
+    // The name was checked to be valid.
+    let selector = selector.unwrap_or_default();
+    let leases = factory.of_with::<Lease, Lease>(|options| options.scope(scope).label_selector(selector));
+    leases.add_handler(Observer(Arc::clone(table)));
+    leases
+}
+
+/// Passes Leases to the table.
+struct Observer(Arc<Table>);
+
+impl Observer {
+    fn observe(&self, lease: &Object<Lease>) {
+        match lease.decode() {
+            Ok(lease) => self.0.observe(&lease),
+            Err(error) => debug!(%error, "cannot decode the Lease of a shard"),
+        }
+    }
+}
+
+impl EventHandler<Lease> for Observer {
+    fn on_add(&mut self, lease: &Object<Lease>, _: bool) {
+        self.observe(lease);
+    }
+
+    fn on_update(&mut self, _: &Object<Lease>, lease: &Object<Lease>) {
+        self.observe(lease);
+    }
+
+    fn on_delete(&mut self, deleted: &Deleted<Lease>) {
+        if let Ok(lease) = deleted.object().decode() {
+            self.0.forget(&lease);
+        }
+    }
+}
+
+/// Retries the keys that wait for other replicas whenever these have made progress. Never resolves.
+async fn retry_parked(table: &Table, controllers: &[Divided]) {
+    let mut changes = table.changes();
+    loop {
+        controllers.iter().for_each(|controller| controller.keys.others_progressed());
+        // The table outlives this.
+        let _ = changes.changed().await;
+    }
+}
+
+/// Asks for shards as long as others have too many. Never resolves.
+async fn ask(table: &Table, api: &Api<Lease>, identity: &str) {
+    let mut changes = table.changes();
+    loop {
+        changes.mark_unchanged();
+        if let Some(request) = table.request() {
+            match time::timeout(REQUEST_TIMEOUT, send(api, &request, identity)).await {
+                Ok(Ok(lease)) => table.observe(&lease),
+                Ok(Err(error)) => {
+                    debug!(lease = request.lease, error = chain(&error), "cannot ask for a shard")
+                }
+                Err(time::Elapsed) => debug!(lease = request.lease, "no response to a request for a shard"),
+            }
+            if table.request() == Some(request) {
+                time::sleep(REQUEST_RETRY).await;
+            }
+            continue;
+        }
+        // The table outlives this.
+        let _ = changes.changed().await;
+    }
+}
+
+async fn send(api: &Api<Lease>, request: &Request, identity: &str) -> Result<Lease, kube::Error> {
+    let annotations = json!({PREFERRED: identity});
+    let metadata = json!({"resourceVersion": request.version.to_string(), "annotations": annotations});
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    api.patch(&request.lease, &PatchParams::default(), &patch).await
+}
