@@ -78,6 +78,12 @@ impl Views {
         self.all.load().iter().for_each(|(_, keep)| keep(object));
     }
 
+    /// Objects are cached that were not decoded when they arrived: they get their views from [`fill`](Self::fill).
+    pub(crate) fn fill_again(&self) {
+        let all = self.all.load().to_vec();
+        *lock(&self.unfilled) = all;
+    }
+
     /// Whether there are views that objects of before do not have yet.
     pub(crate) fn is_filling_due(&self) -> bool {
         !lock(&self.unfilled).is_empty()

@@ -32,7 +32,7 @@ impl Subject<'_> {
                         Transform::version, and change the name with the function",
             );
         };
-        let Kind { group, version, plural, .. } = self.kind;
+        let Kind { group, version, plural, kind, .. } = self.kind;
         let content = if self.metadata_only { "metadata" } else { "objects" };
         let Selection { labels, fields, shards } = self.selection;
         let (labels, fields, shards) = (labels.to_string(), fields.to_string(), shards.to_string());
@@ -42,7 +42,7 @@ impl Subject<'_> {
         let belongs_to = BelongsTo::new()
             .with("cluster", persistence.cluster.identity())
             .with("resource", format!("{group}/{version}/{plural}"))
-            .with("kind", &self.kind.kind)
+            .with("kind", kind.as_str())
             .with("scope", self.scope.to_string())
             .with("namespace", namespace)
             .with("label selector", labels)

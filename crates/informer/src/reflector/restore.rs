@@ -44,6 +44,8 @@ impl Reflector {
         let position = Position { partition: self.partition, version: version.clone() };
         self.queue.restore(objects, position, synced_by);
         shown(Arc::clone(&self.indexer), self.partition).await;
+        self.views.fill_again();
+        self.packer.wake();
         self.reason = Some(RelistReason::Restored);
         self.restored = Some((version.clone(), age));
         self.set_status(InformerStatus::Restored { version: version.clone(), age });

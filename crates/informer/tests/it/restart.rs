@@ -5,7 +5,7 @@ mod server;
 
 use crate::support::{Errors, Recorder, cached, object, pass, secs, settle, source};
 use kube_informer::{
-    InformerBuilder, InformerStatus, PersistOptions, SharedInformer, Stop, Transform,
+    HeapSize, InformerBuilder, InformerStatus, PersistOptions, SharedInformer, Stop, Transform,
     testing::{FakeSource, Fault, Request},
 };
 use kube_informer_persist::MemoryDisk;
@@ -122,6 +122,12 @@ async fn a_restart_resumes_the_watch_without_a_list() {
     assert_eq!(recorder.take(), ["+e@107"]);
 }
 
+/// A view that is kept.
+#[derive(serde::Deserialize, HeapSize)]
+struct Data {
+    data: std::collections::BTreeMap<String, String>,
+}
+
 #[tokio::test(start_paused = true)]
 async fn objects_are_as_they_were() {
     let (machine, source) = (Machine::new(), source());
@@ -135,6 +141,7 @@ async fn objects_are_as_they_were() {
     end(informer).await;
     let informer = machine.informer(&source, |builder| builder);
     let by_value = informer.index_field("data.value").unwrap();
+    informer.keep_view::<Data>();
     informer.start();
     settle().await;
     let object = informer.lister().get(&"ns/a".parse().unwrap()).unwrap();
@@ -143,6 +150,7 @@ async fn objects_are_as_they_were() {
         (object.labels().get("app"), object.resource_version().to_string()),
         (Some("cart"), "101".into())
     );
+    assert!(object.views_size() > 500, "kept in the background");
     assert_eq!(informer.lister().by(&by_value, &"v".repeat(500)).unwrap().len(), 1);
 }
 

@@ -19,7 +19,7 @@ fn pod(i: usize) -> Value {
         "metadata": {
             "namespace": "shop", "name": format!("cart-{i}"), "resourceVersion": (100 + i).to_string(),
             "uid": format!("00000000-0000-4000-8000-{i:012x}"), "generation": 3, "labels": {"app": "cart", "n": (i % 5).to_string()},
-            "deletionTimestamp": if i % 7 == 0 { json!("2026-01-01T00:00:00Z") } else { Value::Null },
+            "deletionTimestamp": if i.is_multiple_of(7) { json!("2026-01-01T00:00:00Z") } else { Value::Null },
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cart", "uid": "u", "controller": true}],
         },
         "spec": {"nodeName": format!("node-{}", i % 3), "containers": [{"name": "a", "env": env}]},
@@ -138,22 +138,4 @@ fn dictionaries_with_the_same_number_must_be_equal() {
     restorer.add_dictionaries(vec![(3, vec![1; 100])]).unwrap();
     assert_eq!(restorer.add_dictionaries(vec![(3, vec![9; 100])]), Err(RestoreError::Dictionary));
     assert_eq!(restorer.add_dictionaries(vec![(u32::MAX, vec![9; 100])]), Err(RestoreError::Dictionary));
-}
-
-/// Restoring is for 150,000 objects at once. Prints the time of one; run with `--release -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn time_to_restore_an_object() {
-    let packer = Packer::new(Packing::Packed);
-    let fields = FieldPaths::sparse(paths(&["spec.nodeName"]));
-    let objects: Vec<_> = (0..50_000).map(|i| packer.pack_with(object(&pod(i)), &fields)).collect();
-    let (saved, dictionaries) = save(&packer, &objects);
-    let again = Packer::new(Packing::Packed);
-    let mut restorer = Restorer::new(&again, origin(), paths(&["spec.nodeName"]));
-    restorer.add_paths(7, &save_paths(&paths(&["spec.nodeName"]))).unwrap();
-    restorer.add_dictionaries(dictionaries).unwrap();
-    let start = std::time::Instant::now();
-    let restored: Vec<_> =
-        saved.iter().map(|s| restorer.object(&s.key, &s.record, s.tag, &s.content).unwrap()).collect();
-    println!("{:?} for each of {}", start.elapsed() / 50_000, restored.len());
 }
