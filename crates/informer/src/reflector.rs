@@ -136,7 +136,8 @@ pub(crate) struct Wiring {
 impl Reflector {
     pub(crate) fn new(wiring: Wiring, mut settings: Settings, rng: fastrand::Rng) -> Self {
         let Wiring { source, partition, namespace, queue, indexer, .. } = wiring;
-        let Wiring { transform, packer, views, refetch, telemetry, status, restore, fail_points, .. } = wiring;
+        let Wiring { transform, packer, views, refetch, telemetry, status, restore, fail_points, .. } =
+            wiring;
         settings.streaming &= source.supports_streaming_list();
         let (deadlines, tweaks) = (settings.deadlines.clone(), settings.tweaks.clone());
         let shards = settings.shards.clone();
