@@ -87,6 +87,7 @@ impl Driver {
                 self.seed_kind(&kind, number(words, 2)?).await
             }
             Some("relist") => self.relist(number(words, 1)?).await,
+            Some("change") => self.change(number(words, 1)?).await,
             Some("record") => self.record(number(words, 1)?).await,
             Some("hold") => self.replay(false),
             Some("release") => self.replay(true),

@@ -40,8 +40,7 @@ pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<()> {
     let mut first = start(Some(&cache))?;
     let cold = first.request("start")?;
     // A change shows where both are.
-    let version = number(&driver.request("hold 1")?, "version")?;
-    driver.request("release")?;
+    let version = number(&driver.request("change 1")?, "version")?;
     first.request(&format!("saved {version}"))?;
     steady.request(&format!("await {version}"))?;
     let before = steady.request("state")?;
@@ -49,15 +48,23 @@ pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<()> {
     first.kill()?;
 
     print_progress(format!("{changes} changes while the process is down, and the second start"));
-    let version = number(&driver.request(&format!("hold {changes}"))?, "version")?;
-    driver.request("release")?;
+    let version = number(&driver.request(&format!("change {changes}"))?, "version")?;
     let mut second = start(Some(&cache))?;
     let warm = second.request("start")?;
     for process in [&mut second, &mut steady] {
         process.request(&format!("await {version}"))?;
     }
     let (replay, unbroken) = (second.request("trace")?, steady.request("trace")?);
-    let trace_equal = replay["initial"] == before["state"] && replay["changes"] == unbroken["changes"];
+    let (same_replay, same_changes) =
+        (replay["initial"] == before["state"], replay["changes"] == unbroken["changes"]);
+    if !same_changes {
+        let both = [&replay, &unbroken].map(|trace| trace["changes"].as_array().cloned().unwrap_or_default());
+        let at = both[0].iter().zip(&both[1]).take_while(|(a, b)| a == b).count();
+        let lengths = both.each_ref().map(Vec::len);
+        println!("change {at} differs ({lengths:?} in all): {:?}, {:?}", both[0].get(at), both[1].get(at));
+    } else if !same_replay {
+        println!("the replayed objects are not those of the saved version");
+    }
     drop((second, steady));
 
     let mut result = json!({
@@ -68,7 +75,7 @@ pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<()> {
         "synced_ms": warm["synced_ms"],
         "lists": warm["lists"],
         "version_queries": warm["version_queries"],
-        "trace_equal": trace_equal,
+        "trace_equal": same_replay && same_changes,
         "disk_bytes": size(&cache)?,
     });
     if !options.no_peers {

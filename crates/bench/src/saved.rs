@@ -7,12 +7,13 @@ use crate::{
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    Deleted, EventHandler, InformerBuilder, InformerFactory, Object, PersistOptions, PersistStatus,
-    ResourceVersion, SharedInformer, informer_client,
+    Deleted, EventHandler, InformerBuilder, InformerFactory, Object, ObjectKey, PersistOptions,
+    PersistStatus, ResourceVersion, SharedInformer, informer_client,
 };
 use kube_informer_wire::sync::lock;
 use serde_json::{Value, json};
 use std::{
+    collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Arc, Mutex,
@@ -149,9 +150,11 @@ struct Trace(Arc<Mutex<Recorded>>);
 
 #[derive(Default)]
 struct Recorded {
-    /// The sum of the hashes of all objects that it knows: the same for the same states of the same objects.
+    /// The hash of key and version of each object that the handler knows.
+    known: HashMap<ObjectKey, u64>,
+    /// The sum of these hashes: the same for the same states of the same objects.
     state: u64,
-    /// The same of the initial objects alone.
+    /// The sum after the last initial object.
     initial: u64,
     /// Every change after the initial list.
     changes: Vec<String>,
@@ -160,15 +163,19 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn receive(&mut self, old: Option<&Object<Pod>>, new: Option<&Object<Pod>>) {
-        let digest = |object: &Object<Pod>| {
-            let mut hasher = DefaultHasher::new();
-            (object.key().as_str(), object.resource_version().to_string()).hash(&mut hasher);
-            hasher.finish()
-        };
-        self.state = self.state.wrapping_sub(old.map_or(0, digest)).wrapping_add(new.map_or(0, digest));
-        let version = |object: &Object<Pod>| object.resource_version().number().unwrap_or(0);
-        self.newest = self.newest.max(old.map_or(0, version)).max(new.map_or(0, version));
+    fn put(&mut self, object: &Object<Pod>) {
+        let mut hasher = DefaultHasher::new();
+        (object.key().as_str(), object.resource_version().to_string()).hash(&mut hasher);
+        let before = self.known.insert(object.key().clone(), hasher.finish());
+        self.state = self.state.wrapping_sub(before.unwrap_or(0)).wrapping_add(hasher.finish());
+        self.newest = self.newest.max(object.resource_version().number().unwrap_or(0));
+    }
+
+    /// The version of a deleted object is that of its deletion: what is removed is what was known.
+    fn remove(&mut self, object: &Object<Pod>) {
+        let before = self.known.remove(object.key());
+        self.state = self.state.wrapping_sub(before.unwrap_or(0));
+        self.newest = self.newest.max(object.resource_version().number().unwrap_or(0));
     }
 
     fn change(&mut self, kind: &str, object: &Object<Pod>) {
@@ -179,7 +186,7 @@ impl Recorded {
 impl EventHandler<Pod> for Trace {
     fn on_add(&mut self, object: &Object<Pod>, initial: bool) {
         let mut recorded = lock(&self.0);
-        recorded.receive(None, Some(object));
+        recorded.put(object);
         if initial {
             recorded.initial = recorded.state;
         } else {
@@ -187,15 +194,15 @@ impl EventHandler<Pod> for Trace {
         }
     }
 
-    fn on_update(&mut self, old: &Object<Pod>, new: &Object<Pod>) {
+    fn on_update(&mut self, _: &Object<Pod>, new: &Object<Pod>) {
         let mut recorded = lock(&self.0);
-        recorded.receive(Some(old), Some(new));
+        recorded.put(new);
         recorded.change("update", new);
     }
 
     fn on_delete(&mut self, deleted: &Deleted<Pod>) {
         let mut recorded = lock(&self.0);
-        recorded.receive(Some(deleted.object()), None);
+        recorded.remove(deleted.object());
         recorded.change("delete", deleted.object());
     }
 }

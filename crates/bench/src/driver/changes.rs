@@ -25,6 +25,19 @@ impl Driver {
         Ok(json!({"changed": count, "version": version, "released_at": unix_nanos()}))
     }
 
+    /// Changes the status of pods, and deletes one.
+    pub(super) async fn change(&mut self, count: usize) -> anyhow::Result<Value> {
+        let changed = self.change_pods(count).await?;
+        let (namespace, name) = self.pods.pop().context("the server has no pods; seed it first")?;
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}?gracePeriodSeconds=0");
+        let deleted = self.send(Request::delete(path), Vec::new()).await?;
+        let deleted =
+            deleted["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+        // A change of another pod afterwards, because the version in the response may be that before the delete.
+        let last = self.change_pods(1).await?;
+        Ok(json!({"changed": count, "version": last.max(changed).max(deleted.unwrap_or(0))}))
+    }
+
     /// Changes the status of pods like kubelets, and returns the last version.
     pub(super) async fn change_pods(&mut self, count: usize) -> anyhow::Result<u64> {
         let changes = self.changes + 1..=self.changes + count as u64;
