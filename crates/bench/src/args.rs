@@ -20,12 +20,46 @@ pub(crate) enum Command {
     Reconcile(ReconcileOptions),
     /// Copy the results of a run into the documents of this repository.
     Publish(PublishOptions),
+    /// Measure a restart after `kill -9`, and write restart.json.
+    Restart(RestartOptions),
     /// The driver of the server; reads commands from standard input.
     #[command(hide = true)]
     Driver(DriverOptions),
     /// This library as a contender; reads commands from standard input.
     #[command(hide = true)]
     Contender(ContenderOptions),
+    /// An informer whose cache is saved; reads commands from standard input.
+    #[command(hide = true)]
+    Saved(SavedOptions),
+}
+
+#[derive(Args)]
+pub(crate) struct RestartOptions {
+    /// Number of pods.
+    #[arg(long, default_value_t = 150_000)]
+    pub(crate) pods: usize,
+    /// Number of changes while the process is down.
+    #[arg(long, default_value_t = 200)]
+    pub(crate) changes: usize,
+    /// Directory of restart.json and of the saved cache.
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Seed of the generators.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Only this library.
+    #[arg(long)]
+    pub(crate) no_peers: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct SavedOptions {
+    /// The server.
+    #[arg(long)]
+    pub(crate) server: String,
+    /// The directory of the saved cache; without one, nothing is saved.
+    #[arg(long)]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(Args)]

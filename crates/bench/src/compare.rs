@@ -26,7 +26,7 @@ const KINDS: [(&str, &str, usize); 4] = [
 ];
 
 /// Allocator settings of the server, which is not measured: glibc allocates its many small values three times as fast.
-const SERVER_ALLOCATOR: (&str, &str) =
+pub(crate) const SERVER_ALLOCATOR: (&str, &str) =
     ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=10000:glibc.malloc.mxfast=0");
 
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<()> {

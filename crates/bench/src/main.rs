@@ -16,7 +16,9 @@ mod progress;
 mod protocol;
 mod publish;
 mod reconcile;
+mod restart;
 mod results;
+mod saved;
 mod table;
 
 use args::{Arguments, Command};
@@ -28,8 +30,10 @@ fn main() -> anyhow::Result<()> {
         Command::Levels(options) => runtime()?.block_on(driver::levels::run(&options)),
         Command::Reconcile(options) => reconcile::run(&options),
         Command::Publish(options) => publish::run(&options),
+        Command::Restart(options) => restart::run(&options),
         Command::Driver(options) => runtime()?.block_on(driver::run(options)),
         Command::Contender(options) => runtime()?.block_on(contender::run(options)),
+        Command::Saved(options) => runtime()?.block_on(saved::run(options)),
     }
 }
 

@@ -69,6 +69,13 @@ impl Process {
         Ok(response)
     }
 
+    /// Ends the process without giving it a chance to do anything, as `kill -9` does.
+    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Resident memory, in bytes.
     pub(crate) fn rss(&self) -> anyhow::Result<u64> {
         self.status("VmRSS:")

@@ -26,7 +26,7 @@ pub struct SavedContent {
     pub dictionary: Option<SavedDictionary>,
 }
 
-/// The paths of the fields that records hold, as they are saved for all of them; [`Restorer::fields`] reads them.
+/// The paths of the fields that records hold, as they are saved for all of them; [`Restorer::add_paths`] reads them.
 pub fn save_paths(paths: &[Option<FieldPath>]) -> Vec<u8> {
     let texts: Vec<Option<String>> =
         paths.iter().map(|path| path.as_ref().map(ToString::to_string)).collect();
