@@ -168,7 +168,7 @@ impl ShardKeys {
             // Before the state of the cache is read, so that it shows all objects with fewer gaps.
             let coalesced = self.coalesced();
             let snapshot = self.lister.snapshot();
-            let gaps = snapshot.lists().saturating_add(coalesced);
+            let gaps = count_gaps(snapshot.lists(), coalesced);
             let decision = match snapshot.get(key) {
                 Some(object) => self.decide(&mut state, &snapshot, gaps, &object),
                 None => self.decide_deleted(&mut state, &snapshot, gaps, key),
@@ -368,7 +368,7 @@ impl ShardKeys {
     }
 
     fn known_now(&self, uid: Uid) -> Known {
-        Known { uid, gaps: self.lister.snapshot().lists().saturating_add(self.coalesced()) }
+        Known { uid, gaps: count_gaps(self.lister.snapshot().lists(), self.coalesced()) }
     }
 
     fn deleted(&self, deleted: &Deleted<Value>) {
@@ -434,5 +434,25 @@ impl Drop for Admission {
     fn drop(&mut self) {
         lock(&self.keys.state).in_flight.remove(&self.key);
         self.keys.ended.send_replace(());
+    }
+}
+
+/// Number of gaps in what the handler knows. The time before it was added is one: a restored cache has objects without a list.
+fn count_gaps(lists: u64, coalesced: u64) -> u64 {
+    lists.saturating_add(coalesced).saturating_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_of_a_restored_object_is_not_known() {
+        let checked = KeyState::default().checked_gaps;
+        assert!(
+            count_gaps(0, 0) > checked,
+            "other replicas have to show that they have finished with earlier objects"
+        );
+        assert!(count_gaps(1, 0) > count_gaps(0, 0) && count_gaps(0, 1) > count_gaps(0, 0));
     }
 }
