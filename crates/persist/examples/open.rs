@@ -11,7 +11,7 @@
 //! - `--commit-each`: one frame for each object, as if each were a change of its own.
 //! - `--bodies-in-log`: an identity of 1,300 bytes and no body, as if both were in one file.
 
-#![allow(clippy::print_stdout, reason = "it is a program that prints")]
+#![allow(clippy::print_stdout, reason = "printing is what this program is for")]
 
 use kube_informer_persist::{BelongsTo, CacheDir, EncryptionKey, Log, Position, Restored};
 use std::{

@@ -36,7 +36,7 @@ impl<D: Disk> Owned<D> {
         &self.disk
     }
 
-    /// Notes that a log is open. Nobody else may open it until [`close`](Self::close).
+    /// Notes that a log is open. It cannot be opened again until [`close`](Self::close).
     pub(crate) fn reserve(&self, stem: &Stem) -> io::Result<()> {
         if self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(stem.clone()) {
             return Ok(());

@@ -30,7 +30,7 @@ pub struct OpenedLog<D: Disk = Directory> {
     pub restored: Option<Restored<D>>,
     /// Why the previous log was not used, if it was not.
     pub discarded: Option<Discarded>,
-    /// Continues behind the restored position, or begins anew.
+    /// Continues behind the restored position, or begins a new log.
     pub log: Log<D>,
 }
 

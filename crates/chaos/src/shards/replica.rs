@@ -85,7 +85,7 @@ impl ReplicaProcess {
 }
 
 /// Runs a replica until SIGTERM. This is the main function of the child process.
-#[allow(clippy::print_stdout, reason = "the parent process counts the lines")]
+#[expect(clippy::print_stdout, reason = "the parent process counts the lines")]
 pub async fn run_replica(address: &str, identity: &str) -> anyhow::Result<()> {
     let client = connect(address)?;
     let scope = Scope::namespace(NAMESPACE)?;

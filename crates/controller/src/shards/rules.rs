@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_shard_is_taken_when_its_lease_is_free_or_has_expired() {
-        assert_eq!(wait_to_take(None, "me", LEASE), Duration::ZERO, "nobody created it");
+        assert_eq!(wait_to_take(None, "me", LEASE), Duration::ZERO, "it does not exist");
         assert_eq!(wait("", "", 0), 0);
         assert_eq!((wait("other", "", 0), wait("other", "", 14), wait("other", "", 15)), (15, 1, 0));
         assert_eq!((wait("other", "", 60), wait("me", "", 0)), (0, 0));
@@ -129,7 +129,7 @@ mod tests {
         leases[1] = Some(lease("a", "b", 0));
         assert_eq!(request(&leases, "b"), None);
         assert_eq!(request(&leases, "c"), Some(2));
-        // An expired Lease counts for nobody.
+        // An expired Lease has no holder.
         let expired = vec![Some(lease("a", "", 15)), Some(lease("a", "", 15)), Some(lease("a", "", 0))];
         assert_eq!(request(&expired, "b"), None);
     }

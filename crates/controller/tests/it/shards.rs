@@ -17,7 +17,7 @@ use serde_json::json;
 use std::{collections::BTreeMap, future::pending};
 use tokio::time::Instant;
 
-/// The shards of each holder; those that nobody holds are under "".
+/// The shards of each holder; those without a holder are under "".
 async fn holders(world: &World) -> BTreeMap<String, Vec<u32>> {
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), NAMESPACE);
     let mut holders = BTreeMap::<String, Vec<u32>>::new();
@@ -154,7 +154,7 @@ async fn a_key_that_is_recreated_in_another_shard_waits_for_the_replica_that_has
     eventually(|| log.is_running("a", "x")).await;
     world.delete("x").await;
     create_in(&world, "x", 4, &holders["b"]).await;
-    // Keys that nobody is reconciling do not wait.
+    // Keys that are not being reconciled do not wait.
     create_in(&world, "y", 4, &holders["b"]).await;
     tokio::time::sleep(secs(60)).await;
     assert!(log.steps().iter().any(|step| step.replica == "b" && step.key == "y"));

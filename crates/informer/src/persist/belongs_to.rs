@@ -54,3 +54,33 @@ impl Subject<'_> {
         Ok(LogSpec { name, belongs_to, key: persistence.key.clone() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PersistOptions;
+    use kube_informer_persist::MemoryDisk;
+    use kube_informer_wire::{ShardRange, ShardSelector};
+
+    #[test]
+    fn each_set_of_shards_has_a_log_of_its_own() {
+        let persistence = PersistOptions::on(MemoryDisk::default()).cluster_id("test").open(None).unwrap();
+        let log = |shards| {
+            let kind = Kind::namespaced("", "v1", "Pod", "pods");
+            let selection = Selection { shards, ..Selection::default() };
+            let (scope, transform) = (Scope::all(), Transform::new());
+            let subject = Subject {
+                kind: &kind,
+                scope: &scope,
+                selection: &selection,
+                transform: &transform,
+                metadata_only: false,
+            };
+            subject.log(&persistence, None).unwrap()
+        };
+        let [first, second] = [0, 1].map(|nth| log(ShardRange::nth(nth, 2).unwrap().into()));
+        let all = log(ShardSelector::everything());
+        assert!(first.name != second.name && first.name != all.name);
+        assert!(first.belongs_to != second.belongs_to && first.belongs_to != all.belongs_to);
+    }
+}

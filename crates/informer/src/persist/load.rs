@@ -56,7 +56,7 @@ impl Loading {
                     return None;
                 }
             };
-        // Nobody receives it if the informer is stopped meanwhile.
+        // It has no receiver if the informer is stopped meanwhile.
         let _ = opened.send(log);
         if let Some(why) = discarded {
             telemetry.not_restored(&why);

@@ -115,7 +115,7 @@ async fn a_damaged_log_is_a_normal_start() {
         assert!(errors.len() == 1 && errors[0].contains("not used"), "{damaged}: {errors:?}");
         assert!(informer.is_synced() && lists(&source).1 == 2, "{damaged}");
         pass(1).await;
-        assert_eq!(saved(&informer), "saved at version 103", "and saved anew");
+        assert_eq!(saved(&informer), "saved at version 103", "and saved again");
     }
 }
 
