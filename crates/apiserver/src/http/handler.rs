@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
+use http::request::Parts;
 use http::{Method, Response, StatusCode};
 
 use super::body::ResponseBody;
@@ -55,25 +56,36 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    let query = Query::parse(parts.uri.query());
     let head = parts.method == http::Method::HEAD;
-    let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok());
-    let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
     let mut record = Record::new(&api.metrics, &parts.method);
-    let route = Route::parse(parts.uri.path());
-    let mut response = match route {
-        ref route if route.is_read_only() && !matches!(parts.method, Method::GET | Method::HEAD) => {
+    let query = Query::parse(parts.uri.query());
+    let mut response = match Route::parse(parts.uri.path()) {
+        route if route.is_read_only() && !matches!(parts.method, Method::GET | Method::HEAD) => {
             respond_error(&RequestError::MethodNotAllowed.into(), Format::Json)
         }
-        // Requests to resources check it with their other options, because watches have none.
-        ref route if !matches!(route, Route::Resource(_)) && deadline(&query).is_err() => {
-            let text = query.text("timeout").to_owned();
-            respond_error(&RequestError::InvalidTimeout(text).into(), Format::Json)
-        }
-        Route::Root => discovery::paths(&api.resources.snapshot().registry),
         Route::Resource(path) => {
             resource_request::serve(&api, &parts, path, query, body, &mut record).await?
         }
+        // Requests to resources check it with their other options, because watches have none.
+        _ if deadline(&query).is_err() => {
+            let text = query.text("timeout").to_owned();
+            respond_error(&RequestError::InvalidTimeout(text).into(), Format::Json)
+        }
+        route => serve_other(&api, &parts, route, &query).await,
+    };
+    record.finish(response.status());
+    if head {
+        *response.body_mut() = ResponseBody::whole(Bytes::new());
+    }
+    Ok(response)
+}
+
+/// Serves a request that is not about objects.
+async fn serve_other(api: &Api, parts: &Parts, route: Route, query: &Query) -> Response<ResponseBody> {
+    let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok());
+    let (accept, known) = (header(ACCEPT), header(IF_NONE_MATCH));
+    match route {
+        Route::Root => discovery::paths(&api.resources.snapshot().registry),
         Route::OpenApiV2 => openapi::all(&api.resources.snapshot().registry, accept, known),
         Route::OpenApiIndex => openapi::index(&api.resources.snapshot().registry),
         Route::OpenApi(group, version) => {
@@ -91,13 +103,13 @@ where
         Route::Version => probes::version(),
         Route::Metrics => metrics::scrape(&api.metrics, &api.caches, &*api.storage).await,
         Route::Faults(switch) if api.fault_endpoints => {
-            switches::flip(&Faults::new(&api), &parts.method, switch.as_deref(), &query).await
+            switches::flip(&Faults::new(api), &parts.method, switch.as_deref(), query).await
         }
         Route::Snapshots(snapshot) if api.fault_endpoints => {
             let snapshot = snapshot.as_ref().map(|(name, action)| (name.as_str(), *action));
-            snapshots::serve(&api, &parts.method, snapshot).await
+            snapshots::serve(api, &parts.method, snapshot).await
         }
-        Route::Health(endpoint, check) => probes::health(&api, endpoint, check.as_deref(), &query).await,
+        Route::Health(endpoint, check) => probes::health(api, endpoint, check.as_deref(), query).await,
         Route::CoreVersions => discovery::core_versions(&api.resources.snapshot().registry, accept, known),
         Route::Groups => discovery::groups(&api.resources.snapshot().registry, accept, known),
         Route::Group(group) => {
@@ -108,12 +120,7 @@ where
                 .unwrap_or_else(|| if is_built_in(&group) { no_such_resource() } else { page_not_found() })
         }
         _ => page_not_found(),
-    };
-    record.finish(response.status());
-    if head {
-        *response.body_mut() = ResponseBody::whole(Bytes::new());
     }
-    Ok(response)
 }
 
 pub(super) fn page_not_found() -> Response<ResponseBody> {

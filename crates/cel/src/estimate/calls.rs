@@ -38,6 +38,37 @@ fn sized(cost: Range, size: Range) -> Option<Estimate> {
     Some(Estimate { cost, size: Some(size) })
 }
 
+/// Functions of the Kubernetes libraries that cost one step, whatever their arguments.
+const UNIT_COST: &[&str] = &[
+    "masked",
+    "prefixLength",
+    "family",
+    "isUnspecified",
+    "isLoopback",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isGlobalUnicast",
+    "format.named",
+    "sign",
+    "asInteger",
+    "isInteger",
+    "asApproximateFloat",
+    "isGreaterThan",
+    "isLessThan",
+    "compareTo",
+    "add",
+    "sub",
+    "major",
+    "minor",
+    "patch",
+    "getScheme",
+    "getHostname",
+    "getHost",
+    "getPort",
+    "getEscapedPath",
+    "getQuery",
+];
+
 impl<'c> Estimator<'c> {
     pub(super) fn call(&mut self, e: &'c Expr, target: Option<&'c Expr>, args: &'c [Expr]) -> Range {
         let Some(Reference::Function { name, overloads, drops_target }) = self.checked.references.get(&e.id)
@@ -212,33 +243,7 @@ impl<'c> Estimator<'c> {
                 let text = first?.known().scaled(CHARACTER);
                 cost(text.scaled(FORMAT_PATTERN * PATTERN_CHARACTER))
             }
-            "masked"
-            | "prefixLength"
-            | "family"
-            | "isUnspecified"
-            | "isLoopback"
-            | "isLinkLocalMulticast"
-            | "isLinkLocalUnicast"
-            | "isGlobalUnicast"
-            | "format.named"
-            | "sign"
-            | "asInteger"
-            | "isInteger"
-            | "asApproximateFloat"
-            | "isGreaterThan"
-            | "isLessThan"
-            | "compareTo"
-            | "add"
-            | "sub"
-            | "major"
-            | "minor"
-            | "patch"
-            | "getScheme"
-            | "getHostname"
-            | "getHost"
-            | "getPort"
-            | "getEscapedPath"
-            | "getQuery" => cost(Range::fixed(1)),
+            name if UNIT_COST.contains(&name) => cost(Range::fixed(1)),
             "_==_" => equality(args),
             _ => None,
         }

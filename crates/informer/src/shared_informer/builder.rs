@@ -1,28 +1,24 @@
 //! Builder of an informer.
 
+mod parts;
+
 use super::{Core, Selection, SharedInformer, tasks::Tasks};
 use crate::{
-    compaction::Upkeep,
-    controller::Controller,
-    delta_queue::DeltaQueue,
-    disk::DiskUpkeep,
     fail_point::{FailPoint, FailPoints},
-    indexer::Indexer,
-    persist::{PersistError, PersistOptions, PersistStatus, Persistence, Setup, SharedParts, Subject},
+    persist::{PersistError, PersistOptions, PersistStatus, Persistence, Setup, Subject},
     processor::Processor,
-    refetch::Refetch,
-    reflector::{Deadlines, Reflector, Settings, Wiring},
-    scope::{Partitions, Scope},
+    reflector::{Deadlines, Reflector, Settings},
+    scope::Scope,
     status::InformerStatus,
     supervision::Supervision,
-    telemetry::{ErrorHook, InformerError, Telemetry},
+    telemetry::{ErrorHook, InformerError},
     transform::Transform,
-    views::Views,
 };
 use kube_informer_wire::{
-    FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packer, Packing, ShardSelector, Storage,
+    FieldSelector, LabelSelector, ListOptions, ListWatch, Origin, Packing, ShardSelector, Storage,
     WatchOptions,
 };
+use parts::Parts;
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -260,79 +256,42 @@ impl InformerBuilder {
         self,
         mut source: impl FnMut(Option<&str>) -> Arc<dyn ListWatch>,
     ) -> SharedInformer<T> {
-        let partitions = Partitions::of_scope(&self.scope);
-        let queue = Arc::new(DeltaQueue::new(partitions.clone(), self.queue_bound));
-        let indexer = Arc::new(Indexer::new(partitions.clone()));
-        let kind = self.origin.kind().clone();
-        let hook = self.hook.clone();
-        let telemetry = Arc::new(Telemetry::new(&self.name, kind, &self.scope, &self.selection, hook));
-        let packer = Arc::new(Packer::with_storage(self.packing, self.storage.clone()));
+        let parts = Parts::new(&self);
         let persist_status = watch::Sender::default();
-        let parts = SharedParts {
-            origin: Arc::clone(&self.origin),
-            packer: Arc::clone(&packer),
-            indexer: Arc::clone(&indexer),
-            telemetry: Arc::clone(&telemetry),
-        };
-        let mut saving = self.saving(&partitions, parts, &persist_status);
-        let transform = Arc::new(self.transform);
-        let views = Arc::new(Views::default());
-        let refetch = Arc::new(Refetch::new(partitions.clone()));
+        let mut saving = self.saving(&parts, &persist_status);
         let mut rng = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (mut reflectors, mut statuses) = (Vec::new(), Vec::new());
-        let empty = (partitions.len() == 0).then(|| watch::Sender::new(InformerStatus::Starting));
+        let empty = (parts.partitions.len() == 0).then(|| watch::Sender::new(InformerStatus::Starting));
         statuses.extend(empty.iter().map(watch::Sender::subscribe));
-        for partition in partitions.all() {
+        for partition in parts.partitions.all() {
             let (status, seen) = watch::channel(InformerStatus::Starting);
-            let namespace = partitions.namespace(partition);
-            let wiring = Wiring {
-                source: source(namespace),
-                partition,
-                namespace: namespace.map(str::to_owned),
-                queue: Arc::clone(&queue),
-                indexer: Arc::clone(&indexer),
-                transform: Arc::clone(&transform),
-                packer: Arc::clone(&packer),
-                views: Arc::clone(&views),
-                refetch: Arc::clone(&refetch),
-                telemetry: Arc::clone(&telemetry),
-                status,
-                restore: saving.as_mut().map(|saving| saving.load(partition, namespace)),
-                fail_points: self.fail_points.clone(),
-            };
+            let namespace = parts.partitions.namespace(partition);
+            let source = source(namespace);
+            let restore = saving.as_mut().map(|saving| saving.load(partition, namespace));
+            let wiring = parts.wiring(partition, source, status, restore);
             reflectors.push(Reflector::new(wiring, self.settings.clone(), rng.fork()));
             statuses.push(seen);
         }
-        let processor = Processor::new(self.resync);
-        let upkeep = Upkeep {
-            packer: Arc::clone(&packer),
-            views: Arc::clone(&views),
-            indexer: Arc::clone(&indexer),
-            disk: DiskUpkeep::new(&packer, &indexer, refetch, &telemetry),
-            fail_points: self.fail_points.clone(),
-        };
-        let mut controller =
-            Controller::new(queue, indexer, processor, Arc::clone(&telemetry), Arc::clone(&packer))
-                .fail_points(self.fail_points.clone());
+        let mut controller = parts.controller(Processor::new(self.resync));
         if self.linger {
             controller = controller.lingering(rng.fork());
         }
         let controller = Arc::new(controller);
-        let supervision = Arc::new(Supervision::new(telemetry));
         let persisted = persist_status.subscribe();
         let persister = saving.map(|saving| {
             let (controller, fail_points) = (Arc::clone(&controller), self.fail_points.clone());
             saving.persister(controller, persist_status, rng.fork(), fail_points)
         });
-        let tasks = Tasks::new(reflectors, upkeep, persister, supervision, self.fail_points);
+        let supervision = Arc::new(Supervision::new(Arc::clone(&parts.telemetry)));
+        let tasks = Tasks::new(reflectors, parts.upkeep(), persister, supervision, self.fail_points);
         SharedInformer::from_core(Arc::new(Core {
             origin: self.origin,
-            partitions,
+            partitions: parts.partitions,
             selection: self.selection,
             controller,
-            transform,
-            packer,
-            views,
+            transform: parts.transform,
+            packer: parts.packer,
+            views: parts.views,
             statuses,
             persisted,
             empty,
@@ -345,12 +304,7 @@ impl InformerBuilder {
 
 impl InformerBuilder {
     /// How the cache is saved, if it is. Otherwise says why not.
-    fn saving(
-        &self,
-        partitions: &Partitions,
-        parts: SharedParts,
-        status: &watch::Sender<PersistStatus>,
-    ) -> Option<Setup> {
+    fn saving(&self, parts: &Parts, status: &watch::Sender<PersistStatus>) -> Option<Setup> {
         let subject = Subject {
             kind: self.origin.kind(),
             scope: &self.scope,
@@ -358,12 +312,11 @@ impl InformerBuilder {
             transform: &self.transform,
             metadata_only: self.metadata_only,
         };
-        let telemetry = Arc::clone(&parts.telemetry);
-        match Setup::new(self.persistence.clone()?, &subject, partitions, parts) {
+        match Setup::new(self.persistence.clone()?, &subject, &parts.partitions, parts.saved()) {
             Ok(setup) => Some(setup),
             Err(why) => {
                 status.send_replace(PersistStatus::Refused { why: why.to_owned() });
-                telemetry.not_persisted(why);
+                parts.telemetry.not_persisted(why);
                 None
             }
         }

@@ -84,27 +84,9 @@ pub(super) fn value(
             };
             nested(out, number, |out| self::message(out, message, object))?;
         }
-        Encoding::Union(union, schema) => nested(out, number, |out| {
-            let (number, alternative) = numbers(*union);
-            match (union, value) {
-                (Union::Schemas, Value::Array(items)) => {
-                    items.iter().try_for_each(|item| self::value(out, alternative, field, schema, item))
-                }
-                (Union::Texts, Value::Array(items)) => items
-                    .iter()
-                    .try_for_each(|item| self::value(out, alternative, field, &Encoding::Text, item)),
-                (Union::Bool, Value::Bool(allows)) => {
-                    integer(out, alternative, (*allows).into());
-                    Ok(())
-                }
-                (Union::Bool, _) => {
-                    // As in Go: a schema allows what it describes.
-                    integer(out, alternative, 1);
-                    self::value(out, number, field, schema, value)
-                }
-                _ => self::value(out, number, field, schema, value),
-            }
-        })?,
+        Encoding::Union(union, schema) => {
+            nested(out, number, |out| alternative(out, field, *union, schema, value))?;
+        }
         Encoding::Wrapped(inner) => {
             let items = value.as_array().ok_or_else(mismatch)?;
             nested(out, number, |out| {
@@ -112,15 +94,8 @@ pub(super) fn value(
             })?;
         }
         Encoding::Map(inner) => {
-            for (entry, found) in value.as_object().ok_or_else(mismatch)? {
-                nested(out, number, |out| {
-                    text(out, 1, entry);
-                    match &**inner {
-                        // A list cannot be the value of a map, so it is wrapped in a message.
-                        Encoding::List(_) => nested(out, 2, |out| self::value(out, 1, field, inner, found)),
-                        inner => self::value(out, 2, field, inner, found),
-                    }
-                })?;
+            for (key, found) in value.as_object().ok_or_else(mismatch)? {
+                nested(out, number, |out| entry(out, field, inner, key, found))?;
             }
         }
         Encoding::List(inner) => {
@@ -130,6 +105,51 @@ pub(super) fn value(
         }
     }
     Ok(())
+}
+
+/// Writes a value that has one of two shapes, as a message with a field for each.
+fn alternative(
+    out: &mut Vec<u8>,
+    field: &Field,
+    union: Union,
+    schema: &Encoding,
+    value: &Value,
+) -> Result<(), ProtobufError> {
+    let (number, alternative) = numbers(union);
+    match (union, value) {
+        (Union::Schemas, Value::Array(items)) => {
+            items.iter().try_for_each(|item| self::value(out, alternative, field, schema, item))
+        }
+        (Union::Texts, Value::Array(items)) => {
+            items.iter().try_for_each(|item| self::value(out, alternative, field, &Encoding::Text, item))
+        }
+        (Union::Bool, Value::Bool(allows)) => {
+            integer(out, alternative, (*allows).into());
+            Ok(())
+        }
+        (Union::Bool, _) => {
+            // As in Go: a schema allows what it describes.
+            integer(out, alternative, 1);
+            self::value(out, number, field, schema, value)
+        }
+        _ => self::value(out, number, field, schema, value),
+    }
+}
+
+/// Writes an entry of a map, as a message with its key and value.
+fn entry(
+    out: &mut Vec<u8>,
+    field: &Field,
+    encoding: &Encoding,
+    key: &str,
+    value: &Value,
+) -> Result<(), ProtobufError> {
+    text(out, 1, key);
+    match encoding {
+        // A list cannot be the value of a map, so it is wrapped in a message.
+        Encoding::List(_) => nested(out, 2, |out| self::value(out, 1, field, encoding, value)),
+        encoding => self::value(out, 2, field, encoding, value),
+    }
 }
 
 fn time(out: &mut Vec<u8>, number: u32, text: &str) -> Option<()> {
