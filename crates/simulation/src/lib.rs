@@ -10,6 +10,7 @@
 
 mod backend;
 mod cluster;
+pub mod controllers;
 mod faults;
 mod handler_log;
 mod handlers;

@@ -1,7 +1,7 @@
 //! Runs many seeds, or one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
-use simulation::{Failure, Outcome, RunState, run, shrink};
+use simulation::{Failure, Outcome, RunState, Shrunk, controllers, run, shrink};
 use std::{
     collections::BTreeMap,
     io,
@@ -21,6 +21,8 @@ Usage: simulation [--seeds N] [--from SEED] [--jobs N] [--state FILE] [--brief]
            with a state file, continue the run that the file describes, and update the file
        simulation --seed SEED [--trace] [--brief]
            run one seed; with --trace, print every step, write, fault and event
+       simulation --controllers ...
+           run worlds of controllers instead; without a state file
 
 A failing schedule is shrunk to the steps that cause the failure, unless --brief is given.";
 
@@ -36,6 +38,7 @@ struct Arguments {
     seed: Option<u64>,
     trace: bool,
     brief: bool,
+    controllers: bool,
 }
 
 impl Arguments {
@@ -50,6 +53,7 @@ impl Arguments {
                 "--seed" => arguments.seed = Some(words.next()?.parse().ok()?),
                 "--trace" => arguments.trace = true,
                 "--brief" => arguments.brief = true,
+                "--controllers" => arguments.controllers = true,
                 _ => return None,
             }
         }
@@ -67,6 +71,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let failed = match arguments.seed {
+        Some(seed) if arguments.controllers => Ok(run_one_of_controllers(seed, arguments.trace)),
+        None if arguments.controllers => Ok(run_many_of_controllers(&arguments)),
         Some(seed) => Ok(run_one(seed, arguments.trace)),
         None => run_many(&arguments),
     };
@@ -75,7 +81,7 @@ fn main() -> ExitCode {
         Ok(Some((seed, failure))) => {
             println!("FAILED seed {seed} {failure}");
             if !arguments.brief {
-                explain(seed);
+                explain(seed, arguments.controllers);
             }
             ExitCode::FAILURE
         }
@@ -153,13 +159,35 @@ fn add_up(
     Ok(None)
 }
 
+fn run_one_of_controllers(seed: u64, trace: bool) -> Option<(u64, Failure)> {
+    let outcome = controllers::run(seed, trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
+    println!("seed {seed} hash {:016x} {}", outcome.hash, outcome.totals);
+    outcome.failure.map(|failure| (seed, failure))
+}
+
+fn run_many_of_controllers(arguments: &Arguments) -> Option<(u64, Failure)> {
+    let (seeds, start) = (arguments.seeds.unwrap_or(1000), Instant::now());
+    let mut shown = start;
+    let finished = controllers::run_many(arguments.from, seeds, arguments.jobs(), |totals| {
+        if shown.elapsed() >= PROGRESS {
+            shown = Instant::now();
+            let rate = totals.seeds as f64 / start.elapsed().as_secs_f64();
+            println!("{} of {seeds} seeds, {rate:.1} a second", totals.seeds);
+        }
+    });
+    println!("{} seconds={}", finished.totals, start.elapsed().as_secs());
+    finished.failure
+}
+
 /// Prints a shrunk schedule of a failure.
-fn explain(seed: u64) {
-    if let Some(shrunk) = shrink(seed) {
+fn explain(seed: u64, of_controllers: bool) {
+    let shrunk: Option<Shrunk> = if of_controllers { controllers::shrink(seed) } else { shrink(seed) };
+    if let Some(shrunk) = shrunk {
         println!("with {} steps, {}", shrunk.steps.len(), shrunk.failure);
         for step in &shrunk.steps {
             println!("  {step}");
         }
     }
-    println!("replay: simulation --seed {seed} --trace");
+    let switch = if of_controllers { " --controllers" } else { "" };
+    println!("replay: simulation{switch} --seed {seed} --trace");
 }

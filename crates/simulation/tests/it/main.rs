@@ -1,5 +1,7 @@
 //! Runs a few hundred worlds, and some of them twice.
 
+mod controllers;
+
 use simulation::{Fault, Outcome, RunState, run};
 use std::{
     sync::{
