@@ -62,6 +62,8 @@ struct Link {
     partitioned: bool,
     /// Watches deliver nothing.
     stalled: bool,
+    /// Writes of Leases are rejected, and everything else works.
+    rejects_leases: bool,
     /// Number of times at which all connections were reset.
     resets: u64,
 }
@@ -112,6 +114,10 @@ impl Network {
 
     pub(super) fn set_stalled(&self, process: &str, stalled: bool) {
         self.change_link(process, |link| link.stalled = stalled);
+    }
+
+    pub(super) fn set_rejects_leases(&self, process: &str, rejects: bool) {
+        self.change_link(process, |link| link.rejects_leases = rejects);
     }
 
     pub(super) fn reset(&self, process: &str) {
@@ -177,6 +183,9 @@ impl Network {
         }
         match fate {
             _ if self.link(&process).partitioned => return self.unreachable(&process, &given_up).await,
+            _ if call.is_lease_write() && self.link(&process).rejects_leases => {
+                return Some(Ok(rejection(500, "InternalError")));
+            }
             Fate::Refused => {
                 self.truth.record_fault(Fault::Refused);
                 return Some(Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));

@@ -223,7 +223,7 @@ impl Operator {
             let State { rng, faulty, .. } = &mut *lock(&self.0.state);
             let time = match rng.u8(0..32) {
                 0..16 => None,
-                31 if *faulty => Some(rng.u64(1_000..12_000)),
+                roll if *faulty && roll >= 32 - self.0.settings.slowness => Some(rng.u64(1_000..12_000)),
                 _ => Some(rng.u64(0..40)),
             };
             (time, *faulty && rng.u8(0..64) == 0)

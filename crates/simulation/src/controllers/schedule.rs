@@ -40,6 +40,8 @@ pub(super) enum Action {
     Start,
     Suspend(Duration),
     Partition(Duration),
+    /// The writes of Leases of a replica are rejected for this time.
+    RejectLeases(Duration),
     /// The watches of a replica deliver nothing for this time.
     Stall(Duration),
     /// Resets all connections of a replica.
@@ -71,9 +73,10 @@ impl Step {
             33..39 => Action::Kill { polls: rng.u64(0..300) },
             39..41 => Action::Stop,
             41..46 => Action::Start,
-            46..49 => Action::Suspend(time(rng, 40_000)),
-            49..52 => Action::Partition(time(rng, 40_000)),
-            52..55 => Action::Stall(time(rng, 40_000)),
+            46 | 47 => Action::Suspend(Duration::from_millis(rng.u64(0..40_000))),
+            48 | 49 => Action::Partition(Duration::from_millis(rng.u64(0..40_000))),
+            50..53 => Action::RejectLeases(Duration::from_millis(rng.u64(0..40_000))),
+            53 | 54 => Action::Stall(time(rng, 40_000)),
             55 => Action::Cut,
             56 | 57 => Action::Lag(time(rng, 10_000)),
             58 => Action::Compact,

@@ -39,6 +39,10 @@ pub(super) struct Settings {
     pub(super) drain_timeout: Duration,
     /// Of 256 requests, the number with a fault.
     pub(super) fault_rate: u8,
+    /// Of 32 pauses of the operator, the number of long ones.
+    pub(super) slowness: u8,
+    /// Whether leases change hands after convergence, which takes long.
+    pub(super) hands_over: bool,
     pub(super) linger: bool,
     pub(super) streaming_lists: bool,
     pub(super) handler_bound: usize,
@@ -68,6 +72,8 @@ impl Settings {
             write_timeout: Duration::from_millis(write),
             drain_timeout: Duration::from_millis(rng.u64(500..8_000)),
             fault_rate: rng.choice([0, 6, 20, 48]).unwrap_or(0),
+            slowness: rng.choice([0, 1, 4]).unwrap_or(0),
+            hands_over: rng.u8(0..3) == 0,
             linger: rng.bool(),
             streaming_lists: rng.bool(),
             handler_bound: rng.choice([2, 1024]).unwrap_or(2),

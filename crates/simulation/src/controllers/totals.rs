@@ -14,6 +14,7 @@ harness::faults! {
     RealConflict = "409-of-server", "A write of a replica was rejected because the object had changed, or existed.";
     Delayed = "delayed", "A write was delayed by more than half a second.";
     Partitioned = "partitioned", "A replica did not reach the server for a while.";
+    LeasesRejected = "leases-rejected", "The server rejected all writes of Leases of a replica for a while.";
     StalledWatch = "stalled", "The watches of a replica delivered nothing for a while.";
     Cut = "cut", "The watches of a replica ended.";
     Lagging = "lagging", "The watch caches of the server were behind its store.";

@@ -142,6 +142,7 @@ impl World {
             Action::Start => self.restart_one(),
             Action::Suspend(time) => self.suspend(pick, time),
             Action::Partition(time) => self.partition(pick, time),
+            Action::RejectLeases(time) => self.reject_leases(pick, time),
             Action::Stall(time) => self.stall(pick, time),
             Action::Cut => {
                 if let Some(replica) = self.running(pick) {
@@ -193,6 +194,17 @@ impl World {
         tokio::spawn(async move {
             tokio::time::sleep(time).await;
             network.set_partitioned(&name, false);
+        });
+    }
+
+    fn reject_leases(&self, pick: u64, time: Duration) {
+        let Some(replica) = self.running(pick) else { return };
+        self.truth.record_fault(Fault::LeasesRejected);
+        let (name, network) = (replica.process.name.clone(), Arc::clone(&self.network));
+        network.set_rejects_leases(&name, true);
+        tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            network.set_rejects_leases(&name, false);
         });
     }
 

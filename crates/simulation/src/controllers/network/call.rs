@@ -47,6 +47,10 @@ impl Call {
         self.is_write() && matches!(self.resource.as_str(), "sites" | "configmaps")
     }
 
+    pub(super) fn is_lease_write(&self) -> bool {
+        self.is_write() && self.resource == "leases"
+    }
+
     /// The request, to be forwarded.
     pub(super) fn request(&self) -> Request<Body> {
         Request::from_parts(self.head.clone(), Body::from(self.bytes.clone()))
