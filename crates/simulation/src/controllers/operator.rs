@@ -189,13 +189,13 @@ impl Operator {
         truth.begin_cleanup(process, name, &uid);
         let cleaned_up = async {
             self.pause().await?;
+            let is_ready = lock(&self.0.state).rng.u8(0..8) > 0;
+            if !is_ready {
+                return Ok::<_, BoxError>(Action::requeue_after(Duration::from_millis(100)));
+            }
             truth.remove_account(process, &uid)?;
             self.pause().await?;
-            let more = lock(&self.0.state).rng.u8(0..16) == 0;
-            Ok::<_, BoxError>(match more {
-                true => Action::requeue_after(Duration::from_millis(100)),
-                false => Action::done(),
-            })
+            Ok(Action::done())
         };
         let outcome = cleaned_up.await;
         running.end();

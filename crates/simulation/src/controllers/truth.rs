@@ -82,6 +82,13 @@ impl Truth {
         self.log.note(format_args!("fault {}", fault.name()));
     }
 
+    /// The names of the sites that are being reconciled.
+    pub(super) fn in_flight(&self) -> Vec<String> {
+        let state = self.lock();
+        let running = state.running.iter().filter(|(_, running)| !running.is_empty());
+        running.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The holder of a lease in the store; empty if there is none.
     pub(super) fn holder(&self, lease: &str) -> String {
         self.lock().leases.get(lease).cloned().unwrap_or_default()

@@ -80,7 +80,10 @@ impl Users {
     /// Deletes a site, which is created again as soon as it is gone.
     pub(super) async fn recreate(&self, pick: u64) {
         self.next();
-        let name = name(pick).to_owned();
+        // Often one that is being reconciled.
+        let busy = self.truth.in_flight();
+        let busy = busy.get(pick as usize % busy.len().max(1)).filter(|_| pick % 3 > 0);
+        let name = busy.cloned().unwrap_or_else(|| name(pick).to_owned());
         if !self.truth.lock().sites.contains_key(&name) {
             return self.put(pick).await;
         }
