@@ -82,7 +82,7 @@ impl Users {
         self.next();
         // Often one that is being reconciled.
         let busy = self.truth.in_flight();
-        let busy = busy.get(pick as usize % busy.len().max(1)).filter(|_| pick % 3 > 0);
+        let busy = busy.get(pick as usize % busy.len().max(1)).filter(|_| !pick.is_multiple_of(3));
         let name = busy.cloned().unwrap_or_else(|| name(pick).to_owned());
         if !self.truth.lock().sites.contains_key(&name) {
             return self.put(pick).await;
