@@ -75,6 +75,8 @@ impl World {
         tokio::time::sleep(Duration::from_secs(10)).await;
         self.restart_all();
         tokio::time::sleep(self.settings.lease * 3 / 2).await;
+        // A reconcile of a site that was deleted meanwhile may have created a child.
+        self.users.collect_garbage().await;
         let before = self.truth.lock().changes;
         tokio::time::sleep(STABLE).await;
         let after = self.truth.lock().changes;
