@@ -1,7 +1,7 @@
 //! Runs many seeds, or one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
-use simulation::{Failure, Outcome, RunState, run, shrink};
+use simulation::{Failure, Outcome, RunState, Sink, run, run_restarts, shrink, shrink_restarts};
 use std::{
     collections::BTreeMap,
     io,
@@ -16,12 +16,13 @@ use std::{
 };
 
 const USAGE: &str = "\
-Usage: simulation [--seeds N] [--from SEED] [--jobs N] [--state FILE] [--brief]
+Usage: simulation [--restarts] [--seeds N] [--from SEED] [--jobs N] [--state FILE] [--brief]
            run N seeds (default 1000) from SEED (default 0) in N threads (default: one per core);
            with a state file, continue the run that the file describes, and update the file
-       simulation --seed SEED [--trace] [--brief]
+       simulation [--restarts] --seed SEED [--trace] [--brief]
            run one seed; with --trace, print every step, write, fault and event
 
+With --restarts, the informers save their caches, and their program crashes and starts again.
 A failing schedule is shrunk to the steps that cause the failure, unless --brief is given.";
 
 /// Time between two lines of progress, and between two updates of the state file.
@@ -36,6 +37,7 @@ struct Arguments {
     seed: Option<u64>,
     trace: bool,
     brief: bool,
+    restarts: bool,
 }
 
 impl Arguments {
@@ -50,10 +52,16 @@ impl Arguments {
                 "--seed" => arguments.seed = Some(words.next()?.parse().ok()?),
                 "--trace" => arguments.trace = true,
                 "--brief" => arguments.brief = true,
+                "--restarts" => arguments.restarts = true,
                 _ => return None,
             }
         }
         Some(arguments)
+    }
+
+    /// Runs one world.
+    fn run(&self, seed: u64, trace: Option<Sink>) -> Outcome {
+        if self.restarts { run_restarts(seed, trace) } else { run(seed, trace) }
     }
 
     fn jobs(&self) -> usize {
@@ -67,7 +75,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let failed = match arguments.seed {
-        Some(seed) => Ok(run_one(seed, arguments.trace)),
+        Some(seed) => Ok(run_one(&arguments, seed)),
         None => run_many(&arguments),
     };
     match failed {
@@ -75,7 +83,7 @@ fn main() -> ExitCode {
         Ok(Some((seed, failure))) => {
             println!("FAILED seed {seed} {failure}");
             if !arguments.brief {
-                explain(seed);
+                explain(&arguments, seed);
             }
             ExitCode::FAILURE
         }
@@ -86,8 +94,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_one(seed: u64, trace: bool) -> Option<(u64, Failure)> {
-    let outcome = run(seed, trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
+fn run_one(arguments: &Arguments, seed: u64) -> Option<(u64, Failure)> {
+    let outcome =
+        arguments.run(seed, arguments.trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
     println!("seed {seed} hash {:016x} {}", outcome.hash, outcome.totals);
     outcome.failure.map(|failure| (seed, failure))
 }
@@ -105,7 +114,7 @@ fn run_many(arguments: &Arguments) -> io::Result<Option<(u64, Failure)>> {
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end || outcomes.send((seed, run(seed, None))).is_err() {
+                    if seed >= end || outcomes.send((seed, arguments.run(seed, None))).is_err() {
                         return;
                     }
                 }
@@ -154,12 +163,14 @@ fn add_up(
 }
 
 /// Prints a shrunk schedule of a failure.
-fn explain(seed: u64) {
-    if let Some(shrunk) = shrink(seed) {
+fn explain(arguments: &Arguments, seed: u64) {
+    let shrunk = if arguments.restarts { shrink_restarts(seed) } else { shrink(seed) };
+    if let Some(shrunk) = shrunk {
         println!("with {} steps, {}", shrunk.steps.len(), shrunk.failure);
         for step in &shrunk.steps {
             println!("  {step}");
         }
     }
-    println!("replay: simulation --seed {seed} --trace");
+    let worlds = if arguments.restarts { " --restarts" } else { "" };
+    println!("replay: simulation{worlds} --seed {seed} --trace");
 }
