@@ -50,7 +50,11 @@ pub(crate) struct ModelState {
 
 impl ModelServer {
     pub(crate) fn new(rng: fastrand::Rng, log: &Arc<Log>) -> Arc<Self> {
-        let truth = Truth::new(Kind::namespaced("sim.example", "v1", "Thing", "things"), 100, log);
+        Self::of_kind(Kind::namespaced("sim.example", "v1", "Thing", "things"), rng, log)
+    }
+
+    pub(crate) fn of_kind(kind: Kind, rng: fastrand::Rng, log: &Arc<Log>) -> Arc<Self> {
+        let truth = Truth::new(kind, 100, log);
         let state = ModelState {
             truth: Arc::clone(&truth),
             connections: BTreeMap::new(),

@@ -10,7 +10,7 @@ use crate::{
     operator::{Operator, WriteMode},
     restarts::{Boot, ClockChange, Crash, DiskFault, Program},
     schedule::{Action, Pause, Schedule, Step},
-    subject::{NAMES, NAMESPACES, Settings, SharedFactory, StopMode, Subject},
+    subject::{IndexKind, NAMES, NAMESPACES, Settings, SharedFactory, StopMode, Subject},
     totals::{Fault, Totals},
     work::Work,
 };
@@ -135,7 +135,7 @@ impl World {
             true => {
                 let cluster = Cluster::new(rng.fork(), log).await;
                 let backend = Backend::Cluster(Arc::clone(&cluster));
-                if rng.u8(0..3) == 0 {
+                if rng.u8(0..3) == 0 && !schedule.saves {
                     controller = Some(Controller::new(&cluster, &backend, rng.fork(), log));
                 }
                 backend
@@ -341,7 +341,12 @@ impl World {
         for (settings, fault) in started {
             let mut subject = self.create_subject(settings, 1);
             subject.set_disk_fault(fault);
+            if pick.is_multiple_of(3) {
+                // Filled from saved fields.
+                subject.add_index(IndexKind::Field);
+            }
             subject.add_handler(Behaviour::Plain, pick, &self.work);
+            subject.add_handler(Behaviour::Filtering { color: pick % 3 }, pick, &self.work);
             subject.start();
             self.subjects.push(subject);
         }

@@ -31,17 +31,17 @@ pub(crate) enum Damage {
 
 impl Damage {
     pub(crate) fn random(rng: &mut fastrand::Rng) -> Self {
-        match rng.u8(0..24) {
-            0 | 1 => Self::Truncated,
-            2 | 3 => Self::Flipped,
-            4 => Self::Overwritten,
-            5 => Self::Removed,
-            6 | 7 => Self::OlderCopy,
-            8 => Self::MixedCopies,
-            9 => Self::OtherCluster,
-            10 => Self::OtherTransform,
-            11 => Self::OtherSelector,
-            12 => Self::Unreadable,
+        match rng.u8(0..30) {
+            0..5 => Self::Truncated,
+            5..10 => Self::Flipped,
+            10 | 11 => Self::Overwritten,
+            12 => Self::Removed,
+            13 | 14 => Self::OlderCopy,
+            15 => Self::MixedCopies,
+            16 => Self::OtherCluster,
+            17 => Self::OtherTransform,
+            18 => Self::OtherSelector,
+            19 => Self::Unreadable,
             _ => Self::None,
         }
     }
@@ -82,9 +82,10 @@ impl Damage {
                 files.remove(&name);
             }
             Self::Truncated | Self::Flipped | Self::Overwritten => {
-                let Some(bytes) = rng.choice(files.values_mut()).filter(|bytes| !bytes.is_empty()) else {
-                    return false;
-                };
+                let logs_only = rng.u8(0..4) > 0;
+                let files = files.iter_mut().filter(|(name, _)| !logs_only || name.ends_with(".log"));
+                let files: Vec<_> = files.map(|(_, bytes)| bytes).filter(|bytes| !bytes.is_empty()).collect();
+                let Some(bytes) = rng.choice(files) else { return false };
                 self.damage(bytes, rng);
             }
             _ => {}
@@ -93,8 +94,9 @@ impl Damage {
     }
 
     fn damage(self, bytes: &mut Vec<u8>, rng: &mut fastrand::Rng) {
-        // Half of the time near the end, where a crash does its damage.
-        let first = if rng.bool() { bytes.len().saturating_sub(200) } else { 0 };
+        // Mostly near the end, where a crash does its damage.
+        let last = rng.choice([40, 200, 600, usize::MAX]).unwrap_or(200);
+        let first = bytes.len().saturating_sub(last);
         match self {
             Self::Truncated => bytes.truncate(rng.usize(first..bytes.len())),
             Self::Flipped => {

@@ -8,17 +8,19 @@ use super::{
 use crate::{
     backend::Backend,
     log::Log,
+    model::ModelServer,
     selection::Part,
     subject::{Settings, StopMode, Subject},
     totals::Fault,
     truth::ClientId,
+    world::key,
 };
 use crash_disk::{Failing, Note, Operation, after_kill, after_power_loss};
 use kube_informer_wire::sync::lock;
 use std::{sync::Arc, time::Duration};
 
-/// Time within which a converged cache is saved. The longest pause after failures of the disk is a minute.
-const SAVE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Time within which a converged cache is saved. The longest pause after failures of the disk is two minutes.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(130);
 /// A process that is killed in an operation is killed in one of the last so many.
 const LAST_OPERATIONS: usize = 30;
 
@@ -157,7 +159,7 @@ impl Program {
             copies
         });
         match damage {
-            Damage::OtherCluster => *files = other_cluster(settings, rng).await,
+            Damage::OtherCluster => *files = self.other_cluster(settings, rng).await,
             Damage::OtherTransform => settings.coverage.change_transform(rng),
             Damage::OtherSelector => settings.coverage.change_selection(rng),
             _ => {}
@@ -171,6 +173,27 @@ impl Program {
         // Another copy is intact, too.
         let before = if damage == Damage::OlderCopy { logs_of(files, &settings.coverage) } else { before };
         (before, damage != Damage::Unreadable)
+    }
+
+    /// The files of an informer with the same settings, of another cluster.
+    async fn other_cluster(&self, settings: &Settings, rng: &mut fastrand::Rng) -> Files {
+        let log = Arc::new(Log::new(None));
+        let kind = self.backend.truth().origin().kind().clone();
+        let backend = Backend::Model(ModelServer::of_kind(kind, rng.fork(), &log));
+        let mut settings = settings.clone().with_seed(rng.u64(..));
+        let Some(persistence) = &mut settings.persistence else { return Files::new() };
+        *persistence = persistence.restarted(Files::new(), rng.u64(..), Vec::new());
+        persistence.cluster = "other";
+        let disk = persistence.disk.clone();
+        settings.panics.stop();
+        for _ in 0..8 {
+            backend.put(&key(rng.u64(..)), rng.u64(0..3), false).await;
+        }
+        let mut subject = Subject::new("other".into(), settings, None, &backend, &log);
+        subject.start();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        subject.stop(StopMode::Drop).await;
+        disk.files()
     }
 
     /// Clients that are at the saved states, so that the world does not hide a restore from them.
@@ -303,25 +326,4 @@ impl Subject {
             _ => Vec::new(),
         }
     }
-}
-
-/// The files of an informer with the same settings, of another cluster.
-async fn other_cluster(settings: &Settings, rng: &mut fastrand::Rng) -> Files {
-    let log = Arc::new(Log::new(None));
-    let server = crate::model::ModelServer::new(rng.fork(), &log);
-    let backend = Backend::Model(server);
-    let mut settings = settings.clone().with_seed(rng.u64(..));
-    let Some(persistence) = &mut settings.persistence else { return Files::new() };
-    *persistence = persistence.restarted(Files::new(), rng.u64(..), Vec::new());
-    persistence.cluster = "other";
-    let disk = persistence.disk.clone();
-    settings.panics.stop();
-    for _ in 0..8 {
-        backend.put(&crate::world::key(rng.u64(..)), rng.u64(0..3), false).await;
-    }
-    let mut subject = Subject::new("other".into(), settings, None, &backend, &log);
-    subject.start();
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    subject.stop(StopMode::Drop).await;
-    disk.files()
 }

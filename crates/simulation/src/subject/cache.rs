@@ -270,7 +270,7 @@ impl CacheCheck {
     }
 
     /// The difference between a cache and a state, among some keys.
-    fn differs(
+    pub(super) fn differs(
         &self,
         snapshot: &CacheSnapshot<Value>,
         state: &Collection,

@@ -76,8 +76,8 @@ impl CacheCheck {
         (!expected.states.is_empty()).then_some(expected)
     }
 
-    /// Checks a partition that has no list yet: it shows the saved state, or a later one of the same history. If the server
-    /// was restored since, events of the new history may follow until that is noticed.
+    /// Checks a partition that has no list yet: it shows the saved state, or a later one. If the server was restored since,
+    /// events of the new history may be mixed with it until that is noticed.
     pub(super) fn check_restored(
         &self,
         at: usize,
@@ -92,9 +92,13 @@ impl CacheCheck {
             return Ok(());
         }
         let saved = last.map_or_else(|| expected.states.clone(), |last| vec![last]);
-        for &(epoch, from) in &saved {
-            for version in from..=history.last_version(epoch) {
-                if self.is_exact(partition, (epoch, version), snapshot, history) {
+        for &(saved_in, from) in &saved {
+            // Later epochs may have the same state.
+            for epoch in saved_in..=history.epoch() {
+                let mut versions = from..=history.last_version(epoch);
+                let shown =
+                    versions.find(|&version| self.is_exact(partition, (epoch, version), snapshot, history));
+                if let Some(version) = shown {
                     *last = Some((epoch, version));
                     self.note_restored(at);
                     return Ok(());
@@ -109,7 +113,9 @@ impl CacheCheck {
         if last.is_some() && is_restored && unwritten().is_none() {
             return Ok(());
         }
-        Err(format!("{partition:?} is neither a saved state nor a later one: {saved:?}"))
+        let difference = self.differs(snapshot, history.current(), history, |key| is_in(key, partition));
+        let difference = difference.unwrap_or_default();
+        Err(format!("{partition:?} is neither the state saved at {saved:?} nor a later one: {difference}"))
     }
 
     fn note_restored(&self, at: usize) {
@@ -132,19 +138,21 @@ impl CacheCheck {
         if is_restored && !truth.has_received_list(client) {
             self.truth.log.record_fault(Fault::WatchResumed);
         }
-        let has_objects = || {
-            let part = Part::new(self.partitions[at], self.view.selection);
-            let states = expected.states.iter().filter_map(|state| truth.history.at(state.0, state.1));
-            states.flat_map(|state| state.values()).any(|write| part.includes(write))
+        let part = Part::new(self.partitions[at], self.view.selection);
+        let has_objects = |state: &EpochVersion| {
+            let saved = truth.history.at(state.0, state.1);
+            saved.is_some_and(|saved| saved.values().any(|write| part.includes(write)))
         };
+        // An empty state is the same as none.
+        let is_visible = !expected.states.is_empty() && expected.states.iter().all(has_objects);
         if expected.must_report && !is_reported {
             return Err("damaged files are not used, and nothing says why".into());
         }
-        if expected.is_intact && !is_restored && !is_reported && has_objects() {
+        if expected.is_intact && is_visible && !is_restored && !is_reported {
             return Err("intact files are not used, and nothing says why".into());
         }
-        let are_all_intact = persistence.expected.iter().all(|expected| !expected.must_report);
-        if expected.is_intact && is_reported && are_all_intact && persistence.disk_failures() == 0 {
+        let are_all_intact = persistence.expected.iter().all(|expected| expected.is_intact);
+        if is_reported && are_all_intact && persistence.disk_failures() == 0 {
             return Err("intact files are not used".into());
         }
         Ok(())
