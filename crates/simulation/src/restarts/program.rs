@@ -130,9 +130,11 @@ impl Program {
             self.log.record_fault(Fault::DiskFailed);
         }
         let mut files = at_crash.unwrap_or_else(|| persistence.disk.files());
+        // The write that a stop waits for may fail, too.
+        let has_failed = crash.ending != Ending::Killed && persistence.disk.failures() > 0;
         for (log, version) in logs_of(&files, &settings.coverage).iter().zip(must_be_saved) {
             let saved = log.as_ref().and_then(|log| log.position).map(|(version, _)| version);
-            if version.is_some() && saved < version {
+            if version.is_some() && saved < version && !has_failed {
                 self.log
                     .fail(format_args!("{name} was saved at {version:?}, and its files are at {saved:?}"));
             }
