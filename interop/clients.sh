@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Clients of other languages against `kube-informer serve`, over HTTP and over TLS with a token: see interop/README.md.
 #
-#   interop/run clients [python] [java] [javascript]
+#   interop/run clients [python] [java] [javascript] [helm]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-target}"
 mkdir -p "$target/interop"
 target="$(cd "$target" && pwd)"
 built="$target/interop"
+helm_version=v4.3.1
 # Limit for one program, in seconds.
 limit=300
 
@@ -89,10 +90,20 @@ javascript_clients() {
     against_both javascript/main.js node "$built/javascript/main.js"
 }
 
+helm_clients() {
+    require helm go || return 0
+    local program="$target/tools/bin/helm"
+    if ! go version -m "$program" 2>/dev/null | grep -q "helm.sh/helm/v4[[:space:]]$helm_version[[:space:]]"; then
+        GOBIN="$target/tools/bin" go install "helm.sh/helm/v4/cmd/helm@$helm_version"
+    fi
+    against_both helm/run interop/helm/run "$program"
+}
+
+# Without helm, whose checks have not passed yet: see interop/README.md.
 [ $# -gt 0 ] || set -- python java javascript
 for name in "$@"; do
     case $name in
-    python | java | javascript) ;;
+    python | java | javascript | helm) ;;
     *)
         sed -n '4,4s/^# *//p' "$0" >&2
         exit 2
