@@ -99,8 +99,7 @@ helm_clients() {
     against_both helm/run interop/helm/run "$program"
 }
 
-# Without helm, whose checks have not passed yet: see interop/README.md.
-[ $# -gt 0 ] || set -- python java javascript
+[ $# -gt 0 ] || set -- python java javascript helm
 for name in "$@"; do
     case $name in
     python | java | javascript | helm) ;;
