@@ -74,6 +74,8 @@ pub(crate) enum Schema {
 pub(crate) struct Custom {
     /// The name of the CRD.
     pub(crate) definition: String,
+    /// The version in which objects are stored.
+    pub(crate) storage_version: String,
     /// The uid of the CRD. A recreated CRD has another.
     pub(crate) uid: String,
     /// The CRD is being deleted: no objects can be created.
@@ -133,10 +135,21 @@ impl Resource {
 
     /// The prefix of the storage keys of all objects of this resource, with its closing slash.
     pub(crate) fn storage_prefix(&self) -> String {
-        let own = (self.group.as_str(), self.plural.as_str());
-        match self.conversion.as_ref().and_then(Conversion::stored_as).unwrap_or(own) {
-            ("", plural) => format!("/{plural}/"),
-            (group, plural) => format!("/{group}/{plural}/"),
+        let own = (self.group_version(), self.plural.as_str());
+        let (GroupVersion { group, .. }, plural) =
+            self.conversion.as_ref().and_then(Conversion::stored_as).unwrap_or(own);
+        match group {
+            "" => format!("/{plural}/"),
+            group => format!("/{group}/{plural}/"),
+        }
+    }
+
+    /// The version in which objects are stored.
+    pub(crate) fn storage_version(&self) -> GroupVersion<'_> {
+        match (&self.custom, self.conversion.as_ref().and_then(Conversion::stored_as)) {
+            (Some(custom), _) => GroupVersion { version: &custom.storage_version, ..self.group_version() },
+            (None, Some((stored, _))) => stored,
+            (None, None) => self.group_version(),
         }
     }
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::Object;
+use super::super::conversion::normalize_v1;
 use super::{default_to, each};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -46,6 +47,17 @@ pub(in super::super) fn autoscaler(object: &mut Object) {
             default_to(rules, "stabilizationWindowSeconds", 0);
         }
     }
+}
+
+/// The metrics are defaulted by the conversion, which knows those in annotations.
+pub(in super::super) fn autoscaler_v1(object: &mut Object) {
+    default_to(object.section_mut("spec"), "minReplicas", 1);
+    normalize_v1(object);
+}
+
+pub(in super::super) fn api_service(object: &mut Object) {
+    let service = object.section_mut("spec").get_mut("service").and_then(Value::as_object_mut);
+    service.into_iter().for_each(|service| default_to(service, "port", 443));
 }
 
 /// The API group of users and groups is that of RBAC, that of service accounts is the core group.
