@@ -292,7 +292,7 @@ const TABLE: &[Row] = &[
         .rules(&rules::RESOURCE_CLAIM)
         .columns(&policies::RESOURCE_CLAIM),
     namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates")
-        .rules(&rules::RETURNS_OBJECT)
+        .rules(&rules::RESOURCE_CLAIM_TEMPLATE)
         .columns(&policies::NAME_AND_AGE),
     cluster(RESOURCE, "ResourceSlice", "resourceslices")
         .rules(&rules::RESOURCE_SLICE)

@@ -42,6 +42,8 @@ pub(super) use self::policies::binding;
 pub(super) use self::policies::csi_driver;
 pub(super) use self::policies::limit_range;
 pub(super) use self::policies::priority_class;
+pub(super) use self::policies::resource_claim;
+pub(super) use self::policies::resource_claim_template;
 pub(super) use self::policies::storage_class;
 pub(super) use self::services::new_service;
 pub(super) use self::services::service;

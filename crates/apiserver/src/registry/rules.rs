@@ -264,7 +264,10 @@ pub(super) static SIGNING_REQUEST: Rules = Rules {
     record_creator: defaults::signing_request_creator,
     ..STATUS
 };
-pub(super) static RESOURCE_CLAIM: Rules = Rules { status_fields: &["status"], ..RETURNS_OBJECT };
+pub(super) static RESOURCE_CLAIM: Rules =
+    Rules { status_fields: &["status"], default: defaults::resource_claim, ..RETURNS_OBJECT };
+pub(super) static RESOURCE_CLAIM_TEMPLATE: Rules =
+    Rules { default: defaults::resource_claim_template, ..RETURNS_OBJECT };
 pub(super) static IP_ADDRESS: Rules = Rules { names: NameRule::PathSegment, ..GENERIC };
 pub(super) static RESOURCE_SLICE: Rules = Rules {
     fields: table(&[("spec.nodeName", "/spec/nodeName"), ("spec.driver", "/spec/driver")]),

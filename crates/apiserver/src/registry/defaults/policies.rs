@@ -55,6 +55,32 @@ pub(in super::super) fn autoscaler_v1(object: &mut Object) {
     normalize_v1(object);
 }
 
+pub(in super::super) fn resource_claim(object: &mut Object) {
+    device_requests(object.section_mut("spec"));
+}
+
+pub(in super::super) fn resource_claim_template(object: &mut Object) {
+    device_requests(super::child(object.section_mut("spec"), "spec"));
+}
+
+/// A request that does not say how many devices is for one.
+fn device_requests(spec: &mut Map<String, Value>) {
+    let Some(devices) = spec.get_mut("devices").and_then(Value::as_object_mut) else { return };
+    for request in each(devices, "requests") {
+        if let Some(exactly) = request.get_mut("exactly").and_then(Value::as_object_mut) {
+            device_count(exactly);
+        }
+        each(request, "firstAvailable").for_each(device_count);
+    }
+}
+
+fn device_count(request: &mut Map<String, Value>) {
+    default_to(request, "allocationMode", "ExactCount");
+    if request["allocationMode"] == "ExactCount" {
+        default_to(request, "count", 1);
+    }
+}
+
 pub(in super::super) fn api_service(object: &mut Object) {
     let service = object.section_mut("spec").get_mut("service").and_then(Value::as_object_mut);
     service.into_iter().for_each(|service| default_to(service, "port", 443));
