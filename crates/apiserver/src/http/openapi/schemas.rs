@@ -98,7 +98,10 @@ impl Schemas {
                 required.push(field.name);
             }
         }
-        let mut schema = json!({"type": "object", "properties": properties});
+        let mut schema = json!({"type": "object"});
+        if !properties.is_empty() {
+            schema["properties"] = properties.into();
+        }
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
