@@ -115,19 +115,18 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
 
 /// Where both are alike again in the neighbourhood of a difference.
 fn near(base: &[u8], new: &[u8], in_base: usize, in_new: usize) -> Option<(usize, usize)> {
-    let window = |bytes: &[u8], at: usize| window_at(bytes, at);
     let is_alike = |at: usize, skipped: usize| {
-        window(new, in_new + skipped).is_some_and(|wanted| window(base, at) == Some(wanted))
+        window_at(new, in_new + skipped).is_some_and(|wanted| window_at(base, at) == Some(wanted))
     };
     let replaced = (1..=REPLACED).find(|&skipped| is_alike(in_base + skipped, skipped));
     if let Some(skipped) = replaced {
         return Some((in_base + skipped, in_new + skipped));
     }
     for skipped in 0..=NEAR {
-        let wanted = window(new, in_new + skipped)?;
+        let wanted = window_at(new, in_new + skipped)?;
         for shift in (1..=SHIFT).flat_map(|shift| [shift, -shift]) {
             let at = (in_base + skipped).checked_add_signed(shift).filter(|&at| at >= in_base);
-            if let Some(at) = at.filter(|&at| window(base, at) == Some(wanted)) {
+            if let Some(at) = at.filter(|&at| window_at(base, at) == Some(wanted)) {
                 return Some((at, in_new + skipped));
             }
         }
@@ -263,7 +262,11 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_patch_or_none(base in prop::collection::vec(any::<u8>(), 0..50), patch in prop::collection::vec(any::<u8>(), 0..50), len in 0_usize..100) {
+        fn any_bytes_are_a_patch_or_none(
+            base in prop::collection::vec(any::<u8>(), 0..50),
+            patch in prop::collection::vec(any::<u8>(), 0..50),
+            len in 0_usize..100,
+        ) {
             let applied = apply(&base, &patch, len);
             prop_assert!(applied.is_none_or(|new| new.len() == len));
         }
