@@ -1,7 +1,7 @@
 //! Conversion of an established CRD to resources.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube_informer_cel::Validator;
 use serde_json::json;
@@ -126,6 +126,7 @@ impl<'d> ResourceBuilder<'d> {
             columns: Columns::Printer(PrinterColumns::of(version)),
             scale: scale.map(scale_paths),
             custom: Some(self.custom(version)),
+            blank: OnceLock::new(),
         }
     }
 

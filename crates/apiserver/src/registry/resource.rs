@@ -1,7 +1,7 @@
 //! One resource in one version: its paths, and how its objects are decoded, defaulted, validated and shown.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube_informer_cel::Validator;
 use serde_json::{Map, Value};
@@ -56,6 +56,8 @@ pub(crate) struct Resource {
     pub(crate) scale: Option<ScalePaths>,
     /// Present for custom resources.
     pub(crate) custom: Option<Custom>,
+    /// Made by [`Resource::blank`] on its first call.
+    pub(crate) blank: OnceLock<Option<Value>>,
 }
 
 /// The fields of a kind.
@@ -198,10 +200,13 @@ impl Resource {
     }
 
     /// An object with only zero values, or `None` if the fields are not known.
-    pub(crate) fn blank(&self) -> Option<Value> {
-        let mut fields = Map::new();
-        write_zeros(self.table()?, &mut fields, &mut Budget::new(usize::MAX)).ok()?;
-        Some(Value::Object(fields))
+    pub(crate) fn blank(&self) -> Option<&Value> {
+        let make = || {
+            let mut fields = Map::new();
+            write_zeros(self.table()?, &mut fields, &mut Budget::new(usize::MAX)).ok()?;
+            Some(Value::Object(fields))
+        };
+        self.blank.get_or_init(make).as_ref()
     }
 
     /// The warning about a deprecated kind or version.

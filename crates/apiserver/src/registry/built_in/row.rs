@@ -1,5 +1,7 @@
 //! One row of the table of built-in resources.
 
+use std::sync::OnceLock;
+
 use crate::registry::columns::{self, Columns, Fixed};
 use crate::registry::conversion::{Conversion, Renaming};
 use crate::registry::group_version::{Group, GroupVersion, Version};
@@ -161,6 +163,7 @@ impl Row {
             conversion: self.conversion.map(Conversion::Renamed),
             scale: self.scale.map(|paths| paths()),
             custom: None,
+            blank: OnceLock::new(),
         }
     }
 }
