@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Prints the protobuf numbers of the fields in a table of types. Called by tools/regenerate.
 
-    tools/protobuf_numbers.py TYPES_TXT API APIMACHINERY APIEXTENSIONS
+    tools/protobuf_numbers.py TYPES_TXT API APIMACHINERY APIEXTENSIONS AGGREGATOR
 
-The directories are those of the Go modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver, of the same
-release as the table of types. Only facts are taken from them: the JSON name of a field, and its number.
+The directories are those of the Go modules k8s.io/api, k8s.io/apimachinery, k8s.io/apiextensions-apiserver and
+k8s.io/kube-aggregator, of the same release as the table of types. Only facts are taken from them: the JSON name of a field,
+and its number.
 """
 
 import pathlib
@@ -74,7 +75,7 @@ def fields(types, package, name):
 
 
 def main():
-    table, api, machinery, extensions = map(pathlib.Path, sys.argv[1:])
+    table, api, machinery, extensions, aggregator = map(pathlib.Path, sys.argv[1:])
     print(HEADER)
     current, known, cache = None, {}, {}
     for line in table.read_text().splitlines():
@@ -86,6 +87,7 @@ def main():
             directory = {
                 "meta": machinery / "pkg/apis/meta/v1",
                 "apiextensions": extensions / "pkg/apis/apiextensions" / version,
+                "apiregistration": aggregator / "pkg/apis/apiregistration" / version,
             }.get(group, api / group / version)
             key = f"{group}.{version}"
             if key not in cache:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Marks in a table of types how JSON treats the zero value of each field. Called by tools/regenerate.
 
-    tools/zero_values.py TYPES_TXT API APIMACHINERY APIEXTENSIONS
+    tools/zero_values.py TYPES_TXT API APIMACHINERY APIEXTENSIONS AGGREGATOR
 
-The directories are those of the Go modules k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver, of the same
-release as the table. Only facts are taken from them: whether a field is a pointer, and whether JSON omits its zero value.
-The marks are explained at the top of the table.
+The directories are those of the Go modules k8s.io/api, k8s.io/apimachinery, k8s.io/apiextensions-apiserver and
+k8s.io/kube-aggregator, of the same release as the table. Only facts are taken from them: whether a field is a pointer, and
+whether JSON omits its zero value. The marks are explained at the top of the table.
 """
 
 import pathlib
@@ -40,13 +40,14 @@ def mark(shape, go_type, options):
 
 
 def main():
-    table, api, machinery, extensions = map(pathlib.Path, sys.argv[1:])
+    table, api, machinery, extensions, aggregator = map(pathlib.Path, sys.argv[1:])
     cache = {}
 
     def package(group, version):
         directory = {
             "meta": machinery / "pkg/apis/meta/v1",
             "apiextensions": extensions / "pkg/apis/apiextensions" / version,
+            "apiregistration": aggregator / "pkg/apis/apiregistration" / version,
         }.get(group, api / group / version)
         key = f"{group}.{version}"
         if key not in cache:

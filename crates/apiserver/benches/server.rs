@@ -32,9 +32,15 @@ const WATCH: &str =
 type Sender = hyper::client::conn::http2::SendRequest<Full<Bytes>>;
 
 fn main() {
+    // `-- create 5000` measures only that, for a profiler.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    if let [what, count] = words.as_slice() {
+        assert_eq!(what, "create", "only `create` can be measured alone");
+        return in_process(create_in_process(count.parse().expect("a number of pods")));
+    }
     in_process(start());
     in_process(idle_watchers());
-    in_process(create_in_process());
+    in_process(create_in_process(PODS));
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     threads.block_on(list_and_fan_out());
 }
@@ -96,12 +102,12 @@ async fn idle_watchers() {
     println!("memory per idle watcher {} bytes, of {IDLE}", (resident() - before) / IDLE);
 }
 
-async fn create_in_process() {
+async fn create_in_process(pods: usize) {
     const BATCH: usize = 1_000;
     let server = ApiServer::builder().in_process().await.expect("the server starts");
     let client = server.client();
     let (before, mut took) = (resident(), [Duration::ZERO; 2]);
-    for batch in 0..PODS / BATCH {
+    for batch in 0..pods / BATCH {
         let bodies: Vec<_> =
             (batch * BATCH..(batch + 1) * BATCH).map(|n| pod("default", n).to_string()).collect();
         let watch = Stopwatch::start();
@@ -111,8 +117,8 @@ async fn create_in_process() {
         }
         took.iter_mut().zip(watch.stop()).for_each(|(sum, part)| *sum += part);
     }
-    report("pods created in process", PODS, took);
-    println!("memory per stored pod   {} bytes, of {PODS}", (resident() - before) / PODS);
+    report("pods created in process", pods, took);
+    println!("memory per stored pod   {} bytes, of {pods}", (resident() - before) / pods);
 }
 
 async fn list_and_fan_out() {

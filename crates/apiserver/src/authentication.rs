@@ -1,5 +1,6 @@
 //! Who sends a request: users, static bearer tokens, and the tokens of service accounts that this server issued.
 
+mod impersonation;
 mod issuer;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
+pub(crate) use impersonation::WithoutUser;
+pub(crate) use impersonation::impersonate;
 pub(crate) use issuer::ISSUER;
 pub(crate) use issuer::Issuer;
 pub(crate) use issuer::TokenSubject;

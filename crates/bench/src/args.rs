@@ -86,6 +86,9 @@ pub(crate) struct CompareOptions {
     /// Only these corpora.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) corpora: Vec<Corpus>,
+    /// Number of objects of each other kind. The default is a share of the pods.
+    #[arg(long)]
+    pub(crate) objects: Option<usize>,
     /// Events in the burst.
     #[arg(long, default_value_t = 20_000)]
     pub(crate) burst: usize,

@@ -141,7 +141,7 @@ fn seed_kinds(
         return Vec::new();
     }
     let mut seed = |kind: &str, path: &str, per_thousand: usize| -> anyhow::Result<()> {
-        let count = (options.pods * per_thousand / 1000).max(20);
+        let count = options.objects.unwrap_or((options.pods * per_thousand / 1000).max(20));
         driver.request(&format!("seed-kind {kind} {count}"))?;
         describe(driver, kind, path, data)
     };

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Number of objects from which on repacking makes a difference.
-const MANY: usize = 2000;
+const MANY: usize = 100;
 /// Time without a change after which nothing more is to be done in the background: repacking starts ten seconds after the
 /// last large change, or ten seconds later if that was still going on then.
 const QUIET: Duration = Duration::from_secs(22);

@@ -11,6 +11,8 @@
 //! 3. A created or changed object is waited for by its version. An object that was deleted or recreated since has a newer one, so
 //!    the wait ends.
 //! 4. A deleted object is waited for until the cache does not show this uid, or shows that it is being deleted.
+//! 5. An object that a write removed, because it was being deleted and has lost its last finalizer, is waited for until the cache
+//!    does not show this uid. The response to such a write has the version from before it.
 
 mod selection;
 mod wait;
@@ -61,6 +63,8 @@ enum Expected {
     Excluded(ResourceVersion),
     /// Not this uid, unless it is being deleted.
     Deleted(Uid),
+    /// Not this uid.
+    Removed(Uid),
 }
 
 impl Barrier {
@@ -158,6 +162,11 @@ impl Ticket {
     /// The server responded with the object as it is after the write.
     pub(crate) fn settle_written(&mut self, object: &Value) {
         let Some((key, version)) = identity(object) else { return };
+        if is_removed(object) {
+            let uid = Uid::from(object["metadata"]["uid"].as_str().unwrap_or_default());
+            self.barrier.add(&self.owner, &self.kind, &key, |_| Expected::Removed(uid));
+            return self.settle_unchanged();
+        }
         let expected = |cache: &SharedInformer<Value>| expected(cache, object, &version);
         self.barrier.add(&self.owner, &self.kind, &key, expected);
         self.settle_unchanged();
@@ -176,6 +185,15 @@ fn identity(object: &Value) -> Option<(ObjectKey, ResourceVersion)> {
     let name = meta["name"].as_str()?;
     let version = ResourceVersion::from(meta["resourceVersion"].as_str()?);
     Some((ObjectKey::new(meta["namespace"].as_str(), name), version))
+}
+
+/// Whether the server removed an object with the write whose response it is: it was being deleted, and nothing keeps it any more.
+fn is_removed(object: &Value) -> bool {
+    let meta = &object["metadata"];
+    let kept = meta["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+    // A pod ends first.
+    let ending = meta["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds > 0);
+    !meta["deletionTimestamp"].is_null() && !kept && !ending
 }
 
 /// What a cache has to show after a write that left `object`.

@@ -295,7 +295,7 @@ async fn run_role(
                 drained.cancel();
                 outcome
             };
-            let (outcome, ()) = tokio::join!(work, replica.run(&drained));
+            let (outcome, ()) = tokio::join!(work, replica.run(stopping, &drained));
             outcome
         }
     }

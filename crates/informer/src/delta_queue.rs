@@ -34,10 +34,25 @@ impl DeltaQueue {
         self.lock().len()
     }
 
+    #[cfg(test)]
     pub(crate) fn offer(&self, change: Change, position: Option<Position>, known: &dyn Known) -> Offered {
         let offered = self.lock().offer(change, position, known);
         self.not_empty.notify_one();
         offered
+    }
+
+    /// Offers changes in order. Returns how many of them are not queued, because they are known or stale.
+    pub(crate) fn offer_all(
+        &self,
+        changes: impl IntoIterator<Item = (Change, Option<Position>)>,
+        known: &dyn Known,
+    ) -> usize {
+        let mut fifo = self.lock();
+        let offer = |(change, position)| fifo.offer(change, position, known);
+        let refused = changes.into_iter().map(offer).filter(|offered| *offered != Offered::Queued).count();
+        drop(fifo);
+        self.not_empty.notify_one();
+        refused
     }
 
     pub(crate) fn judge(&self, change: &Change, known: &dyn Known) -> Offered {
@@ -98,11 +113,11 @@ impl DeltaQueue {
         self.lock().is_resyncing()
     }
 
-    /// Resolves when a reflector may read on.
+    /// Resolves when a reflector may read on, with the number of changes that it may queue.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
-    pub(crate) async fn room(&self) {
+    pub(crate) async fn room(&self) -> usize {
         loop {
             let mut room = std::pin::pin!(self.room.notified());
             // Registered before the check, so that room made in between is not missed.
@@ -110,7 +125,7 @@ impl DeltaQueue {
             {
                 let fifo = self.lock();
                 if fifo.is_closed() || fifo.len() < self.bound {
-                    return;
+                    return self.bound.saturating_sub(fifo.len()).max(1);
                 }
             }
             room.await;

@@ -46,6 +46,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::watch::Sender, time::Instant};
+use watch::Group;
 
 /// A watch that was opened after failures counts as working when it has lasted this long.
 const WATCH_WORKS_AFTER: Duration = Duration::from_secs(1);
@@ -75,6 +76,8 @@ pub(crate) struct Reflector {
     machine: Machine,
     staged: Staged,
     stream: Option<OpenStream>,
+    /// Changes that are not queued yet. Invariant: empty while the reflector waits.
+    group: Group,
     /// Loads the state that an earlier process saved.
     restore: Option<Restore>,
     /// The version and the age of the restored state.
@@ -158,6 +161,7 @@ impl Reflector {
             machine,
             staged: Staged::default(),
             stream: None,
+            group: Group::default(),
             restore,
             restored: None,
             reason: None,
@@ -214,6 +218,7 @@ impl Reflector {
         self.note_panic(&why, next);
         self.telemetry.task_failed(Task::Reflector, why);
         self.staged = Staged::default();
+        self.group = Group::default();
         self.stream = None;
     }
 
@@ -304,7 +309,10 @@ impl Reflector {
         let snapshot = self.indexer.snapshot();
         self.packer.keeps(snapshot.len().max(self.staged.len()));
         self.views.keep(&object);
-        self.packer.pack_with(object, snapshot.fields())
+        match snapshot.get(object.key()) {
+            Some(before) => self.packer.pack_update(object, before, snapshot.fields()),
+            None => self.packer.pack_with(object, snapshot.fields()),
+        }
     }
 
     /// Waits until content that cannot be written to disk leaves room in memory for more. Most waits are short, for a disk that is

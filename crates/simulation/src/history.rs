@@ -280,6 +280,11 @@ impl History {
         true
     }
 
+    /// The last version of an epoch so far.
+    pub(crate) fn last_version(&self, epoch: u32) -> u64 {
+        if epoch == self.epoch() { self.version } else { self.spans[epoch as usize].1 }
+    }
+
     /// The version that an epoch began with.
     pub(crate) fn first_version(&self, epoch: u32) -> u64 {
         self.spans[epoch as usize].0

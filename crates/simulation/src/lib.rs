@@ -10,6 +10,7 @@
 
 mod backend;
 mod cluster;
+pub mod controllers;
 mod faults;
 mod handler_log;
 mod handlers;
@@ -18,6 +19,7 @@ mod log;
 mod model;
 mod network;
 mod operator;
+mod restarts;
 mod retry_after;
 mod run_state;
 mod schedule;
@@ -34,8 +36,10 @@ pub use log::Sink;
 pub use run_state::RunState;
 pub use shrink::Shrunk;
 pub use shrink::shrink;
+pub use shrink::shrink_restarts;
 pub use totals::Fault;
 pub use totals::Totals;
 pub use world::Failure;
 pub use world::Outcome;
 pub use world::run;
+pub use world::run_restarts;

@@ -1,7 +1,9 @@
 //! Runs many seeds, or one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this program is for")]
 
-use simulation::{Failure, Outcome, RunState, run, shrink};
+use simulation::{
+    Failure, Outcome, RunState, Shrunk, Sink, controllers, run, run_restarts, shrink, shrink_restarts,
+};
 use std::{
     collections::BTreeMap,
     io,
@@ -16,16 +18,31 @@ use std::{
 };
 
 const USAGE: &str = "\
-Usage: simulation [--seeds N] [--from SEED] [--jobs N] [--state FILE] [--brief]
+Usage: simulation [--restarts] [--seeds N] [--from SEED] [--jobs N] [--state FILE] [--brief]
            run N seeds (default 1000) from SEED (default 0) in N threads (default: one per core);
            with a state file, continue the run that the file describes, and update the file
-       simulation --seed SEED [--trace] [--brief]
+       simulation [--restarts] --seed SEED [--trace] [--brief]
            run one seed; with --trace, print every step, write, fault and event
+       simulation --controllers ...
+           run worlds of controllers instead; without a state file
 
+With --restarts, the informers save their caches, and their program crashes and starts again.
 A failing schedule is shrunk to the steps that cause the failure, unless --brief is given.";
 
 /// Time between two lines of progress, and between two updates of the state file.
 const PROGRESS: Duration = Duration::from_secs(10);
+
+/// The kind of world.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Worlds {
+    /// Informers with faults of the server and the network.
+    #[default]
+    Caches,
+    /// The same, whose program saves its caches, crashes and starts again.
+    Restarts,
+    /// Replicas of an operator.
+    Controllers,
+}
 
 #[derive(Default)]
 struct Arguments {
@@ -36,6 +53,7 @@ struct Arguments {
     seed: Option<u64>,
     trace: bool,
     brief: bool,
+    worlds: Worlds,
 }
 
 impl Arguments {
@@ -50,10 +68,17 @@ impl Arguments {
                 "--seed" => arguments.seed = Some(words.next()?.parse().ok()?),
                 "--trace" => arguments.trace = true,
                 "--brief" => arguments.brief = true,
+                "--restarts" => arguments.worlds = Worlds::Restarts,
+                "--controllers" => arguments.worlds = Worlds::Controllers,
                 _ => return None,
             }
         }
         Some(arguments)
+    }
+
+    /// Runs one world, with or without restarts.
+    fn run(&self, seed: u64, trace: Option<Sink>) -> Outcome {
+        if self.worlds == Worlds::Restarts { run_restarts(seed, trace) } else { run(seed, trace) }
     }
 
     fn jobs(&self) -> usize {
@@ -67,7 +92,11 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let failed = match arguments.seed {
-        Some(seed) => Ok(run_one(seed, arguments.trace)),
+        Some(seed) if arguments.worlds == Worlds::Controllers => {
+            Ok(run_one_of_controllers(seed, arguments.trace))
+        }
+        None if arguments.worlds == Worlds::Controllers => Ok(run_many_of_controllers(&arguments)),
+        Some(seed) => Ok(run_one(&arguments, seed)),
         None => run_many(&arguments),
     };
     match failed {
@@ -75,7 +104,7 @@ fn main() -> ExitCode {
         Ok(Some((seed, failure))) => {
             println!("FAILED seed {seed} {failure}");
             if !arguments.brief {
-                explain(seed);
+                explain(arguments.worlds, seed);
             }
             ExitCode::FAILURE
         }
@@ -86,8 +115,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_one(seed: u64, trace: bool) -> Option<(u64, Failure)> {
-    let outcome = run(seed, trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
+fn run_one(arguments: &Arguments, seed: u64) -> Option<(u64, Failure)> {
+    let outcome =
+        arguments.run(seed, arguments.trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
     println!("seed {seed} hash {:016x} {}", outcome.hash, outcome.totals);
     outcome.failure.map(|failure| (seed, failure))
 }
@@ -105,7 +135,7 @@ fn run_many(arguments: &Arguments) -> io::Result<Option<(u64, Failure)>> {
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end || outcomes.send((seed, run(seed, None))).is_err() {
+                    if seed >= end || outcomes.send((seed, arguments.run(seed, None))).is_err() {
                         return;
                     }
                 }
@@ -153,13 +183,43 @@ fn add_up(
     Ok(None)
 }
 
+fn run_one_of_controllers(seed: u64, trace: bool) -> Option<(u64, Failure)> {
+    let outcome = controllers::run(seed, trace.then(|| Box::new(|line: &str| println!("{line}")) as _));
+    println!("seed {seed} hash {:016x} {}", outcome.hash, outcome.totals);
+    outcome.failure.map(|failure| (seed, failure))
+}
+
+fn run_many_of_controllers(arguments: &Arguments) -> Option<(u64, Failure)> {
+    let (seeds, start) = (arguments.seeds.unwrap_or(1000), Instant::now());
+    let mut shown = start;
+    let finished = controllers::run_many(arguments.from, seeds, arguments.jobs(), |totals| {
+        if shown.elapsed() >= PROGRESS {
+            shown = Instant::now();
+            let rate = totals.seeds as f64 / start.elapsed().as_secs_f64();
+            println!("{} of {seeds} seeds, {rate:.1} a second", totals.seeds);
+        }
+    });
+    println!("{} seconds={}", finished.totals, start.elapsed().as_secs());
+    finished.failure
+}
+
 /// Prints a shrunk schedule of a failure.
-fn explain(seed: u64) {
-    if let Some(shrunk) = shrink(seed) {
+fn explain(worlds: Worlds, seed: u64) {
+    let shrunk: Option<Shrunk> = match worlds {
+        Worlds::Caches => shrink(seed),
+        Worlds::Restarts => shrink_restarts(seed),
+        Worlds::Controllers => controllers::shrink(seed),
+    };
+    if let Some(shrunk) = shrunk {
         println!("with {} steps, {}", shrunk.steps.len(), shrunk.failure);
         for step in &shrunk.steps {
             println!("  {step}");
         }
     }
-    println!("replay: simulation --seed {seed} --trace");
+    let switch = match worlds {
+        Worlds::Caches => "",
+        Worlds::Restarts => " --restarts",
+        Worlds::Controllers => " --controllers",
+    };
+    println!("replay: simulation{switch} --seed {seed} --trace");
 }

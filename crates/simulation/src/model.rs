@@ -15,10 +15,11 @@ use crate::{
 };
 use connection::Connection;
 use kube_informer::{
-    BoxFuture, Kind, ListOptions, ListStream, ListWatch, ListWatchError, ObjectKey, Status, WatchOptions,
-    WatchStream,
+    BoxFuture, Kind, ListOptions, ListStream, ListWatch, ListWatchError, Object, ObjectKey, Status,
+    WatchOptions, WatchStream,
 };
 use kube_informer_wire::sync::lock;
+use serde_json::Value;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
@@ -49,7 +50,11 @@ pub(crate) struct ModelState {
 
 impl ModelServer {
     pub(crate) fn new(rng: fastrand::Rng, log: &Arc<Log>) -> Arc<Self> {
-        let truth = Truth::new(Kind::namespaced("sim.example", "v1", "Thing", "things"), 100, log);
+        Self::of_kind(Kind::namespaced("sim.example", "v1", "Thing", "things"), rng, log)
+    }
+
+    pub(crate) fn of_kind(kind: Kind, rng: fastrand::Rng, log: &Arc<Log>) -> Arc<Self> {
+        let truth = Truth::new(kind, 100, log);
         let state = ModelState {
             truth: Arc::clone(&truth),
             connections: BTreeMap::new(),
@@ -247,6 +252,24 @@ impl ListWatch for ModelClient {
 
     fn watch(&self, options: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
         Box::pin(watch::respond(Arc::clone(&self.server), self.id, self.part.clone(), options))
+    }
+
+    fn get(&self, key: &ObjectKey) -> BoxFuture<'_, Result<Option<Object<Value>>, ListWatchError>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let request = RequestInfo {
+                write: false,
+                watch: false,
+                streaming: false,
+                version: None,
+                continued: false,
+                probe: true,
+            };
+            self.server.intercept(self.id, request).await?;
+            let current = self.server.truth.lock().history.current().get(&key).cloned();
+            self.server.truth.log.note(format_args!("client {} gets {key}", self.id));
+            Ok(current.and_then(|write| write.as_listed(self.server.truth.origin()).ok()))
+        })
     }
 
     fn supports_streaming_list(&self) -> bool {

@@ -189,6 +189,7 @@ impl Network {
                 let _ = upstream.faults.compact().await;
             }
         }
+        let is_collection = !request::names_object(&request);
         let mut request = self.rewrite(request, info, fault, &caller.part);
         let protobuf = transcoding::replace_accept(&mut request);
         let (generation, response) = self.forward(request).await?;
@@ -197,7 +198,7 @@ impl Network {
             self.log.record_fault(Fault::StrangeHeaders);
             request::add_strange_headers(&mut head.headers);
         }
-        let Some(client) = caller.id else {
+        let Some(client) = caller.id.filter(|_| is_collection) else {
             return Ok(Response::from_parts(head, body.map_err(Into::into).boxed_unsync()));
         };
         self.count_status(head.status, info.continued);

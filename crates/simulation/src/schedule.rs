@@ -3,10 +3,11 @@
 use crate::{
     faults::{Condition, RequestFault, StreamFault},
     handlers::Behaviour,
+    restarts::{Boot, Crash, DiskFault},
     retry_after::RetryAfter,
     subject::{IndexKind, StopMode, time_limit},
 };
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 /// The steps of a world.
 #[derive(Debug, Clone)]
@@ -14,6 +15,8 @@ pub(crate) struct Schedule {
     pub(crate) seed: u64,
     /// Whether the backend is the embedded API server, and not the model.
     pub(crate) real: bool,
+    /// Whether informers save their caches.
+    pub(crate) saves: bool,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -60,6 +63,12 @@ pub(crate) enum Action {
     AddIndex(IndexKind),
     AwaitWrite(Duration),
     AwaitCondition(Duration),
+    /// Ends the program, whose informers save their caches.
+    Crash(Crash),
+    /// Starts the program again.
+    Boot(Boot),
+    /// Injects a fault into the disk of an informer, or ends it.
+    Disk(DiskFault),
     /// Ends all faults, waits for convergence, and checks everything.
     Converge,
 }
@@ -80,11 +89,7 @@ impl Schedule {
         let fault_percent = rng.u32(8..44);
         let mut steps: Vec<Step> = (0..rng.usize(0..12)).map(|_| write(&mut rng)).collect();
         for _ in 0..rng.usize(1..4) {
-            steps.push(Step { action: Action::NewInformer, pause: Pause::None, pick: rng.u64(..) });
-            for _ in 0..rng.usize(4..28) {
-                let action = Action::AddHandler(behaviour(&mut rng));
-                steps.push(Step { action, pause: Pause::None, pick: rng.u64(..) });
-            }
+            steps.extend(new_informer(&mut rng, 4..28));
         }
         while steps.len() < length {
             match rng.u32(0..100) {
@@ -95,11 +100,21 @@ impl Schedule {
         }
         let middle = rng.usize(length / 3..length);
         steps.insert(middle, Step { action: Action::Converge, pause: Pause::None, pick: rng.u64(..) });
-        Self { seed, real: seed % 2 == 1, steps }
+        Self { seed, real: seed % 2 == 1, saves: false, steps }
     }
 }
 
-fn step(action: Action, rng: &mut fastrand::Rng) -> Step {
+/// A new informer with handlers.
+pub(crate) fn new_informer(rng: &mut fastrand::Rng, handlers: Range<usize>) -> Vec<Step> {
+    let mut steps = vec![at_once(Action::NewInformer, rng)];
+    for _ in 0..rng.usize(handlers) {
+        let action = Action::AddHandler(behaviour(rng));
+        steps.push(at_once(action, rng));
+    }
+    steps
+}
+
+pub(crate) fn step(action: Action, rng: &mut fastrand::Rng) -> Step {
     let pause = match rng.u8(0..20) {
         0..6 => Pause::None,
         6..12 => Pause::Yields(rng.u8(1..12)),
@@ -110,7 +125,7 @@ fn step(action: Action, rng: &mut fastrand::Rng) -> Step {
     Step { action, pause, pick: rng.u64(..) }
 }
 
-fn write(rng: &mut fastrand::Rng) -> Step {
+pub(crate) fn write(rng: &mut fastrand::Rng) -> Step {
     let action = match rng.u8(0..32) {
         0..14 => Action::Put,
         14..21 => Action::Delete,
@@ -123,7 +138,7 @@ fn write(rng: &mut fastrand::Rng) -> Step {
     step(action, rng)
 }
 
-fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
+pub(crate) fn fault(rng: &mut fastrand::Rng) -> Vec<Step> {
     let action = match rng.u8(0..55) {
         0 => Action::InjectFault(StreamFault::Cut),
         1 => Action::InjectFault(StreamFault::Truncate),
@@ -235,12 +250,12 @@ fn episode(condition: Condition, rng: &mut fastrand::Rng) -> Vec<Step> {
     steps
 }
 
-fn at_once(action: Action, rng: &mut fastrand::Rng) -> Step {
+pub(crate) fn at_once(action: Action, rng: &mut fastrand::Rng) -> Step {
     Step { action, pause: Pause::None, pick: rng.u64(..) }
 }
 
 /// Adds or removes informers, handlers, indexes and waits.
-fn lifecycle(rng: &mut fastrand::Rng) -> Step {
+pub(crate) fn lifecycle(rng: &mut fastrand::Rng) -> Step {
     let endings = [StopMode::Drain, StopMode::Drop, StopMode::Abandon];
     let kinds = [IndexKind::Label, IndexKind::View, IndexKind::Field, IndexKind::Namespace, IndexKind::Tag];
     let action = match rng.u8(0..32) {

@@ -19,7 +19,15 @@ pub struct Shrunk {
 
 /// Shrinks the schedule of a seed that fails; `None` if it does not fail.
 pub fn shrink(seed: u64) -> Option<Shrunk> {
-    let mut schedule = Schedule::generate(seed);
+    shrink_schedule(Schedule::generate(seed))
+}
+
+/// Shrinks the schedule of a world with restarts.
+pub fn shrink_restarts(seed: u64) -> Option<Shrunk> {
+    shrink_schedule(Schedule::restarts(seed))
+}
+
+fn shrink_schedule(mut schedule: Schedule) -> Option<Shrunk> {
     let mut failure = run_schedule(&schedule, None).failure?;
     schedule.steps.truncate(failure.steps);
     let (mut size, mut tries) = (schedule.steps.len() / 2, 0);

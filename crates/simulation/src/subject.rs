@@ -3,15 +3,18 @@
 mod cache;
 mod durations;
 mod index;
+mod restored;
 mod settings;
 mod shared_factory;
 mod task_panics;
 mod transform;
 mod waiting;
 
+pub(crate) use cache::CacheCheck;
 pub(crate) use durations::key_delay;
 pub(crate) use durations::time_limit;
 pub(crate) use index::IndexKind;
+pub(crate) use settings::Coverage;
 pub(crate) use settings::NAMES;
 pub(crate) use settings::NAMESPACES;
 pub(crate) use settings::Settings;
@@ -29,9 +32,10 @@ use crate::{
     truth::{ClientId, Truth},
     work::Work,
 };
-use cache::CacheCheck;
 use index::Indexed;
-use kube_informer::{CacheSnapshot, InformerBuilder, InformerStatus, Lister, SharedInformer, Stop};
+use kube_informer::{
+    CacheSnapshot, InformerBuilder, InformerStatus, Lister, PersistStatus, SharedInformer, Stop,
+};
 use serde_json::Value;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::task::{JoinHandle, JoinSet};
@@ -96,7 +100,13 @@ impl Subject {
                 .for_each(|&client| truth.expect_retry_after(client, settings.durations.max_retry_after));
         }
         let (lister, coverage) = (informer.lister(), &settings.coverage);
-        let cache = CacheCheck::new(name.clone(), lister, coverage, clients.clone(), Arc::clone(truth));
+        let persistence = settings.persistence.clone();
+        let cache =
+            CacheCheck::new(name.clone(), lister, coverage, clients.clone(), Arc::clone(truth), persistence);
+        let cache = Arc::new(cache);
+        if let Some(persistence) = &settings.persistence {
+            persistence.set_cache(&cache);
+        }
         Self {
             name,
             settings,
@@ -107,7 +117,7 @@ impl Subject {
             handlers: Vec::new(),
             handlers_made: 0,
             indexes: Vec::new(),
-            cache: Arc::new(cache),
+            cache,
             observer: None,
             waits: JoinSet::new(),
             checked: None,
@@ -123,6 +133,7 @@ impl Subject {
             return;
         }
         self.log.note(format_args!("{} starts", self.name));
+        self.cache.start();
         match &self.factory {
             Some(factory) => factory.start(),
             None => self.informer.start(),
@@ -132,6 +143,27 @@ impl Subject {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The resource version of each partition.
+    pub(crate) fn versions(&self) -> Vec<Option<u64>> {
+        self.cache.versions()
+    }
+
+    /// The version that was saved last, if the informer says so.
+    pub(crate) fn saved_version(&self) -> Option<u64> {
+        match self.informer.persist_status() {
+            PersistStatus::Saving { version } => version?.number(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn persist_status(&self) -> PersistStatus {
+        self.informer.persist_status()
     }
 
     pub(crate) fn lister(&self) -> Lister<Value> {
@@ -200,6 +232,7 @@ impl Subject {
             return;
         }
         self.cache.check();
+        self.require(self.check_restored());
         let snapshot = self.informer.lister().snapshot();
         self.checks += 1;
         if self.checks.is_multiple_of(INDEX_CHECK_EVERY) {
@@ -211,6 +244,16 @@ impl Subject {
         for handler in self.handlers.iter().filter(|handler| consistent && handler.is_idle()) {
             self.require(handler.handler_log.compare(&cached));
         }
+    }
+
+    /// Checks that a restored cache counts as synced and live only when it has reached the present.
+    fn check_restored(&self) -> Result<(), String> {
+        let Some(persistence) = &self.settings.persistence else { return Ok(()) };
+        if self.informer.is_synced() && !persistence.trusts_restored {
+            self.cache.check_synced()?;
+        }
+        let statuses = self.informer.namespace_statuses();
+        self.cache.check_live(|at| statuses[at].1.is_live())
     }
 
     fn check_indexes(&self, snapshot: &CacheSnapshot<Value>) {

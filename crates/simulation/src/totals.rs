@@ -55,6 +55,24 @@ harness::faults! {
     Conflict = "409", "A write of a controller was rejected because the object had changed.";
     EditRefused = "edit-refused", "A controller could not edit fields that its cache does not hold.";
     ProgramRestarted = "program-restarted", "All informers of a program were stopped and started again.";
+    Killed = "killed", "A program that saves its caches was killed.";
+    PowerLost = "power-lost", "Power was lost: any part of what was not synced to the disk is gone.";
+    DiskFailed = "disk-failed", "A disk was full, or its operations failed.";
+    FileTruncated = "file-truncated", "A file of a saved cache was truncated.";
+    BitsFlipped = "bits-flipped", "Bits of a file of a saved cache were flipped.";
+    FileOverwritten = "file-overwritten", "A part of a file of a saved cache was overwritten.";
+    FileRemoved = "file-removed", "A file of a saved cache was removed.";
+    OlderCopy = "older-copy", "A program started with an older copy of its saved caches.";
+    MixedCopies = "mixed-copies", "A program started with files of its saved caches from different times.";
+    OtherCluster = "other-cluster", "A program started with the saved cache of another cluster.";
+    OtherTransform = "other-transform", "A program started with another transform than that of its saved cache.";
+    OtherSelector = "other-selector", "A program started with another selector than that of its saved cache.";
+    Unreadable = "unreadable", "A program started with a disk that could not be read.";
+    ClockChanged = "clock-changed", "The wall clock was set while a program was down.";
+    CacheDiscarded = "cache-discarded", "A saved cache was not used, with a reason.";
+    CacheRestored = "cache-restored", "A program showed a saved cache.";
+    WatchResumed = "watch-resumed", "A watch was resumed at a saved version, without a list.";
+    Undetectable = "undetectable", "A saved cache was made too old to be resumed, because its program could not detect a restore.";
     Shared = "informer-shared", "Two users of a factory shared an informer.";
     Stopped = "informer-stopped", "An informer was stopped or dropped.";
 }

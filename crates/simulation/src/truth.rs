@@ -55,6 +55,8 @@ struct Client {
     /// The state that a list in flight shows.
     list_in_flight: Option<EpochVersion>,
     removed: bool,
+    /// It has received a whole list.
+    has_listed: bool,
     event_loss: EventLoss,
     /// Malformed items of the list in flight.
     malformed_items: Vec<KeyRange>,
@@ -249,7 +251,7 @@ impl TruthState {
 
     /// Whether the client has ever received a complete list.
     pub(crate) fn has_received_list(&self, client: ClientId) -> bool {
-        !self.clients[client].possible.is_empty()
+        self.clients[client].has_listed
     }
 
     pub(crate) fn set_list_in_flight(&mut self, client: ClientId, shown: Option<EpochVersion>) {
@@ -263,6 +265,7 @@ impl TruthState {
     /// A client received a whole list. It has certainly applied the list when it watches from there.
     pub(crate) fn received_list(&mut self, client: ClientId, state: EpochVersion) {
         let client = &mut self.clients[client];
+        client.has_listed = true;
         if !client.possible.contains(&state) {
             client.possible.push(state);
         }
@@ -311,8 +314,13 @@ impl TruthState {
         }
     }
 
+    /// A client starts with a saved state, which is one of these.
+    pub(crate) fn restarts_from(&mut self, client: ClientId, states: &[EpochVersion]) {
+        self.clients[client].possible = states.to_vec();
+    }
+
     /// Whether a restore has removed a state from the history.
-    fn is_undone(&self, (epoch, version): EpochVersion) -> bool {
+    pub(crate) fn is_undone(&self, (epoch, version): EpochVersion) -> bool {
         (epoch + 1..=self.history.epoch()).any(|later| self.history.first_version(later) < version)
     }
 }

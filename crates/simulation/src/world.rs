@@ -8,8 +8,9 @@ use crate::{
     log::{Log, Sink},
     model::ModelServer,
     operator::{Operator, WriteMode},
+    restarts::{Boot, ClockChange, Crash, DiskFault, Program},
     schedule::{Action, Pause, Schedule, Step},
-    subject::{NAMES, NAMESPACES, Settings, SharedFactory, StopMode, Subject},
+    subject::{IndexKind, NAMES, NAMESPACES, Settings, SharedFactory, StopMode, Subject},
     totals::{Fault, Totals},
     work::Work,
 };
@@ -56,6 +57,11 @@ pub fn run(seed: u64, trace: Option<Sink>) -> Outcome {
     run_schedule(&Schedule::generate(seed), trace)
 }
 
+/// Runs the world with restarts of a seed.
+pub fn run_restarts(seed: u64, trace: Option<Sink>) -> Outcome {
+    run_schedule(&Schedule::restarts(seed), trace)
+}
+
 pub(crate) fn run_schedule(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime without I/O").block_on(run_world(schedule, trace))
@@ -90,6 +96,8 @@ struct World {
     workers: tokio::task::JoinHandle<()>,
     /// In some worlds, a controller that writes to the server.
     controller: Option<Controller>,
+    /// In worlds with restarts, the program that saves its caches.
+    program: Option<Program>,
     log: Arc<Log>,
     last_write: Option<Arc<Write>>,
 }
@@ -127,13 +135,14 @@ impl World {
             true => {
                 let cluster = Cluster::new(rng.fork(), log).await;
                 let backend = Backend::Cluster(Arc::clone(&cluster));
-                if rng.u8(0..3) == 0 {
+                if rng.u8(0..3) == 0 && !schedule.saves {
                     controller = Some(Controller::new(&cluster, &backend, rng.fork(), log));
                 }
                 backend
             }
         };
-        let factory = (rng.u8(0..3) == 0).then(|| {
+        let program = schedule.saves.then(|| Program::new(&backend, log));
+        let factory = (rng.u8(0..3) == 0 && program.is_none()).then(|| {
             let mut settings = Settings::random(&mut rng);
             settings.by_factory = true;
             SharedFactory::new(settings, &backend, log)
@@ -146,6 +155,7 @@ impl World {
             work,
             workers,
             controller,
+            program,
             log: Arc::clone(log),
             last_write: None,
         }
@@ -212,6 +222,9 @@ impl World {
             Action::AwaitCondition(within) => {
                 self.await_last(pick, |subject, write| subject.await_condition(write, within));
             }
+            Action::Crash(crash) => self.crash(crash, pick).await,
+            Action::Boot(boot) => self.boot(boot, pick),
+            Action::Disk(fault) => self.on_subject(pick, |subject| subject.set_disk_fault(fault)),
             Action::Converge => self.converge().await,
         }
     }
@@ -265,9 +278,13 @@ impl World {
     }
 
     fn new_informer(&mut self, pick: u64) {
-        if self.subjects.len() < MAX_SUBJECTS {
-            let settings = Settings::random(&mut fastrand::Rng::with_seed(pick));
-            let settings = self.backend.supported(settings);
+        let down = self.program.as_ref().map_or(0, Program::down);
+        if self.subjects.len() + down < MAX_SUBJECTS {
+            let mut rng = fastrand::Rng::with_seed(pick);
+            let mut settings = self.backend.supported(Settings::random(&mut rng));
+            if let Some(program) = &self.program {
+                settings = program.settings(settings, &mut rng);
+            }
             let mut subject = self.create_subject(settings, pick);
             if !pick.is_multiple_of(4) {
                 subject.start();
@@ -313,8 +330,32 @@ impl World {
         }
     }
 
+    async fn crash(&mut self, crash: Crash, pick: u64) {
+        if let Some(program) = &mut self.program {
+            program.crash(std::mem::take(&mut self.subjects), crash, pick).await;
+        }
+    }
+
+    fn boot(&mut self, boot: Boot, pick: u64) {
+        let started = self.program.as_mut().map(|program| program.boot(boot, pick)).unwrap_or_default();
+        for (settings, fault) in started {
+            let mut subject = self.create_subject(settings, 1);
+            subject.set_disk_fault(fault);
+            if pick.is_multiple_of(3) {
+                // Filled from saved fields.
+                subject.add_index(IndexKind::Field);
+            }
+            subject.add_handler(Behaviour::Plain, pick, &self.work);
+            subject.add_handler(Behaviour::Filtering { color: pick % 3 }, pick, &self.work);
+            subject.start();
+            self.subjects.push(subject);
+        }
+    }
+
     /// Ends all faults, waits until everything agrees with the history, and checks the rest.
     async fn converge(&mut self) {
+        self.boot(Boot { clock: ClockChange::None }, 1);
+        self.subjects.iter().for_each(|subject| subject.set_disk_fault(DiskFault::Healed));
         self.backend.clear_faults().await;
         self.set_inject_failures(false);
         let controller = self.controller.as_ref().map(|controller| &controller.subject);
@@ -342,6 +383,9 @@ impl World {
         {
             subject.await_newest(CONVERGENCE_TIMEOUT).await;
             subject.check_status();
+        }
+        if let Some(program) = &self.program {
+            program.check_saved(&self.subjects).await;
         }
         self.set_inject_failures(true);
         self.backend.resume();
@@ -404,7 +448,7 @@ fn choose(subjects: &mut [Subject], pick: u64) -> Option<&mut Subject> {
     subjects.get_mut(at)
 }
 
-fn key(pick: u64) -> ObjectKey {
+pub(crate) fn key(pick: u64) -> ObjectKey {
     let namespace = NAMESPACES[(pick % 4) as usize];
     ObjectKey::namespaced(namespace, NAMES[(pick / 4 % 6) as usize])
 }

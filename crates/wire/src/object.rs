@@ -295,7 +295,12 @@ impl<T> Object<T> {
     }
 
     /// Packs the content. An object that is already shared stays as it is.
-    pub(crate) fn packed_by(mut self, packer: &Packer, fields: &FieldPaths) -> Self {
+    pub(crate) fn packed_by(
+        mut self,
+        packer: &Packer,
+        fields: &FieldPaths,
+        before: Option<&Content>,
+    ) -> Self {
         let Some(record) = Arc::get_mut(&mut self.record) else { return self };
         if !fields.is_empty() && !record.origin.omissions().is_content_withheld() {
             let encoded = record.content.read().ok();
@@ -304,7 +309,7 @@ impl<T> Object<T> {
         }
         packer.share(&mut record.identity, &mut record.fields);
         if let Some(raw) = record.content.as_raw() {
-            record.content = packer.pack_content(raw, record.origin.kind().is_secret());
+            record.content = packer.pack_content(raw, record.origin.kind().is_secret(), before);
         }
         self
     }

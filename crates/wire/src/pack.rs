@@ -5,6 +5,7 @@ mod dictionary;
 mod encoding;
 pub(crate) mod fuzzing;
 mod interner;
+mod patch;
 mod restore;
 mod rewriter;
 mod storage;
@@ -22,6 +23,7 @@ use dictionary::{Dictionaries, Dictionary};
 use encoding::{Encoding, Tag};
 use interner::Interner;
 use kube_informer_segments::{SegmentStore, StoreOptions};
+use patch::Patched;
 use rewriter::{Repack, Rewriter, is_worth};
 use std::{
     fmt,
@@ -53,6 +55,10 @@ const LEVEL: i32 = 1;
 const MIN_LENGTH: u32 = 128;
 /// Packed bytes that arrive before anything is packed again: for less it does not pay.
 const MIN_REPACK: usize = 64 << 10;
+/// The part of a packed base that a patch may be long.
+const PATCH_SHARE: usize = 4;
+/// Changes in a row that were no patches before fewer are tried.
+const PATCH_FAILURES: u32 = 8;
 /// Maximum size of the buffer that is kept for the next object.
 const MAX_SCRATCH: usize = 128 << 10;
 
@@ -64,8 +70,10 @@ const MAX_SCRATCH: usize = 128 << 10;
 /// 2. Content that does not become smaller by a tenth is stored as it is.
 /// 3. Secrets never become part of a dictionary.
 /// 4. Labels, owners and indexed fields are stored once for all objects that have the same.
-/// 5. Content is stored until the last clone of its object is dropped, and is garbage then, which compaction removes.
-/// 6. With [`Storage::Disk`], content is in memory until [`spill`](Self::spill) has written it.
+/// 5. A new version of an object that differs little from the one before is stored as the packed bytes of that one and the
+///    difference; [`repack`](Self::repack) packs it as a whole.
+/// 6. Content is stored until the last clone of its object is dropped, and is garbage then, which compaction removes.
+/// 7. With [`Storage::Disk`], content is in memory until [`spill`](Self::spill) has written it.
 pub struct Packer {
     packing: Packing,
     on_disk: bool,
@@ -90,6 +98,10 @@ struct State {
     training: Training,
     /// Buffer for packed bytes before they are appended to a segment.
     scratch: Vec<u8>,
+    /// Buffer for the packed bytes of the version before.
+    before: Vec<u8>,
+    /// Changes in a row that were no patches.
+    patch_failures: u32,
     stats: PackStats,
     labels: Interner<[u8]>,
     owners: Interner<Owner>,
@@ -155,7 +167,13 @@ impl Packer {
     /// Packs an object as [`pack`](Self::pack) does. Reads `fields` before that and keeps them with the object
     /// ([`Object::packed_fields`]), so that readers of these fields need not unpack it.
     pub fn pack_with<T>(&self, object: Object<T>, fields: &FieldPaths) -> Object<T> {
-        object.packed_by(self, fields)
+        object.packed_by(self, fields, None)
+    }
+
+    /// Packs a new version of an object as [`pack_with`](Self::pack_with) does. If little has changed since `before`, only
+    /// the difference is packed, in less time.
+    pub fn pack_update<T>(&self, object: Object<T>, before: &Object<T>, fields: &FieldPaths) -> Object<T> {
+        object.packed_by(self, fields, Some(&before.record().content))
     }
 
     /// Resolves when [`compact`](Self::compact) has work to do or `other` holds, which is looked at again after a
@@ -219,28 +237,29 @@ impl Packer {
         self.loose.load(Relaxed)
     }
 
-    /// The content as it is cached.
-    pub(crate) fn pack_content(&self, encoded: &Encoded, secret: bool) -> Content {
+    /// The content as it is cached. `before` is that of an earlier version of the object.
+    pub(crate) fn pack_content(&self, encoded: &Encoded, secret: bool, before: Option<&Content>) -> Content {
         let Encoded { media_type, bytes: raw } = encoded;
         let mut state = self.lock();
         state.expect(*media_type);
         let dictionaries = state.stats.dictionaries;
         let content = match (self.packing, u32::try_from(raw.len())) {
             (Packing::Packed, Ok(raw_len)) => {
-                let encoding = self.encode(&mut state, raw, secret);
+                let patched = before.and_then(|before| state.patch(encoded, before));
+                let encoding = patched.unwrap_or_else(|| self.encode(&mut state, raw, secret));
                 let bytes = if encoding == Encoding::Stored { &raw[..] } else { &state.scratch };
-                let tag = Tag { raw_len, media_type: *media_type, encoding, dense: false };
+                let tag = Tag { patched: patched.is_some(), ..Tag::loose(raw_len, *media_type, encoding) };
                 Content::Packed(self.bodies.insert(tag.bits(), bytes))
             }
             (Packing::Decoded, _) if !secret => Content::with_value(encoded.copied()),
             (_, Ok(raw_len)) if self.on_disk => {
-                let tag = Tag { raw_len, media_type: *media_type, encoding: Encoding::Stored, dense: true };
+                let tag = Tag { dense: true, ..Tag::loose(raw_len, *media_type, Encoding::Stored) };
                 Content::Packed(self.bodies.insert(tag.bits(), raw))
             }
             _ => Content::raw(encoded.copied()),
         };
-        if state.scratch.capacity() > MAX_SCRATCH {
-            state.scratch = Vec::new();
+        if state.scratch.capacity().max(state.before.capacity()) > MAX_SCRATCH {
+            (state.scratch, state.before) = (Vec::new(), Vec::new());
         }
         state.stats.objects += 1;
         state.stats.raw_bytes += raw.len() as u64;
@@ -323,6 +342,36 @@ impl State {
             self.trained = None;
             self.training = Training::default();
         }
+    }
+
+    /// Writes the content to `scratch` as a patch of an earlier version, and returns the encoding of that. `None` if the
+    /// two have little in common.
+    ///
+    /// The base has the newest dictionary: another one may be forgotten once everything that was packed before is packed
+    /// again.
+    fn patch(&mut self, encoded: &Encoded, before: &Content) -> Option<Encoding> {
+        let (dictionary, _) = self.trained.as_ref()?;
+        if self.patch_failures > PATCH_FAILURES && !self.stats.objects.is_multiple_of(PATCH_FAILURES.into()) {
+            return None;
+        }
+        let tag = before.packed(&mut self.before)?;
+        let encoding = Encoding::Dictionary(dictionary.id);
+        if tag.encoding != encoding || tag.media_type != encoded.media_type {
+            return None;
+        }
+        let (packed, len) = match tag.patched {
+            true => Patched::read(&self.before).map(|patched| (patched.base, patched.base_len))?,
+            false => (&self.before[..], tag.raw_len),
+        };
+        let limit = packed.len() / PATCH_SHARE;
+        let written = if encoded.bytes.len() <= len as usize + limit {
+            let base = dictionary.unpack(packed, len as usize)?;
+            patch::write(&base, packed, &encoded.bytes, limit, &mut self.scratch)
+        } else {
+            None
+        };
+        self.patch_failures = if written.is_some() { 0 } else { self.patch_failures.saturating_add(1) };
+        written.map(|()| encoding)
     }
 
     /// Compresses into `scratch`.

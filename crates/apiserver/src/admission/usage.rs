@@ -10,6 +10,10 @@ use crate::schema::Quantity;
 
 /// The part of the name of a resource of one storage class, before the resource.
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// The end of the name of the devices of one class.
+const DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
+/// The most devices that a claim can be allocated, which is what a request for all devices counts.
+const ALL_DEVICES: usize = 32;
 const CLAIM_RESOURCES: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 const POD_RESOURCES: [&str; 10] = [
     "cpu",
@@ -33,6 +37,7 @@ enum Counting {
     Pods,
     Services,
     Claims,
+    Devices,
     /// By number, also under the plain name of the resource.
     Named,
     /// By number.
@@ -49,6 +54,7 @@ impl Counting {
             (_, "events") => Self::Never,
             ("", "services") => Self::Services,
             ("", "persistentvolumeclaims") => Self::Claims,
+            ("resource.k8s.io", "resourceclaims") => Self::Devices,
             ("", "configmaps" | "replicationcontrollers" | "resourcequotas" | "secrets") => Self::Named,
             _ => Self::Plain,
         }
@@ -81,6 +87,7 @@ pub(crate) fn counts(resource: &Resource, name: &str) -> bool {
             let of_class = name.split_once(STORAGE_CLASS).map(|(_, resource)| resource);
             CLAIM_RESOURCES.contains(&of_class.unwrap_or(name))
         }
+        Counting::Devices => name.ends_with(DEVICE_CLASS),
         Counting::Named => name == resource.plural,
         Counting::Plain | Counting::Never => false,
     }
@@ -104,6 +111,7 @@ pub(crate) fn of(resource: &Resource, object: &Object) -> ResourceList {
         Counting::Pods => pod(object, &mut usage),
         Counting::Services => service(object, &mut usage),
         Counting::Claims => claim(object, &mut usage),
+        Counting::Devices => devices(object, &mut usage),
         Counting::Named => usage.set(resource.plural.as_str(), one),
         Counting::Plain | Counting::Never => {}
     }
@@ -174,6 +182,31 @@ fn claim(claim: &Object, usage: &mut ResourceList) {
     }
 }
 
+/// The devices of a claim by class. Of alternatives, each class counts with the one that needs most of it.
+fn devices(claim: &Object, usage: &mut ResourceList) {
+    let requests = claim.at("/spec/devices/requests").and_then(Value::as_array).into_iter().flatten();
+    for request in requests {
+        let alternatives = request["firstAvailable"].as_array().filter(|list| !list.is_empty());
+        let requested = alternatives.map_or(std::slice::from_ref(&request["exactly"]), Vec::as_slice);
+        let mut most = BTreeMap::<&str, usize>::new();
+        for one in requested.iter().filter(|one| one.is_object()) {
+            let number = match one["allocationMode"].as_str() {
+                Some("ExactCount") => {
+                    one["count"].as_u64().and_then(|count| count.try_into().ok()).unwrap_or(0)
+                }
+                Some("All") => ALL_DEVICES,
+                _ => 0,
+            };
+            let counted = most.entry(one["deviceClassName"].as_str().unwrap_or_default()).or_default();
+            *counted = number.max(*counted);
+        }
+        let named = most
+            .into_iter()
+            .map(|(class, number)| (format!("{class}{DEVICE_CLASS}"), Quantity::count(number)));
+        named.for_each(|counted| usage.add(&ResourceList::from([counted])));
+    }
+}
+
 /// Returns whether an object is in all scopes of a quota.
 pub(crate) fn in_scope(resource: &Resource, object: &Object, quota: &Object) -> bool {
     let names = quota.at("/spec/scopes").and_then(Value::as_array).into_iter().flatten();
@@ -208,11 +241,22 @@ fn matches_scope(counting: Counting, object: &Object, scope: &str, operator: &st
         (Counting::Pods, "NotBestEffort") => !best_effort(),
         (Counting::Pods, "PriorityClass") => selected(object.str_at("/spec/priorityClassName")),
         (Counting::Pods, "CrossNamespacePodAffinity") => crosses_namespaces(object),
-        (Counting::Claims, "VolumeAttributesClass") => {
-            selected(object.str_at("/spec/volumeAttributesClassName"))
-        }
+        (Counting::Claims, "VolumeAttributesClass") => match attributes_classes(object).as_slice() {
+            [] => selected(""),
+            classes => classes.iter().any(|class| selected(class)),
+        },
         _ => false,
     }
+}
+
+/// The classes that a claim has, asks for, or is being changed to.
+fn attributes_classes(claim: &Object) -> Vec<&str> {
+    let fields = [
+        "/spec/volumeAttributesClassName",
+        "/status/currentVolumeAttributesClassName",
+        "/status/modifyVolumeStatus/targetVolumeAttributesClassName",
+    ];
+    fields.into_iter().map(|field| claim.str_at(field)).filter(|class| !class.is_empty()).collect()
 }
 
 fn crosses_namespaces(pod: &Object) -> bool {

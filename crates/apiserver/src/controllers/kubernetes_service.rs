@@ -1,4 +1,5 @@
-//! The Service `default/kubernetes` and its endpoints, through which clients inside a cluster find the API server.
+//! The Service `default/kubernetes` and its endpoints, through which clients inside a cluster find the API server, and the range of
+//! addresses that it is in.
 //!
 //! kube-apiserver creates them itself, and creates them again when they are deleted.
 
@@ -22,7 +23,10 @@ const NAME: &str = "kubernetes";
 /// The first address of the range that services get theirs from.
 const CLUSTER_IP: &str = "10.96.0.1";
 
-/// Keeps the three objects of one server.
+/// The range that services get their addresses from.
+const ADDRESS_RANGE: &str = "10.96.0.0/16";
+
+/// Keeps the objects of one server.
 ///
 /// 1. They exist once the server has started, and again after a delete completes.
 /// 2. At the start, the endpoints become the address of this server. Later changes by clients stay.
@@ -46,11 +50,12 @@ impl KubernetesService {
         let snapshot = context.resources.snapshot();
         let managed = |group: &str, plural: &str, object: Value, address_fields| {
             let resource = Arc::clone(snapshot.registry.find(group, "v1", plural).ok()?);
-            let key = resource.storage_key(Some(NAMESPACE), NAME).into();
+            let key = resource.storage_key(resource.namespaced.then_some(NAMESPACE), NAME).into();
             Some(Managed { key, resource, object: Object::new(object)?, address_fields })
         };
         let objects = [
-            managed("", "services", service(address), &[][..]),
+            managed("networking.k8s.io", "servicecidrs", address_range(), &[][..]),
+            managed("", "services", service(address), &[]),
             managed("", "endpoints", endpoints(address), &["subsets"]),
             managed("discovery.k8s.io", "endpointslices", endpoint_slice(address), &["endpoints", "ports"]),
         ];
@@ -104,6 +109,15 @@ impl Controller for KubernetesService {
             }
         })
     }
+}
+
+fn address_range() -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": NAME},
+        "spec": {"cidrs": [ADDRESS_RANGE]},
+    })
 }
 
 fn service(address: SocketAddr) -> Value {

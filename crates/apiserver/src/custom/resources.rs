@@ -1,7 +1,7 @@
 //! Conversion of an established CRD to resources.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube_informer_cel::Validator;
 use serde_json::json;
@@ -126,6 +126,7 @@ impl<'d> ResourceBuilder<'d> {
             columns: Columns::Printer(PrinterColumns::of(version)),
             scale: scale.map(scale_paths),
             custom: Some(self.custom(version)),
+            blank: OnceLock::new(),
         }
     }
 
@@ -138,7 +139,9 @@ impl<'d> ResourceBuilder<'d> {
 
     fn custom(&self, version: &Version) -> Custom {
         let fields = version.selectable_fields.iter().map(|f| f.json_path.trim_start_matches('.').to_owned());
+        let stored = self.spec.versions.iter().find(|version| version.storage).unwrap_or(version);
         Custom {
+            storage_version: stored.name.clone(),
             definition: self.object.name().unwrap_or_default().to_owned(),
             uid: self.installed.uid.clone(),
             terminating: self.installed.terminating,
@@ -172,14 +175,7 @@ fn scale_paths(scale: &Scale) -> ScalePaths {
     }
 }
 
-/// Returns the schema to publish, with the fields that every object has.
+/// Returns the schema to publish.
 fn publish(version: &Version) -> Published {
-    let mut schema = version.schema().cloned().unwrap_or_else(|| json!({"type": "object"}));
-    if let Some(fields) = schema.as_object_mut() {
-        let properties = fields.entry("properties").or_insert_with(|| json!({}));
-        properties["apiVersion"] = json!({"type": "string"});
-        properties["kind"] = json!({"type": "string"});
-        properties["metadata"] = json!({"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]});
-    }
-    Published::new(&schema)
+    version.schema().map_or_else(|| Published::new(&json!({"type": "object"})), Published::new)
 }

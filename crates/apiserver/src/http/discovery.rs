@@ -290,7 +290,8 @@ fn json_response(document: &Value) -> Response<ResponseBody> {
 /// The hash that kube-apiserver has for the same stored form.
 fn storage_hash(resource: &Resource) -> String {
     use base64::Engine as _;
-    let name = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
+    let GroupVersion { group, version } = resource.storage_version();
+    let name = format!("{group}/{version}/{}", resource.kind);
     let hash = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
     base64::engine::general_purpose::STANDARD.encode(&hash.as_ref()[..8])
 }

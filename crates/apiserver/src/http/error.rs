@@ -1,5 +1,6 @@
 //! The errors of requests, from the socket to the verb.
 
+use crate::authentication::WithoutUser;
 use crate::cpu_pool::PoolError;
 use crate::faults::Fault;
 use crate::registry::CodecError;
@@ -24,6 +25,8 @@ pub(crate) enum HttpError {
     ShuttingDown,
     #[error("request did not complete within the allotted timeout")]
     DeadlineExceeded,
+    #[error(transparent)]
+    Impersonation(#[from] WithoutUser),
     /// A fault that a test injected.
     #[error("fault injected: {fault:?}")]
     Injected { fault: Fault, verb: Verb, target: Box<Target>, namespace: Option<String> },

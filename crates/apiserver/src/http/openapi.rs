@@ -1,6 +1,7 @@
 //! OpenAPI v2 and v3, generated from the table of types and from CRDs: enough for clients that validate, explain, build patches or
 //! generate code.
 
+mod descriptions;
 mod operations;
 mod schemas;
 

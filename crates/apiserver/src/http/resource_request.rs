@@ -17,7 +17,7 @@ use super::respond::{Responder, ResponseOptions, respond_error};
 use super::route::ResourcePath;
 use super::warnings::warn;
 use crate::api::Api;
-use crate::authentication::{User, bearer_token};
+use crate::authentication::{User, bearer_token, impersonate};
 use crate::faults::Fault;
 use crate::metrics::Record;
 use crate::registry::{Missing, Resource, Subresource};
@@ -131,7 +131,7 @@ where
             resource,
             query,
             body,
-            user: user(api, parts),
+            user: user(api, parts)?,
             work: Work::default(),
         };
         Ok(execute(api, verb, request, &parts.extensions).await?)
@@ -142,11 +142,13 @@ where
     tokio::time::timeout(deadline, work).await.unwrap_or(Err(HttpError::DeadlineExceeded))
 }
 
-/// The user that access control found. Requests without a connection, from this process, need no credential but may have one.
-fn user(api: &Api, parts: &http::request::Parts) -> User {
+/// The user that access control found, or that it impersonates. Requests without a connection, from this process, need no credential
+/// but may have one.
+fn user(api: &Api, parts: &http::request::Parts) -> Result<User, HttpError> {
     let known = parts.extensions.get::<User>().cloned();
     let token = || bearer_token(&parts.headers).and_then(|token| api.authenticator.user_of(token));
-    known.or_else(token).unwrap_or_else(User::anonymous)
+    let caller = known.or_else(token).unwrap_or_else(User::anonymous);
+    Ok(impersonate(&parts.headers, caller)?)
 }
 
 /// The verb and the subresource of a request, if the resource has them.

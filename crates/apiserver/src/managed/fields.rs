@@ -2,16 +2,18 @@
 
 use std::cmp::Ordering;
 
+use compact_str::{CompactString, ToCompactString, format_compact};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 /// One step of a path, as its text in `FieldsV1`: what it leads to, a colon, and which. Keys and values are canonical JSON, so that
-/// steps compare cheaply.
+/// steps compare cheaply. Most are short enough to need no allocation.
 ///
 /// - `f:name`: a field.
 /// - `k:{"name":"c"}`: the element of a list with these keys.
 /// - `v:"x"`: the element of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Step(String);
+pub(super) struct Step(CompactString);
 
 impl Ord for Step {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -28,11 +30,13 @@ impl PartialOrd for Step {
 
 impl Step {
     pub(super) fn field(name: &str) -> Self {
-        Self(["f:", name].concat())
+        let mut text = CompactString::const_new("f:");
+        text.push_str(name);
+        Self(text)
     }
 
     pub(super) fn value(value: &Value) -> Self {
-        Self(format!("v:{value}"))
+        Self(format_compact!("v:{value}"))
     }
 
     /// The element with these keys, which must be sorted.
@@ -46,7 +50,7 @@ impl Step {
             serde_json::to_writer(&mut text, value).expect("JSON values always encode into memory");
         }
         text.extend_from_slice(if text.len() == 2 { b"{}" } else { b"}" });
-        Self(String::from_utf8(text).expect("JSON is UTF-8"))
+        Self(CompactString::from_utf8(text).expect("JSON is UTF-8"))
     }
 
     /// The name, if it leads to a field.
@@ -57,10 +61,10 @@ impl Step {
     fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
         match kind {
-            "f" => Some(Self(text.to_owned())),
+            "f" => Some(Self(text.to_compact_string())),
             "k" | "v" => {
                 let canonical: Value = serde_json::from_str(rest).ok()?;
-                Some(Self(format!("{kind}:{canonical}")))
+                Some(Self(format_compact!("{kind}:{canonical}")))
             }
             _ => None, // `i:` names elements by place, which nothing here does
         }
@@ -189,6 +193,11 @@ impl Fields {
         self.drop_empty();
     }
 
+    /// Removes the paths at or below these fields.
+    pub(super) fn remove_fields(&mut self, names: &[&str]) {
+        self.below.retain(|(step, _)| step.as_field().is_none_or(|name| !names.contains(&name)));
+    }
+
     /// Removes steps without paths.
     pub(super) fn drop_empty(&mut self) {
         self.below.retain(|(_, set)| !set.is_empty());
@@ -245,7 +254,7 @@ impl Fields {
         if self.here && !self.below.is_empty() {
             map.insert(".".to_owned(), Value::Object(Map::new()));
         }
-        map.extend(self.below.into_iter().map(|(step, set)| (step.0, set.into_json())));
+        map.extend(self.below.into_iter().map(|(step, set)| (step.0.into_string(), set.into_json())));
         Value::Object(map)
     }
 
@@ -270,6 +279,20 @@ impl Fields {
             Some((last, _)) if last >= step => self.below.binary_search_by(|(other, _)| other.cmp(step)),
             _ => Err(self.below.len()),
         }
+    }
+}
+
+/// Writes the same JSON as [`Fields::into_json`], without making it.
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.here && !self.below.is_empty() {
+            map.serialize_entry(".", &Fields::default())?;
+        }
+        for (step, set) in &self.below {
+            map.serialize_entry(step.0.as_str(), set)?;
+        }
+        map.end()
     }
 }
 
@@ -311,6 +334,7 @@ mod tests {
             set.paths(),
             [".data", ".data.k", ".spec.c[name=\"a\"]", ".spec.c[name=\"a\"].name", ".spec.set[=\"x\"]"]
         );
+        assert_eq!(serde_json::to_string(&set).unwrap(), json.to_string());
         assert_eq!(set.into_json(), json);
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::Model;
@@ -117,8 +118,7 @@ impl Managers {
     ) -> Result<Self, Abandoned> {
         let model = Model::of(resource);
         // Fields that every object of the kind has belong to no manager.
-        let blank = resource.blank();
-        let old = old.map(Object::value).or(blank.as_ref());
+        let old = old.map(Object::value).or_else(|| resource.blank());
         let change = compare(old, Some(new.value()), model, work)?;
         let set = tracked(change.set, resource, writer.subresource);
         for entry in &mut self.0 {
@@ -254,9 +254,8 @@ impl Managers {
         });
     }
 
-    /// Writes the list onto the object.
-    pub(crate) fn write(mut self, object: &mut Object) {
-        // The order of kube-apiserver: appliers first, then by time, then by name.
+    /// Puts the entries in the order of kube-apiserver: appliers first, then by time, then by name.
+    pub(crate) fn sorted(mut self) -> Self {
         self.0.sort_by(|a, b| {
             (a.operation, &a.time, &a.manager, &a.subresource).cmp(&(
                 b.operation,
@@ -265,12 +264,41 @@ impl Managers {
                 &b.subresource,
             ))
         });
-        let list: Vec<Value> = self.0.into_iter().map(Entry::into_json).collect();
+        self
+    }
+
+    /// Writes the list onto the object.
+    pub(crate) fn write(self, object: &mut Object) {
+        let list: Vec<Value> = self.sorted().0.into_iter().map(Entry::into_json).collect();
         if list.is_empty() {
             object.metadata_mut().remove("managedFields");
         } else {
             object.metadata_mut().insert("managedFields".to_owned(), list.into());
         }
+    }
+}
+
+/// Writes the same JSON as [`Managers::write`], without making it.
+impl Serialize for Managers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.0)
+    }
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Sorted, as the fields of all other objects are written: equal documents have equal bytes.
+        let mut entry = serializer.serialize_map(None)?;
+        entry.serialize_entry("apiVersion", &self.api_version)?;
+        entry.serialize_entry("fieldsType", "FieldsV1")?;
+        entry.serialize_entry("fieldsV1", &self.fields)?;
+        entry.serialize_entry("manager", &self.manager)?;
+        entry.serialize_entry("operation", self.operation.as_str())?;
+        if let Some(subresource) = &self.subresource {
+            entry.serialize_entry("subresource", subresource)?;
+        }
+        entry.serialize_entry("time", &self.time)?;
+        entry.end()
     }
 }
 
@@ -322,42 +350,33 @@ impl Entry {
     }
 }
 
+/// Metadata that no manager owns.
+const UNOWNED_METADATA: &[&str] = &[
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "selfLink",
+    "managedFields",
+];
+
 /// Removes fields that are never owned, and those that this write does not change.
 fn tracked(mut set: Fields, resource: &Resource, subresource: Option<Subresource>) -> Fields {
     let writes_status = subresource == Some(Subresource::Status);
-    let mut never = Fields::default();
-    for field in ["apiVersion", "kind"] {
-        never.put(Step::field(field), Fields::only_here());
-    }
-    let mut metadata = Fields::default();
-    for field in [
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "selfLink",
-        "managedFields",
-    ] {
-        metadata.put(Step::field(field), Fields::only_here());
-    }
-    never.put(Step::field("metadata"), metadata);
-    for field in resource.rules.status_fields {
-        if !writes_status {
-            never.put(Step::field(field), Fields::only_here());
-        }
-    }
-    if writes_status {
-        never.put(Step::field("spec"), Fields::only_here());
-        if resource.rules.status_metadata == StatusMetadata::Kept {
-            never.put(Step::field("metadata"), Fields::only_here());
-        }
-    }
-    set.remove_trees(&never);
     set.here = false;
+    set.remove_fields(&["apiVersion", "kind"]);
+    if !writes_status {
+        set.remove_fields(resource.rules.status_fields);
+    } else if resource.rules.status_metadata == StatusMetadata::Kept {
+        set.remove_fields(&["spec", "metadata"]);
+    } else {
+        set.remove_fields(&["spec"]);
+    }
     if let Some(metadata) = set.at_mut(&Step::field("metadata")) {
         metadata.here = false;
+        metadata.remove_fields(UNOWNED_METADATA);
     }
     set.drop_empty();
     set

@@ -5,9 +5,9 @@
 
 mod row;
 
-use self::row::{Row, WITHOUT_DELETE_COLLECTION, cluster, namespaced};
+use self::row::{READ_ONCE, Row, WITHOUT_DELETE_COLLECTION, cluster, namespaced};
 use super::columns::{cluster, networking, pods, policies, storage, workloads};
-use super::conversion::EVENTS_AS_CORE;
+use super::conversion::{AUTOSCALER_AS_V2, EVENTS_AS_CORE};
 use super::group_version::GroupVersion;
 use super::lifecycle::{Lifecycle, Review};
 use super::resource::Resource;
@@ -17,8 +17,11 @@ use super::subresource::Subresource::*;
 
 const CORE: GroupVersion<'static> = GroupVersion { group: "", version: "v1" };
 const API_EXTENSIONS: GroupVersion<'static> = GroupVersion { group: "apiextensions.k8s.io", version: "v1" };
+const API_REGISTRATION: GroupVersion<'static> =
+    GroupVersion { group: "apiregistration.k8s.io", version: "v1" };
 const APPS: GroupVersion<'static> = GroupVersion { group: "apps", version: "v1" };
 const AUTOSCALING: GroupVersion<'static> = GroupVersion { group: "autoscaling", version: "v2" };
+const AUTOSCALING_V1: GroupVersion<'static> = GroupVersion { group: "autoscaling", version: "v1" };
 const AUTHENTICATION: GroupVersion<'static> = GroupVersion { group: "authentication.k8s.io", version: "v1" };
 const AUTHORIZATION: GroupVersion<'static> = GroupVersion { group: "authorization.k8s.io", version: "v1" };
 const EVENTS: GroupVersion<'static> = GroupVersion { group: "events.k8s.io", version: "v1" };
@@ -40,6 +43,11 @@ const FLOW_CONTROL: GroupVersion<'static> =
 
 const TABLE: &[Row] = &[
     namespaced(CORE, "Binding", "bindings").binding(),
+    cluster(CORE, "ComponentStatus", "componentstatuses")
+        .short_names(&["cs"])
+        .verbs(READ_ONCE)
+        .rules(&rules::COMPONENT_STATUS)
+        .columns(&cluster::COMPONENT_STATUS),
     namespaced(CORE, "ConfigMap", "configmaps")
         .short_names(&["cm"])
         .rules(&rules::CONFIG_MAP)
@@ -116,6 +124,11 @@ const TABLE: &[Row] = &[
         .lifecycle(Lifecycle::CustomResourceDefinition)
         .subresources(&[Status])
         .rules(&rules::CUSTOM_RESOURCE_DEFINITION),
+    cluster(API_REGISTRATION, "APIService", "apiservices")
+        .api_extension()
+        .subresources(&[Status])
+        .rules(&rules::API_SERVICE)
+        .columns(&networking::API_SERVICE),
     namespaced(APPS, "ControllerRevision", "controllerrevisions")
         .rules(&rules::REVISION)
         .columns(&workloads::REVISION),
@@ -152,6 +165,13 @@ const TABLE: &[Row] = &[
         .subresources(&[Status])
         .rules(&rules::AUTOSCALER)
         .columns(&policies::AUTOSCALER),
+    namespaced(AUTOSCALING_V1, "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+        .short_names(&["hpa"])
+        .in_all()
+        .subresources(&[Status])
+        .rules(&rules::AUTOSCALER_V1)
+        .columns(&policies::AUTOSCALER_V1)
+        .stored_as(&AUTOSCALER_AS_V2),
     cluster(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews").review(Review::SelfSubject),
     cluster(AUTHENTICATION, "TokenReview", "tokenreviews").review(Review::Token),
     namespaced(AUTHORIZATION, "LocalSubjectAccessReview", "localsubjectaccessreviews").review(Review::Access),
@@ -272,7 +292,7 @@ const TABLE: &[Row] = &[
         .rules(&rules::RESOURCE_CLAIM)
         .columns(&policies::RESOURCE_CLAIM),
     namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates")
-        .rules(&rules::RETURNS_OBJECT)
+        .rules(&rules::RESOURCE_CLAIM_TEMPLATE)
         .columns(&policies::NAME_AND_AGE),
     cluster(RESOURCE, "ResourceSlice", "resourceslices")
         .rules(&rules::RESOURCE_SLICE)

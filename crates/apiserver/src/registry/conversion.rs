@@ -1,9 +1,18 @@
 //! Conversion between the stored and the shown form of objects.
 
+mod autoscaler;
+mod event;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+pub(super) use self::autoscaler::AUTOSCALER_AS_V2;
+pub(super) use self::autoscaler::as_v2;
+pub(super) use self::autoscaler::normalize_v1;
+pub(super) use self::event::EVENTS_AS_CORE;
+
+use super::group_version::GroupVersion;
 use crate::budget::Budget;
 use crate::custom::{self, Structural};
 use crate::server::OBJECT_BYTES;
@@ -11,42 +20,29 @@ use crate::server::OBJECT_BYTES;
 /// The conversion of stored objects.
 #[derive(Debug, Clone)]
 pub(crate) enum Conversion {
-    /// Objects are stored as those of another kind.
-    Renamed(&'static Renaming),
+    /// Objects are stored as those of another kind or version.
+    StoredAs(&'static StoredAs),
     /// Objects may have been stored under an older schema.
     Coerced(Arc<Structural>),
 }
 
 /// The difference between a kind and the kind that stores it.
 #[derive(Debug)]
-pub(crate) struct Renaming {
-    /// Group and plural of the resource whose store is shared.
-    stored_group: &'static str,
-    stored_plural: &'static str,
-    /// Top-level fields: name when stored, name when shown.
-    renamed: &'static [(&'static str, &'static str)],
+pub(crate) struct StoredAs {
+    /// The resource whose store is shared.
+    group_version: GroupVersion<'static>,
+    plural: &'static str,
+    /// From the stored form to the shown one.
+    show: fn(&mut Map<String, Value>),
+    /// From the shown form to the stored one.
+    store: fn(&mut Map<String, Value>),
 }
-
-/// Events of `events.k8s.io/v1` are stored as those of `v1`.
-pub(super) static EVENTS_AS_CORE: Renaming = Renaming {
-    stored_group: "",
-    stored_plural: "events",
-    renamed: &[
-        ("involvedObject", "regarding"),
-        ("message", "note"),
-        ("source", "deprecatedSource"),
-        ("firstTimestamp", "deprecatedFirstTimestamp"),
-        ("lastTimestamp", "deprecatedLastTimestamp"),
-        ("count", "deprecatedCount"),
-        ("reportingComponent", "reportingController"),
-    ],
-};
 
 impl Conversion {
     /// From the stored form to the shown one.
     pub(crate) fn show(&self, object: &mut Map<String, Value>) {
         match self {
-            Self::Renamed(names) => rename(object, names.renamed.iter().copied()),
+            Self::StoredAs(form) => (form.show)(object),
             Self::Coerced(schema) => {
                 custom::prune(schema, object);
                 // Defaults that do not fit are not shown: such an object cannot be stored.
@@ -57,43 +53,16 @@ impl Conversion {
 
     /// From the shown form to the stored one.
     pub(crate) fn store(&self, object: &mut Map<String, Value>) {
-        if let Self::Renamed(names) = self {
-            rename(object, names.renamed.iter().map(|(stored, shown)| (*shown, *stored)));
+        if let Self::StoredAs(form) = self {
+            (form.store)(object);
         }
     }
 
-    /// Group and plural of the resource whose store is shared.
-    pub(super) fn stored_as(&self) -> Option<(&str, &str)> {
+    /// Version and plural of the resource whose store is shared.
+    pub(super) fn stored_as(&self) -> Option<(GroupVersion<'static>, &'static str)> {
         match self {
-            Self::Renamed(names) => Some((names.stored_group, names.stored_plural)),
+            Self::StoredAs(form) => Some((form.group_version, form.plural)),
             Self::Coerced(_) => None,
         }
-    }
-}
-
-fn rename<'n>(object: &mut Map<String, Value>, names: impl Iterator<Item = (&'n str, &'n str)>) {
-    for (from, to) in names {
-        if let Some(value) = object.remove(from) {
-            object.insert(to.to_owned(), value);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn there_and_back() {
-        let stored = json!({"metadata": {}, "involvedObject": {"name": "p"}, "message": "m", "count": 2, "reason": "r"});
-        let mut object = stored.as_object().unwrap().clone();
-        Conversion::Renamed(&EVENTS_AS_CORE).show(&mut object);
-        assert_eq!(
-            Value::Object(object.clone()),
-            json!({"metadata": {}, "regarding": {"name": "p"}, "note": "m", "deprecatedCount": 2, "reason": "r"})
-        );
-        Conversion::Renamed(&EVENTS_AS_CORE).store(&mut object);
-        assert_eq!(Value::Object(object), stored);
     }
 }

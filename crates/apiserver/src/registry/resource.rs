@@ -1,7 +1,7 @@
 //! One resource in one version: its paths, and how its objects are decoded, defaulted, validated and shown.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube_informer_cel::Validator;
 use serde_json::{Map, Value};
@@ -56,6 +56,8 @@ pub(crate) struct Resource {
     pub(crate) scale: Option<ScalePaths>,
     /// Present for custom resources.
     pub(crate) custom: Option<Custom>,
+    /// Made by [`Resource::blank`] on its first call.
+    pub(crate) blank: OnceLock<Option<Value>>,
 }
 
 /// The fields of a kind.
@@ -74,6 +76,8 @@ pub(crate) enum Schema {
 pub(crate) struct Custom {
     /// The name of the CRD.
     pub(crate) definition: String,
+    /// The version in which objects are stored.
+    pub(crate) storage_version: String,
     /// The uid of the CRD. A recreated CRD has another.
     pub(crate) uid: String,
     /// The CRD is being deleted: no objects can be created.
@@ -133,10 +137,21 @@ impl Resource {
 
     /// The prefix of the storage keys of all objects of this resource, with its closing slash.
     pub(crate) fn storage_prefix(&self) -> String {
-        let own = (self.group.as_str(), self.plural.as_str());
-        match self.conversion.as_ref().and_then(Conversion::stored_as).unwrap_or(own) {
-            ("", plural) => format!("/{plural}/"),
-            (group, plural) => format!("/{group}/{plural}/"),
+        let own = (self.group_version(), self.plural.as_str());
+        let (GroupVersion { group, .. }, plural) =
+            self.conversion.as_ref().and_then(Conversion::stored_as).unwrap_or(own);
+        match group {
+            "" => format!("/{plural}/"),
+            group => format!("/{group}/{plural}/"),
+        }
+    }
+
+    /// The version in which objects are stored.
+    pub(crate) fn storage_version(&self) -> GroupVersion<'_> {
+        match (&self.custom, self.conversion.as_ref().and_then(Conversion::stored_as)) {
+            (Some(custom), _) => GroupVersion { version: &custom.storage_version, ..self.group_version() },
+            (None, Some((stored, _))) => stored,
+            (None, None) => self.group_version(),
         }
     }
 
@@ -198,10 +213,13 @@ impl Resource {
     }
 
     /// An object with only zero values, or `None` if the fields are not known.
-    pub(crate) fn blank(&self) -> Option<Value> {
-        let mut fields = Map::new();
-        write_zeros(self.table()?, &mut fields, &mut Budget::new(usize::MAX)).ok()?;
-        Some(Value::Object(fields))
+    pub(crate) fn blank(&self) -> Option<&Value> {
+        let make = || {
+            let mut fields = Map::new();
+            write_zeros(self.table()?, &mut fields, &mut Budget::new(usize::MAX)).ok()?;
+            Some(Value::Object(fields))
+        };
+        self.blank.get_or_init(make).as_ref()
     }
 
     /// The warning about a deprecated kind or version.

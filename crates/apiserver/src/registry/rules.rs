@@ -264,7 +264,10 @@ pub(super) static SIGNING_REQUEST: Rules = Rules {
     record_creator: defaults::signing_request_creator,
     ..STATUS
 };
-pub(super) static RESOURCE_CLAIM: Rules = Rules { status_fields: &["status"], ..RETURNS_OBJECT };
+pub(super) static RESOURCE_CLAIM: Rules =
+    Rules { status_fields: &["status"], default: defaults::resource_claim, ..RETURNS_OBJECT };
+pub(super) static RESOURCE_CLAIM_TEMPLATE: Rules =
+    Rules { default: defaults::resource_claim_template, ..RETURNS_OBJECT };
 pub(super) static IP_ADDRESS: Rules = Rules { names: NameRule::PathSegment, ..GENERIC };
 pub(super) static RESOURCE_SLICE: Rules = Rules {
     fields: table(&[("spec.nodeName", "/spec/nodeName"), ("spec.driver", "/spec/driver")]),
@@ -331,6 +334,8 @@ pub(super) static INGRESS_CLASS: Rules = Rules {
 pub(super) static INGRESS: Rules = Rules { validate: validation::ingress, ..WORKLOAD };
 pub(super) static AUTOSCALER: Rules =
     Rules { default: defaults::autoscaler, validate: validation::autoscaler, ..STATUS };
+pub(super) static AUTOSCALER_V1: Rules =
+    Rules { default: defaults::autoscaler_v1, validate: validation::autoscaler_v1, ..STATUS };
 pub(super) static ROLE: Rules = Rules { validate: validation::role, ..RBAC };
 pub(super) static CLUSTER_ROLE: Rules = Rules { validate: validation::cluster_role, ..RBAC };
 pub(super) static ROLE_BINDING: Rules = Rules {
@@ -370,6 +375,23 @@ pub(super) static ADMISSION: Rules =
 pub(super) static VALIDATING_POLICY: Rules = Rules { status_fields: &["status"], ..ADMISSION };
 pub(super) static WEBHOOKS: Rules =
     Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
+/// Says that requests to the group are not forwarded.
+fn not_aggregated(object: &Object) -> Vec<String> {
+    let remote = object.at("/spec/service").is_some_and(|service| !service.is_null());
+    let text = "APIService is stored but not enforced: this server forwards no requests to other servers";
+    remote.then(|| text.to_owned()).into_iter().collect()
+}
+
+pub(super) static API_SERVICE: Rules = Rules {
+    names: NameRule::PathSegment,
+    unconditional_update: false,
+    default: defaults::api_service,
+    validate: validation::api_service,
+    warn: not_aggregated,
+    ..STATUS
+};
+pub(super) static COMPONENT_STATUS: Rules =
+    Rules { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..GENERIC };
 pub(super) static BUDGET: Rules =
     Rules { unconditional_update: false, validate: validation::budget, ..WORKLOAD };
 pub(super) static NETWORK_POLICY: Rules = Rules {

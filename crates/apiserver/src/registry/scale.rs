@@ -34,6 +34,11 @@ impl ScalePaths {
         Self::built_in(ScaleSelector::Labels)
     }
 
+    /// The path of the replica count, as a CRD specifies it.
+    pub(crate) fn spec_path(&self) -> String {
+        self.spec.replace('/', ".")
+    }
+
     fn built_in(selector: ScaleSelector) -> Self {
         Self {
             spec: "/spec/replicas".into(),

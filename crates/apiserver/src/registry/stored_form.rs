@@ -2,6 +2,7 @@
 
 use super::{Object, Resource};
 use crate::budget::TooLarge;
+use crate::managed::Managers;
 use crate::storage::{Document, DocumentError, Stored};
 use crate::work::count_visit;
 use kube_informer_types::protobuf;
@@ -38,6 +39,25 @@ impl Resource {
             }
             None => self.encode_stored(object),
         }
+    }
+
+    /// Encodes a new object with its managers, which it does not have itself, in at most `limit` bytes. The managers of a larger one are
+    /// dropped first, as in kube-apiserver.
+    pub(crate) fn encode_new(
+        &self,
+        object: &Object,
+        managers: &Managers,
+        limit: usize,
+    ) -> Result<Document, CodecError> {
+        if self.conversion.is_some() || managers.is_empty() {
+            let mut object = object.clone();
+            managers.clone().write(&mut object);
+            return self.encode_within(&object, limit);
+        }
+        let fields = self.field_values(object);
+        let fields = fields.iter().map(|(label, value)| (*label, value.as_str()));
+        let document = Document::encode_with_managers(object.value(), managers, fields)?;
+        if self.fits(&document, limit) { Ok(document) } else { self.encode_within(object, limit) }
     }
 
     /// Encodes an object in at most `limit` bytes. The managed fields of a larger one are dropped first, as in kube-apiserver.

@@ -1,6 +1,7 @@
 //! Validation of built-in resources: the checks of kube-apiserver that clients meet in practice, not all of them.
 
 mod access;
+mod api_service;
 mod batch;
 mod container;
 mod data;
@@ -24,6 +25,7 @@ pub(super) use self::access::cluster_role_binding;
 pub(super) use self::access::role;
 pub(super) use self::access::role_binding;
 pub(super) use self::access::role_reference_kept;
+pub(super) use self::api_service::api_service;
 pub(super) use self::batch::cron_job;
 pub(super) use self::batch::job;
 pub(super) use self::batch::job_update;
@@ -38,6 +40,7 @@ pub(super) use self::network::network_policy;
 pub(super) use self::pod::pod;
 pub(super) use self::pod::pod_update;
 pub(super) use self::policy::autoscaler;
+pub(super) use self::policy::autoscaler_v1;
 pub(super) use self::policy::budget;
 pub(super) use self::service::service;
 pub(super) use self::service::service_update;

@@ -1,6 +1,6 @@
 //! Normalizes a value as if it had been decoded into a Go struct: rejects wrong types, drops unknown and empty fields.
 
-use std::fmt::Write;
+use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -39,50 +39,78 @@ pub(crate) fn conform(
     kind: &str,
     object: &mut Map<String, Value>,
 ) -> Result<Vec<String>, TypeMismatch> {
-    let mut walk = Walk {
-        owner: kind.to_owned(),
-        path: String::new(),
-        fields: String::new(),
-        unknown: Reported::default(),
-    };
-    walk.fields(object_type, object)?;
+    let mut walk = Walk { owner: kind, unknown: Reported::default() };
+    walk.fields(object_type, object, &Path::default())?;
     Ok(walk.unknown.into_paths())
 }
 
-struct Walk {
+/// The path of a value: one segment and those above it. Made on the stack, and written only for errors.
+#[derive(Clone, Copy, Default)]
+struct Path<'p>(Option<(&'p Path<'p>, Segment<'p>)>);
+
+#[derive(Clone, Copy)]
+enum Segment<'p> {
+    Field(&'p str),
+    Key(&'p str),
+    Element(usize),
+}
+
+impl<'p> Path<'p> {
+    fn then(&'p self, segment: Segment<'p>) -> Self {
+        Self(Some((self, segment)))
+    }
+
+    /// The path without list indexes and map keys, each field with a dot before it: kube-apiserver names fields with a wrong type like this.
+    fn write_fields(&self, out: &mut String) {
+        let Some((above, segment)) = self.0 else { return };
+        above.write_fields(out);
+        if let Segment::Field(name) = segment {
+            out.push('.');
+            out.push_str(name);
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((above, segment)) = self.0 else { return Ok(()) };
+        above.fmt(f)?;
+        match segment {
+            Segment::Field(name) | Segment::Key(name) if above.0.is_none() => f.write_str(name),
+            Segment::Field(name) | Segment::Key(name) => write!(f, ".{name}"),
+            Segment::Element(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+struct Walk<'k> {
     /// The type whose fields are visited.
-    owner: String,
-    path: String,
-    /// The path without list indexes and map keys, as kube-apiserver names fields with a wrong type.
-    fields: String,
+    owner: &'k str,
     unknown: Reported,
 }
 
-impl Walk {
-    fn fields(&mut self, object_type: &Type, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
-        let (mark, named) = (self.path.len(), self.fields.len());
+impl Walk<'_> {
+    fn fields(
+        &mut self,
+        object_type: &Type,
+        object: &mut Map<String, Value>,
+        at: &Path<'_>,
+    ) -> Result<(), TypeMismatch> {
         let mut drop = Vec::new();
         for (name, value) in object.iter_mut() {
-            if mark > 0 {
-                self.path.push('.');
-            }
-            self.path.push_str(name);
-            self.fields.push('.');
-            self.fields.push_str(name);
+            let at = at.then(Segment::Field(name));
             match object_type.field(name) {
                 None => {
-                    self.unknown.push(&self.path);
+                    self.unknown.push(at);
                     drop.push(name.clone());
                 }
                 Some(field) => {
-                    self.value(&field.shape, value)?;
+                    self.value(&field.shape, value, &at)?;
                     if is_absent(value, field) {
                         drop.push(name.clone());
                     }
                 }
             }
-            self.path.truncate(mark);
-            self.fields.truncate(named);
         }
         for name in drop {
             object.remove(&name);
@@ -90,7 +118,7 @@ impl Walk {
         Ok(())
     }
 
-    fn value(&mut self, shape: &Shape, value: &mut Value) -> Result<(), TypeMismatch> {
+    fn value(&mut self, shape: &Shape, value: &mut Value, at: &Path<'_>) -> Result<(), TypeMismatch> {
         match (shape, value) {
             (_, Value::Null) | (Shape::Any, _) => Ok(()),
             (Shape::String | Shape::Enum(_), Value::String(_)) => Ok(()),
@@ -115,48 +143,42 @@ impl Walk {
             (Shape::Int64, Value::Number(n)) if n.as_i64().is_some() => Ok(()),
             (Shape::Struct(name, _) | Shape::ObjectOrAny(name), Value::Object(object)) => {
                 let Some(inner) = types().named(name) else { return Ok(()) };
-                let owner = std::mem::replace(&mut self.owner, short_name(name).to_owned());
-                let result = self.fields(inner, object);
+                let owner = std::mem::replace(&mut self.owner, short_name(name));
+                let result = self.fields(inner, object, at);
                 if result.is_ok() {
                     self.owner = owner;
                 }
                 result
             }
             (Shape::ObjectOrAny(_), _) => Ok(()),
-            (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object),
+            (Shape::Map(inner), Value::Object(object)) => self.entries(inner, object, at),
             (Shape::List(inner, ..), Value::Array(items)) => {
-                let mark = self.path.len();
-                for (i, item) in items.iter_mut().enumerate() {
-                    write!(self.path, "[{i}]").expect("writing into memory");
-                    self.value(inner, item)?;
-                    self.path.truncate(mark);
-                }
-                Ok(())
+                let mut items = items.iter_mut().enumerate();
+                items.try_for_each(|(i, item)| self.value(inner, item, &at.then(Segment::Element(i))))
             }
-            (shape, found) => Err(self.mismatch(shape, found)),
+            (shape, found) => Err(self.mismatch(shape, found, at)),
         }
     }
 
-    fn entries(&mut self, inner: &Shape, object: &mut Map<String, Value>) -> Result<(), TypeMismatch> {
-        let mark = self.path.len();
+    fn entries(
+        &mut self,
+        inner: &Shape,
+        object: &mut Map<String, Value>,
+        at: &Path<'_>,
+    ) -> Result<(), TypeMismatch> {
         for (key, value) in object.iter_mut() {
-            self.path.push('.');
-            self.path.push_str(key);
             if value.is_null() && matches!(inner, Shape::String) {
                 *value = Value::String(String::new()); // a typed map has no null strings
             }
-            self.value(inner, value)?;
-            self.path.truncate(mark);
+            self.value(inner, value, &at.then(Segment::Key(key)))?;
         }
         Ok(())
     }
 
-    fn mismatch(&self, wanted: &Shape, found: &Value) -> TypeMismatch {
-        TypeMismatch::Type {
-            found: json_type(found),
-            field: format!("{}{}", self.owner, self.fields),
-            wanted: go_type(wanted),
-        }
+    fn mismatch(&self, wanted: &Shape, found: &Value, at: &Path<'_>) -> TypeMismatch {
+        let mut field = self.owner.to_owned();
+        at.write_fields(&mut field);
+        TypeMismatch::Type { found: json_type(found), field, wanted: go_type(wanted) }
     }
 }
 
@@ -199,7 +221,7 @@ fn is_absent(value: &Value, field: &Field) -> bool {
 }
 
 /// `meta.v1.ObjectMeta` as `ObjectMeta`.
-fn short_name(name: &str) -> &str {
+fn short_name(name: &'static str) -> &'static str {
     name.rsplit('.').next().unwrap_or(name)
 }
 

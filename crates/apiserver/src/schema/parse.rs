@@ -51,10 +51,17 @@ impl FieldName for Spanned<String> {
 
 /// Parses one JSON value; fails if anything follows it.
 pub(crate) fn parse_json(text: &[u8]) -> Result<Parsed, serde_json::Error> {
+    let parsed = parse_json_with(text, None)?;
+    // Paths take time and are needed only if a field occurs twice, which is rare.
+    if parsed.duplicates.is_empty() { Ok(parsed) } else { parse_json_with(text, Some(String::new())) }
+}
+
+fn parse_json_with(text: &[u8], path: Option<String>) -> Result<Parsed, serde_json::Error> {
+    let mut state = State { path, duplicates: Vec::new() };
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let Document(parsed, _) = Document::<String>::deserialize(&mut deserializer)?;
+    let value = Node::<String>(&mut state, PhantomData).deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(parsed)
+    Ok(Parsed { value, duplicates: state.duplicates })
 }
 
 /// Parses one YAML document.
@@ -78,9 +85,49 @@ impl<'de, K: FieldName> Deserialize<'de> for Document<K> {
 
 #[derive(Default)]
 struct State {
-    /// The path of the current value, as `a.b[3]`.
-    path: String,
+    /// The path of the current value, as `a.b[3]`, if it is wanted.
+    path: Option<String>,
     duplicates: Vec<Duplicate>,
+}
+
+impl State {
+    /// Returns the length of the path, to return to.
+    fn mark(&self) -> usize {
+        self.path.as_ref().map_or(0, String::len)
+    }
+
+    fn enter_field(&mut self, name: &str) {
+        if let Some(path) = &mut self.path {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(name);
+        }
+    }
+
+    fn enter_element(&mut self, index: usize) {
+        if let Some(path) = &mut self.path {
+            write!(path, "[{index}]").expect("writing into memory");
+        }
+    }
+
+    fn leave(&mut self, mark: usize) {
+        if let Some(path) = &mut self.path {
+            path.truncate(mark);
+        }
+    }
+
+    /// Reports the current field. Fails if there were too many.
+    fn duplicate(&mut self, key: &str, line: Option<u64>) -> Result<(), &'static str> {
+        if self.duplicates.len() >= MAX_REPORTED {
+            return Err("too many duplicate fields");
+        }
+        self.duplicates.push(match line {
+            Some(line) => Duplicate::Line { line, key: key.to_owned() },
+            None => Duplicate::Path(self.path.clone().unwrap_or_default()),
+        });
+        Ok(())
+    }
 }
 
 struct Node<'s, K>(&'s mut State, PhantomData<K>);
@@ -130,11 +177,11 @@ impl<'de, K: FieldName> Visitor<'de> for Node<'_, K> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        let mark = self.0.path.len();
+        let mark = self.0.mark();
         loop {
-            write!(self.0.path, "[{}]", items.len()).expect("writing into memory");
+            self.0.enter_element(items.len());
             let item = seq.next_element_seed(Node::<K>(self.0, PhantomData))?;
-            self.0.path.truncate(mark);
+            self.0.leave(mark);
             match item {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
@@ -144,24 +191,15 @@ impl<'de, K: FieldName> Visitor<'de> for Node<'_, K> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        let mark = self.0.path.len();
+        let mark = self.0.mark();
         while let Some(name) = entries.next_key::<K>()? {
             let (key, line) = name.into_parts();
-            if mark > 0 {
-                self.0.path.push('.');
-            }
-            self.0.path.push_str(&key);
+            self.0.enter_field(&key);
             if map.contains_key(&key) {
-                if self.0.duplicates.len() >= MAX_REPORTED {
-                    return Err(A::Error::custom("too many duplicate fields"));
-                }
-                self.0.duplicates.push(match line {
-                    Some(line) => Duplicate::Line { line, key: key.clone() },
-                    None => Duplicate::Path(self.0.path.clone()),
-                });
+                self.0.duplicate(&key, line).map_err(A::Error::custom)?;
             }
             let value = entries.next_value_seed(Node::<K>(self.0, PhantomData))?;
-            self.0.path.truncate(mark);
+            self.0.leave(mark);
             map.insert(key, value);
         }
         Ok(Value::Object(map))

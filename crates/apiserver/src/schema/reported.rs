@@ -1,5 +1,7 @@
 //! Places in an object that a response names.
 
+use std::fmt;
+
 /// Places that are named; further ones are not.
 const MAX_PLACES: usize = 1000;
 /// Bytes of their texts, about.
@@ -14,10 +16,11 @@ pub(crate) struct Reported {
 
 impl Reported {
     /// Notes a path, unless there are too many.
-    pub(crate) fn push(&mut self, path: &str) {
+    pub(crate) fn push(&mut self, path: impl fmt::Display) {
         if self.paths.len() < MAX_PLACES && self.bytes < MAX_BYTES {
+            let path = path.to_string();
             self.bytes += path.len();
-            self.paths.push(path.to_owned());
+            self.paths.push(path);
         }
     }
 

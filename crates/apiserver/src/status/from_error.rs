@@ -34,7 +34,9 @@ impl From<&HttpError> for Status {
             HttpError::Injected { fault, verb, target, namespace } => {
                 injected(*fault, verb.as_str(), target, namespace.as_deref())
             }
-            HttpError::NoProtobufForm { .. } | HttpError::Metrics(_) => Self::internal(error),
+            HttpError::Impersonation(_) | HttpError::NoProtobufForm { .. } | HttpError::Metrics(_) => {
+                Self::internal(error)
+            }
             HttpError::Switch(_) | HttpError::Snapshot(_) => Self::bad_request(error.to_string()),
         }
     }

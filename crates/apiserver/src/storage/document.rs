@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The JSON of one object without its type, with a gap for its resource version.
@@ -75,10 +76,27 @@ impl Document {
         object: &Value,
         fields: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, DocumentError> {
+        Self::encode_with(object, None::<&()>, fields)
+    }
+
+    /// Encodes an object that does not have its `metadata.managedFields` yet. The bytes are those of the object that has them.
+    pub(crate) fn encode_with_managers<'f>(
+        object: &Value,
+        managers: &impl Serialize,
+        fields: impl IntoIterator<Item = (&'f str, &'f str)>,
+    ) -> Result<Self, DocumentError> {
+        Self::encode_with(object, Some(managers), fields)
+    }
+
+    fn encode_with<'f>(
+        object: &Value,
+        managers: Option<&impl Serialize>,
+        fields: impl IntoIterator<Item = (&'f str, &'f str)>,
+    ) -> Result<Self, DocumentError> {
         let object = object.as_object().ok_or(DocumentError::NotAnObject)?;
         let metadata = object.get("metadata").and_then(Value::as_object).ok_or(DocumentError::NotAnObject)?;
         let mut out = Vec::with_capacity(SCRATCH);
-        let gap = write_metadata(&mut out, metadata);
+        let gap = write_metadata(&mut out, metadata, managers);
         for (key, value) in object {
             if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
                 out.push(b',');
@@ -149,7 +167,12 @@ impl fmt::Debug for Document {
     }
 }
 
-fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) -> usize {
+/// Writes metadata, with these managers if it has none itself. Returns the place of the resource version.
+fn write_metadata(
+    out: &mut Vec<u8>,
+    metadata: &Map<String, Value>,
+    mut managers: Option<&impl Serialize>,
+) -> usize {
     out.extend_from_slice(b"\"metadata\":{");
     for key in LEADING {
         if let Some(value) = metadata.get(key) {
@@ -160,12 +183,22 @@ fn write_metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) -> usize {
     out.extend_from_slice(b"\"resourceVersion\":\"");
     let gap = out.len();
     out.push(b'"');
+    let mut write_managers = |out: &mut Vec<u8>| {
+        if let Some(managers) = managers.take() {
+            out.extend_from_slice(b",\"managedFields\":");
+            write_json(out, managers);
+        }
+    };
     for (key, value) in metadata {
+        if key.as_str() > "managedFields" {
+            write_managers(out);
+        }
         if key != "resourceVersion" && !LEADING.contains(&key.as_str()) {
             out.push(b',');
             write_pair(out, key, value);
         }
     }
+    write_managers(out);
     out.push(b'}');
     gap
 }
@@ -176,7 +209,7 @@ fn write_pair(out: &mut Vec<u8>, key: &str, value: &Value) {
     write_json(out, value);
 }
 
-fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     serde_json::to_writer(out, value).expect("strings and JSON values always encode into memory");
 }
 
@@ -288,6 +321,17 @@ mod tests {
         let rest = document.write_shared(Some(&head), 7, &mut start);
         assert_eq!([&start[..], &rest[..]].concat(), whole);
         assert!(document.bytes.as_ptr_range().contains(&rest.as_ptr()));
+    }
+
+    #[test]
+    fn managers_are_written_where_the_object_has_them() {
+        for last in ["labels", "ownerReferences"] {
+            let mut object = json!({"metadata": {"name": "a", "labels": {}, (last): {}}, "spec": {}});
+            let managers = json!([{"manager": "m"}]);
+            let written = Document::encode_with_managers(&object, &managers, []).unwrap();
+            object["metadata"]["managedFields"] = managers;
+            assert_eq!(written, Document::encode(&object, []).unwrap());
+        }
     }
 
     #[test]

@@ -69,6 +69,10 @@ fn configuration(request: &Request, parsed: Value) -> Result<Object, VerbError> 
         let (group, version, kind) = (group.to_owned(), short.to_owned(), kind.to_owned());
         return Err(DecodeError::ApplyType { group, version, kind }.into());
     }
+    // An empty list too, which the conversion below would remove.
+    if parsed.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
+        return Err(DecodeError::ApplyManagedFields.into());
+    }
     let named = |field: &str| {
         parsed.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default()
     };
@@ -92,9 +96,6 @@ fn configuration(request: &Request, parsed: Value) -> Result<Object, VerbError> 
     }
     let mut object =
         Object::new(value).ok_or_else(|| not_typed("an object with metadata is needed".to_owned()))?;
-    if object.metadata().contains_key("managedFields") {
-        return Err(DecodeError::ApplyManagedFields.into());
-    }
     if object.name().is_none() {
         object.set_meta("name", Some(request.name()?));
     }

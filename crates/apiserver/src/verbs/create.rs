@@ -97,7 +97,8 @@ pub(crate) async fn insert_unvalidated(
     writer: Writer,
 ) -> Result<Option<Arc<Stored>>, VerbError> {
     identify(context, &mut object);
-    prepare(context, resource, &mut object, &Ownership::Writer(writer), &Work::default()).await?;
+    let owner = Ownership::Writer(writer);
+    prepare(context, resource, &mut object, &owner, &Work::default()).await?.write(&mut object);
     let name = object.name().unwrap_or_default();
     let key = resource.storage_key(object.namespace(), name);
     match context.storage.create(&key, resource.encode(&object)?).await {
@@ -118,7 +119,7 @@ async fn attempt(
     work: &Work,
 ) -> Result<Response, Failed> {
     let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
-    prepare(context, resource, &mut object, owner, work).await?;
+    let managers = prepare(context, resource, &mut object, owner, work).await?;
     let errors = resource.validate(&object, work)?;
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
@@ -133,7 +134,7 @@ async fn attempt(
         true => None,
         false => context.admission.charge(&*context.storage, resource, &object).await?,
     };
-    store(context, resource, object, dry_run).await
+    store(context, resource, object, managers, dry_run).await
 }
 
 /// The error of an attempt. A name that is taken is separate, because a generated one is then replaced.
@@ -151,7 +152,8 @@ impl<E: Into<VerbError>> From<E> for Failed {
 async fn store(
     context: &WriteContext,
     resource: &Resource,
-    object: Object,
+    mut object: Object,
+    managers: Managers,
     dry_run: bool,
 ) -> Result<Response, Failed> {
     let name = object.name().ok_or_else(|| {
@@ -168,11 +170,12 @@ async fn store(
             Some(stored) => Err(exists(&stored)),
             None => {
                 let warnings = (resource.rules.warn)(&object);
+                managers.write(&mut object);
                 Ok(Response::made(201, object).with_warnings(warnings))
             }
         };
     }
-    let document = resource.encode_within(&object, context.object_bytes)?;
+    let document = resource.encode_new(&object, &managers, context.object_bytes)?;
     match context.storage.create(&key, document).await {
         Ok(stored) => {
             check_still_served(context, resource, &stored).await?;
@@ -210,13 +213,14 @@ fn identify(context: &WriteContext, object: &mut Object) {
     metadata.insert("uid".to_owned(), context.ids.uid().into());
 }
 
+/// Completes an object. Returns its managers, which are encoded with it.
 async fn prepare(
     context: &WriteContext,
     resource: &Resource,
     object: &mut Object,
     owner: &Ownership,
     work: &Work,
-) -> Result<(), VerbError> {
+) -> Result<Managers, VerbError> {
     let rules = resource.rules;
     if !rules.create_with_status {
         for field in rules.status_fields {
@@ -227,13 +231,12 @@ async fn prepare(
         object.metadata_mut().insert("generation".to_owned(), 1.into());
     }
     resource.default(object, context.object_bytes)?;
-    match owner {
-        Ownership::Writer(writer) => {
-            Managers::default().updated(resource, writer, None, object, work)?.write(object)
-        }
-        Ownership::Settled(managers) => managers.clone().write(object),
-    }
+    let managers = match owner {
+        Ownership::Writer(writer) => Managers::default().updated(resource, writer, None, object, work)?,
+        Ownership::Settled(managers) => managers.clone(),
+    };
     context.admission.complete(&*context.storage, resource, object).await?;
     (rules.prepare)(object);
-    Ok(work.check()?)
+    work.check()?;
+    Ok(managers.sorted())
 }

@@ -199,12 +199,32 @@ pub(crate) fn conform_to(resource: &Resource, value: &mut Value) -> Result<Vec<S
     let Some(object) = value.as_object_mut() else { return Ok(Vec::new()) };
     match &resource.schema {
         Schema::Table(shape) => conform(shape, &resource.kind, object).map_err(|e| e.to_string()),
-        Schema::Free => conform_metadata(resource, object),
+        Schema::Free => {
+            object.values_mut().for_each(canonical_numbers);
+            conform_metadata(resource, object)
+        }
         Schema::Custom(schema) => {
+            object.values_mut().for_each(canonical_numbers);
             let mut unknown = conform_metadata(resource, object)?;
             unknown.extend(custom::prune(schema, object));
             Ok(unknown)
         }
+    }
+}
+
+/// Makes integers of numbers such as `1.0`, as Go does when it encodes an object without Go types.
+fn canonical_numbers(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(canonical_numbers),
+        Value::Array(items) => items.iter_mut().for_each(canonical_numbers),
+        Value::Number(number) if number.is_f64() => {
+            // Below 2^63 the conversion is exact.
+            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9_223_372_036_854_775_808.0);
+            if let Some(whole) = whole {
+                *number = (whole as i64).into();
+            }
+        }
+        _ => {}
     }
 }
 

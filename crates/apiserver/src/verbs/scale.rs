@@ -14,6 +14,9 @@ use crate::registry::{GroupVersion, Object, Resource, ScalePaths, ScaleSelector}
 use crate::schema::Parsed;
 use crate::status::FieldError;
 
+/// The replica count in the Scale that a write of an object without one starts from, as in kube-apiserver.
+const UNSET: i64 = i32::MIN as i64;
+
 pub(crate) async fn get(caches: &Caches, request: &Request) -> Result<Response, VerbError> {
     let response = super::get::get(caches, request).await?;
     show(&request.resource, response)
@@ -108,13 +111,19 @@ async fn set(
 ) -> Result<Response, VerbError> {
     let resource = &request.resource;
     let response = write(context, request, Part::Main, dry_run, |old| {
-        let scale = change(scale_of(resource, old)?)?;
+        let paths = paths(resource)?;
+        let unset = if paths.demands_count { UNSET } else { 0 };
+        let current = replicas(paths, old).unwrap_or(unset);
+        let scale = change(scale_with(paths, old, current))?;
         let sent = scale.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         check_name(request, sent)?;
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
+        if paths.demands_count && replicas == UNSET {
+            return Err(DecodeError::EmptyReplicas(paths.spec_path()).into());
+        }
         check_replicas(resource, old.name(), replicas)?;
         let mut new = old.clone();
-        put(new.root_mut(), &paths(resource)?.spec, replicas.into());
+        put(new.root_mut(), &paths.spec, replicas.into());
         let version = scale.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
         if !version.is_empty() {
             new.set_meta("resourceVersion", Some(version));
@@ -161,25 +170,33 @@ fn put(object: &mut Map<String, Value>, pointer: &str, value: Value) {
 }
 
 fn scale_of(resource: &Resource, object: &Object) -> Result<Value, VerbError> {
+    let paths = paths(resource)?;
+    match replicas(paths, object) {
+        None if paths.demands_count => Err(VerbError::NoReplicas(paths.spec_path())),
+        found => Ok(scale_with(paths, object, found.unwrap_or_default())),
+    }
+}
+
+fn replicas(paths: &ScalePaths, object: &Object) -> Option<i64> {
+    object.at(&paths.spec).and_then(Value::as_i64)
+}
+
+/// The Scale of an object, with this replica count.
+fn scale_with(paths: &ScalePaths, object: &Object, replicas: i64) -> Value {
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.metadata().get(field) {
             metadata.insert(field.to_owned(), value.clone());
         }
     }
-    let paths = paths(resource)?;
-    let count = |pointer: &str| object.at(pointer).and_then(Value::as_i64);
-    let replicas = count(&paths.spec);
-    if replicas.is_none() && paths.demands_count {
-        return Err(VerbError::NoReplicas(paths.spec.replace('/', ".")));
-    }
-    let mut status = json!({"replicas": count(&paths.status).unwrap_or_default()});
+    let counted = object.at(&paths.status).and_then(Value::as_i64).unwrap_or_default();
+    let mut status = json!({"replicas": counted});
     let selector = selector_text(&paths.selector, object);
     if !selector.is_empty() {
         status["selector"] = selector.into();
     }
-    Ok(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
-        "spec": {"replicas": replicas.unwrap_or_default()}, "status": status}))
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": {"replicas": replicas}, "status": status})
 }
 
 /// A selector as text.

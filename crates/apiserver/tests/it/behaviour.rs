@@ -252,6 +252,19 @@ async fn an_applied_configuration_with_a_uid_is_for_that_object_only() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_applied_configuration_has_no_managed_fields() {
+    let c = Cluster::new().await;
+    for (managed, expected) in [(json!([]), 400), (json!([{"manager": "other"}]), 400), (Value::Null, 201)] {
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "managedFields": managed}});
+        let (code, status) = c.patch(&format!("{MAPS}/m?fieldManager=me"), APPLY, config).await;
+        assert_eq!(code, expected, "{status}");
+        if code == 400 {
+            assert_eq!(status["message"], "metadata.managedFields must be nil");
+        }
+    }
+}
+
 #[tokio::test]
 async fn containers_are_owned_individually() {
     let c = Cluster::new().await;

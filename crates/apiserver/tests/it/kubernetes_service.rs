@@ -9,6 +9,7 @@ use crate::golden::exchange::{read, send};
 
 const SERVICE: &str = "/api/v1/namespaces/default/services/kubernetes";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
+const RANGE: &str = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
 const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
 
 async fn request(server: &ApiServer, method: &str, path: &str) -> Value {
@@ -33,12 +34,13 @@ async fn it_leads_to_the_server() {
     assert_eq!(slice["endpoints"], json!([{"addresses": ["127.0.0.1"], "conditions": {"ready": true}}]));
     assert_eq!((&slice["addressType"], &slice["ports"]), (&json!("IPv4"), &ports));
     assert_eq!(slice["metadata"]["labels"], json!({"kubernetes.io/service-name": "kubernetes"}));
+    assert_eq!(request(&server, "GET", RANGE).await["spec"]["cidrs"], json!(["10.96.0.0/16"]));
 }
 
 #[tokio::test]
 async fn it_is_created_again_after_a_delete() {
     let server = ApiServer::builder().garbage_collection(true).start().await.expect("the server starts");
-    for path in [SERVICE, ENDPOINTS, SLICE] {
+    for path in [SERVICE, ENDPOINTS, SLICE, RANGE] {
         let before = request(&server, "GET", path).await;
         request(&server, "DELETE", path).await;
         let after = request(&server, "GET", path).await;

@@ -11,6 +11,7 @@ mod crd;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod golden;
+mod kinds;
 mod kube_rs;
 mod kubernetes_service;
 mod large;

@@ -65,6 +65,28 @@ async fn a_token_request_returns_a_token_of_its_service_account() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_caller_may_impersonate_another_user() {
+    let c = Cluster::new().await;
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = async |headers: &[(&str, &str)]| {
+        let media = ("Content-Type", "application/json");
+        let headers: Vec<(&str, &str)> = std::iter::once(media).chain(headers.iter().copied()).collect();
+        c.post_with(
+            path,
+            &headers,
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}),
+        )
+        .await
+    };
+    let (code, own) = review(&[("Impersonate-User", "jane"), ("Impersonate-Group", "shop")]).await;
+    assert_eq!(code, 201, "{own}");
+    let expected = json!({"username": "jane", "groups": ["shop", "system:authenticated"]});
+    assert_eq!(own["status"]["userInfo"], expected);
+    let (code, refused) = review(&[("Impersonate-Group", "shop")]).await;
+    assert_eq!((code, &refused["reason"]), (500, &json!("InternalError")), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn token_requests_are_validated() {
     let c = Cluster::new().await;
     assert_eq!(c.post(TOKEN, json!({"spec": {}})).await.0, 404, "no such service account");

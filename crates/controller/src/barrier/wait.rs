@@ -84,7 +84,7 @@ impl Barrier {
         let found = found.unwrap_or_else(|_| Err("no response".to_owned()));
         match found {
             Ok(Some(object)) => Ok(identity(&object).map(|(_, version)| expected(cache, &object, &version))),
-            Ok(None) => Ok(shown.map(|object| Expected::Deleted(object.uid()))),
+            Ok(None) => Ok(shown.map(|object| Expected::Removed(object.uid()))),
             Err(why) => Err(pending.stale(format!("its outcome is unknown, and cannot be read: {why}"))),
         }
     }
@@ -120,6 +120,9 @@ async fn show(
         Expected::Deleted(uid) => {
             let gone = |object: &Object<Value>| object.is_deleting() || object.uid() != *uid;
             cache.wait_until(key, within, |object| object.is_none_or(gone)).await
+        }
+        Expected::Removed(uid) => {
+            cache.wait_until(key, within, |object| object.is_none_or(|object| object.uid() != *uid)).await
         }
     };
     match shown {

@@ -15,7 +15,7 @@ use kube_informer::{
 use kube_informer_wire::sync::lock;
 use serde_json::Value;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
 };
 use tokio::sync::watch;
@@ -54,8 +54,9 @@ pub(crate) struct ShardKeys {
 struct KeyState {
     /// The objects of which the handler knows, by shard.
     known: HashMap<u32, HashMap<ObjectKey, Known>>,
-    /// Deleted objects that other replicas may be reconciling, or this one has to. Invariant: no list is empty.
-    departed: HashMap<ObjectKey, Vec<Departed>>,
+    /// Deleted objects that other replicas may be reconciling, or this one has to. Ordered, because keys are added to the queue in
+    /// this order. Invariant: no list is empty.
+    departed: BTreeMap<ObjectKey, Vec<Departed>>,
     in_flight: HashMap<ObjectKey, Flight>,
     /// Keys that wait for other replicas.
     parked: BTreeSet<ObjectKey>,

@@ -79,6 +79,8 @@ impl Member {
     /// Resolves when the Lease is held, with the time from which it is.
     async fn acquire(&mut self) -> Duration {
         loop {
+            // Before the attempt: the Lease may be taken and released again meanwhile.
+            let known = self.table.lease_version(self.shard);
             let mut wait = self.table.wait_to_take(self.shard);
             if wait.is_zero() {
                 // The time for which others have seen no change counts, not only that since the last request.
@@ -95,7 +97,7 @@ impl Member {
                 wait = self.elector.retry_delay();
             }
             // Nothing to do until the Lease changes.
-            let _ = time::timeout(wait, self.table.lease_changed(self.shard)).await;
+            let _ = time::timeout(wait, self.table.lease_changed(self.shard, known)).await;
         }
     }
 

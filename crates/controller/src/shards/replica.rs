@@ -60,8 +60,9 @@ impl Replica {
         let controllers: Vec<_> = controllers.iter().filter_map(divide).collect();
         let member = |shard| Member::new(shard, &table, &controllers, &election, client);
         let members = table.all().map(member).collect::<Result<_, _>>()?;
+        let seed = election.seed;
         let factory = InformerFactory::builder(client.clone())
-            .configure(|informer| informer.name("shard leases"))
+            .configure(move |informer| informer.name("shard leases").seed(seed))
             .build();
         let leases = leases(&factory, scope, &table);
         Ok(Self { election, client: client.clone(), table, controllers, members, factory, leases })
@@ -77,8 +78,9 @@ impl Replica {
         &self.leases
     }
 
-    /// Takes part in the division until `stop` is cancelled, then releases all shards.
-    pub(crate) async fn run(self, stop: &CancellationToken) {
+    /// Takes part in the division until `stop` is cancelled, then releases all shards. When `stopping` is cancelled, it asks for no
+    /// further shards: others would leave them to a replica that has ended.
+    pub(crate) async fn run(self, stopping: &CancellationToken, stop: &CancellationToken) {
         let Self { election, client, table, controllers, members, factory, leases } = self;
         factory.start();
         let warm = async {
@@ -103,7 +105,11 @@ impl Replica {
                     biased;
                     _ = members => {}
                     () = retry_parked(&table, &controllers) => {}
-                    () = ask(&table, &api, &election.identity) => {}
+                    () = async {
+                        // Never resolves by itself.
+                        stopping.run_until_cancelled(ask(&table, &api, &election.identity)).await;
+                        std::future::pending::<()>().await;
+                    } => {}
                 }
             }
         }

@@ -140,11 +140,15 @@ impl Table {
         self.changed.send_replace(());
     }
 
-    /// Resolves when the Lease of a shard has changed since this was called.
-    pub(super) async fn lease_changed(&self, shard: u32) {
-        let version = || Some(get(&self.lock(), shard)?.seen.as_ref()?.lease.version.clone());
-        let (mut changes, known) = (self.changes(), version());
-        while version() == known {
+    /// The version of the Lease of a shard as it was last seen.
+    pub(super) fn lease_version(&self, shard: u32) -> Option<ResourceVersion> {
+        Some(get(&self.lock(), shard)?.seen.as_ref()?.lease.version.clone())
+    }
+
+    /// Resolves when the Lease of a shard is seen with another version than this one.
+    pub(super) async fn lease_changed(&self, shard: u32, known: Option<ResourceVersion>) {
+        let mut changes = self.changes();
+        while self.lease_version(shard) == known {
             // The sender is in `self`.
             let _ = changes.changed().await;
         }

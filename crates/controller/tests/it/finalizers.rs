@@ -1,10 +1,10 @@
 //! Finalizers: in place before the first effect, removed after the cleanup, whatever fails in between.
 
-use crate::support::{Log, Running, World, eventually, secs, settle};
+use crate::support::{Log, NAMESPACE, Running, World, eventually, secs, settle};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube_embedded_apiserver::{Fault, FaultRule, Verb};
-use kube_informer::Object;
+use kube_informer::{Object, ObjectKey};
 use kube_informer_controller::{Action, BoxError, Controller, RunController};
 use serde_json::json;
 use std::sync::{
@@ -104,6 +104,49 @@ async fn lost_responses_and_conflicts_neither_skip_nor_reorder_a_step() {
         assert!(log.len() >= 1 && log.lines().iter().all(|line| line == "cleanup"), "{fault:?} {log:?}");
         running.stop().await;
     }
+}
+
+/// Removes the finalizer while the cache is stale, and checks that the cleanup is not repeated for an object that is gone.
+async fn cleanup_is_called_once(world: &World) {
+    let (log, faults) = (Log::default(), world.server.faults());
+    let stalled = faults.clone();
+    let run = controller(world, &log, move |_| {
+        stalled.stall_watches(Some("configmaps"), true);
+        Ok(Action::done())
+    });
+    let queue = run.queue().clone();
+    let running = Running::start(run);
+    world.create("a").await;
+    log.reaches(1).await;
+    settle().await;
+    log.take();
+    world.delete("a").await;
+    log.reaches(1).await;
+    settle().await;
+    assert!(!exists(world).await);
+    queue.add(ObjectKey::namespaced(NAMESPACE, "a"));
+    tokio::time::sleep(secs(10)).await;
+    assert_eq!(log.lines(), ["cleanup"], "the cache still shows the object");
+    faults.stall_watches(Some("configmaps"), false);
+    eventually(|| world.configs().lister().is_empty()).await;
+    assert_eq!(log.lines(), ["cleanup"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cleanup_is_not_repeated_before_the_cache_shows_that_the_object_is_gone() {
+    let world = World::start().await;
+    cleanup_is_called_once(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cleanup_is_not_repeated_after_a_removal_whose_response_was_lost() {
+    let world = World::start().await;
+    // The first patch adds the finalizer.
+    let faults = world.server.faults();
+    faults.add(FaultRule::new(Fault::Delay(secs(0))).verb(Verb::Patch).resource("configmaps").times(1));
+    faults.add(FaultRule::new(Fault::ResponseLost).verb(Verb::Patch).resource("configmaps").times(1));
+    cleanup_is_called_once(&world).await;
 }
 
 #[tokio::test(start_paused = true)]

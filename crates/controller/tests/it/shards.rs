@@ -7,9 +7,9 @@ use crate::support::{NAMESPACE, World, eventually, secs, settle};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{
     Api,
-    api::{ListParams, Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
-use kube_embedded_apiserver::{ApiServer, watch_cache::FeatureGates};
+use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, Verb, watch_cache::FeatureGates};
 use kube_informer::{InformerFactory, ObjectKey, ShardRange, Uid};
 use kube_informer_controller::{ElectionConfigError, LeaderElection, Manager, ManagerError, Sharding};
 use replicas::{Log, Replica, Step};
@@ -94,6 +94,52 @@ async fn three_replicas_divide_eight_shards_and_their_objects() {
         [""],
         "a stopped replica releases its shards"
     );
+}
+
+/// Sets the holder of the only Lease.
+async fn set_holder(world: &World, holder: &str) {
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), NAMESPACE);
+    let patch = Patch::Merge(json!({"spec": {"holderIdentity": holder}}));
+    leases.patch("shard-0", &PatchParams::default(), &patch).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_released_during_an_attempt_is_taken_at_once() {
+    let (world, log) = (World::start().await, Log::default());
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), NAMESPACE);
+    let lease = serde_json::from_value(json!({
+        "metadata": {"name": "shard-0", "labels": {"kube-informer/shards": "shard"}},
+        "spec": {"holderIdentity": "x", "leaseDurationSeconds": 15},
+    }));
+    leases.create(&PostParams::default(), &lease.unwrap()).await.unwrap();
+    let replica = Replica::start(&world, "a", 1, &log);
+    tokio::time::sleep(secs(3)).await;
+    let slow = FaultRule::new(Fault::Delay(secs(1))).verb(Verb::Update).resource("leases").times(1);
+    world.server.faults().add(slow);
+    set_holder(&world, "").await;
+    tokio::time::sleep(secs(1) / 10).await;
+    // The attempt of the replica is under way, and will fail.
+    set_holder(&world, "x").await;
+    set_holder(&world, "").await;
+    tokio::time::sleep(secs(1)).await;
+    tokio::time::sleep(secs(1) / 2).await;
+    assert_eq!(holders(&world).await, BTreeMap::from([("a".to_owned(), vec![0])]));
+    replica.kill().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_stops_asks_for_no_shards() {
+    let (world, log) = (World::start().await, Log::default());
+    let [a, b] = ["a", "b"].map(|name| Replica::start(&world, name, 4, &log));
+    balanced(&world, &["a", "b"], 4).await;
+    tokio::time::sleep(secs(10)).await;
+    // The other one takes the first shard before the second one is released.
+    let slow = FaultRule::new(Fault::Delay(secs(1))).verb(Verb::Update).resource("leases").times(1);
+    world.server.faults().add(slow);
+    a.stop().await;
+    tokio::time::sleep(secs(5)).await;
+    assert_eq!(holders(&world).await, BTreeMap::from([("b".to_owned(), vec![0, 1, 2, 3])]));
+    b.kill().await;
 }
 
 #[tokio::test(start_paused = true)]

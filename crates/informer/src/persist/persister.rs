@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 const WRITE_EVERY: Duration = Duration::from_millis(100);
 /// The shortest time between two writes of a version without a change.
 const POSITION_EVERY: Duration = Duration::from_secs(5);
-/// The longest time between two attempts while the disk fails.
+/// The longest time between two attempts while the disk fails, without the jitter that doubles it at most.
 const MAX_RETRY: Duration = Duration::from_secs(60);
 /// How long a stop waits for the last write.
 const LAST_WRITE: Duration = Duration::from_secs(10);

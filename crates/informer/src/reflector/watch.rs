@@ -13,8 +13,20 @@ use crate::{
 };
 use futures_util::StreamExt;
 use kube_informer_wire::{Bookmark, ListWatchError, Malformed, ResourceVersion, WatchEvent};
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 use tokio::time::Instant;
+
+/// Maximum number of events that are handled before their changes are queued: the first one waits for the others, some
+/// microseconds each.
+const GROUP: usize = 64;
+
+/// Changes of a watch that are queued together.
+#[derive(Default)]
+pub(super) struct Group {
+    changes: Vec<(Change, Option<Position>)>,
+    /// The version that the watch reaches with them.
+    reached: Option<ResourceVersion>,
+}
 
 impl Reflector {
     /// Reads the open watch until it ends, fails, or the machine decides otherwise.
@@ -36,8 +48,9 @@ impl Reflector {
         command
     }
 
+    /// Reads the next event, and with it those that have arrived behind it.
     async fn read_event(&mut self, stream: &mut OpenStream) -> Command {
-        self.queue.room().await;
+        let room = self.queue.room().await;
         self.disk_room().await;
         let now = Instant::now();
         if self.machine.repair_due().is_some_and(|due| due <= now) {
@@ -56,12 +69,64 @@ impl Reflector {
             Err(_) => self.timer_fired(stream, lasted),
             Ok(None) => self.ended(stream, lasted),
             Ok(Some(Err(error))) => self.watch_failed(Failure::of(&error), error, lasted),
-            Ok(Some(Ok(event))) => {
-                self.telemetry.event(&event);
-                self.fail_points.at(FailPoint::ReflectorEvent);
-                self.receive(event, stream)
+            Ok(Some(Ok(event))) => self.receive_group(event, stream, room).await,
+        }
+    }
+
+    /// Handles an event and those that have arrived behind it: at most `room` of them. Their changes are queued together.
+    ///
+    /// # Cancel safety
+    /// It never waits, so that no event is taken out of the stream and lost.
+    async fn receive_group(&mut self, first: WatchEvent, stream: &mut OpenStream, room: usize) -> Command {
+        // While a restored state is not proven, each event may end the watch.
+        let limit = if self.machine.is_proven() { room.min(GROUP) } else { 1 };
+        let (mut event, mut received) = (first, 0);
+        loop {
+            self.telemetry.event(&event);
+            self.fail_points.at(FailPoint::ReflectorEvent);
+            let command = self.receive(event, stream);
+            received += 1;
+            if command != Command::Follow || received >= limit || !self.packer.has_room() {
+                break self.flush_then(command, stream);
+            }
+            match poll_fn(|task| Poll::Ready(stream.events.poll_next_unpin(task))).await {
+                Poll::Ready(Some(Ok(next))) => event = next,
+                Poll::Ready(None) => {
+                    self.flush(stream);
+                    break self.ended(stream, stream.opened.elapsed());
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    self.flush(stream);
+                    break self.watch_failed(Failure::of(&error), error, stream.opened.elapsed());
+                }
+                Poll::Pending => break self.flush_then(Command::Follow, stream),
             }
         }
+    }
+
+    /// Queues the changes of the group. A command that ends the watch stays what it is.
+    fn flush_then(&mut self, command: Command, stream: &mut OpenStream) -> Command {
+        match (command, self.flush(stream)) {
+            (Command::Follow, flushed) => flushed,
+            (command, _) => command,
+        }
+    }
+
+    /// Queues the changes of the group, with one lock, so that they become one batch of the store. Only then the machine
+    /// gets to know how far the watch is: a panic before that loses nothing.
+    fn flush(&mut self, stream: &mut OpenStream) -> Command {
+        if self.group.changes.is_empty() {
+            return Command::Follow;
+        }
+        let Group { changes, reached } = std::mem::take(&mut self.group);
+        let known = self.queue.offer_all(changes, &*self.indexer);
+        (0..known).for_each(|_| self.telemetry.duplicate());
+        self.progressed(reached, stream)
+    }
+
+    /// The version that the watch has reached, with the changes of the group.
+    fn reached(&self) -> Option<&ResourceVersion> {
+        self.group.reached.as_ref().or_else(|| self.machine.position())
     }
 
     /// Deadline of the next timer.
@@ -102,6 +167,7 @@ impl Reflector {
         let change = match event {
             WatchEvent::Bookmark(bookmark) => return self.receive_bookmark(bookmark, stream),
             WatchEvent::Error(status) => {
+                self.flush(stream);
                 let failure = Failure::in_stream(&status);
                 let error = ListWatchError::api(status, Arc::clone(&stream.url));
                 return self.watch_failed(failure, error, stream.opened.elapsed());
@@ -122,12 +188,13 @@ impl Reflector {
             return self.reach(Some(version).filter(|_| stream.in_version_order), stream);
         }
         let rewound = stream.in_version_order
-            && self.machine.position().is_some_and(|position| match change {
+            && self.reached().is_some_and(|position| match change {
                 // Some servers give a deletion the version of the last change.
                 Change::Deleted(_) => version.is_older_than(position),
                 _ => version.is_older_than(position) || version.number().is_some() && version == *position,
             });
         if rewound {
+            self.flush(stream);
             return self.receive_rewound(&change);
         }
         let position = (stream.in_version_order && !version.is_unset()).then_some(version);
@@ -138,14 +205,14 @@ impl Reflector {
         if let Change::Deleted(object) = &change
             && self.machine.awaits_delete(object.key(), object.uid())
         {
+            self.flush(stream);
             self.step(Input::WitnessDeleted);
         }
         let change = self.prepare(change);
         let claim = position.clone().and_then(|version| self.claim(version));
-        if self.queue.offer(change, claim, &*self.indexer) != Offered::Queued {
-            self.telemetry.duplicate();
-        }
-        self.progressed(position, stream)
+        self.group.changes.push((change, claim));
+        self.group.reached = position.or(self.group.reached.take());
+        Command::Follow
     }
 
     /// Handles an event older than the version that the stream has reached. A known state is a repetition; any other
@@ -167,6 +234,7 @@ impl Reflector {
     }
 
     fn receive_malformed(&mut self, malformed: Malformed, stream: &mut OpenStream) -> Command {
+        self.flush(stream);
         let at = malformed.resource_version.clone();
         match self.anomaly(Input::Malformed { at: at.clone(), now: Instant::now() }) {
             Command::Follow => {
@@ -201,6 +269,7 @@ impl Reflector {
 
     /// Advances to a version that came without a change. Ignores a version that is not newer.
     fn reach(&mut self, version: Option<ResourceVersion>, stream: &mut OpenStream) -> Command {
+        self.flush(stream);
         let known = self.machine.position();
         // A bookmark older than the position does not prove that the server has reached the position.
         stream.version_confirmed |=

@@ -4,5 +4,4 @@ mod directory;
 mod fixtures;
 mod inspect;
 mod model;
-mod recording;
 mod restore;

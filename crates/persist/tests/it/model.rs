@@ -2,10 +2,8 @@
 //!
 //! `PERSIST_SEEDS` is the number of seeds.
 
-use crate::{
-    fixtures::{Object, pods, position, put, put_new, read},
-    recording::{Note, Operation, RecordingDisk, after_kill, after_power_loss},
-};
+use crate::fixtures::{Object, pods, position, put, put_new, read};
+use crash_disk::{Note, Operation, RecordingDisk, after_kill, after_power_loss};
 use kube_informer_persist::{CacheDir, Disk, EncryptionKey, Log, MemoryDisk, OpenedLog};
 use std::{collections::BTreeMap, ops::RangeInclusive};
 

@@ -20,8 +20,15 @@ pub(super) fn info(request: &Request<Body>) -> RequestInfo {
         streaming: value("sendInitialEvents") == Some("true"),
         version: value("resourceVersion").and_then(|version| version.parse().ok()),
         continued: value("continue").is_some(),
-        probe: value("limit").and_then(|limit| limit.parse().ok()) == Some(PROBE),
+        probe: value("limit").and_then(|limit| limit.parse().ok()) == Some(PROBE) || names_object(request),
     }
+}
+
+/// Whether a request reads one object, and not a collection.
+pub(super) fn names_object(request: &Request<Body>) -> bool {
+    let mut segments = request.uri().path().split('/').skip_while(|segment| *segment != "namespaces");
+    // The namespace, the resource and the name.
+    request.method() == Method::GET && segments.nth(3).is_some()
 }
 
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -116,6 +123,10 @@ mod tests {
         assert!(!list.watch && !list.continued && !list.write);
         assert_eq!(list.version, Some(0));
         assert!(info(&get("/api/v1/configmaps?continue=abc&limit=2")).continued);
+        assert!(
+            names_object(&get("/api/v1/namespaces/a/configmaps/x"))
+                && !names_object(&get("/api/v1/namespaces/a/configmaps"))
+        );
         let watch = info(&get("/api/v1/configmaps?resourceVersion=&sendInitialEvents=true&watch=true"));
         assert!(watch.watch && watch.streaming);
         assert_eq!(watch.version, None);

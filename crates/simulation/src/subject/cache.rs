@@ -1,9 +1,10 @@
 //! Checks that a cache is a state that the collection had.
 
-use super::{settings::Coverage, transform::TransformKind};
+use super::{restored::Restart, settings::Coverage, transform::TransformKind};
 use crate::{
     handler_log::show,
     history::{Collection, EpochVersion, History, View, Write, has_identity_of, is_in},
+    restarts::Persistence,
     truth::{ClientId, EventLoss, Truth, TruthState},
 };
 use kube_informer::{CacheSnapshot, Lister, Object, ObjectKey, SharedInformer};
@@ -23,24 +24,29 @@ use std::{
 /// 1. Each partition is exactly the selected part of the collection at its resource version. An object whose item in a list was malformed
 ///    may have an older state, until a watch shows that object.
 /// 2. The resource version never goes back, unless the collection was restored.
-/// 3. Before its first list a partition is empty.
+/// 3. Before its first list a partition is empty, or shows a state that an earlier process saved, then later ones.
+/// 4. Saved files are used if they are intact, and otherwise the informer says why not.
 pub(crate) struct CacheCheck {
     name: String,
-    lister: Lister<Value>,
+    pub(super) lister: Lister<Value>,
     pub(super) view: View,
-    partitions: Vec<Option<&'static str>>,
+    pub(super) partitions: Vec<Option<&'static str>>,
     /// One for each partition.
     clients: Vec<ClientId>,
-    truth: Arc<Truth>,
+    pub(super) truth: Arc<Truth>,
     /// The state of each partition at the last check.
-    last: Mutex<Vec<Option<EpochVersion>>>,
+    pub(super) last: Mutex<Vec<Option<EpochVersion>>>,
+    pub(super) persistence: Option<Persistence>,
+    pub(super) restart: Mutex<Restart>,
     /// The number of changes of the cache.
     changes: AtomicU64,
 }
 
 /// Checks the cache after each change, forever.
 pub(super) async fn observe(informer: SharedInformer<Value>, cache: Arc<CacheCheck>) {
-    let missing = ObjectKey::namespaced("a", "nothing");
+    // Only a key that the informer covers can be waited for.
+    let namespace = cache.partitions.first().copied().flatten().unwrap_or("a");
+    let missing = ObjectKey::namespaced(namespace, "nothing");
     let forever = Duration::from_secs(1 << 30);
     let changes = informer.wait_until(&missing, forever, |_| {
         cache.changes.fetch_add(1, Ordering::Relaxed);
@@ -57,9 +63,14 @@ impl CacheCheck {
         coverage: &Coverage,
         clients: Vec<ClientId>,
         truth: Arc<Truth>,
+        persistence: Option<Persistence>,
     ) -> Self {
         let partitions = coverage.partitions();
         let last = Mutex::new(vec![None; partitions.len()]);
+        let restart = Mutex::new(Restart::new(partitions.len()));
+        for (&client, expected) in clients.iter().zip(persistence.iter().flat_map(|saved| &saved.expected)) {
+            truth.lock().restarts_from(client, &expected.states);
+        }
         Self {
             name,
             lister,
@@ -68,6 +79,8 @@ impl CacheCheck {
             clients,
             truth,
             last,
+            persistence,
+            restart,
             changes: AtomicU64::new(0),
         }
     }
@@ -77,13 +90,14 @@ impl CacheCheck {
         self.changes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn check(&self) {
+    pub(crate) fn check(&self) {
         let snapshot = self.lister.snapshot();
         let mut truth = self.truth.lock();
         let mut last = lock(&self.last);
         self.truth.log.count(|totals| totals.checks += 1);
-        for ((partition, &client), last) in self.partitions.iter().zip(&self.clients).zip(&mut *last) {
-            let checked = self.check_partition(*partition, client, last, &snapshot, &truth);
+        let partitions = self.partitions.iter().zip(&self.clients).zip(&mut *last).enumerate();
+        for (at, ((partition, &client), last)) in partitions {
+            let checked = self.check_partition(at, client, last, &snapshot, &truth);
             if let (Ok(()), Some(state)) = (&checked, *last)
                 && self.is_exact(*partition, state, &snapshot, &truth.history)
             {
@@ -125,7 +139,7 @@ impl CacheCheck {
     }
 
     /// Whether a partition equals a state, without exceptions.
-    fn is_exact(
+    pub(super) fn is_exact(
         &self,
         partition: Option<&'static str>,
         (epoch, version): EpochVersion,
@@ -140,16 +154,20 @@ impl CacheCheck {
 
     fn check_partition(
         &self,
-        partition: Option<&'static str>,
+        at: usize,
         client: ClientId,
         last: &mut Option<EpochVersion>,
         snapshot: &CacheSnapshot<Value>,
         truth: &TruthState,
     ) -> Result<(), String> {
-        let history = &truth.history;
+        let (history, partition) = (&truth.history, self.partitions[at]);
         let Some(version) = version(partition, snapshot) else {
+            if let Some(expected) = self.expected(at).filter(|_| !truth.has_received_list(client)) {
+                return self.check_restored(at, expected, last, snapshot, truth);
+            }
             return self.check_unclaimed(partition, client, snapshot, truth);
         };
+        self.check_start(at, client, truth)?;
         let before = last.unwrap_or((0, 0));
         let epochs = (before.0..=history.epoch()).filter(|&epoch| (epoch, version) >= before);
         let states = epochs.filter_map(|epoch| Some((epoch, history.at(epoch, version)?)));
@@ -160,6 +178,7 @@ impl CacheCheck {
             match self.differs(snapshot, state, history, exact) {
                 None => {
                     *last = Some((epoch, version));
+                    self.note_proven(at, version, snapshot, truth);
                     return Ok(());
                 }
                 different => difference = different,
@@ -251,7 +270,7 @@ impl CacheCheck {
     }
 
     /// The difference between a cache and a state, among some keys.
-    fn differs(
+    pub(super) fn differs(
         &self,
         snapshot: &CacheSnapshot<Value>,
         state: &Collection,
@@ -285,7 +304,7 @@ impl CacheCheck {
 }
 
 /// The resource version of a partition.
-fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u64> {
+pub(super) fn version(partition: Option<&str>, snapshot: &CacheSnapshot<Value>) -> Option<u64> {
     let version = match partition {
         None => snapshot.resource_version(),
         Some(namespace) => snapshot.namespace_version(namespace),

@@ -1,7 +1,7 @@
 //! Random settings of informers.
 
 use super::{durations::Durations, task_panics::TaskPanics, transform::TransformKind};
-use crate::{history::View, log::Log, operator::WRONG, selection::Selection};
+use crate::{history::View, log::Log, operator::WRONG, restarts::Persistence, selection::Selection};
 use kube_informer::{InformerBuilder, InformerOptions, Packing, Scope, Transform};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     /// Whether a factory creates the informer.
     pub(crate) by_factory: bool,
     pub(crate) panics: TaskPanics,
+    /// How the cache is saved, if it is.
+    pub(crate) persistence: Option<Persistence>,
     seed: u64,
 }
 
@@ -71,6 +73,22 @@ impl Coverage {
         }
     }
 
+    /// Another transform.
+    pub(crate) fn change_transform(&mut self, rng: &mut fastrand::Rng) {
+        let before = self.transform;
+        while self.transform == before {
+            self.transform = TransformKind::random(rng);
+        }
+    }
+
+    /// Other selectors.
+    pub(crate) fn change_selection(&mut self, rng: &mut fastrand::Rng) {
+        let before = self.selection;
+        while self.selection == before {
+            self.selection = Selection::random(rng);
+        }
+    }
+
     /// What the informer makes of the collection.
     pub(crate) fn view(&self) -> View {
         View { selection: self.selection, transform: self.transform }
@@ -100,6 +118,7 @@ impl Settings {
             by_factory: rng.u8(0..3) == 0,
             panics: TaskPanics::new(rng.choice([0, 0, 0, 3, 12]).unwrap_or(0), rng.u64(..)),
             seed: rng.u64(..),
+            persistence: None,
         }
     }
 
@@ -141,12 +160,24 @@ impl Settings {
         if let Some(size) = self.page_size {
             builder = builder.page_size(size);
         }
-        if self.panics.is_on() {
-            let (panics, log) = (self.panics.clone(), Arc::clone(log));
-            builder = builder.fail_points(move |point| panics.at(point, &log));
+        if let Some(persistence) = &self.persistence {
+            builder = persistence.apply(builder);
         }
-        let panics = self.panics.clone();
-        builder.on_error(move |error| panics.report(error))
+        if self.panics.is_on() || self.persistence.is_some() {
+            let (panics, log) = (self.panics.clone(), Arc::clone(log));
+            let persistence = self.persistence.clone();
+            builder = builder.fail_points(move |point| match &persistence {
+                Some(persistence) => persistence.at(point, || panics.at(point, &log)),
+                None => panics.at(point, &log),
+            });
+        }
+        let (panics, persistence, log) = (self.panics.clone(), self.persistence.clone(), Arc::clone(log));
+        builder.on_error(move |error| {
+            panics.report(error);
+            if let Some(persistence) = &persistence {
+                persistence.report(error, &log);
+            }
+        })
     }
 
     /// Applies everything.

@@ -38,7 +38,7 @@ fn stamp(object: &Value) -> u64 {
 
 impl TransformKind {
     /// A transform for any informer.
-    pub(super) fn random(rng: &mut fastrand::Rng) -> Self {
+    pub(crate) fn random(rng: &mut fastrand::Rng) -> Self {
         let all = [
             Self::None,
             Self::None,
@@ -54,6 +54,21 @@ impl TransformKind {
         rng.choice(all).unwrap_or(Self::None)
     }
 
+    /// A word that only the description of this transform has.
+    pub(crate) fn described_by(self) -> &'static str {
+        match self {
+            Self::None => "drops ; functions: none",
+            Self::DropManagedFields => "metadata.managedFields",
+            Self::DropBulk => "data.bulk",
+            Self::DropData => "drops data;",
+            Self::DropAnnotations => "metadata.annotations",
+            Self::DropSecrets => "spec.items[*].secret",
+            Self::FilterItems => "filter-items",
+            Self::Function => "function-1",
+            Self::Panicking => "panicking",
+        }
+    }
+
     pub(crate) fn make(self, log: &Arc<Log>) -> Transform {
         let log = Arc::clone(log);
         match self {
@@ -64,14 +79,17 @@ impl TransformKind {
             Self::DropAnnotations => dropping("metadata.annotations"),
             Self::DropSecrets => dropping("spec.items[*].secret"),
             Self::FilterItems | Self::Function => {
-                Transform::new().function(move |object| self.change(object))
+                Transform::new().function(move |object| self.change(object)).version(self.described_by())
             }
-            Self::Panicking => Transform::new().function(move |object| {
-                if panics_on(stamp(object)) {
-                    log.record_fault(Fault::TransformPanic);
-                    resume_unwind(Box::new("simulated"));
-                }
-            }),
+            Self::Panicking => {
+                let function = move |object: &mut Value| {
+                    if panics_on(stamp(object)) {
+                        log.record_fault(Fault::TransformPanic);
+                        resume_unwind(Box::new("simulated"));
+                    }
+                };
+                Transform::new().function(function).version(self.described_by())
+            }
         }
     }
 

@@ -13,11 +13,25 @@ pub(super) struct Message {
     slots: Vec<Slot>,
     /// The position in `slots` of each number up to the largest, plus one; 0 for numbers without a field.
     positions: Vec<u8>,
+    /// What is inside the field of each number up to the largest: every field of every message that arrives is looked up.
+    inside: Vec<Inside>,
     /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
     written: Vec<u8>,
     /// The numbers on the way to each field, by the name of the field in JSON; also of fields in nested messages whose
     /// fields are inlined in JSON.
     by_name: HashMap<&'static str, Box<[u32]>>,
+}
+
+/// Which messages are inside a field.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Inside {
+    /// No field has this number.
+    Unknown,
+    Nothing,
+    /// One, or one in each element of a list.
+    Message(MessageId),
+    /// Some, in another form: its [`Content`] says how.
+    Other,
 }
 
 /// The content of one field number.
@@ -127,6 +141,11 @@ impl Message {
         usize::from(position).checked_sub(1)
     }
 
+    /// Which messages are inside the field of a number.
+    pub(super) fn inside(&self, number: u32) -> Inside {
+        self.inside.get(number as usize).copied().unwrap_or(Inside::Unknown)
+    }
+
     /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
     pub(super) fn written(&self) -> &[u8] {
         &self.written
@@ -165,6 +184,11 @@ impl Message {
         for (position, slot) in (1..).zip(&self.slots) {
             self.positions.resize(slot.number as usize, 0);
             self.positions.push(position);
+        }
+        self.inside.clear();
+        for slot in &self.slots {
+            self.inside.resize(slot.number as usize, Inside::Unknown);
+            self.inside.push(slot.content.inside());
         }
         let is_written = |slot: &Slot| match &slot.content {
             Content::Field(field) => matches!(field.zero, Zero::Written | Zero::Null),
@@ -228,7 +252,29 @@ fn parse_field(
     Some((numbers?, Field { name, encoding, zero: known.zero }))
 }
 
+impl Content {
+    fn inside(&self) -> Inside {
+        match self {
+            Self::Inline(_) => Inside::Other,
+            Self::Field(field) => field.encoding.inside(),
+        }
+    }
+}
+
 impl Encoding {
+    fn inside(&self) -> Inside {
+        match self {
+            Self::Message(id) => Inside::Message(*id),
+            Self::List(inner) => inner.inside(),
+            Self::Map(inner) => match inner.inside() {
+                Inside::Nothing => Inside::Nothing,
+                _ => Inside::Other,
+            },
+            Self::Union(..) => Inside::Other,
+            _ => Inside::Nothing,
+        }
+    }
+
     fn of(shape: &Shape, by_name: &HashMap<&'static str, MessageId>) -> Option<Self> {
         Some(match shape {
             Shape::String | Shape::Enum(_) => Self::Text,

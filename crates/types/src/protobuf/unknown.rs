@@ -1,7 +1,7 @@
 //! Finds fields that the table does not know.
 
 use super::fields::{Fields, Wire};
-use super::messages::{Content, Encoding, Message, Union, messages};
+use super::messages::{Content, Encoding, Inside, Message, Union, messages};
 use super::union::numbers;
 use super::{MAX_DEPTH, ProtobufError};
 
@@ -16,10 +16,15 @@ pub(super) fn has_unknown_fields(
     }
     for field in Fields(bytes) {
         let (number, wire) = field?;
-        let unknown = match message.slot(number) {
-            None => true,
-            Some(Content::Inline(inner)) => has_unknown_fields(wire.bytes()?, inner, depth + 1)?,
-            Some(Content::Field(field)) => in_value(&field.encoding, wire, depth)?,
+        let unknown = match message.inside(number) {
+            Inside::Nothing => continue,
+            Inside::Unknown => true,
+            Inside::Message(id) => has_unknown_fields(wire.bytes()?, messages().get(id), depth + 1)?,
+            Inside::Other => match message.slot(number) {
+                None => true,
+                Some(Content::Inline(inner)) => has_unknown_fields(wire.bytes()?, inner, depth + 1)?,
+                Some(Content::Field(field)) => in_value(&field.encoding, wire, depth)?,
+            },
         };
         if unknown {
             return Ok(true);

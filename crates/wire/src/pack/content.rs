@@ -86,10 +86,16 @@ impl Content {
                 let Encoded { media_type, bytes } = &unpacked.encoded;
                 out.extend_from_slice(bytes);
                 let raw_len = u32::try_from(bytes.len()).ok()?;
-                Some(
-                    Tag { raw_len, media_type: *media_type, encoding: Encoding::Stored, dense: false }.bits(),
-                )
+                Some(Tag::loose(raw_len, *media_type, Encoding::Stored).bits())
             }
+        }
+    }
+
+    /// Puts the packed bytes into `out` and returns their tag; `None` if they are not in memory.
+    pub(super) fn packed(&self, out: &mut Vec<u8>) -> Option<Tag> {
+        match self {
+            Self::Packed(body) if body.is_in_memory() => body.read(out).ok().map(Tag::from_bits),
+            Self::Packed(_) | Self::Unpacked(_) => None,
         }
     }
 

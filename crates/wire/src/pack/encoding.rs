@@ -1,6 +1,7 @@
 //! How the bytes of a body are encoded.
 
 use super::dictionary::{Dictionaries, DictionaryId};
+use super::patch::{self, Patched};
 use crate::MediaType;
 use std::cell::RefCell;
 use zstd::bulk::Decompressor;
@@ -14,6 +15,8 @@ pub(super) struct Tag {
     pub(super) encoding: Encoding,
     /// Whether it was packed as well as compaction can: packing it again would gain nothing.
     pub(super) dense: bool,
+    /// Whether the bytes are those of an earlier version, encoded like this, and a patch.
+    pub(super) patched: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +33,16 @@ const STORED: u32 = 0;
 const PLAIN: u32 = 1;
 /// Code of the first dictionary.
 const FIRST_DICTIONARY: u32 = 2;
+/// Numbers of dictionaries are below this one: a tag has 29 bits for their codes.
+pub(super) const MAX_DICTIONARY: u32 = (1 << 29) - FIRST_DICTIONARY;
+const CODES: u64 = (1 << 29) - 1;
 
 impl Tag {
+    /// The tag of content that compaction may pack again.
+    pub(super) fn loose(raw_len: u32, media_type: MediaType, encoding: Encoding) -> Self {
+        Self { raw_len, media_type, encoding, dense: false, patched: false }
+    }
+
     pub(super) fn bits(self) -> u64 {
         let code = match self.encoding {
             Encoding::Stored => STORED,
@@ -39,17 +50,19 @@ impl Tag {
             Encoding::Dictionary(DictionaryId(number)) => number.saturating_add(FIRST_DICTIONARY),
         };
         let protobuf = u64::from(self.media_type == MediaType::Protobuf);
-        u64::from(code) << 34 | protobuf << 33 | u64::from(self.dense) << 32 | u64::from(self.raw_len)
+        let flags = u64::from(self.patched) << 63 | protobuf << 33 | u64::from(self.dense) << 32;
+        flags | (u64::from(code) & CODES) << 34 | u64::from(self.raw_len)
     }
 
     pub(super) fn from_bits(bits: u64) -> Self {
-        let encoding = match (bits >> 34) as u32 {
+        let encoding = match (bits >> 34 & CODES) as u32 {
             STORED => Encoding::Stored,
             PLAIN => Encoding::Plain,
             code => Encoding::Dictionary(DictionaryId(code.saturating_sub(FIRST_DICTIONARY))),
         };
         let media_type = if bits >> 33 & 1 == 1 { MediaType::Protobuf } else { MediaType::Json };
-        Self { raw_len: bits as u32, media_type, encoding, dense: bits >> 32 & 1 == 1 }
+        let [dense, patched] = [32, 63].map(|bit| bits >> bit & 1 == 1);
+        Self { raw_len: bits as u32, media_type, encoding, dense, patched }
     }
 }
 
@@ -59,8 +72,22 @@ pub(super) fn unpack(
     packed: &[u8],
     dictionaries: &Dictionaries,
 ) -> Result<Option<Vec<u8>>, DictionaryId> {
-    let len = tag.raw_len as usize;
-    let raw = match tag.encoding {
+    if !tag.patched {
+        return decode(tag.encoding, packed, tag.raw_len, dictionaries);
+    }
+    let Some(Patched { base_len, patch, base }) = Patched::read(packed) else { return Ok(None) };
+    let base = decode(tag.encoding, base, base_len, dictionaries)?;
+    Ok(base.and_then(|base| patch::apply(&base, patch, tag.raw_len as usize)))
+}
+
+fn decode(
+    encoding: Encoding,
+    packed: &[u8],
+    len: u32,
+    dictionaries: &Dictionaries,
+) -> Result<Option<Vec<u8>>, DictionaryId> {
+    let len = len as usize;
+    let raw = match encoding {
         Encoding::Stored => Some(packed.to_vec()),
         Encoding::Plain => unpack_plain(packed, len),
         Encoding::Dictionary(id) => dictionaries.get(id).ok_or(id)?.unpack(packed, len),
@@ -86,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_tag_is_one_word() {
-        let dictionaries = [0, 7, (1 << 30) - 3].map(|number| Encoding::Dictionary(DictionaryId(number)));
+        let dictionaries =
+            [0, 7, MAX_DICTIONARY - 1].map(|number| Encoding::Dictionary(DictionaryId(number)));
         for encoding in [Encoding::Stored, Encoding::Plain].into_iter().chain(dictionaries) {
             for (raw_len, dense, media_type) in [
                 (0, false, MediaType::Json),
@@ -94,7 +122,8 @@ mod tests {
                 (12_345, false, MediaType::Protobuf),
                 (7, true, MediaType::Json),
             ] {
-                let tag = Tag { raw_len, media_type, encoding, dense };
+                let patched = raw_len % 2 == 1;
+                let tag = Tag { raw_len, media_type, encoding, dense, patched };
                 assert_eq!(Tag::from_bits(tag.bits()), tag);
             }
         }

@@ -14,7 +14,7 @@ static TRAINED: LazyLock<Packer> = LazyLock::new(|| {
         let setting = format!(r#"{{"name":"SETTING_{}","value":"{}"}}"#, i % 7, i * 31).repeat(6);
         let json =
             format!(r#"{{"kind":"Pod","metadata":{{"name":"cart-{i}"}},"spec":{{"env":[{setting}]}}}}"#);
-        packer.pack_content(&Encoded::json(json.into()), false);
+        packer.pack_content(&Encoded::json(json.into()), false, None);
     }
     packer
 });
@@ -23,10 +23,5 @@ static TRAINED: LazyLock<Packer> = LazyLock::new(|| {
 pub fn unpack(bytes: &[u8], raw_len: u32, trained: bool) -> Option<Vec<u8>> {
     let dictionaries = TRAINED.bodies.context();
     let encoding = if trained { Encoding::Dictionary(dictionaries.newest()?.id) } else { Encoding::Plain };
-    encoding::unpack(
-        Tag { raw_len, media_type: MediaType::Json, encoding, dense: false },
-        bytes,
-        dictionaries,
-    )
-    .ok()?
+    encoding::unpack(Tag::loose(raw_len, MediaType::Json, encoding), bytes, dictionaries).ok()?
 }

@@ -3,7 +3,8 @@
 use super::{
     Content, LEVEL, Packer, Packing,
     dictionary::{Dictionary, DictionaryId},
-    encoding::{Encoding, Tag},
+    encoding::{Encoding, MAX_DICTIONARY, Tag},
+    patch::Patched,
     training::Training,
 };
 use crate::{media_type::Encoded, sync::lock};
@@ -16,9 +17,6 @@ use std::{
 /// A dictionary to be saved with the content that was packed with it.
 #[derive(Clone)]
 pub struct SavedDictionary(Arc<Dictionary>);
-
-/// Numbers of dictionaries are below this one: a tag has 30 bits for them.
-const MAX_ID: u32 = (1 << 30) - 2;
 
 impl SavedDictionary {
     /// Its number, which no other dictionary of the packer ever has.
@@ -61,7 +59,7 @@ impl Packer {
             match dictionaries.get(DictionaryId(id)).as_ref().or_else(|| new.iter().find(is_it)) {
                 Some(known) if known.bytes() == bytes => {}
                 Some(_) => return None,
-                None if id >= MAX_ID => return None,
+                None if id >= MAX_DICTIONARY => return None,
                 None => new.push(Arc::new(Dictionary::saved(DictionaryId(id), bytes))),
             }
         }
@@ -86,13 +84,18 @@ impl Packer {
     /// The content of a saved object as it is cached. `None` if the tag contradicts the bytes, names an unknown dictionary,
     /// or names a content of more than `max` bytes.
     pub(crate) fn restored_content(&self, tag: u64, bytes: &[u8], secret: bool, max: u32) -> Option<Content> {
-        let Tag { raw_len, media_type, encoding, dense } = Tag::from_bits(tag);
-        let is_valid = raw_len <= max
+        let Tag { raw_len, media_type, encoding, dense, patched } = Tag::from_bits(tag);
+        // A patched content is as long as its base, roughly.
+        let (base, base_len) = match patched {
+            true => Patched::read(bytes).map(|patched| (patched.base, patched.base_len))?,
+            false => (bytes, raw_len),
+        };
+        let is_valid = raw_len.max(base_len) <= max
             && match encoding {
-                Encoding::Stored => bytes.len() == raw_len as usize,
-                Encoding::Plain => bytes.len() <= raw_len as usize,
+                Encoding::Stored => base.len() == base_len as usize,
+                Encoding::Plain => base.len() <= base_len as usize,
                 Encoding::Dictionary(id) => {
-                    bytes.len() <= raw_len as usize && self.bodies.context().get(id).is_some()
+                    base.len() <= base_len as usize && self.bodies.context().get(id).is_some()
                 }
             };
         // Bits that no tag has must not come back as another tag.
@@ -104,9 +107,9 @@ impl Packer {
         state.media_type = media_type;
         let raw = || Encoded { media_type, bytes: Bytes::copy_from_slice(bytes) };
         let content = match self.packing {
-            Packing::Raw if encoding == Encoding::Stored => Content::raw(raw()),
-            Packing::Decoded if encoding == Encoding::Stored && secret => Content::raw(raw()),
-            Packing::Decoded if encoding == Encoding::Stored => Content::with_value(raw()),
+            Packing::Raw if encoding == Encoding::Stored && !patched => Content::raw(raw()),
+            Packing::Decoded if encoding == Encoding::Stored && secret && !patched => Content::raw(raw()),
+            Packing::Decoded if encoding == Encoding::Stored && !patched => Content::with_value(raw()),
             // Content that is packed stays packed until the object changes, also if the packing was another one before.
             _ => Content::Packed(self.bodies.insert(tag, bytes)),
         };

@@ -56,7 +56,7 @@ impl Rewriter {
             out.extend_from_slice(packed);
             return Some(Tag { dense: true, ..tag }.bits());
         }
-        Some(Tag { encoding, dense: true, ..tag }.bits())
+        Some(Tag { encoding, dense: true, patched: false, ..tag }.bits())
     }
 
     /// Everything is packed again from now on.

@@ -22,7 +22,7 @@ fn pod(i: u64, flavour: &str) -> Encoded {
 fn packed_content_unpacks_to_the_same() {
     let packer = Packer::new(Packing::Packed);
     let raw: Vec<Encoded> = (0..1000).map(|i| pod(i, "cart")).collect();
-    let kept: Vec<Content> = raw.iter().map(|raw| packer.pack_content(raw, false)).collect();
+    let kept: Vec<Content> = raw.iter().map(|raw| packer.pack_content(raw, false, None)).collect();
     for (raw, kept) in raw.iter().zip(&kept) {
         assert_eq!(&kept.read().unwrap(), raw);
         assert_eq!(kept.raw_len(), raw.bytes.len());
@@ -38,12 +38,12 @@ fn a_dictionary_is_made_only_for_many_objects() {
     let packer = Packer::new(Packing::Packed);
     for i in 0..2000 {
         packer.keeps(100);
-        packer.pack_content(&pod(i % 100, "cart"), false);
+        packer.pack_content(&pod(i % 100, "cart"), false, None);
     }
     assert_eq!(packer.stats().dictionaries, 0, "a hundred objects that change all the time");
     for i in 0..4000 {
         packer.keeps(100 + i);
-        packer.pack_content(&pod(i as u64, "cart"), false);
+        packer.pack_content(&pod(i as u64, "cart"), false, None);
     }
     assert_eq!(packer.stats().dictionaries, 1);
 }
@@ -62,18 +62,18 @@ fn content_that_does_not_shrink_is_stored_as_it_is() {
     let noise: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(4096).collect();
     let packer = Packer::new(Packing::Packed);
     for raw in [noise, b"{}".to_vec()].map(|raw| Encoded::json(raw.into())) {
-        let kept = packer.pack_content(&raw, false);
+        let kept = packer.pack_content(&raw, false, None);
         assert_eq!(encoding(&kept), Some(Encoding::Stored));
         assert_eq!(kept.read().unwrap(), raw);
     }
     let raw = Packer::new(Packing::Raw);
-    assert_eq!(encoding(&raw.pack_content(&pod(1, "cart"), false)), None);
+    assert_eq!(encoding(&raw.pack_content(&pod(1, "cart"), false, None)), None);
 }
 
 #[test]
 fn secrets_never_become_part_of_a_dictionary() {
     let packer = Packer::new(Packing::Packed);
-    let kept: Vec<Content> = (0..1000).map(|i| packer.pack_content(&pod(i, "secret"), true)).collect();
+    let kept: Vec<Content> = (0..1000).map(|i| packer.pack_content(&pod(i, "secret"), true, None)).collect();
     repack(&packer);
     for (i, kept) in kept.iter().enumerate() {
         assert_eq!(encoding(kept), Some(Encoding::Plain));
@@ -93,7 +93,7 @@ fn texts(packer: &Packer) -> Vec<Content> {
     let text = |i: usize| {
         let text: String = std::iter::repeat_with(|| rng.alphanumeric()).take(1500).collect();
         let raw = json!({"metadata": {"name": i.to_string()}, "data": {"text": text, "again": &text[..700]}});
-        packer.pack_content(&Encoded::json(raw.to_string().into()), false)
+        packer.pack_content(&Encoded::json(raw.to_string().into()), false, None)
     };
     (0..8000).map(text).collect()
 }
@@ -101,7 +101,7 @@ fn texts(packer: &Packer) -> Vec<Content> {
 #[test]
 fn a_dictionary_that_no_longer_fits_is_replaced_and_the_old_one_goes() {
     let packer = Packer::new(Packing::Packed);
-    let old: Vec<Content> = (0..3000).map(|i| packer.pack_content(&pod(i, "cart"), false)).collect();
+    let old: Vec<Content> = (0..3000).map(|i| packer.pack_content(&pod(i, "cart"), false, None)).collect();
     assert_eq!(packer.stats().dictionaries, 1);
     let dictionary = Arc::downgrade(&packer.bodies.context().newest().unwrap());
     drop(texts(&packer));
@@ -120,7 +120,7 @@ fn a_dictionary_that_no_longer_fits_is_replaced_and_the_old_one_goes() {
 #[test]
 fn repacking_packs_better_and_only_once() {
     let packer = Packer::new(Packing::Packed);
-    let kept: Vec<Content> = (0..3000).map(|i| packer.pack_content(&pod(i, "cart"), false)).collect();
+    let kept: Vec<Content> = (0..3000).map(|i| packer.pack_content(&pod(i, "cart"), false, None)).collect();
     let newest = packer.bodies.context().newest().unwrap().id;
     assert_eq!(encoding(&kept[0]), Some(Encoding::Plain), "before there was a dictionary");
     let before = packer.live_bytes();
@@ -144,9 +144,10 @@ fn repacking_packs_better_and_only_once() {
 #[test]
 fn garbage_goes_and_the_report_follows() {
     let packer = Packer::new(Packing::Packed);
-    let mut kept: Vec<Content> = (0..2000).map(|i| packer.pack_content(&pod(i, "cart"), false)).collect();
+    let mut kept: Vec<Content> =
+        (0..2000).map(|i| packer.pack_content(&pod(i, "cart"), false, None)).collect();
     for i in 0..1000 {
-        kept[i * 2] = packer.pack_content(&pod(i as u64, "new"), false);
+        kept[i * 2] = packer.pack_content(&pod(i as u64, "new"), false, None);
     }
     assert!(packer.usage().garbage > packer.usage().live / 4, "{:?}", packer.usage());
     while packer.compact(10_000) {}
@@ -170,7 +171,7 @@ fn content_on_disk_is_repacked_and_read() {
         let packer = Packer::with_storage(packing, Storage::Disk(DiskOptions::default().cache_bytes(0)));
         let kept: Vec<Content> = (0..2000)
             .map(|i| {
-                let content = packer.pack_content(&pod(i, "cart"), false);
+                let content = packer.pack_content(&pod(i, "cart"), false, None);
                 spill(&packer);
                 content
             })
@@ -189,4 +190,49 @@ fn content_on_disk_is_repacked_and_read() {
             assert_eq!(kept.read().unwrap(), pod(i as u64, "cart"));
         }
     }
+}
+
+fn is_patched(content: &Content) -> bool {
+    matches!(content, Content::Packed(body) if Tag::from_bits(body.tag()).patched)
+}
+
+/// A pod in another phase.
+fn pod_in(i: usize, phase: &str) -> Encoded {
+    let json = String::from_utf8(pod(i as u64, "cart").bytes.to_vec()).unwrap();
+    Encoded::json(json.replace("Running", phase).into())
+}
+
+#[test]
+fn a_small_change_is_stored_as_a_difference_until_everything_is_packed_again() {
+    let packer = Packer::new(Packing::Packed);
+    let first: Vec<Content> =
+        (0..1000).map(|i| packer.pack_content(&pod_in(i, "Running"), false, None)).collect();
+    let mut kept: Vec<Content> = Vec::new();
+    for (i, before) in first.iter().enumerate().skip(500) {
+        let failed = packer.pack_content(&pod_in(i, "Failed"), false, Some(before));
+        let unknown = packer.pack_content(&pod_in(i, "Unknown"), false, Some(&failed));
+        assert!(is_patched(&failed) && is_patched(&unknown));
+        assert_eq!(failed.read().unwrap(), pod_in(i, "Failed"));
+        assert!(unknown.packed_len() <= before.packed_len() * 5 / 4 + 8, "patches do not add up");
+        kept.push(unknown);
+    }
+    assert!(packer.is_repacking_due());
+    repack(&packer);
+    for (i, kept) in kept.iter().enumerate() {
+        assert!(!is_patched(kept));
+        assert_eq!(kept.read().unwrap(), pod_in(i + 500, "Unknown"));
+    }
+}
+
+#[test]
+fn a_large_change_and_content_with_an_older_dictionary_are_packed_as_a_whole() {
+    let packer = Packer::new(Packing::Packed);
+    let kept: Vec<Content> =
+        (0..1000).map(|i| packer.pack_content(&pod_in(i, "Running"), false, None)).collect();
+    let other = packer.pack_content(&pod(1, "other"), false, Some(&kept[999]));
+    assert!(!is_patched(&other));
+    assert_eq!(other.read().unwrap(), pod(1, "other"));
+    let plain = packer.pack_content(&pod_in(0, "Failed"), false, Some(&kept[0]));
+    assert!(!is_patched(&plain), "packed before there was a dictionary");
+    assert_eq!(encoding(&plain), encoding(&kept[999]));
 }

@@ -63,7 +63,7 @@ impl Packer {
             live: bodies.live,
             garbage: bodies.garbage,
             unused: bodies.unused,
-            tables: bodies.tables + state.scratch.capacity(),
+            tables: bodies.tables + state.scratch.capacity() + state.before.capacity(),
             cached: bodies.cached,
             disk_live: bodies.disk_live,
             disk_garbage: bodies.disk_garbage,

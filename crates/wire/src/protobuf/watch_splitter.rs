@@ -71,6 +71,15 @@ impl WatchSplitter {
 
     /// Returns the next complete event, or `None` if it needs the next chunk.
     pub(crate) fn next_frame(&mut self) -> Option<Result<Frame, BadFrame>> {
+        let frame = self.advance();
+        if frame.is_none() {
+            // A quiet watch does not keep the buffer of its last event.
+            (self.chunk, self.at) = (Bytes::new(), 0);
+        }
+        frame
+    }
+
+    fn advance(&mut self) -> Option<Result<Frame, BadFrame>> {
         loop {
             if self.in_event {
                 let event = self.capture.advance(&self.chunk, &mut self.at)?;

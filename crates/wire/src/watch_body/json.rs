@@ -76,6 +76,8 @@ impl JsonSplitter {
                 return Ok(event);
             }
         }
+        // A quiet watch does not keep the buffer of its last event.
+        (self.chunk, self.at) = (Bytes::new(), 0);
         Ok(None)
     }
 

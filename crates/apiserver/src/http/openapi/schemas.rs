@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::descriptions::{OBJECT_META, describe};
 use crate::registry::{Custom, Resource, Schema, Subresource};
 use crate::schema::{ListKind, Merge, Shape, Type, types};
 
@@ -69,8 +70,8 @@ impl Schemas {
             "type": "object",
             "required": ["items"],
             "properties": {
-                "apiVersion": {"type": "string"},
-                "kind": {"type": "string"},
+                "apiVersion": describe(json!({"type": "string"}), &resource.list_kind, "apiVersion"),
+                "kind": describe(json!({"type": "string"}), &resource.list_kind, "kind"),
                 "metadata": metadata,
                 "items": {"type": "array", "items": items},
             },
@@ -84,15 +85,23 @@ impl Schemas {
         if !self.seen.insert(shape.name) {
             return;
         }
+        // References and the like have fields of the same names that mean something else.
+        let is_described = kind.is_some() || shape.name == OBJECT_META;
         let mut properties = Map::new();
         let mut required = Vec::new();
         for field in shape.fields() {
-            properties.insert(field.name.to_owned(), self.shape(&field.shape));
+            let described = self.shape(&field.shape);
+            let described =
+                if is_described { describe(described, shape.name, field.name) } else { described };
+            properties.insert(field.name.to_owned(), described);
             if field.required {
                 required.push(field.name);
             }
         }
-        let mut schema = json!({"type": "object", "properties": properties});
+        let mut schema = json!({"type": "object"});
+        if !properties.is_empty() {
+            schema["properties"] = properties.into();
+        }
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
@@ -108,18 +117,31 @@ impl Schemas {
 
     /// The schema of a CRD, and the metadata it refers to.
     fn add_custom(&mut self, resource: &Resource, custom: &Custom) {
-        types().named("meta.v1.ObjectMeta").into_iter().for_each(|shape| self.add(shape, None));
+        types().named(OBJECT_META).into_iter().for_each(|shape| self.add(shape, None));
         let mut schema = custom.published.value();
-        if self.dialect == Dialect::V2 {
-            to_v2(&mut schema);
-            if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-                properties
-                    .insert("metadata".to_owned(), self.dialect.reference(&full_name("meta.v1.ObjectMeta")));
+        let preserves = schema["x-kubernetes-preserve-unknown-fields"] == true;
+        if self.dialect == Dialect::V2 && preserves {
+            // kubectl rejects fields that are not among the properties, if there are any.
+            schema = json!({"type": "object"});
+        } else {
+            if self.dialect == Dialect::V2 {
+                to_v2(&mut schema);
             }
+            self.add_common_fields(resource, &mut schema);
         }
         schema["x-kubernetes-group-version-kind"] =
             json!([{"group": resource.group, "version": resource.version, "kind": resource.kind}]);
         self.done.insert(custom_name(resource), schema);
+    }
+
+    /// Adds the fields that every object has.
+    fn add_common_fields(&self, resource: &Resource, schema: &mut Value) {
+        let metadata = self.dialect.reference(&full_name(OBJECT_META));
+        let metadata = if self.dialect == Dialect::V2 { metadata } else { json!({"allOf": [metadata]}) };
+        let text = || json!({"type": "string"});
+        for (field, of) in [("apiVersion", text()), ("kind", text()), ("metadata", metadata)] {
+            schema["properties"][field] = describe(of, &resource.kind, field);
+        }
     }
 
     fn shape(&mut self, shape: &'static Shape) -> Value {
@@ -252,6 +274,7 @@ pub(super) fn full_name(name: &str) -> String {
         "meta" => "io.k8s.apimachinery.pkg.apis.",
         "api" | "runtime" | "util" | "version" => "io.k8s.apimachinery.pkg.",
         "apiextensions" => "io.k8s.apiextensions-apiserver.pkg.apis.",
+        "apiregistration" => "io.k8s.kube-aggregator.pkg.apis.",
         _ => "io.k8s.api.",
     };
     format!("{prefix}{name}")

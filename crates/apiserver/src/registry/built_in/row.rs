@@ -1,7 +1,9 @@
 //! One row of the table of built-in resources.
 
+use std::sync::OnceLock;
+
 use crate::registry::columns::{self, Columns, Fixed};
-use crate::registry::conversion::{Conversion, Renaming};
+use crate::registry::conversion::{Conversion, StoredAs};
 use crate::registry::group_version::{Group, GroupVersion, Version};
 use crate::registry::lifecycle::{Lifecycle, Review};
 use crate::registry::resource::{Resource, Schema};
@@ -24,6 +26,8 @@ const ALL_VERBS: &[Verb] = &[
 ];
 pub(super) const WITHOUT_DELETE_COLLECTION: &[Verb] =
     &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch];
+/// The verbs of objects that cannot be watched or written.
+pub(super) const READ_ONCE: &[Verb] = &[Verb::Get, Verb::List];
 const REVIEW_VERBS: &[Verb] = &[Verb::Create];
 
 /// One built-in resource.
@@ -42,7 +46,7 @@ pub(super) struct Row {
     lifecycle: Lifecycle,
     rules: &'static Rules,
     columns: &'static Fixed,
-    conversion: Option<&'static Renaming>,
+    conversion: Option<&'static StoredAs>,
     scale: Option<fn() -> ScalePaths>,
     watch_cached: bool,
 }
@@ -122,9 +126,9 @@ impl Row {
         Self { columns, ..self }
     }
 
-    /// Objects are stored as another resource stores them, under other field names.
-    pub(super) const fn stored_as(self, renaming: &'static Renaming) -> Self {
-        Self { conversion: Some(renaming), ..self }
+    /// Objects are stored as another resource stores them.
+    pub(super) const fn stored_as(self, form: &'static StoredAs) -> Self {
+        Self { conversion: Some(form), ..self }
     }
 
     pub(super) const fn scale(self, paths: fn() -> ScalePaths) -> Self {
@@ -158,9 +162,10 @@ impl Row {
             schema: types().kind(group, version, self.kind).map_or(Schema::Free, Schema::Table),
             rules: self.rules,
             columns: Columns::Fixed(*self.columns),
-            conversion: self.conversion.map(Conversion::Renamed),
+            conversion: self.conversion.map(Conversion::StoredAs),
             scale: self.scale.map(|paths| paths()),
             custom: None,
+            blank: OnceLock::new(),
         }
     }
 }

@@ -17,6 +17,16 @@ pub(in crate::registry) const CONFIG_MAP: Fixed = Fixed {
     cells: |o, now| vec![o.name().into(), (size(o, "data") + size(o, "binaryData")).into(), born(o, now)],
 };
 
+pub(in crate::registry) const COMPONENT_STATUS: Fixed = Fixed {
+    columns: &[NAME, text("Status"), text("Message"), text("Error")],
+    cells: |o, _| {
+        let health = items(o, "/conditions").iter().find(|condition| condition["type"] == "Healthy");
+        let field = |name: &str| health.map_or("", |health| health[name].as_str().unwrap_or_default());
+        let status = if field("status") == "True" { "Healthy" } else { "Unhealthy" };
+        vec![o.name().into(), status.into(), field("message").into(), field("error").into()]
+    },
+};
+
 pub(in crate::registry) const SECRET: Fixed = Fixed {
     columns: &[NAME, text("Type"), text("Data"), AGE],
     cells: |o, now| vec![o.name().into(), o.str_at("/type").into(), size(o, "data").into(), born(o, now)],

@@ -39,6 +39,26 @@ fn endpoints(object: &Object) -> String {
     some_of(&all, SHOWN, ",")
 }
 
+pub(in crate::registry) const API_SERVICE: Fixed = Fixed {
+    columns: &[NAME, text("Service"), text("Available"), AGE],
+    cells: |o, now| {
+        let service = match o.at("/spec/service") {
+            Some(service) if service.is_object() => {
+                format!("{}/{}", string(&service["namespace"]), string(&service["name"]))
+            }
+            _ => "Local".to_owned(),
+        };
+        let available =
+            items(o, "/status/conditions").iter().find(|condition| condition["type"] == "Available");
+        let available =
+            available.map_or("Unknown".to_owned(), |condition| match string(&condition["status"]) {
+                "True" => "True".to_owned(),
+                status => format!("{status} ({})", string(&condition["reason"])),
+            });
+        vec![o.name().into(), service.into(), available.into(), born(o, now)]
+    },
+};
+
 pub(in crate::registry) const ENDPOINT_SLICE: Fixed = Fixed {
     columns: &[NAME, text("AddressType"), text("Ports"), text("Endpoints"), AGE],
     cells: |o, now| {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::super::Object;
+use super::super::conversion::as_v2;
 use super::age::human;
 use super::selector::{selector, some_of};
 use super::{AGE, Fixed, NAME, born, count, flag, items, number, text, truth, wide};
@@ -62,6 +63,9 @@ pub(in crate::registry) const AUTOSCALER: Fixed = Fixed {
         ]
     },
 };
+
+pub(in crate::registry) const AUTOSCALER_V1: Fixed =
+    Fixed { cells: |o, now| (AUTOSCALER.cells)(&as_v2(o), now), ..AUTOSCALER };
 
 /// Current and target values, as `cpu: 20%/80%`.
 fn metrics(autoscaler: &Object) -> String {

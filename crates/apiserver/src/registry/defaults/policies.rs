@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::Object;
+use super::super::conversion::normalize_v1;
 use super::{default_to, each};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -46,6 +47,43 @@ pub(in super::super) fn autoscaler(object: &mut Object) {
             default_to(rules, "stabilizationWindowSeconds", 0);
         }
     }
+}
+
+/// The metrics are defaulted by the conversion, which knows those in annotations.
+pub(in super::super) fn autoscaler_v1(object: &mut Object) {
+    default_to(object.section_mut("spec"), "minReplicas", 1);
+    normalize_v1(object);
+}
+
+pub(in super::super) fn resource_claim(object: &mut Object) {
+    device_requests(object.section_mut("spec"));
+}
+
+pub(in super::super) fn resource_claim_template(object: &mut Object) {
+    device_requests(super::child(object.section_mut("spec"), "spec"));
+}
+
+/// A request that does not say how many devices is for one.
+fn device_requests(spec: &mut Map<String, Value>) {
+    let Some(devices) = spec.get_mut("devices").and_then(Value::as_object_mut) else { return };
+    for request in each(devices, "requests") {
+        if let Some(exactly) = request.get_mut("exactly").and_then(Value::as_object_mut) {
+            device_count(exactly);
+        }
+        each(request, "firstAvailable").for_each(device_count);
+    }
+}
+
+fn device_count(request: &mut Map<String, Value>) {
+    default_to(request, "allocationMode", "ExactCount");
+    if request["allocationMode"] == "ExactCount" {
+        default_to(request, "count", 1);
+    }
+}
+
+pub(in super::super) fn api_service(object: &mut Object) {
+    let service = object.section_mut("spec").get_mut("service").and_then(Value::as_object_mut);
+    service.into_iter().for_each(|service| default_to(service, "port", 443));
 }
 
 /// The API group of users and groups is that of RBAC, that of service accounts is the core group.

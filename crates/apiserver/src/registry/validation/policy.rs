@@ -8,6 +8,7 @@ use super::numbers::share;
 use super::read::{each, path_segment, required, text};
 use super::selector;
 use crate::registry::Object;
+use crate::registry::conversion::as_v2;
 use crate::status::{FieldError, FieldErrors};
 
 const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
@@ -92,6 +93,11 @@ pub(in crate::registry) fn autoscaler(object: &Object) -> FieldErrors {
         errors.extend(scaling(&spec["behavior"][direction], &format!("spec.behavior.{direction}")));
     }
     errors
+}
+
+/// Errors name the fields of `v2`, as in kube-apiserver.
+pub(in crate::registry) fn autoscaler_v1(object: &Object) -> FieldErrors {
+    autoscaler(&as_v2(object))
 }
 
 fn metric_faults(metric: &Value, at: &str) -> FieldErrors {

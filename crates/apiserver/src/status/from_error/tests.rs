@@ -223,6 +223,12 @@ fn bodies_patches_and_reads() {
     check(vec![
         (decode(DecodeError::ApplyManagedFields), 400, "BadRequest", "metadata.managedFields must be nil"),
         (
+            decode(DecodeError::EmptyReplicas(".spec.n".to_owned())),
+            400,
+            "BadRequest",
+            "the spec replicas field \".spec.n\" cannot be empty",
+        ),
+        (
             decode(DecodeError::ApplyNotTyped { object: "o".to_owned(), why: "w".to_owned() }),
             500,
             "",

@@ -50,6 +50,9 @@ pub(crate) enum DecodeError {
     TokenBoundToOther(String),
     #[error("cannot bind token for serviceaccount {0:?} to pod running with different serviceaccount name.")]
     TokenBoundToForeignPod(String),
+    /// The Scale of an object without a replica count still has none.
+    #[error("the spec replicas field {0:?} cannot be empty")]
+    EmptyReplicas(String),
     #[error("a {0} must be a JSON object")]
     NotAnObject(&'static str),
     #[error("a binding must name its pod in metadata.name")]

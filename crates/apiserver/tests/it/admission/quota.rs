@@ -186,3 +186,56 @@ async fn the_plugin_needs_the_usage() {
     assert_eq!(used(&c, "q").await, json!({"configmaps": "1"}));
     assert_eq!(c.post(&maps, json!({"metadata": {"name": "c"}})).await.0, 403);
 }
+
+#[tokio::test(start_paused = true)]
+async fn claims_count_the_devices_of_each_class() {
+    let c = Cluster::new().await;
+    let (gold, silver) =
+        ("gold.deviceclass.resource.k8s.io/devices", "silver.deviceclass.resource.k8s.io/devices");
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let hard = json!({gold: "40", silver: "5", "count/resourceclaims.resource.k8s.io": "9"});
+    created(&c, QUOTAS, quota("q", hard)).await;
+    let claim = |name: &str, requests: Value| {
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name},
+            "spec": {"devices": {"requests": requests}}})
+    };
+    let one = json!([{"name": "r", "exactly": {"deviceClassName": "gold"}}]);
+    let one = created(&c, claims, claim("one", one)).await;
+    let exactly = &one["spec"]["devices"]["requests"][0]["exactly"];
+    assert_eq!(
+        (&exactly["allocationMode"], &exactly["count"]),
+        (&json!("ExactCount"), &json!(1)),
+        "defaults"
+    );
+    // The worst case of the alternatives, for each class.
+    let alternatives = json!([
+        {"name": "a", "deviceClassName": "gold", "count": 2},
+        {"name": "b", "deviceClassName": "silver", "count": 4},
+        {"name": "c", "deviceClassName": "silver"},
+    ]);
+    created(&c, claims, claim("either", json!([{"name": "r", "firstAvailable": alternatives}]))).await;
+    let all = json!([{"name": "r", "exactly": {"deviceClassName": "gold", "allocationMode": "All"}}]);
+    created(&c, claims, claim("all", all.clone())).await;
+    let expected = json!({gold: "35", silver: "4", "count/resourceclaims.resource.k8s.io": "3"});
+    assert_eq!(used(&c, "q").await, expected);
+    let message = forbidden(&c, claims, claim("more", all)).await;
+    assert!(message.contains(&format!("requested: {gold}=32, used: {gold}=35")), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_in_the_scope_of_every_attributes_class_it_has_or_gets() {
+    let c = Cluster::new().await;
+    let mut scoped = quota("q", json!({"persistentvolumeclaims": "3"}));
+    scoped["spec"]["scopeSelector"] = json!({"matchExpressions":
+        [{"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}]});
+    created(&c, QUOTAS, scoped).await;
+    let claims = format!("{DEFAULT}/persistentvolumeclaims");
+    let claim = json!({"metadata": {"name": "a"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "volumeAttributesClassName": "silver", "resources": {"requests": {"storage": "1Gi"}}}});
+    created(&c, &claims, claim).await;
+    assert_eq!(used(&c, "q").await, json!({"persistentvolumeclaims": "0"}));
+    let (_, mut claim) = c.get(&format!("{claims}/a")).await;
+    claim["status"]["currentVolumeAttributesClassName"] = json!("gold");
+    assert_eq!(c.put(&format!("{claims}/a/status"), claim).await.0, 200);
+    assert_eq!(used(&c, "q").await, json!({"persistentvolumeclaims": "1"}));
+}

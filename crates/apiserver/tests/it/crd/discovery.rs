@@ -7,6 +7,9 @@ use crate::cluster::MERGE;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+/// base64(sha256("example.com/v1/Widget")[..8])
+const STORED_AS_V1: &str = "gIwvi5rymmg=";
+
 #[tokio::test(start_paused = true)]
 async fn stable_versions_are_preferred() {
     let versions: Vec<Value> = ["v1alpha1", "v2beta1", "v1", "v10"]
@@ -29,6 +32,11 @@ async fn stable_versions_are_preferred() {
     let aggregated: Vec<&str> =
         group["versions"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
     assert_eq!(aggregated, order);
+    // All versions are stored as v1.
+    for version in order {
+        let (_, list) = c.get(&format!("/apis/example.com/{version}")).await;
+        assert_eq!(list["resources"][0]["storageVersionHash"], STORED_AS_V1, "{version}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,6 +92,9 @@ async fn schemas_are_published_and_their_hash_follows_them() {
     let media = patch["requestBody"]["content"].as_object().unwrap();
     assert!(media.contains_key("application/merge-patch+json"));
     assert!(!media.contains_key("application/strategic-merge-patch+json"));
+    for field in ["apiVersion", "kind", "metadata"] {
+        assert!(schema["properties"][field]["description"].is_string(), "{field} has no description");
+    }
     let wider = json!([version("v1", json!({"weight": {"type": "integer"}}))]);
     c.patch(WIDGET, MERGE, json!({"spec": {"versions": wider}})).await;
     let (_, index) = c.get("/openapi/v3").await;
@@ -110,8 +121,14 @@ async fn openapi_v2_has_all_kinds_and_their_operations() {
     assert_eq!((code, &document["swagger"]), (200, &json!("2.0")));
     let widget = &document["definitions"]["com.example.v1.Widget"];
     assert_eq!(widget["properties"]["spec"]["properties"]["size"]["type"], "integer");
-    let metadata = json!({"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"});
+    let metadata = json!({"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+        "description": "Standard object's metadata."});
     assert_eq!(widget["properties"]["metadata"], metadata);
+    let of_metadata =
+        &document["definitions"]["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]["properties"];
+    for (field, schema) in of_metadata.as_object().expect("fields") {
+        assert!(schema["description"].is_string(), "{field} has no description");
+    }
     assert!(document["definitions"]["com.example.v1.WidgetList"].is_object());
     let pods = &document["paths"]["/api/v1/namespaces/{namespace}/pods"];
     assert_eq!(pods["post"]["operationId"], "createCoreV1NamespacedPod");
@@ -135,6 +152,11 @@ async fn openapi_v3_operations_have_ids_parameters_and_bodies() {
     let (_, document) = c.get("/openapi/v3/apis/apps/v1").await;
     let paths = &document["paths"];
     let one = &paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    // Go's types drop empty lists of fields, so that a document with one does not survive a round trip.
+    let (_, extensions) = c.get("/openapi/v3/apis/apiextensions.k8s.io/v1").await;
+    for (name, schema) in extensions["components"]["schemas"].as_object().expect("schemas") {
+        assert_ne!(schema.get("properties"), Some(&json!({})), "{name}");
+    }
     assert_eq!(one["put"]["operationId"], "replaceAppsV1NamespacedDeployment");
     assert_eq!(one["parameters"][1]["name"], "name");
     let deployment = json!({"$ref": "#/components/schemas/io.k8s.api.apps.v1.Deployment"});

@@ -68,6 +68,43 @@ async fn scale_follows_its_paths() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_without_a_replica_count_can_be_scaled() {
+    let scale = json!({"scale": {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}});
+    let c = cluster(with_subresources(scale, json!({"count": {"type": "integer"}}))).await;
+    for name in ["a", "b"] {
+        c.post(WIDGETS, widget(name, json!({}))).await;
+    }
+    let path = format!("{WIDGETS}/a/scale");
+    let (code, status) = c.patch(&path, MERGE, json!({"metadata": {"labels": {"x": "1"}}})).await;
+    assert_eq!((code, message(&status)), (400, "the spec replicas field \".spec.count\" cannot be empty"));
+    let (code, scaled) = c.patch(&path, MERGE, json!({"spec": {"replicas": 3}})).await;
+    assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(3)), "{scaled}");
+    let put = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "b"}, "spec": {"replicas": 2}});
+    let (code, scaled) = c.put(&format!("{WIDGETS}/b/scale"), put).await;
+    assert_eq!((code, &scaled["spec"]["replicas"]), (200, &json!(2)), "{scaled}");
+}
+
+/// Clients that decode numbers as floating-point numbers (Gson, Lua) send a generation of 1.0.
+#[tokio::test(start_paused = true)]
+async fn integers_can_be_written_with_a_fraction_of_zero() {
+    let spec = json!({"size": {"type": "integer", "maximum": 1000}, "any": {"type": "object",
+        "x-kubernetes-preserve-unknown-fields": true}, "ratio": {"type": "number"}});
+    let c = cluster(with_subresources(json!({"status": {}}), spec)).await;
+    let (_, mut object) = c.post(WIDGETS, widget("a", json!({"size": 2}))).await;
+    object["metadata"]["generation"] = json!(1.0);
+    object["spec"] = json!({"size": 1e3, "any": {"list": [2.0, 2.5]}, "ratio": 3.0});
+    let (code, updated) = c.put(&format!("{WIDGETS}/a"), object).await;
+    assert_eq!(code, 200, "{updated}");
+    assert_eq!(updated["spec"], json!({"size": 1000, "any": {"list": [2, 2.5]}, "ratio": 3}));
+    assert_eq!(updated["metadata"]["generation"], 2);
+    let (code, patched) = c.patch(&format!("{WIDGETS}/a"), MERGE, json!({"spec": {"size": 1000.0}})).await;
+    let version = &patched["metadata"]["resourceVersion"];
+    assert_eq!((code, version), (200, &updated["metadata"]["resourceVersion"]), "nothing changed");
+    let (code, status) = c.patch(&format!("{WIDGETS}/a"), MERGE, json!({"spec": {"size": 1.5}})).await;
+    assert_eq!(code, 422, "{status}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn schemas_are_enforced_on_every_write() {
     let spec = json!({"size": {"type": "integer", "maximum": 3}, "tags": {"type": "array", "x-kubernetes-list-type": "set",
         "items": {"type": "string"}}});
