@@ -299,11 +299,11 @@ const TABLE: &[Row] = &[
         .columns(&policies::RESOURCE_SLICE),
     cluster(FLOW_CONTROL, "FlowSchema", "flowschemas")
         .subresources(&[Status])
-        .rules(&rules::WITH_GENERATION)
+        .rules(&rules::FLOW_CONTROL)
         .columns(&policies::FLOW),
     cluster(FLOW_CONTROL, "PriorityLevelConfiguration", "prioritylevelconfigurations")
         .subresources(&[Status])
-        .rules(&rules::WITH_GENERATION)
+        .rules(&rules::FLOW_CONTROL)
         .columns(&policies::PRIORITY_LEVEL),
 ];
 

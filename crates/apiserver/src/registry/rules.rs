@@ -362,24 +362,30 @@ pub(super) static PRIORITY_CLASS: Rules = Rules {
     validate_update: validation::priority_class_update,
     ..GENERIC
 };
-/// Says that a configuration of admission has no effect.
-fn not_enforced(object: &Object) -> Vec<String> {
-    let kind = object.str_at("/kind");
-    let what =
-        if kind.ends_with("WebhookConfiguration") { "calls no webhooks" } else { "evaluates no policies" };
-    vec![format!("{kind} is stored but not enforced: this server {what}")]
+/// Says that an object has no effect, and why.
+fn not_enforced(object: &Object, why: &str) -> Vec<String> {
+    vec![format!("{} is stored but not enforced: this server {why}", object.str_at("/kind"))]
 }
 
-pub(super) static ADMISSION: Rules =
-    Rules { generation: Generation::Content, warn: not_enforced, ..VERSIONED };
+pub(super) static ADMISSION: Rules = Rules {
+    generation: Generation::Content,
+    warn: |object| not_enforced(object, "evaluates no policies"),
+    ..VERSIONED
+};
+/// Flow schemas and priority levels.
+pub(super) static FLOW_CONTROL: Rules =
+    Rules { warn: |object| not_enforced(object, "queues no requests by priority"), ..WORKLOAD };
 pub(super) static VALIDATING_POLICY: Rules = Rules { status_fields: &["status"], ..ADMISSION };
-pub(super) static WEBHOOKS: Rules =
-    Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
+pub(super) static WEBHOOKS: Rules = Rules {
+    default: defaults::webhooks,
+    validate: validation::webhooks,
+    warn: |object| not_enforced(object, "calls no webhooks"),
+    ..ADMISSION
+};
 /// Says that requests to the group are not forwarded.
 fn not_aggregated(object: &Object) -> Vec<String> {
     let remote = object.at("/spec/service").is_some_and(|service| !service.is_null());
-    let text = "APIService is stored but not enforced: this server forwards no requests to other servers";
-    remote.then(|| text.to_owned()).into_iter().collect()
+    if remote { not_enforced(object, "forwards no requests to other servers") } else { Vec::new() }
 }
 
 pub(super) static API_SERVICE: Rules = Rules {
@@ -401,7 +407,6 @@ pub(super) static NETWORK_POLICY: Rules = Rules {
     ..GENERIC
 };
 pub(super) static STATUS_ONLY: Rules = STATUS;
-pub(super) static WITH_GENERATION: Rules = WORKLOAD;
 pub(super) static VERSION_REQUIRED: Rules = VERSIONED;
 pub(super) static PLAIN: Rules = GENERIC;
 

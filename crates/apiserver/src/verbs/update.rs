@@ -61,7 +61,7 @@ pub(crate) enum Part {
     Status,
     /// `spec.finalizers` of a namespace.
     Finalize,
-    /// The conditions of a certificate signing request.
+    /// The conditions of a certificate signing request, and metadata.
     Approval,
     /// The ephemeral containers of a pod.
     EphemeralContainers,
@@ -248,8 +248,9 @@ fn carry_over(
             new.copy_field("spec", &sent);
         }
         Part::Approval => {
-            let sent = std::mem::replace(new, old.clone());
-            let conditions = sent.at("/status/conditions").cloned().unwrap_or_else(|| json!([]));
+            let conditions = new.at("/status/conditions").cloned().unwrap_or_else(|| json!([]));
+            new.copy_field("spec", old);
+            new.copy_field("status", old);
             new.section_mut("status").insert("conditions".to_owned(), conditions);
         }
         Part::EphemeralContainers => *new = with_ephemeral_containers(new, old),

@@ -251,6 +251,13 @@ async fn writes_of_status_and_approval_are_kept() {
         condition["lastUpdateTime"].is_string() && condition["lastTransitionTime"].is_string(),
         "{condition}"
     );
+    // Metadata is written, the rest is not.
+    let patch = json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"signerName": "example.com/other"},
+        "status": {"certificate": "eA=="}});
+    let (code, patched) = c.patch(&format!("{requests}/r/approval"), MERGE, patch).await;
+    assert_eq!((code, &patched["metadata"]["annotations"]), (200, &json!({"a": "b"})), "{patched}");
+    assert_eq!(patched["spec"], approved["spec"]);
+    assert_eq!(patched["status"], approved["status"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Configurations of admission that the server stores and does not enforce: the response says so.
+//! Objects that the server stores and does not enforce: the response says so.
 
 use serde_json::{Value, json};
 
@@ -55,5 +55,32 @@ async fn configurations_without_effect_are_answered_with_a_warning() {
         next["metadata"]["labels"] = json!({"a": "b"});
         let (code, _, warnings) = c.request_with_warnings("PUT", &format!("{path}/a"), next).await;
         assert_eq!((code, warnings), (200, vec![warning]), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn flow_control_without_effect_is_answered_with_a_warning() {
+    let c = Cluster::new().await;
+    let subjects = json!([{"kind": "Group", "group": {"name": "system:authenticated"}}]);
+    let rules =
+        json!([{"subjects": subjects, "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]}]);
+    let schema =
+        json!({"priorityLevelConfiguration": {"name": "a"}, "matchingPrecedence": 100, "rules": rules});
+    let samples = [
+        ("FlowSchema", "flowschemas", schema),
+        (
+            "PriorityLevelConfiguration",
+            "prioritylevelconfigurations",
+            json!({"type": "Exempt", "exempt": {}}),
+        ),
+    ];
+    for (kind, plural, spec) in samples {
+        let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{plural}");
+        let object = json!({"metadata": {"name": "a"}, "spec": spec});
+        let (code, created, warnings) = c.request_with_warnings("POST", &path, object).await;
+        let warning = format!(
+            "299 - \"{kind} is stored but not enforced: this server queues no requests by priority\""
+        );
+        assert_eq!((code, warnings), (201, vec![warning]), "{kind}: {created}");
     }
 }
