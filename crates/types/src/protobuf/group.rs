@@ -31,6 +31,14 @@ impl<'de> Group<'de, '_> {
         }
     }
 
+    /// The number of values that are left.
+    fn len(&self) -> usize {
+        let is_own = |field: &(u32, Wire<'de>)| field.0 == self.number;
+        let next = self.next.as_ref().filter(|field| is_own(field));
+        let following = next.map(|_| self.fields.clone().map_while(Result::ok).take_while(is_own));
+        usize::from(self.first.is_some()) + following.map_or(0, |following| 1 + following.count())
+    }
+
     /// Skips what has not been read, and returns the field after it.
     pub(super) fn rest(mut self) -> Result<Option<(u32, Wire<'de>)>, ProtobufError> {
         while self.take()?.is_some() {}
@@ -129,6 +137,12 @@ impl<'de> SeqAccess<'de> for Items<'de, '_, '_, '_> {
         let Some(wire) = self.take()? else { return Ok(None) };
         seed.deserialize(Single { name: self.name, encoding: self.encoding, wire, notes: self.notes })
             .map(Some)
+    }
+
+    /// Counting the elements takes less time than growing a list of large ones.
+    fn size_hint(&self) -> Option<usize> {
+        let may_share_a_field = matches!(self.encoding, Encoding::Int32 | Encoding::Int64 | Encoding::Bool);
+        (!may_share_a_field).then(|| self.group.len())
     }
 }
 

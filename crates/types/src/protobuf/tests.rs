@@ -45,6 +45,27 @@ fn objects_round_trip() {
     assert_eq!(round_trip(&review)["spec"], review["spec"]);
 }
 
+#[test]
+fn a_list_is_allocated_once() {
+    #[derive(serde::Deserialize)]
+    struct Pod {
+        spec: Spec,
+    }
+    #[derive(serde::Deserialize)]
+    struct Spec {
+        containers: Vec<Value>,
+    }
+    for count in [1, 2, 5, 9] {
+        let containers: Vec<Value> = (0..count).map(|i| json!({"name": i.to_string()})).collect();
+        let pod =
+            json!({"kind": "Pod", "apiVersion": "v1", "spec": {"containers": containers, "nodeName": "n"}});
+        let body = encode(pod.to_string().as_bytes()).unwrap();
+        let Envelope { kind, api_version, raw } = Envelope::decode(&body).unwrap();
+        let pod: Pod = MessageType::of(api_version, kind).unwrap().decode(raw, (kind, api_version)).unwrap();
+        assert_eq!((pod.spec.containers.len(), pod.spec.containers.capacity()), (count, count));
+    }
+}
+
 /// Fields in any order, and repeated keys, of which the last one counts.
 #[test]
 fn the_order_of_json_does_not_matter() {
