@@ -20,6 +20,9 @@ const IDS_PER_FILE: u32 = 1000;
 /// Paths without guards: fixtures for tests of users.
 const EXCLUDED: &[&str] = &["crates/informer/src/testing.rs", "crates/informer/src/testing/"];
 
+/// In a test that compiles the modules of its crate by itself, such as the model checks of the work queue.
+const INCLUDES_SOURCE: &str = "#[path = \"../../src\"]";
+
 const SWITCH: &str = include_str!("switch.rs");
 
 /// The source files of some crates with all their mutants.
@@ -103,6 +106,10 @@ impl Tree {
 
     /// Mutants to blame for a compiler error at these bytes of a file of the copy.
     pub fn blamed(&self, file: &str, bytes: std::ops::Range<usize>) -> Vec<u32> {
+        // A test that compiles modules of its crate by itself names them by `tests/name/../../src`.
+        let (of, rest) =
+            (file.split_once("/tests/").map(|(of, _)| of), file.split_once("/../../").map(|(_, rest)| rest));
+        let file = of.zip(rest).map_or(file.to_owned(), |(of, rest)| format!("{of}/{rest}"));
         let file = self.files.iter().find(|candidate| candidate.path == file);
         file.map(|file| file.instrumented.blamed(&bytes)).unwrap_or_default()
     }
@@ -126,6 +133,14 @@ impl Tree {
             generated.insert(format!("{directory}/src/__mutants.rs"), switch);
         }
         let mut paths = files_of(repository)?;
+        for path in paths.iter().filter(|path| path.ends_with("/main.rs") && path.contains("/tests/")) {
+            let text = fs::read_to_string(repository.join(path))?;
+            if self.crates.iter().any(|of| path.starts_with(&of.directory)) && text.contains(INCLUDES_SOURCE)
+            {
+                generated
+                    .insert(path.clone(), text + "#[path = \"../../src/__mutants.rs\"]\nmod __mutants;\n");
+            }
+        }
         paths.extend(generated.keys().cloned());
         paths.sort();
         paths.dedup();
