@@ -68,13 +68,16 @@ fn malformed_parts_do_not_hide_the_object() {
         r#""ownerReferences":{}"#,
         r#""ownerReferences":[null,7,{"controller":"yes"}]"#,
         r#""annotations":7"#,
+        r#""annotations":{"a":7}"#,
     ] {
         let object = parse(&format!(r#"{{"metadata":{{"name":"a",{meta}}}}}"#)).unwrap();
         assert!(object.has_malformed_identity(), "{meta}");
         assert_eq!(object.key().name(), "a");
     }
-    let null = parse(r#"{"metadata":{"name":"a","labels":null,"generation":null}}"#).unwrap();
-    assert!(!null.has_malformed_identity());
+    for meta in [r#""labels":null,"generation":null"#, r#""annotations":{"a":"1","b":null}"#] {
+        let object = parse(&format!(r#"{{"metadata":{{"name":"a",{meta}}}}}"#)).unwrap();
+        assert!(!object.has_malformed_identity(), "{meta}");
+    }
 }
 
 #[test]
@@ -181,6 +184,7 @@ fn limits_hold_for_a_single_object() {
     let limits = Limits { object_bytes: 100, depth: 3, labels: 1 };
     let parse = |json: &str| Object::parse(&origin(), Bytes::copy_from_slice(json.as_bytes()), &limits);
     assert!(parse(r#"{"metadata":{"name":"a","x":{}},"y":[[1]]}"#).is_ok());
+    assert!(parse(r#"{"metadata":{"name":"a","labels":{"a":""}}}"#).is_ok());
     for (json, reason) in [
         (format!(r#"{{"metadata":{{"name":"a"}},"x":"{}"}}"#, "x".repeat(100)), "larger than 100 bytes"),
         (r#"{"metadata":{"name":"a"},"x":[[[1]]]}"#.into(), "less nesting"),

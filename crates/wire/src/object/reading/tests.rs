@@ -125,6 +125,17 @@ fn fields_are_the_same() {
     assert_eq!((&json[2], json[8].len()), (&vec![json!(80)], 0));
 }
 
+#[test]
+fn an_object_may_be_as_large_as_the_limit() {
+    let (json, message) = (Bytes::from(pod("cart-1", 7).to_string()), message(&pod("cart-1", 7)));
+    for (below, good) in [(0, true), (1, false), (2, false)] {
+        let limits = |bytes: &Bytes| Limits::default().object_bytes(bytes.len() - below);
+        let from_json = Object::<Value>::parse(&origin(), json.clone(), &limits(&json));
+        let from_message = Object::<Value>::parse_protobuf(&origin(), message.clone(), &limits(&message));
+        assert_eq!((from_json.is_ok(), from_message.is_ok()), (good, good), "{below}");
+    }
+}
+
 /// Drops fields; returns what is left and how it is stored.
 fn without(object: &Object<Value>, paths: &[&str]) -> (Value, MediaType) {
     let paths: Vec<crate::FieldPath> = paths.iter().map(|path| path.parse().expect("a path")).collect();
