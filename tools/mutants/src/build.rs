@@ -19,7 +19,9 @@ pub struct TestBinary {
     pub path: PathBuf,
     /// Directory of the crate: tests run there.
     pub directory: PathBuf,
-    /// Crate and target, such as `kube-informer it`.
+    /// Directory of the crate in the repository.
+    pub package: String,
+    /// Crate and target, such as `informer it`.
     pub name: String,
 }
 
@@ -43,7 +45,12 @@ impl Builder {
             let digest = tree.write(repository)?;
             let output = self.cargo(&tree.root, &arguments)?;
             if output.success {
-                return Ok((output.artifacts.iter().filter_map(test_binary).collect(), digest));
+                let binaries =
+                    output.artifacts.iter().filter_map(|artifact| test_binary(artifact, &tree.root));
+                let mut binaries: Vec<TestBinary> = binaries.collect();
+                // Cargo names them in any order, and measurements refer to them by position.
+                binaries.sort_by(|a, b| a.name.cmp(&b.name));
+                return Ok((binaries, digest));
             }
             let blamed = blamed(tree, &output.errors);
             if blamed.is_empty() {
@@ -95,13 +102,14 @@ struct Output {
     errors: Vec<Value>,
 }
 
-fn test_binary(artifact: &Value) -> Option<TestBinary> {
+fn test_binary(artifact: &Value, root: &Path) -> Option<TestBinary> {
     if artifact["profile"]["test"] != true {
         return None;
     }
     let directory = Path::new(artifact["manifest_path"].as_str()?).parent()?.to_owned();
     let name = format!("{} {}", directory.file_name()?.to_str()?, artifact["target"]["name"].as_str()?);
-    Some(TestBinary { path: artifact["executable"].as_str()?.into(), directory, name })
+    let package = directory.strip_prefix(root).ok()?.to_str()?.to_owned();
+    Some(TestBinary { path: artifact["executable"].as_str()?.into(), directory, package, name })
 }
 
 fn blamed(tree: &Tree, errors: &[Value]) -> BTreeSet<u32> {

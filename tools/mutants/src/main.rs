@@ -33,7 +33,7 @@ use std::{
     thread,
     time::Duration,
 };
-use suite::Suite;
+use suite::{Suite, Tried};
 use tree::Tree;
 
 /// Changes one condition at a time and runs the tests that reach it.
@@ -61,6 +61,9 @@ struct Arguments {
     /// Seconds that tests may take in addition to three times their duration without a mutant
     #[arg(long, default_value_t = 20)]
     timeout: u64,
+    /// Seconds of tests for each mutant: slower ones, except those of its module, are left to a run without this option
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<u64>,
     /// Try mutants that no test catches with so many seeds of the simulation
     #[arg(long, value_name = "SEEDS")]
     simulation: Option<u64>,
@@ -89,6 +92,9 @@ impl Arguments {
             || id.contains(&mutant.id)
     }
 }
+
+/// Detail of mutants that slower tests may catch.
+const OVER_BUDGET: &str = "by tests within the budget";
 
 /// Directories of a run, all below the target directory.
 struct Directories {
@@ -140,13 +146,15 @@ fn main() -> Result<ExitCode> {
         |mutant: &&&Mutant| tree.is_viable(mutant) && (arguments.equivalent || !equivalent.contains(mutant));
     let candidates: Vec<&Mutant> = selected.iter().filter(runs).copied().collect();
 
-    let pending = |mutant: &&&Mutant| results.get(mutant).is_none();
+    let budget = arguments.budget.map_or(Duration::MAX, Duration::from_secs);
+    let is_complete = |verdict: Verdict| arguments.budget.is_some() || verdict.detail != OVER_BUDGET;
+    let pending = |mutant: &&&Mutant| !results.get(mutant).is_some_and(is_complete);
     let pending: Vec<&Mutant> = candidates.iter().filter(pending).copied().collect();
     if !pending.is_empty() {
         let coverage = directories.output.join("coverage.txt");
         let temporary = directories.temporary.clone();
         let suite = Suite::measure(binaries, digest, &coverage, temporary, patience, jobs)?;
-        try_tests(&pending, &suite, &results, jobs)?;
+        try_tests(&pending, &suite, &results, jobs, budget)?;
     }
     if let Some(seeds) = arguments.simulation {
         try_simulation(&candidates, &results, seeds, jobs, || {
@@ -189,15 +197,22 @@ fn build(
 }
 
 /// Tries mutants with the tests that reach them.
-fn try_tests(mutants: &[&Mutant], suite: &Suite, results: &Results, jobs: usize) -> Result<()> {
+fn try_tests(
+    mutants: &[&Mutant],
+    suite: &Suite,
+    results: &Results,
+    jobs: usize,
+    budget: Duration,
+) -> Result<()> {
     let total: Duration = suite.tests.iter().map(|test| test.takes).sum();
     eprintln!("{} tests, which take {} s one by one", suite.tests.len(), total.as_secs());
     parallel::for_each("mutants tried", mutants, jobs, |mutant, worker| {
-        let (outcome, detail) = match suite.try_mutant(mutant.id, worker)? {
-            Some(End::Failed(line)) => (Outcome::Caught, line),
-            Some(End::TimedOut) => (Outcome::TimedOut, String::new()),
-            Some(End::Passed) => (Outcome::Missed, String::new()),
-            None => (Outcome::NotReached, String::new()),
+        let (outcome, detail) = match suite.try_mutant(mutant, worker, budget)? {
+            Tried::Ended(End::Failed(line)) => (Outcome::Caught, line),
+            Tried::Ended(End::TimedOut) => (Outcome::TimedOut, String::new()),
+            Tried::Ended(End::Passed) => (Outcome::Missed, String::new()),
+            Tried::OverBudget => (Outcome::Missed, OVER_BUDGET.to_owned()),
+            Tried::NotReached => (Outcome::NotReached, String::new()),
         };
         if outcome != Outcome::Caught {
             eprintln!("{}: {mutant}", outcome.name());

@@ -34,6 +34,13 @@ impl Mutant {
         }
     }
 
+    /// Top-level module with `::`, as in names of tests.
+    pub fn module(&self) -> String {
+        let path = self.file.split_once("/src/").map_or("", |(_, path)| path);
+        let module = path.split('/').next().unwrap_or_default();
+        format!("{}::", module.trim_end_matches(".rs"))
+    }
+
     /// Directory of the crate.
     pub fn package(&self) -> &str {
         self.file.split_once("/src/").map_or("", |(package, _)| package)

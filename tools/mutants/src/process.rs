@@ -1,6 +1,6 @@
 //! Runs a program with limits: of a mutant, anything is possible.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     ffi::OsStr,
@@ -34,6 +34,8 @@ pub struct Limited<'a> {
     pub timeout: Duration,
     /// Returns whether a line of the output says that the program has failed. The program is then killed.
     pub is_failure: fn(&str) -> bool,
+    /// Beginning of a line without which the program has not done its work, although it did not fail.
+    pub proof: &'a str,
 }
 
 impl Limited<'_> {
@@ -71,10 +73,11 @@ impl Limited<'_> {
             }
         });
         let deadline = Instant::now() + self.timeout;
+        let mut is_proven = false;
         let early = loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) if (self.is_failure)(&line) => break Some(End::Failed(line)),
-                Ok(_) => {}
+                Ok(line) => is_proven |= line.starts_with(self.proof),
                 Err(RecvTimeoutError::Timeout) => break Some(End::TimedOut),
                 Err(RecvTimeoutError::Disconnected) => break None,
             }
@@ -87,8 +90,12 @@ impl Limited<'_> {
         let _ = kill_process_group(group, Signal::KILL);
         drop(lines);
         let _ = reader.join();
-        Ok(early
-            .unwrap_or_else(|| if status.success() { End::Passed } else { End::Failed(status.to_string()) }))
+        match early {
+            Some(end) => Ok(end),
+            None if !status.success() => Ok(End::Failed(status.to_string())),
+            None if is_proven => Ok(End::Passed),
+            None => bail!("{} succeeded without the line `{}`", self.program.display(), self.proof),
+        }
     }
 }
 

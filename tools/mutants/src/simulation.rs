@@ -71,6 +71,7 @@ impl Simulation {
             temporary: &self.temporary,
             timeout,
             is_failure: |line| line.starts_with("FAILED"),
+            proof: "",
         };
         let mut all = vec!["--jobs".to_owned(), "1".to_owned(), "--brief".to_owned()];
         all.extend_from_slice(arguments);

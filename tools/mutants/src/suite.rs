@@ -2,6 +2,7 @@
 
 use crate::{
     build::TestBinary,
+    mutant::Mutant,
     parallel,
     process::{self, End, Limited},
 };
@@ -31,6 +32,16 @@ pub struct Test {
     pub takes: Duration,
     /// Ids of the mutants that it reaches.
     pub reaches: HashSet<u32>,
+}
+
+/// Result of [`Suite::try_mutant`].
+pub enum Tried {
+    /// No test reaches the mutant.
+    NotReached,
+    /// All tests passed, or one did not.
+    Ended(End),
+    /// Those tests passed that are not too slow for the budget.
+    OverBudget,
 }
 
 pub struct Suite {
@@ -128,6 +139,7 @@ impl Suite {
             temporary: &temporary,
             timeout,
             is_failure: |line| line.starts_with("test ") && line.ends_with("... FAILED"),
+            proof: &format!("test result: ok. {} passed;", names.len()),
         };
         let mut arguments = vec!["--exact", "--test-threads", "1"];
         arguments.extend(names);
@@ -138,23 +150,42 @@ impl Suite {
     }
 
     /// Runs the tests that reach a mutant, the quickest first, until one of them fails.
-    pub fn try_mutant(&self, id: u32, worker: usize) -> Result<Option<End>> {
-        let reaching: Vec<&Test> = self.tests.iter().filter(|test| test.reaches.contains(&id)).collect();
+    pub fn try_mutant(&self, mutant: &Mutant, worker: usize, budget: Duration) -> Result<Tried> {
+        let reaching = self.tests.iter().filter(|test| test.reaches.contains(&mutant.id));
+        let reaching: Vec<&Test> = reaching.collect();
         if reaching.is_empty() {
-            return Ok(None);
+            return Ok(Tried::NotReached);
         }
-        let mutant = id.to_string();
-        for (binary, tests) in batches(&reaching) {
+        let affordable = affordable(&reaching, budget, |test| {
+            self.binaries[test.binary].package == mutant.package() && test.name.starts_with(&mutant.module())
+        });
+        let id = mutant.id.to_string();
+        for (binary, tests) in batches(&affordable) {
             let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
             let takes: Duration = tests.iter().map(|test| test.takes).sum();
             let timeout = takes.saturating_mul(3).saturating_add(self.patience);
-            let end = self.run(binary, &names, timeout, worker, &[("MUTANT", OsStr::new(&mutant))])?;
+            let end = self.run(binary, &names, timeout, worker, &[("MUTANT", OsStr::new(&id))])?;
             if end != End::Passed {
-                return Ok(Some(end));
+                return Ok(Tried::Ended(end));
             }
         }
-        Ok(Some(End::Passed))
+        let is_complete = affordable.len() == reaching.len();
+        Ok(if is_complete { Tried::Ended(End::Passed) } else { Tried::OverBudget })
     }
+}
+
+/// The quickest tests that take so long together, and those of the mutated module.
+fn affordable<'a>(
+    tests: &[&'a Test],
+    budget: Duration,
+    is_of_module: impl Fn(&Test) -> bool,
+) -> Vec<&'a Test> {
+    let mut total = Duration::ZERO;
+    let is_affordable = |test: &&&Test| {
+        total = total.saturating_add(test.takes);
+        total <= budget || is_of_module(test)
+    };
+    tests.iter().filter(is_affordable).copied().collect()
 }
 
 /// Divides tests, of which the quickest is first, into batches for one process each.
@@ -222,6 +253,19 @@ mod tests {
             .map(|(binary, tests)| (*binary, tests.iter().map(|test| test.name.as_str()).collect()))
             .collect();
         assert_eq!(names, [(0, vec!["a"]), (1, vec!["b"]), (0, vec!["c", "d"]), (0, vec!["e"])]);
+    }
+
+    #[test]
+    fn a_budget_leaves_out_slow_tests_of_other_modules() {
+        let tests = [test(0, "a", 100), test(0, "b", 200), test(0, "pack::c", 400), test(0, "d", 500)];
+        let tests: Vec<&Test> = tests.iter().collect();
+        let names = |millis| {
+            let budget = Duration::from_millis(millis);
+            let tests = affordable(&tests, budget, |test| test.name.starts_with("pack::"));
+            tests.iter().map(|test| test.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(300), ["a", "b", "pack::c"]);
+        assert_eq!(names(1200), ["a", "b", "pack::c", "d"]);
     }
 
     #[test]
