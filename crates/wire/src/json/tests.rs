@@ -213,7 +213,11 @@ fn long_strings_end_where_they_end() {
         for end in ["\"", "\\\"\""] {
             let json = format!("\"{}{end},", "x".repeat(length));
             for cut in 0..json.len() {
-                assert_eq!(span(json.as_bytes(), &[cut]), Some(json.len() - 1), "{length} bytes, cut at {cut}");
+                assert_eq!(
+                    span(json.as_bytes(), &[cut]),
+                    Some(json.len() - 1),
+                    "{length} bytes, cut at {cut}"
+                );
             }
             let mut cursor = Cursor::new(json.as_bytes(), 1);
             cursor.skip().unwrap();

@@ -149,6 +149,33 @@ fn new_content_cannot_change_the_identity() {
 }
 
 #[test]
+fn content_is_in_memory_unless_it_is_written_to_disk() {
+    for packing in [crate::Packing::Packed, crate::Packing::Raw] {
+        let pod = crate::Packer::new(packing).pack(parse(POD).unwrap());
+        assert!(pod.is_content_in_memory() && !pod.is_content_lost());
+        assert!(pod.heap_size() > POD.len() / 2, "{packing:?}: {} bytes", pod.heap_size());
+    }
+}
+
+#[test]
+fn an_error_quotes_no_message_of_the_type() {
+    struct Picky;
+    impl<'de> Deserialize<'de> for Picky {
+        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            Err(serde::de::Error::custom("password hunter2, expected hunter3"))
+        }
+    }
+    #[derive(Deserialize)]
+    struct View {
+        #[serde(rename = "spec")]
+        _spec: Picky,
+    }
+    let error = parse(POD).unwrap().view::<View>().err().unwrap();
+    assert_eq!((&*error.path, &*error.expected), ("spec", "a valid value"));
+    assert!(!error.is_unavailable());
+}
+
+#[test]
 fn without_content_the_identity_stays_and_nothing_can_be_read() {
     let pod = parse(POD).unwrap();
     let bare = pod.without_content();

@@ -43,6 +43,16 @@ fn however_much_changed_there_is_a_bound() {
 }
 
 #[test]
+fn every_extent_is_read_from_its_number() {
+    let whole = [Omissions::default(), Omissions::everything()].map(Arc::new);
+    for omissions in whole.into_iter().chain([Omissions::outside_metadata(), Omissions::content()]) {
+        let read = Omissions::of_code(omissions.extent_code(), omissions.paths().to_vec());
+        assert_eq!(read.as_ref(), Some(&*omissions));
+    }
+    assert_eq!(Omissions::of_code(4, vec![]), None);
+}
+
+#[test]
 fn objects_made_smaller_in_the_same_way_share_an_origin() {
     let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
     let slim = Arc::new(Omissions::fields([path("spec.a")]));

@@ -297,6 +297,7 @@ fn a_watch_has_its_events() {
         event("MODIFIED", &pod("a", 3)),
         event("BOOKMARK", &bookmark),
         event("STRANGE", &pod("b", 4)),
+        event("", &pod("c", 5)),
         event("ERROR", &status),
     ]
     .concat();
@@ -309,6 +310,8 @@ fn a_watch_has_its_events() {
         if bookmark.initial_events_end && bookmark.resource_version == "12".into()));
     assert!(matches!(next(), WatchEvent::Malformed(malformed)
         if malformed.key.as_ref().is_some_and(|key| key.to_string() == "shop/b")));
+    assert!(matches!(next(), WatchEvent::Malformed(malformed)
+        if malformed.reason.contains("without a type") && malformed.resource_version == Some(5.into())));
     assert!(
         matches!(next(), WatchEvent::Error(status) if status.is_expired() && status.message == "too old")
     );
