@@ -148,7 +148,7 @@ mod tests {
         }
 
         fn watch(&self, _: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
-            unimplemented!()
+            unreachable!("the object is listed")
         }
     }
 
