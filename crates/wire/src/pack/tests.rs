@@ -141,6 +141,25 @@ fn secrets_never_become_part_of_a_dictionary() {
     assert_eq!(packer.stats().dictionaries, 0);
 }
 
+#[test]
+fn a_secret_is_packed_without_the_dictionary_of_other_objects() {
+    let packer = Packer::new(Packing::Packed);
+    (0..1000).for_each(|i| drop(packer.pack_content(&pod(i, "cart"), false, None)));
+    assert_eq!(packer.stats().dictionaries, 1);
+    let secret = packer.pack_content(&pod(1, "cart"), true, None);
+    assert_eq!(encoding(&secret), Some(Encoding::Plain));
+    assert_eq!(secret.read().unwrap(), pod(1, "cart"));
+}
+
+#[test]
+fn short_content_is_stored_as_it_is() {
+    let packer = Packer::new(Packing::Packed);
+    for (length, expected) in [(MIN_LENGTH - 1, Encoding::Stored), (MIN_LENGTH, Encoding::Plain)] {
+        let raw = Encoded::json("a".repeat(length as usize).into());
+        assert_eq!(encoding(&packer.pack_content(&raw, false, None)), Some(expected), "{length} bytes");
+    }
+}
+
 fn repack(packer: &Packer) {
     packer.begin_repacking();
     while packer.repack(10_000) {}
