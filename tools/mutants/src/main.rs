@@ -118,7 +118,15 @@ impl Directories {
     }
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+/// Returns success if every mutant is caught or equivalent, and 1 otherwise.
+fn run() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let repository = std::env::current_dir()?;
     let crates: Vec<String> = arguments.crates.iter().map(|name| format!("crates/{name}")).collect();
