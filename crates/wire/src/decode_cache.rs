@@ -173,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn values_up_to_the_bounds_are_kept() {
+        let records: Vec<Arc<usize>> = (0..MAX_VALUES).map(Arc::new).collect();
+        for (count, bytes) in [(4, MAX_BYTES / 4), (MAX_VALUES, 1)] {
+            let cache = DecodeCache::default();
+            for record in &records[..count] {
+                cache.put(record, Arc::new(**record), bytes);
+            }
+            let kept = records[..count].iter().filter(|record| cache.get::<usize>(record).is_some());
+            assert_eq!(kept.count(), count, "values of {bytes} bytes");
+        }
+    }
+
+    #[test]
     fn a_scan_leaves_no_values_until_one_is_decoded_again() {
         let cache = DecodeCache::default();
         let records: Vec<Arc<usize>> = (0..100).map(Arc::new).collect();

@@ -173,6 +173,33 @@ mod tests {
     }
 
     #[test]
+    fn short_lengths_take_one_byte() {
+        let labels = Labels::new([("a".repeat(254), "b")]);
+        assert_eq!(labels.as_bytes().len(), 1 + 1 + 254 + 1);
+    }
+
+    #[test]
+    fn only_bytes_of_labels_are_read_as_labels() {
+        let labels = Labels::new([("a", "1"), ("b", "2")]);
+        let bytes = labels.as_bytes();
+        assert_eq!(Labels::from_bytes(bytes), Some(labels.clone()));
+        assert_eq!(Labels::from_bytes(&[]), Some(Labels::default()));
+        let swapped = [&bytes[4..], &bytes[..4]].concat();
+        let repeated = [&bytes[..4], &bytes[..4]].concat();
+        for other in [&bytes[..7], &swapped, &repeated, b"\x01\x00\xFF", b"\x00\x01\xFF"] {
+            assert_eq!(Labels::from_bytes(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn labels_are_identical_if_they_share_memory() {
+        let (labels, none) = (Labels::new([("a", "1")]), Labels::default());
+        assert!(labels.is_identical(&labels.clone()) && none.is_identical(&none.clone()));
+        assert!(!labels.is_identical(&Labels::new([("a", "1")])));
+        assert!(!labels.is_identical(&none) && !none.is_identical(&labels));
+    }
+
+    #[test]
     fn no_labels_need_no_memory() {
         let none = Labels::default();
         assert_eq!((none.len(), none.is_empty(), none.heap_size()), (0, true, 0));

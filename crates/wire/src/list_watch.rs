@@ -115,3 +115,52 @@ pub struct Bookmark {
     /// Whether this ends the initial events of a streaming list.
     pub initial_events_end: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Limits, Origin};
+    use std::task::{Context, Poll, Waker};
+
+    /// A source that ignores selectors, with objects of these names.
+    struct Ignorant(&'static [&'static str]);
+
+    struct Parts(std::vec::IntoIter<ListPart>);
+
+    impl Stream for Parts {
+        type Item = Result<ListPart, ListWatchError>;
+
+        fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Ready(self.0.next().map(Ok))
+        }
+    }
+
+    impl ListWatch for Ignorant {
+        fn list(&self, options: ListOptions) -> BoxFuture<'_, Result<ListStream, ListWatchError>> {
+            assert_eq!(options.field_selector.to_string(), "metadata.name=b,metadata.namespace=shop");
+            let origin = Arc::new(Origin::new(Kind::namespaced("", "v1", "Pod", "pods")));
+            let object = |name: &&str| {
+                let json = format!(r#"{{"metadata":{{"namespace":"shop","name":"{name}"}}}}"#);
+                ListPart::Item(Object::parse(&origin, json.into(), &Limits::default()).unwrap())
+            };
+            let parts: Vec<ListPart> = self.0.iter().map(object).collect();
+            Box::pin(async move { Ok(Box::pin(Parts(parts.into_iter())) as ListStream) })
+        }
+
+        fn watch(&self, _: WatchOptions) -> BoxFuture<'_, Result<WatchStream, ListWatchError>> {
+            unreachable!("the object is listed")
+        }
+    }
+
+    #[test]
+    fn an_object_is_found_by_its_key_in_a_list() {
+        for (names, found) in [(&["a", "b", "c"][..], Some("b")), (&["a", "c"], None), (&[], None)] {
+            let source = Ignorant(names);
+            let mut get = source.get(&ObjectKey::new(Some("shop"), "b"));
+            let Poll::Ready(object) = get.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+                panic!("the source is ready");
+            };
+            assert_eq!(object.unwrap().map(|object| object.name().to_owned()).as_deref(), found);
+        }
+    }
+}

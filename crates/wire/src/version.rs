@@ -110,5 +110,7 @@ mod tests {
         assert!(ResourceVersion::from("9").is_older_than(&ResourceVersion::from("10")));
         assert!(!ResourceVersion::from("x").is_older_than(&ResourceVersion::from("10")));
         assert!(!ResourceVersion::from("9").is_older_than(&ResourceVersion::from("x")));
+        let compare = |a: &str, b: &str| ResourceVersion::from(a).partial_cmp(&ResourceVersion::from(b));
+        assert_eq!((compare("x", "x"), compare("x", "y")), (Some(Ordering::Equal), None));
     }
 }

@@ -271,3 +271,38 @@ impl<K> DelayedKeys<K> {
         self.slots.into_iter().filter_map(|slot| slot.key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BURST: usize = 1024;
+
+    fn filled(keys: impl Iterator<Item = (u32, u64)>) -> DelayedKeys<u32> {
+        let mut delayed = DelayedKeys::new(None);
+        keys.for_each(|(key, due)| {
+            delayed.insert(key, key, due, Priority::default(), &mut Discarded::default());
+        });
+        delayed
+    }
+
+    #[test]
+    fn cancelled_keys_leave_the_others_in_order() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut expected: Vec<(u64, u32)> = (0..2_000).map(|key| (random.u64(..1_000), key)).collect();
+        let mut delayed = filled(expected.iter().map(|(due, key)| (*key, *due)));
+        expected.retain(|(_, key)| random.bool() || !delayed.cancel(*key, key, &mut Discarded::default()));
+        expected.sort_unstable();
+        let taken = std::iter::from_fn(|| delayed.pop_due(1_000)).map(|due| (due.at, due.key));
+        assert_eq!(taken.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_memory_of_a_burst_is_released_with_its_last_key() {
+        for (keys, released) in [(BURST, false), (BURST + 1, true), (2 * BURST, true)] {
+            let mut delayed = filled((0..keys as u32).map(|key| (key, 1)));
+            while delayed.pop_due(1).is_some() {}
+            assert_eq!((delayed.len(), delayed.slots.capacity() == 0), (0, released), "{keys} keys");
+        }
+    }
+}

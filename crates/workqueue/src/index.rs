@@ -89,3 +89,21 @@ impl Index {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_until_it_is_removed() {
+        let (mut index, hash_of) = (Index::new(), |number: u32| number % 3);
+        let find = |index: &Index, number| index.find(hash_of(number), hash_of, |other| other == number);
+        (0..90).for_each(|number| index.insert(hash_of(number), number, hash_of));
+        for number in 0..90 {
+            assert!(matches!(find(&index, number), Lookup::Found(found) if found == number));
+            index.remove(hash_of(number), number);
+            assert!(matches!(find(&index, number), Lookup::Absent), "{number}");
+        }
+        assert_eq!(index.len, 0);
+    }
+}

@@ -195,6 +195,18 @@ fn cleared_it_holds_nothing() {
     assert_eq!(backlog.coalesced(), 1, "what was counted stays");
 }
 
+/// After a restore from a backup, an object may be back in an earlier state.
+#[test]
+fn seen_and_back_in_that_state_is_nothing() {
+    let [one, two] = [1, 2].map(|version| object("ns/a", version));
+    let then = |state: &AnyObject| [updated(one.clone(), two.clone()), updated(two.clone(), state.clone())];
+    assert!(net(then(&one)).is_empty());
+    let meta =
+        serde_json::json!({"namespace": "ns", "name": "a", "uid": "uid-of-ns/a", "resourceVersion": "1"});
+    let other = crate::fixtures::parse(&serde_json::json!({"metadata": meta, "data": "other"}));
+    assert_eq!(net(then(&other)), ["~a@1>1"], "another state of the same version");
+}
+
 /// `ns/a` at a version, controlled by an owner.
 fn owned(owner: &str, version: u64) -> AnyObject {
     let reference = serde_json::json!([{
@@ -239,6 +251,7 @@ fn no_owner_of_coalesced_states_is_skipped() {
 fn states_with_the_same_owner_are_one_event() {
     let moves = (1..50).map(|version| updated(owned("x", version), owned("x", version + 1)));
     assert_eq!(net(moves), ["~a@1>50"]);
+    assert_eq!(net([added(owned("x", 1)), updated(owned("x", 1), owned("x", 2))]), ["+a@2"]);
     let flips = (1..1000).map(|version| {
         let owner = |version: u64| format!("o{}", version % 100);
         updated(owned(&owner(version), version), owned(&owner(version + 1), version + 1))

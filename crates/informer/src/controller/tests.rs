@@ -3,13 +3,14 @@
 use super::*;
 use crate::{
     delta_fifo::{Change, Position, Staged},
-    fixtures::{object, short, short_event},
+    fixtures::{object, parse, short, short_event},
     listener::{Listener, Next},
     scope::{Partitions, Scope},
     shared_informer::Selection,
 };
 use futures_util::FutureExt;
 use kube_informer_wire::{Kind, Packing};
+use serde_json::json;
 use std::time::Duration;
 
 struct Rig {
@@ -180,4 +181,44 @@ async fn a_long_list_is_applied_in_steps() {
     }
     assert!(turns >= STEPS - 1, "{turns}");
     assert_eq!(rig.stored().len(), STEPS * BATCH);
+}
+
+/// Notifications, such as `~a@1>2`.
+fn noted(note: impl FnOnce(&mut Vec<Notification>)) -> Vec<String> {
+    let mut notifications = Vec::new();
+    note(&mut notifications);
+    let text = |notification: &Notification| match notification {
+        Notification::Change(event, _) => short_event(event),
+        Notification::Sync(object) => format!(".{}", short(object)),
+    };
+    notifications.iter().map(text).collect()
+}
+
+#[test]
+fn the_state_that_is_stored_is_no_news() {
+    let [one, two] = [1, 2].map(|version| object("ns/a", version));
+    assert!(noted(|notifications| put(Some(one.clone()), one.clone(), notifications)).is_empty());
+    assert_eq!(noted(|notifications| put(Some(one), two, notifications)), ["~a@1>2"]);
+}
+
+#[test]
+fn an_owner_that_a_deleted_object_lost_is_notified_first() {
+    let owned = |owner: Option<&str>, version: u64| {
+        let owner = owner.map(
+            |uid| json!({"apiVersion": "v1", "kind": "Owner", "name": uid, "uid": uid, "controller": true}),
+        );
+        let owners: Vec<_> = owner.into_iter().collect();
+        parse(&json!({"metadata": {"namespace": "ns", "name": "a", "uid": "a",
+            "resourceVersion": version.to_string(), "ownerReferences": owners}}))
+    };
+    for (before, last, expected) in [
+        (Some("x"), Some("y"), &["~a@1>2"][..]),
+        (Some("x"), None, &["~a@1>2"]),
+        (Some("x"), Some("x"), &[]),
+        (None, Some("y"), &[]),
+        (None, None, &[]),
+    ] {
+        let (before, last) = (owned(before, 1), owned(last, 2));
+        assert_eq!(noted(|notifications| drop(changed_owner(before, &last, notifications))), expected);
+    }
 }

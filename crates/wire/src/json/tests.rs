@@ -197,11 +197,28 @@ fn nesting_has_a_bound() {
 }
 
 #[test]
+fn an_escaped_code_point_has_four_hexadecimal_digits() {
+    for (json, good) in
+        [(r#""\u00e9""#, true), (r#""\u00g9""#, false), (r#""\uZZZZ""#, false), (r#""\u00""#, false)]
+    {
+        assert_eq!((accepts(json.as_bytes()), serde_accepts(json.as_bytes())), (good, good), "{json}");
+    }
+    let cut_off = Cursor::new(br#""\u00"#, 1).skip().unwrap_err();
+    assert_eq!(cut_off.expected, "four hexadecimal digits");
+}
+
+#[test]
 fn long_strings_end_where_they_end() {
     for length in 0..200 {
         for end in ["\"", "\\\"\""] {
             let json = format!("\"{}{end},", "x".repeat(length));
-            assert_eq!(span(json.as_bytes(), &[]), Some(json.len() - 1), "{length}");
+            for cut in 0..json.len() {
+                assert_eq!(
+                    span(json.as_bytes(), &[cut]),
+                    Some(json.len() - 1),
+                    "{length} bytes, cut at {cut}"
+                );
+            }
             let mut cursor = Cursor::new(json.as_bytes(), 1);
             cursor.skip().unwrap();
             assert_eq!(cursor.position(), json.len() - 1);

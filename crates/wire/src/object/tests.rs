@@ -68,13 +68,16 @@ fn malformed_parts_do_not_hide_the_object() {
         r#""ownerReferences":{}"#,
         r#""ownerReferences":[null,7,{"controller":"yes"}]"#,
         r#""annotations":7"#,
+        r#""annotations":{"a":7}"#,
     ] {
         let object = parse(&format!(r#"{{"metadata":{{"name":"a",{meta}}}}}"#)).unwrap();
         assert!(object.has_malformed_identity(), "{meta}");
         assert_eq!(object.key().name(), "a");
     }
-    let null = parse(r#"{"metadata":{"name":"a","labels":null,"generation":null}}"#).unwrap();
-    assert!(!null.has_malformed_identity());
+    for meta in [r#""labels":null,"generation":null"#, r#""annotations":{"a":"1","b":null}"#] {
+        let object = parse(&format!(r#"{{"metadata":{{"name":"a",{meta}}}}}"#)).unwrap();
+        assert!(!object.has_malformed_identity(), "{meta}");
+    }
 }
 
 #[test]
@@ -146,6 +149,33 @@ fn new_content_cannot_change_the_identity() {
 }
 
 #[test]
+fn content_is_in_memory_unless_it_is_written_to_disk() {
+    for packing in [crate::Packing::Packed, crate::Packing::Raw] {
+        let pod = crate::Packer::new(packing).pack(parse(POD).unwrap());
+        assert!(pod.is_content_in_memory() && !pod.is_content_lost());
+        assert!(pod.heap_size() > POD.len() / 2, "{packing:?}: {} bytes", pod.heap_size());
+    }
+}
+
+#[test]
+fn an_error_quotes_no_message_of_the_type() {
+    struct Picky;
+    impl<'de> Deserialize<'de> for Picky {
+        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            Err(serde::de::Error::custom("password hunter2, expected hunter3"))
+        }
+    }
+    #[derive(Deserialize)]
+    struct View {
+        #[serde(rename = "spec")]
+        _spec: Picky,
+    }
+    let error = parse(POD).unwrap().view::<View>().err().unwrap();
+    assert_eq!((&*error.path, &*error.expected), ("spec", "a valid value"));
+    assert!(!error.is_unavailable());
+}
+
+#[test]
 fn without_content_the_identity_stays_and_nothing_can_be_read() {
     let pod = parse(POD).unwrap();
     let bare = pod.without_content();
@@ -181,6 +211,7 @@ fn limits_hold_for_a_single_object() {
     let limits = Limits { object_bytes: 100, depth: 3, labels: 1 };
     let parse = |json: &str| Object::parse(&origin(), Bytes::copy_from_slice(json.as_bytes()), &limits);
     assert!(parse(r#"{"metadata":{"name":"a","x":{}},"y":[[1]]}"#).is_ok());
+    assert!(parse(r#"{"metadata":{"name":"a","labels":{"a":""}}}"#).is_ok());
     for (json, reason) in [
         (format!(r#"{{"metadata":{{"name":"a"}},"x":"{}"}}"#, "x".repeat(100)), "larger than 100 bytes"),
         (r#"{"metadata":{"name":"a"},"x":[[[1]]]}"#.into(), "less nesting"),

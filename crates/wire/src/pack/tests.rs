@@ -1,6 +1,10 @@
 use super::*;
 use kube_informer_segments::DiskOptions;
 use serde_json::json;
+use std::{
+    pin::pin,
+    task::{Context, Wake, Waker},
+};
 
 fn pod(i: u64, flavour: &str) -> Encoded {
     let mut rng = fastrand::Rng::with_seed(i);
@@ -31,6 +35,61 @@ fn packed_content_unpacks_to_the_same() {
     let late: usize = kept[500..].iter().map(Content::packed_len).sum();
     let late_raw: usize = raw[500..].iter().map(|raw| raw.bytes.len()).sum();
     assert!(late * 10 < late_raw, "a trained dictionary leaves {late} of {late_raw} bytes");
+}
+
+#[test]
+fn buffers_are_kept_for_the_next_object_unless_they_are_large() {
+    let packer = Packer::new(Packing::Packed);
+    packer.pack_content(&pod(1, "cart"), false, None);
+    assert!(packer.lock().scratch.capacity() > 0);
+    let mut rng = fastrand::Rng::with_seed(1);
+    let text: String = std::iter::repeat_with(|| rng.alphanumeric()).take(1 << 20).collect();
+    packer.pack_content(&Encoded::json(json!({ "text": text }).to_string().into()), false, None);
+    assert!(packer.lock().scratch.capacity() <= MAX_SCRATCH);
+}
+
+#[test]
+fn values_of_secrets_are_not_kept() {
+    let packer = Packer::new(Packing::Decoded);
+    for secret in [false, true] {
+        let content = packer.pack_content(&pod(1, "cart"), secret, None);
+        assert_eq!(content.decoded_cell().is_some(), !secret);
+    }
+}
+
+#[test]
+fn repacking_is_due_when_more_than_the_allowed_bytes_are_loose() {
+    let packer = Packer::new(Packing::Packed);
+    for (more, due) in [(0, false), (1, true)] {
+        packer.loose.store(packer.most_loose() + more, Relaxed);
+        assert_eq!(packer.is_repacking_due(), due);
+    }
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn the_task_that_repacks_is_woken_when_there_is_work() {
+    let (packer, wakes) = (Packer::new(Packing::Packed), Arc::new(Wakes::default()));
+    let waker = Waker::from(Arc::clone(&wakes));
+    let (mut kept, mut loose, mut trained) = (Vec::new(), 0, 0);
+    for i in 0..1000 {
+        let mut due = pin!(packer.compaction_due_or(|| false));
+        assert!(due.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        kept.push(packer.pack_content(&pod(i, "cart"), false, None));
+        let (loose_before, trained_before) = (loose, trained);
+        (loose, trained) = (packer.loose_bytes(), packer.stats().dictionaries);
+        let has_work = trained > trained_before || loose_before <= MIN_REPACK && loose > MIN_REPACK;
+        assert_eq!(wakes.0.swap(0, Relaxed), usize::from(has_work), "object {i}");
+    }
+    assert!(trained == 1 && loose > MIN_REPACK && packer.most_loose() == MIN_REPACK);
 }
 
 #[test]
@@ -80,6 +139,25 @@ fn secrets_never_become_part_of_a_dictionary() {
         assert_eq!(kept.read().unwrap(), pod(i as u64, "secret"));
     }
     assert_eq!(packer.stats().dictionaries, 0);
+}
+
+#[test]
+fn a_secret_is_packed_without_the_dictionary_of_other_objects() {
+    let packer = Packer::new(Packing::Packed);
+    (0..1000).for_each(|i| drop(packer.pack_content(&pod(i, "cart"), false, None)));
+    assert_eq!(packer.stats().dictionaries, 1);
+    let secret = packer.pack_content(&pod(1, "cart"), true, None);
+    assert_eq!(encoding(&secret), Some(Encoding::Plain));
+    assert_eq!(secret.read().unwrap(), pod(1, "cart"));
+}
+
+#[test]
+fn short_content_is_stored_as_it_is() {
+    let packer = Packer::new(Packing::Packed);
+    for (length, expected) in [(MIN_LENGTH - 1, Encoding::Stored), (MIN_LENGTH, Encoding::Plain)] {
+        let raw = Encoded::json("a".repeat(length as usize).into());
+        assert_eq!(encoding(&packer.pack_content(&raw, false, None)), Some(expected), "{length} bytes");
+    }
 }
 
 fn repack(packer: &Packer) {

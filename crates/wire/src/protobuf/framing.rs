@@ -159,3 +159,57 @@ impl Capture {
         self.buffer.capacity()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_at_most_ten_bytes() {
+        let longest = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01];
+        assert_eq!(varint(&longest), Some((u64::MAX, &[][..])));
+        assert_eq!(varint(&[0x80; 11]), None);
+        assert_eq!(varint(&[0x80; 9]), None, "cut off");
+        let Progress::More(begun) = Varint::default().push(0x80) else { panic!("more is to come") };
+        assert!(Varint::default().is_fresh() && !begun.is_fresh());
+    }
+
+    #[test]
+    fn a_key_has_a_number_and_a_known_type() {
+        for (wire_type, expected) in [
+            (0, Some(WireType::Varint)),
+            (1, Some(WireType::Fixed(8))),
+            (2, Some(WireType::Bytes)),
+            (3, None),
+            (5, Some(WireType::Fixed(4))),
+            (7, None),
+        ] {
+            assert_eq!(field(1 << 3 | wire_type), expected.map(|wire_type| (1, wire_type)));
+            assert_eq!(field(wire_type), None, "no field has the number 0");
+        }
+    }
+
+    #[test]
+    fn a_field_is_found_in_a_message_that_is_cut_off() {
+        let message = b"\x0a\x01a\x12\x01b\x1a\x09cut";
+        for (number, value) in [(1, Some(&b"a"[..])), (2, Some(b"b")), (3, Some(b"cut")), (4, None)] {
+            assert_eq!(open_field(message, number), value, "field {number}");
+        }
+        assert_eq!(open_field(&message[..6], 3), None);
+    }
+
+    #[test]
+    fn a_value_up_to_the_limit_is_whole_and_its_memory_is_reserved_once() {
+        for (length, limit, is_whole) in [(1000, 1000, true), (1001, 1000, false)] {
+            let value = Bytes::from(vec![7; length]);
+            let mut capture = Capture::default();
+            capture.begin(length as u64, limit);
+            assert_eq!(capture.advance(&value.slice(..10), &mut 0), None);
+            assert_eq!(capture.held(), limit);
+            assert_eq!(capture.advance(&value.slice(10..20), &mut 0), None);
+            assert_eq!(capture.held(), limit);
+            let captured = capture.advance(&value.slice(20..), &mut 0).unwrap();
+            assert_eq!(captured, if is_whole { Ok(value) } else { Err(value.slice(..limit)) });
+        }
+    }
+}

@@ -197,3 +197,29 @@ pub(super) fn read(bytes: &[u8]) -> Option<SavedRecord<'_>> {
         fields,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parts_of_all_lengths_are_read() {
+        for length in [0, 1, 127, 128, 129, 255, 256, 70_000] {
+            let (mut out, part) = (vec![1], vec![7; length]);
+            push_part(&mut out, |out| out.extend_from_slice(&part));
+            let mut reader = Reader::new(&out[1..]);
+            assert_eq!((reader.bytes(), reader.is_at_end()), (Some(&part[..]), true), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn values_of_all_types_are_read() {
+        let simple = vec![json!(null), json!(false), json!(true), json!("text")];
+        let found: Found = vec![simple, vec![], vec![json!(7), json!({"a": [1.5]})]];
+        let mut out = Vec::new();
+        write_found(&found, &mut out);
+        assert_eq!(read_found(&out), Some(found));
+        assert_eq!(read_found(&[1, JSON + 1]), None, "no type has this number");
+    }
+}

@@ -131,6 +131,14 @@ fn content_that_contradicts_its_tag_is_an_error() {
 }
 
 #[test]
+fn content_without_its_dictionary_is_not_saved() {
+    let packer = Packer::new(Packing::Packed);
+    let last = (0..600).map(|i| packer.pack(object(&pod(i)))).last().unwrap();
+    assert!(packer.save_content(&last, &mut Vec::new()).unwrap().dictionary.is_some());
+    assert!(Packer::new(Packing::Packed).save_content(&last, &mut Vec::new()).is_none());
+}
+
+#[test]
 fn dictionaries_with_the_same_number_must_be_equal() {
     let packer = Packer::new(Packing::Packed);
     let mut restorer = Restorer::new(&packer, origin(), Vec::new());

@@ -177,3 +177,26 @@ impl<K: Eq + Hash> Fifo<K> {
         self.places.shrink(self.live());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_burst_is_released_while_it_is_taken() {
+        let (hasher, mut discarded) = (Hasher::default(), Discarded::default());
+        for keys in [KEEP, 10 * KEEP] {
+            let mut fifo = Fifo::new(false, None);
+            for key in 0..keys {
+                let hash = hash_of(&hasher, &key);
+                fifo.push(Ticket { key, hash, priority: Priority::default(), since: 0 }, &mut discarded);
+            }
+            let burst = fifo.keys.capacity();
+            while fifo.pop(&hasher, &mut discarded).is_some() {
+                let capacity = fifo.keys.capacity();
+                assert!(capacity <= KEEP || fifo.len() > capacity / 8, "{} of {capacity}", fifo.len());
+            }
+            assert_eq!(fifo.keys.capacity() == burst, burst <= KEEP, "a small queue keeps its memory");
+        }
+    }
+}

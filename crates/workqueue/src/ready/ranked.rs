@@ -171,3 +171,21 @@ impl<K: Eq> Ranked<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_burst_is_released_with_its_last_key() {
+        for (keys, released) in [(KEEP, false), (KEEP + 1, true), (2 * KEEP, true)] {
+            let mut ranked = Ranked::new(None);
+            for key in 0..keys as u32 {
+                let ticket = Ticket { key, hash: key, priority: Priority::HIGH, since: 0 };
+                assert!(matches!(ranked.push(ticket, &mut Discarded::default()), Push::New));
+            }
+            while ranked.pop().is_some() {}
+            assert_eq!((ranked.len(), ranked.slots.capacity() == 0), (0, released), "{keys} keys");
+        }
+    }
+}

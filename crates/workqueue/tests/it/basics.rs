@@ -104,8 +104,9 @@ async fn adding_while_processing() {
 #[test]
 fn len_counts_distinct_queued_keys() {
     let queue = plain();
+    assert!(queue.is_empty());
     queue.add("foo");
-    assert_eq!(queue.len(), 1);
+    assert!(queue.len() == 1 && !queue.is_empty());
     queue.add("bar");
     assert_eq!(queue.len(), 2);
     queue.add("foo");

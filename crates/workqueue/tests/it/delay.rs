@@ -198,6 +198,14 @@ async fn delayed_keys_can_be_seen_and_cancelled() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn any_number_of_delayed_keys_is_listed() {
+    let queue = queue();
+    (0..10_000u64).for_each(|key| queue.add_after(key, Duration::from_secs(1 + key)));
+    let listed: Vec<u64> = queue.delayed().iter().map(|delayed| delayed.key).collect();
+    assert_eq!(listed, (0..10_000).collect::<Vec<_>>());
+}
+
 /// The timer of the waiter is set to a key that is cancelled; the waiter must still get the next one.
 #[tokio::test(start_paused = true)]
 async fn cancelling_the_first_leaves_the_next() {

@@ -44,6 +44,10 @@ async fn exponential_does_not_overflow() {
     assert_eq!(all[25], 60 * SECOND * (1 << 25));
     assert_eq!(all[199], 1_000_000 * 3600 * SECOND);
 
+    let long = waits(&ExponentialLimiter::new(Duration::from_nanos(1), Duration::MAX), &"key", 100);
+    assert!((0..63).all(|failures| long[failures] == Duration::from_nanos(1 << failures)), "{long:?}");
+    assert!(long[63..].iter().all(|wait| *wait == Duration::from_nanos(u64::MAX)), "{long:?}");
+
     let nothing = ExponentialLimiter::new(Duration::ZERO, SECOND);
     assert_eq!(waits(&nothing, &"key", 100)[99], Duration::ZERO);
 }
@@ -176,6 +180,9 @@ async fn unchanged_failures_expire_if_configured() {
     assert_eq!(limiter.num_requeues(&busy), 3);
     advance(1000 * SECOND).await;
     assert_eq!(limiter.num_requeues(&busy), 0);
+    limiter.when(&busy);
+    advance(200 * SECOND).await;
+    assert_eq!(limiter.num_requeues(&busy), 0, "after twice the time at the latest");
 }
 
 #[tokio::test(start_paused = true)]

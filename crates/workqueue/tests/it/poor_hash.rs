@@ -9,7 +9,7 @@ use kube_workqueue::{ExponentialLimiter, MAX_KEYS_PER_HASH, Priority, RateLimite
 
 const KEYS: usize = 13_000;
 
-static COMPARISONS: [AtomicUsize; 9] = [const { AtomicUsize::new(0) }; 9];
+static COMPARISONS: [AtomicUsize; 10] = [const { AtomicUsize::new(0) }; 10];
 
 /// A key of test `TEST`. All keys with the same `hash` have one hash value.
 #[derive(Clone, Debug)]
@@ -96,6 +96,38 @@ fn keys_of_one_hash_value_are_ranked_in_bounded_time() {
     (0..KEYS).for_each(|name| queue.add_with(Key::<2>::new(name), Priority::LOW));
     assert_eq!(take_all(&queue).len(), KEYS);
     assert_bounded::<2>(3 * KEYS);
+}
+
+#[test]
+fn a_key_of_the_same_hash_value_as_one_in_flight_is_queued() {
+    let queue = WorkQueue::builder().build();
+    queue.add(Key::<9>::new(1));
+    let held = queue.try_get().unwrap();
+    queue.add(Key::<9>::new(2));
+    assert_eq!(queue.try_get().map(|item| item.name), Some(2));
+    held.done();
+    assert_eq!(queue.len(), 0);
+}
+
+#[test]
+fn a_higher_priority_moves_up_a_key_among_others_of_its_hash_value() {
+    let queue = WorkQueue::builder().build();
+    (0..MAX_KEYS_PER_HASH).for_each(|name| queue.add(Key::<9>::new(name)));
+    let last = MAX_KEYS_PER_HASH - 1;
+    queue.add_with(Key::<9>::new(last), Priority::HIGH);
+    assert_eq!(queue.len(), MAX_KEYS_PER_HASH);
+    assert_eq!(queue.try_get().map(|item| item.name), Some(last));
+}
+
+#[test]
+fn as_many_keys_as_promised_are_counted_separately() {
+    let limiter = ExponentialLimiter::new(Duration::from_millis(1), Duration::from_secs(1));
+    for name in 0..MAX_KEYS_PER_HASH + 2 {
+        limiter.when(&Key::<9>::new(name));
+    }
+    let counts = (0..MAX_KEYS_PER_HASH + 2).map(|name| limiter.num_requeues(&Key::<9>::new(name)));
+    let expected = std::iter::repeat_n(1, MAX_KEYS_PER_HASH).chain([2, 2]);
+    assert!(counts.eq(expected), "the last two share a count");
 }
 
 /// Keys beyond the bound share one count: the delays grow, and a retry is never free.

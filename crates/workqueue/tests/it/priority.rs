@@ -64,22 +64,38 @@ async fn a_delayed_key_keeps_its_priority() {
     item.done();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_new_priority_of_a_delayed_key_changes_no_other() {
+    let queue = WorkQueue::builder().build();
+    let add = |key, priority| {
+        queue.add_with(key, AddOptions::new().priority(Priority(priority)).after(Duration::from_secs(1)));
+    };
+    add("first", 1);
+    add("second", 2);
+    add("first", 3);
+    let delayed = queue.delayed();
+    let priorities: Vec<_> = delayed.iter().map(|delayed| (delayed.key, delayed.priority)).collect();
+    assert_eq!(priorities, [("first", Priority(3)), ("second", Priority(2))]);
+}
+
 /// Under a flood of urgent keys, a key with `m` older ones before it waits at most `n * (m + 1)` takes.
 #[test]
 fn low_priorities_do_not_starve() {
-    let queue = WorkQueue::builder().oldest_every(8).build();
-    let low: Vec<_> = (0..10u32).collect();
-    low.iter().for_each(|key| queue.add_with(*key, Priority::LOW));
-    let mut taken_at = Vec::new();
-    for (urgent, take) in (1000..).zip(1..=200) {
-        queue.add_with(urgent, Priority::HIGH);
-        let item = queue.try_get().unwrap();
-        if *item < 1000 {
-            taken_at.push(take);
+    for others in [Priority::HIGH, Priority::default()] {
+        let queue = WorkQueue::builder().oldest_every(8).build();
+        let low: Vec<_> = (0..10u32).collect();
+        low.iter().for_each(|key| queue.add_with(*key, Priority::LOW));
+        let mut taken_at = Vec::new();
+        for (other, take) in (1000..).zip(1..=200) {
+            queue.add_with(other, others);
+            let item = queue.try_get().unwrap();
+            if *item < 1000 {
+                taken_at.push(take);
+            }
+            item.done();
         }
-        item.done();
+        assert_eq!(taken_at, (1..=10).map(|m| m * 8).collect::<Vec<_>>(), "{others:?}");
     }
-    assert_eq!(taken_at, (1..=10).map(|m| m * 8).collect::<Vec<_>>());
 }
 
 /// A queue with keys in it may begin to use priorities at any time.

@@ -104,3 +104,42 @@ impl Capture {
         Captured { bytes: if whole { Ok(bytes) } else { Err(bytes) }, too_deep }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHUNK: usize = 10 << 10;
+    const LIMIT: usize = 5 * PREFIX;
+
+    /// Reads a value of `length` bytes in chunks. Returns it, the result, and the memory in use before the last chunk.
+    fn captured(length: usize) -> (String, Result<Bytes, Bytes>, usize) {
+        let json = format!("\"{}\"", "x".repeat(length - 2));
+        let (mut capture, mut held) = (Capture::default(), 0);
+        capture.begin(LIMIT, 1);
+        for chunk in json.as_bytes().chunks(CHUNK) {
+            if let Some(captured) = capture.advance(&Bytes::copy_from_slice(chunk), &mut 0) {
+                return (json, captured.bytes, held);
+            }
+            held = capture.held();
+        }
+        panic!("no end");
+    }
+
+    #[test]
+    fn a_value_up_to_the_limit_is_kept_whole() {
+        for length in [CHUNK, PREFIX + CHUNK, LIMIT - 1, LIMIT] {
+            let (json, bytes, _) = captured(length);
+            assert_eq!(bytes, Ok(json.into()), "{length}");
+        }
+    }
+
+    #[test]
+    fn of_a_value_over_the_limit_a_prefix_is_kept() {
+        for length in [LIMIT + 1, LIMIT + CHUNK, 3 * LIMIT] {
+            let (json, bytes, held) = captured(length);
+            assert_eq!(bytes, Err(Bytes::copy_from_slice(&json.as_bytes()[..PREFIX])), "{length}");
+            assert!(held <= if length > LIMIT + CHUNK { PREFIX } else { LIMIT }, "{held} of {length}");
+        }
+    }
+}

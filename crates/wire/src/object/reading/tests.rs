@@ -125,6 +125,17 @@ fn fields_are_the_same() {
     assert_eq!((&json[2], json[8].len()), (&vec![json!(80)], 0));
 }
 
+#[test]
+fn an_object_may_be_as_large_as_the_limit() {
+    let (json, message) = (Bytes::from(pod("cart-1", 7).to_string()), message(&pod("cart-1", 7)));
+    for (below, good) in [(0, true), (1, false), (2, false)] {
+        let limits = |bytes: &Bytes| Limits::default().object_bytes(bytes.len() - below);
+        let from_json = Object::<Value>::parse(&origin(), json.clone(), &limits(&json));
+        let from_message = Object::<Value>::parse_protobuf(&origin(), message.clone(), &limits(&message));
+        assert_eq!((from_json.is_ok(), from_message.is_ok()), (good, good), "{below}");
+    }
+}
+
 /// Drops fields; returns what is left and how it is stored.
 fn without(object: &Object<Value>, paths: &[&str]) -> (Value, MediaType) {
     let paths: Vec<crate::FieldPath> = paths.iter().map(|path| path.parse().expect("a path")).collect();
@@ -286,6 +297,7 @@ fn a_watch_has_its_events() {
         event("MODIFIED", &pod("a", 3)),
         event("BOOKMARK", &bookmark),
         event("STRANGE", &pod("b", 4)),
+        event("", &pod("c", 5)),
         event("ERROR", &status),
     ]
     .concat();
@@ -298,6 +310,8 @@ fn a_watch_has_its_events() {
         if bookmark.initial_events_end && bookmark.resource_version == "12".into()));
     assert!(matches!(next(), WatchEvent::Malformed(malformed)
         if malformed.key.as_ref().is_some_and(|key| key.to_string() == "shop/b")));
+    assert!(matches!(next(), WatchEvent::Malformed(malformed)
+        if malformed.reason.contains("without a type") && malformed.resource_version == Some(5.into())));
     assert!(
         matches!(next(), WatchEvent::Error(status) if status.is_expired() && status.message == "too old")
     );

@@ -26,6 +26,7 @@ fn split(body: &[u8], size: usize, limits: Limits) -> (Vec<Part>, Result<(), Bod
                 Ok(None) => break,
                 Err(error) => {
                     assert_eq!(splitter.next_part(), Err(error.clone()), "the error stays");
+                    assert_eq!(splitter.finish(), Err(error.clone()));
                     return (parts, Err(error));
                 }
             }
@@ -54,6 +55,11 @@ fn the_parts_do_not_depend_on_chunks() {
     for size in 1..body.len() {
         assert_eq!(split(&body, size, Limits::default()), (whole.clone(), Ok(())), "chunks of {size}");
     }
+}
+
+#[test]
+fn empty_metadata_is_absent() {
+    assert_eq!(list_meta(b"\x12\x00\x1a\x00"), ListMeta::default());
 }
 
 #[test]

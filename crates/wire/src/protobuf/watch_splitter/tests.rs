@@ -41,6 +41,19 @@ fn the_object_is_a_slice_of_the_chunk() {
 }
 
 #[test]
+fn an_object_with_an_encoding_of_its_own_is_rejected() {
+    let field = |number: u8, value: &[u8]| [&[number << 3 | 2, value.len() as u8], value].concat();
+    for (encoding, good) in [(&b""[..], true), (b"gzip", false)] {
+        let kind = field(1, &field(2, b"ConfigMap"));
+        let envelope = [MAGIC, &kind, &field(2, b"message"), &field(3, encoding)].concat();
+        let event = [field(1, b"ADDED"), field(2, &field(1, &envelope))].concat();
+        let body = [&(event.len() as u32).to_be_bytes()[..], &event].concat();
+        let frames = split(&body, usize::MAX, &Limits::default());
+        assert_eq!(frames.iter().map(Result::is_ok).collect::<Vec<_>>(), [good]);
+    }
+}
+
+#[test]
 fn an_error_event_has_a_status() {
     let status = json!({"apiVersion": "v1", "kind": "Status", "code": 410, "reason": "Expired"});
     let body = protobuf::encode_event("ERROR", status.to_string().as_bytes()).expect("an event");

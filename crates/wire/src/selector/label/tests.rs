@@ -111,6 +111,10 @@ fn keys_and_values_are_checked() {
         "a/=b",
         "a/b/c=d",
         "A.io/b=c",
+        "-a.io/b=c",
+        "a-.io/b=c",
+        "a_b.io/c=d",
+        "a..io/b=c",
         "-a=b",
         "a-=b",
         "ä=b",
@@ -126,10 +130,22 @@ fn keys_and_values_are_checked() {
     ] {
         assert!(error(bad).starts_with("unable to parse requirement: "), "{bad}: {}", error(bad));
     }
+    assert!(error("/a=b").contains("prefix part must be non-empty"));
+    assert!(error("a/=b").contains("name part must be non-empty"));
+    for good in [
+        "a-b.example.com/c=d",
+        &format!("{}=b", &long[1..]),
+        &format!("a={}", &long[1..]),
+        &format!("{}/a=b", "a".repeat(253)),
+    ] {
+        assert!(LabelSelector::parse(good).is_ok(), "{good}");
+    }
 }
 
 #[test]
 fn long_input_is_refused_before_it_is_read() {
+    let longest = "a".repeat(super::super::MAX_SELECTOR_BYTES);
+    assert_eq!(super::super::bounded(&longest), Ok(&*longest));
     let text = "a,".repeat(super::super::MAX_SELECTOR_BYTES);
     assert_eq!(LabelSelector::parse(&text), Err(SelectorError::TooLong(text.len())));
 }
