@@ -72,7 +72,7 @@ fn element<'a>(der: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
         0x81 | 0x82 => {
             let (bytes, after) = rest.split_at_checked(usize::from(length & 0x7f))?;
             rest = after;
-            bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+            bytes.iter().fold(0, |sum, byte| (sum << 8) | usize::from(*byte))
         }
         _ => return None,
     };

@@ -176,7 +176,7 @@ fn is_sysctl_segment(segment: &str) -> bool {
     let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     segment.bytes().all(|b| is_letter(b) || matches!(b, b'-' | b'_'))
         && segment.bytes().next().is_some_and(is_letter)
-        && segment.bytes().last().is_some_and(is_letter)
+        && segment.bytes().next_back().is_some_and(is_letter)
 }
 
 fn hostname_override(spec: &Value, at: &str) -> FieldErrors {
