@@ -2,6 +2,8 @@
 //!
 //! [`plugins`] is the list. Plugins that only this request needs are in `verbs/`: `NamespaceLifecycle` in `verbs/namespaces.rs`.
 
+mod default_class;
+mod in_use_protection;
 mod index;
 mod limit_ranger;
 mod plugins;
@@ -9,6 +11,7 @@ mod priority;
 mod quota;
 mod resources;
 mod runtime_class;
+mod service_account;
 mod taints;
 mod tolerations;
 pub(crate) mod usage;
@@ -18,11 +21,12 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
 
 pub use self::plugins::AdmissionPluginError;
-pub(crate) use self::plugins::{Plugin, Plugins};
+pub(crate) use self::plugins::{Plugin, Plugins, RunningControllers};
 pub(crate) use self::priority::SYSTEM_CLASSES;
 pub(crate) use self::resources::ResourceList;
 
 use self::index::Index;
+use crate::ids::Ids;
 use crate::registry::{Lifecycle, Object, Registry, Resource};
 use crate::storage::{Storage, StorageError, Update, guaranteed_update};
 use crate::verbs::error::{Rejection, VerbError};
@@ -34,6 +38,9 @@ pub(crate) struct Admission {
     limit_ranges: Arc<Index>,
     priority_classes: Arc<Index>,
     runtime_classes: Arc<Index>,
+    service_accounts: Arc<Index>,
+    storage_classes: Arc<Index>,
+    ingress_classes: Arc<Index>,
     quotas: Arc<Index>,
     /// Held while an object is charged to quotas and stored, and while the usage of a quota is computed.
     quota_turn: Mutex<()>,
@@ -45,6 +52,9 @@ enum Subject {
     Pod,
     Node,
     Claim,
+    Volume,
+    AttributesClass,
+    Ingress,
     PriorityClass,
     Other,
 }
@@ -55,6 +65,9 @@ impl Subject {
             _ if resource.lifecycle == Lifecycle::Pod => Self::Pod,
             ("", "nodes") => Self::Node,
             ("", "persistentvolumeclaims") => Self::Claim,
+            ("", "persistentvolumes") => Self::Volume,
+            ("storage.k8s.io", "volumeattributesclasses") => Self::AttributesClass,
+            ("networking.k8s.io", "ingresses") => Self::Ingress,
             ("scheduling.k8s.io", "priorityclasses") => Self::PriorityClass,
             _ => Self::Other,
         }
@@ -71,6 +84,9 @@ impl Admission {
             limit_ranges: index("", "v1", "limitranges"),
             priority_classes: index("scheduling.k8s.io", "v1", "priorityclasses"),
             runtime_classes: index("node.k8s.io", "v1", "runtimeclasses"),
+            service_accounts: index("", "v1", "serviceaccounts"),
+            storage_classes: index("storage.k8s.io", "v1", "storageclasses"),
+            ingress_classes: index("networking.k8s.io", "v1", "ingressclasses"),
             quotas: index("", "v1", "resourcequotas"),
             quota_turn: Mutex::default(),
         }
@@ -82,6 +98,9 @@ impl Admission {
             (Plugin::LimitRanger, &self.limit_ranges),
             (Plugin::Priority, &self.priority_classes),
             (Plugin::RuntimeClass, &self.runtime_classes),
+            (Plugin::ServiceAccount, &self.service_accounts),
+            (Plugin::DefaultStorageClass, &self.storage_classes),
+            (Plugin::DefaultIngressClass, &self.ingress_classes),
             (Plugin::ResourceQuota, &self.quotas),
         ] {
             if self.has(plugin) {
@@ -114,24 +133,39 @@ impl Admission {
     pub(crate) async fn complete(
         &self,
         storage: &dyn Storage,
+        ids: &Ids,
         resource: &Resource,
         object: &mut Object,
     ) -> Result<(), VerbError> {
         match Subject::of(resource) {
-            Subject::Pod => self.complete_pod(storage, resource, object).await,
-            Subject::Node => {
-                if self.has(Plugin::TaintNodesByCondition) {
-                    taints::add_not_ready(object);
+            Subject::Pod => self.complete_pod(storage, ids, resource, object).await?,
+            Subject::Node if self.has(Plugin::TaintNodesByCondition) => taints::add_not_ready(object),
+            Subject::Claim => {
+                if self.has(Plugin::DefaultStorageClass) {
+                    default_class::of_claim(&self.storage_classes, object);
                 }
-                Ok(())
+                self.protect(object, in_use_protection::CLAIM);
             }
-            Subject::Claim | Subject::PriorityClass | Subject::Other => Ok(()),
+            Subject::Volume => self.protect(object, in_use_protection::VOLUME),
+            Subject::AttributesClass => self.protect(object, in_use_protection::ATTRIBUTES_CLASS),
+            Subject::Ingress if self.has(Plugin::DefaultIngressClass) => {
+                default_class::of_ingress(&self.ingress_classes, object);
+            }
+            Subject::Node | Subject::Ingress | Subject::PriorityClass | Subject::Other => {}
+        }
+        Ok(())
+    }
+
+    fn protect(&self, object: &mut Object, finalizer: &str) {
+        if self.has(Plugin::StorageObjectInUseProtection) {
+            in_use_protection::protect(object, finalizer);
         }
     }
 
     async fn complete_pod(
         &self,
         storage: &dyn Storage,
+        ids: &Ids,
         resource: &Resource,
         object: &mut Object,
     ) -> Result<(), VerbError> {
@@ -139,6 +173,11 @@ impl Admission {
             for range in self.limit_ranges.in_namespace(object.namespace().unwrap_or_default()) {
                 limit_ranger::add_defaults(&range, object);
             }
+        }
+        if self.has(Plugin::ServiceAccount) {
+            let volume = ids.name(service_account::VOLUME_PREFIX);
+            let admitted = service_account::admit(&self.service_accounts, storage, object, &volume).await?;
+            admitted.map_err(|why| forbidden(resource, object, why))?;
         }
         if self.has(Plugin::Priority) {
             let admitted = priority::admit(&self.priority_classes, storage, object).await?;

@@ -12,6 +12,7 @@ use crate::faults::FaultRules;
 use crate::http::WatchPermits;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
+use crate::node_ports::NodePorts;
 use crate::registry::Lifecycle;
 use crate::server::{ServerLimits, Tokens};
 use crate::serving::ServedResources;
@@ -67,12 +68,14 @@ impl Api {
         let snapshot = resources.snapshot();
         let namespaces = snapshot.registry.with_lifecycle(Lifecycle::Namespace);
         let budgets = snapshot.registry.find("policy", "v1", "poddisruptionbudgets");
+        let services = snapshot.registry.find("", "v1", "services");
         let writes = Arc::new(WriteContext {
             storage: Arc::clone(&storage),
             resources: Arc::clone(&resources),
             namespaces: Arc::clone(namespaces.expect("a built-in resource")),
             disruption_budgets: Arc::clone(budgets.expect("a built-in resource")),
             admission: Admission::new(&snapshot.registry, config.plugins),
+            node_ports: NodePorts::new(Arc::clone(services.expect("a built-in resource"))),
             clock: config.clock,
             ids: Ids::new(config.seed),
             garbage_collection: config.controllers.garbage_collection || config.controllers.elsewhere,
@@ -87,6 +90,7 @@ impl Api {
         storage.follow(&resources.definitions_prefix(), Arc::downgrade(&follower)).await?;
         caches.start().await?;
         writes.admission.start(&*storage).await?;
+        writes.node_ports.start(&*storage).await?;
         seed_namespaces(&writes).await;
         if writes.admission.has(Plugin::Priority) {
             seed_priority_classes(&writes).await;

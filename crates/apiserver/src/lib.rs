@@ -22,6 +22,7 @@ mod http;
 mod ids;
 mod managed;
 mod metrics;
+mod node_ports;
 mod patch;
 mod registry;
 mod schema;

@@ -101,6 +101,9 @@ pub(crate) struct ServeOptions {
     /// Serve HTTPS with a new self-signed certificate, which the kubeconfig contains
     #[arg(long)]
     pub(crate) tls_self_signed: bool,
+    /// Accept client certificates of this certificate authority (PEM), in place of a token
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
     /// Storage of objects: memory, or etcd=URL[,URL...]
     #[arg(long, value_name = "STORAGE", default_value = "memory")]
     pub(crate) storage: String,

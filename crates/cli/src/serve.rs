@@ -94,6 +94,18 @@ async fn builder(options: &ServeOptions) -> anyhow::Result<ApiServerBuilder> {
 }
 
 fn tls(options: &ServeOptions) -> anyhow::Result<Option<Tls>> {
+    match (server_certificate(options)?, &options.tls_client_ca) {
+        (Some(tls), Some(path)) => Ok(Some(tls.client_authority(read(path)?))),
+        (None, Some(_)) => Err(exit::error(
+            Failure::Other,
+            "client certificates need HTTPS",
+            "add --tls-self-signed (or --tls-cert and --tls-key), or leave out --tls-client-ca",
+        )),
+        (tls, None) => Ok(tls),
+    }
+}
+
+fn server_certificate(options: &ServeOptions) -> anyhow::Result<Option<Tls>> {
     if options.tls_self_signed {
         return Ok(Some(Tls::self_signed()));
     }

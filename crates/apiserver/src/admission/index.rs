@@ -43,13 +43,14 @@ impl Index {
         self.read().values().map(Arc::clone).collect()
     }
 
-    /// Returns a cluster-scoped object. The store is asked about one that is not known here: it may be newer.
+    /// Returns an object. The store is asked about one that is not known here: it may be newer.
     pub(super) async fn get(
         &self,
         storage: &dyn Storage,
+        namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Arc<Object>>, StorageError> {
-        let key = self.resource.storage_key(None, name);
+        let key = self.resource.storage_key(namespace, name);
         if let Some(object) = self.read().get(key.as_str()) {
             return Ok(Some(Arc::clone(object)));
         }

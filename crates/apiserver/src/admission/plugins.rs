@@ -9,31 +9,43 @@ pub(crate) enum Plugin {
     NamespaceLifecycle,
     /// Limit ranges give containers their default resources, and bound those of containers, pods and claims.
     LimitRanger,
+    /// A pod runs as a service account that exists, and gets its token. A controller creates the account `default` of each namespace.
+    ServiceAccount,
     /// A new node has the taint of one that is not ready.
     TaintNodesByCondition,
     /// The priority of a pod is that of its priority class.
     Priority,
     /// Pods tolerate nodes that are not ready or not reachable for five minutes.
     DefaultTolerationSeconds,
+    /// Claims that name no storage class get the default one.
+    DefaultStorageClass,
+    /// Claims and volumes that are in use are not deleted. A controller removes the finalizer of others.
+    StorageObjectInUseProtection,
     /// A pod has the overhead and the node selector of its runtime class.
     RuntimeClass,
+    /// Ingresses that name no class get the default one.
+    DefaultIngressClass,
     /// Quotas bound the number of objects in a namespace, and their resources.
     ResourceQuota,
 }
 
 /// All plugins, in the order in which they run.
-const PLUGINS: [(Plugin, &str); 7] = [
+const PLUGINS: [(Plugin, &str); 11] = [
     (Plugin::NamespaceLifecycle, "NamespaceLifecycle"),
     (Plugin::LimitRanger, "LimitRanger"),
+    (Plugin::ServiceAccount, "ServiceAccount"),
     (Plugin::TaintNodesByCondition, "TaintNodesByCondition"),
     (Plugin::Priority, "Priority"),
     (Plugin::DefaultTolerationSeconds, "DefaultTolerationSeconds"),
+    (Plugin::DefaultStorageClass, "DefaultStorageClass"),
+    (Plugin::StorageObjectInUseProtection, "StorageObjectInUseProtection"),
     (Plugin::RuntimeClass, "RuntimeClass"),
+    (Plugin::DefaultIngressClass, "DefaultIngressClass"),
     (Plugin::ResourceQuota, "ResourceQuota"),
 ];
 
 /// The other plugins of kube-apiserver 1.36. They can be disabled, which has no effect, and not enabled.
-const NOT_IMPLEMENTED: [&str; 34] = [
+const NOT_IMPLEMENTED: [&str; 30] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -41,8 +53,6 @@ const NOT_IMPLEMENTED: [&str; 34] = [
     "CertificateSigning",
     "CertificateSubjectRestriction",
     "ClusterTrustBundleAttest",
-    "DefaultIngressClass",
-    "DefaultStorageClass",
     "DenyServiceExternalIPs",
     "EventRateLimit",
     "ExtendedResourceToleration",
@@ -64,8 +74,6 @@ const NOT_IMPLEMENTED: [&str; 34] = [
     "PodSecurity",
     "PodTolerationRestriction",
     "PodTopologyLabels",
-    "ServiceAccount",
-    "StorageObjectInUseProtection",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
 ];
@@ -94,20 +102,30 @@ pub enum AdmissionPluginError {
     },
 }
 
+/// The controllers that plugins need.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RunningControllers {
+    /// This server computes the usage of quotas. Without it no object could be created in a namespace with a quota.
+    pub(crate) quota_usage: bool,
+    /// kube-controller-manager creates service accounts, and removes finalizers that protect claims and volumes.
+    pub(crate) controller_manager: bool,
+}
+
 /// The enabled plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plugins([bool; PLUGINS.len()]);
 
 impl Plugins {
-    /// Returns the plugins that are on by default, with these changes. `quota_usage` tells whether this server computes the usage of quotas;
-    /// without it no object could be created in a namespace with a quota, so that the plugin is then off by default.
+    /// Returns the plugins that are on by default, with these changes. A plugin whose controller does not run is off by default.
     pub(crate) fn new(
         enable: &[String],
         disable: &[String],
-        quota_usage: bool,
+        running: RunningControllers,
     ) -> Result<Self, AdmissionPluginError> {
         let mut plugins = Self([true; PLUGINS.len()]);
-        plugins.set(Plugin::ResourceQuota, quota_usage);
+        plugins.set(Plugin::ResourceQuota, running.quota_usage);
+        plugins.set(Plugin::ServiceAccount, running.controller_manager);
+        plugins.set(Plugin::StorageObjectInUseProtection, running.controller_manager);
         for name in disable {
             match find(name) {
                 Some(_) if enable.contains(name) => {
@@ -157,22 +175,36 @@ mod tests {
 
     fn plugins(enable: &[&str], disable: &[&str]) -> Result<Plugins, String> {
         let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        Plugins::new(&names(enable), &names(disable), false).map_err(|error| error.to_string())
+        Plugins::new(&names(enable), &names(disable), RunningControllers::default())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn plugins_are_switched_by_name() {
         let default = plugins(&[], &[]).unwrap();
         assert!(default.has(Plugin::LimitRanger) && !default.has(Plugin::ResourceQuota));
-        let changed = plugins(&["ResourceQuota"], &["LimitRanger", "ServiceAccount"]).unwrap();
+        let changed = plugins(&["ResourceQuota"], &["LimitRanger", "PodSecurity"]).unwrap();
         assert!(!changed.has(Plugin::LimitRanger) && changed.has(Plugin::ResourceQuota));
-        assert!(Plugins::new(&[], &[], true).unwrap().has(Plugin::ResourceQuota));
+    }
+
+    #[test]
+    fn plugins_that_need_a_controller_are_off_without_it() {
+        let on = |quota_usage, controller_manager| {
+            let running = RunningControllers { quota_usage, controller_manager };
+            let plugins = Plugins::new(&[], &[], running).unwrap();
+            [Plugin::ResourceQuota, Plugin::ServiceAccount, Plugin::StorageObjectInUseProtection]
+                .map(|plugin| plugins.has(plugin))
+        };
+        assert_eq!(on(false, false), [false, false, false]);
+        assert_eq!(on(true, false), [true, false, false]);
+        assert_eq!(on(false, true), [false, true, true]);
     }
 
     #[test]
     fn other_names_are_rejected_with_the_list() {
-        let list = "this server has NamespaceLifecycle, LimitRanger, TaintNodesByCondition, Priority, \
-                    DefaultTolerationSeconds, RuntimeClass, ResourceQuota";
+        let list = "this server has NamespaceLifecycle, LimitRanger, ServiceAccount, TaintNodesByCondition, Priority, \
+                    DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, RuntimeClass, \
+                    DefaultIngressClass, ResourceQuota";
         assert_eq!(plugins(&["Priorty"], &[]), Err(format!("unknown admission plugin \"Priorty\": {list}")));
         assert_eq!(
             plugins(&[], &["priority"]),

@@ -31,7 +31,7 @@ pub(super) async fn admit(
     let name = pod.str_at("/spec/priorityClassName").to_owned();
     let class = match name.as_str() {
         "" => default_class(classes),
-        name => match classes.get(storage, name).await? {
+        name => match classes.get(storage, None, name).await? {
             Some(class) => Some(class),
             None => return Ok(Err(format!("no PriorityClass with name {name} was found"))),
         },

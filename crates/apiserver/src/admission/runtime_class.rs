@@ -16,7 +16,7 @@ pub(super) async fn admit(
     let name = pod.str_at("/spec/runtimeClassName").to_owned();
     let class = match name.as_str() {
         "" => None,
-        name => match classes.get(storage, name).await? {
+        name => match classes.get(storage, None, name).await? {
             Some(class) => Some(class),
             None => return Ok(Err(format!("pod rejected: RuntimeClass {name:?} not found"))),
         },

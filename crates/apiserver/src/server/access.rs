@@ -16,9 +16,11 @@ use crate::authentication::{Authenticator, User, bearer_token};
 ///
 /// 1. On a loopback address without tokens, a request for a host that is not this machine is refused: a web page whose name was pointed
 ///    at this machine (DNS rebinding) sends its own name.
-/// 2. There, a request from a web page of another origin is refused. The origin of the server itself is not another one.
-/// 3. With tokens, the response to a request without a valid one is 401. Health probes need none. A web page has no token, so that
-///    `Host` and `Origin` may be any.
+/// 2. There, and with a client certificate, which a browser sends for every page, a request from a web page of another origin is refused.
+///    The origin of the server itself is not another one.
+/// 3. With tokens, the response to a request without a valid one is 401, unless its connection has a client certificate. Health probes
+///    need neither. A web page has no token, so that `Host` and `Origin` may be any.
+/// 4. A certificate comes before a token: its user is the caller.
 #[derive(Debug)]
 pub(super) struct AccessControl {
     loopback: bool,
@@ -32,10 +34,7 @@ pub(super) struct AccessControl {
 /// A request that is refused before its path is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AccessError {
-    #[error(
-        "requests from web pages (with an Origin header of another origin) are refused by a server on a loopback address without \
-         tokens"
-    )]
+    #[error("requests from web pages (with an Origin header of another origin) are refused without a token")]
     FromWebPage,
     #[error(
         "the Host of this request is not this machine: use localhost or 127.0.0.1, or start the server with the host name it \
@@ -70,12 +69,23 @@ impl AccessControl {
         self.authenticator.requires_credentials()
     }
 
-    pub(super) fn admit<B>(&self, request: &http::Request<B>) -> Result<Caller, AccessError> {
-        if self.loopback && !self.requires_credentials() {
+    /// Admits a request. `certified` is the user of the client certificate of its connection.
+    pub(super) fn admit<B>(
+        &self,
+        request: &http::Request<B>,
+        certified: Option<&User>,
+    ) -> Result<Caller, AccessError> {
+        let open = self.loopback && !self.requires_credentials();
+        if open {
             self.check_host(request)?;
-            if !request.headers().get_all(ORIGIN).iter().all(|origin| self.is_own_origin(origin, request)) {
-                return Err(AccessError::FromWebPage);
-            }
+        }
+        if (open || certified.is_some())
+            && !request.headers().get_all(ORIGIN).iter().all(|origin| self.is_own_origin(origin, request))
+        {
+            return Err(AccessError::FromWebPage);
+        }
+        if let Some(user) = certified {
+            return Ok(Caller::Authenticated(user.clone()));
         }
         match self.check_token(request) {
             Ok(user) => Ok(Caller::Authenticated(user)),
@@ -172,7 +182,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        match access.admit(&request.body(()).unwrap()) {
+        match access.admit(&request.body(()).unwrap(), None) {
             Ok(_) => 200,
             Err(error) => Status::from(&error).code().as_u16(),
         }
@@ -234,7 +244,7 @@ mod tests {
         }
         let caller = |header: &str| {
             let probe = http::Request::builder().uri("/livez").header("Authorization", header);
-            access.admit(&probe.body(()).unwrap()).unwrap()
+            access.admit(&probe.body(()).unwrap(), None).unwrap()
         };
         assert_eq!(caller("Bearer wrong"), Caller::Anonymous);
         assert_eq!(caller(&bearer), Caller::Authenticated(User::admin()));
@@ -247,6 +257,24 @@ mod tests {
         let from = [("Host", "host.docker.internal:6443"), ("Origin", "https://app.example")];
         assert_eq!(ask(&access, "/api", &from), 401);
         assert_eq!(ask(&access, "/api", &[from[0], from[1], ("Authorization", &bearer)]), 200);
+    }
+
+    #[test]
+    fn a_certificate_is_as_good_as_a_token_but_not_for_web_pages() {
+        let access = AccessControl::new(false, Scheme::HTTPS, Vec::new(), authenticator(true));
+        let user = User::new("jane", "", []);
+        let admit = |headers: &[(&str, &str)]| {
+            let mut request = http::Request::builder().uri("/api").header("Host", "api.example");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            access.admit(&request.body(()).unwrap(), Some(&user))
+        };
+        assert_eq!(admit(&[]), Ok(Caller::Authenticated(user.clone())));
+        let bearer = format!("Bearer {TOKEN}");
+        assert_eq!(admit(&[("Authorization", &bearer)]), Ok(Caller::Authenticated(user.clone())));
+        assert_eq!(admit(&[("Origin", "https://api.example")]), Ok(Caller::Authenticated(user.clone())));
+        assert_eq!(admit(&[("Origin", "https://evil.example")]), Err(AccessError::FromWebPage));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::limits::ServerLimits;
 use super::tls::{Secured, Tls, TlsError};
 use super::tokens::Tokens;
 use super::{ApiServer, LocalServer};
-use crate::admission::{AdmissionPluginError, Plugins};
+use crate::admission::{AdmissionPluginError, Plugins, RunningControllers};
 use crate::api::{Api, ApiConfig};
 use crate::client::Access;
 use crate::clock::Clock;
@@ -183,7 +183,8 @@ impl ApiServerBuilder {
     }
 
     /// Disables admission plugins, by their names in kube-apiserver. On by default are `NamespaceLifecycle`, `LimitRanger`,
-    /// `TaintNodesByCondition`, `Priority`, `DefaultTolerationSeconds`, `RuntimeClass` and `ResourceQuota`.
+    /// `TaintNodesByCondition`, `Priority`, `DefaultTolerationSeconds`, `DefaultStorageClass`, `RuntimeClass`, `DefaultIngressClass` and
+    /// `ResourceQuota`; with [`controller_manager`](Self::controller_manager) also `ServiceAccount` and `StorageObjectInUseProtection`.
     pub fn disable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.disabled_plugins.extend(names.into_iter().map(Into::into));
         self
@@ -328,8 +329,11 @@ impl ApiServerBuilder {
     }
 
     async fn api(self, cpu_pool: Option<CpuPool>) -> Result<Arc<Api>, StartError> {
-        let quota_usage = self.controllers.quota_usage;
-        let plugins = Plugins::new(&self.enabled_plugins, &self.disabled_plugins, quota_usage)?;
+        let running = RunningControllers {
+            quota_usage: self.controllers.quota_usage,
+            controller_manager: self.controllers.elsewhere,
+        };
+        let plugins = Plugins::new(&self.enabled_plugins, &self.disabled_plugins, running)?;
         let seed = self.seed.unwrap_or_else(|| fastrand::Rng::new().u64(..));
         let api = Api::start(ApiConfig {
             storage: self.storage.unwrap_or_else(|| Arc::new(MemoryStorage::new())),

@@ -27,6 +27,7 @@ use super::slots::{Slot, Slots};
 use super::websocket::{Handshake, WebSocketWatch};
 use super::write_timeout::WriteTimeout;
 use crate::api::Api;
+use crate::authentication::{User, user_of_certificate};
 use crate::cpu_pool::ConnectionTurn;
 use crate::http::{ConnectionWatches, ResponseBody, ResponseLost, handle, refuse};
 use crate::work::Work;
@@ -127,7 +128,7 @@ impl ConnectionContext {
         let activity = |slot| Activity::new(slot, stream.pending());
         let Some(acceptor) = &self.acceptor else {
             let activity = activity(slot);
-            return self.serve(builder, stream, activity, stopped).await;
+            return self.serve(builder, stream, None, activity, stopped).await;
         };
         let activity = activity(slot);
         let handshake = tokio::select! {
@@ -137,16 +138,22 @@ impl ConnectionContext {
             handshake = tokio::time::timeout(self.limits.header_timeout, acceptor.accept(stream)) => handshake,
         };
         match handshake {
-            Ok(Ok(stream)) => self.serve(builder, stream, activity, stopped).await,
+            Ok(Ok(stream)) => {
+                let certificates = stream.get_ref().1.peer_certificates();
+                let user = certificates.and_then(|chain| user_of_certificate(chain.first()?));
+                self.serve(builder, stream, user, activity, stopped).await;
+            }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("closing a connection without a TLS handshake"),
         }
     }
 
+    /// Serves requests. `certified` is the user of the client certificate.
     async fn serve<S>(
         self: &Arc<Self>,
         builder: &auto::Builder<TokioExecutor>,
         stream: S,
+        certified: Option<User>,
         activity: Arc<Activity>,
         mut stopped: watch::Receiver<bool>,
     ) where
@@ -158,11 +165,13 @@ impl ConnectionContext {
         let upgrade = Arc::clone(&upgraded);
         let watches = ConnectionWatches::new(self.limits.watches_per_connection);
         let turn = ConnectionTurn::new();
+        let certified = certified.map(Arc::new);
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             let (context, used, upgrade) = (Arc::clone(&context), Arc::clone(&used), Arc::clone(&upgrade));
+            let certified = certified.clone();
             request.extensions_mut().insert(watches.clone());
             request.extensions_mut().insert(turn.clone());
-            async move { context.track(&used, request, &upgrade).await }
+            async move { context.track(&used, request, certified.as_deref(), &upgrade).await }
         });
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         let mut connection = std::pin::pin!(connection);
@@ -198,13 +207,14 @@ impl ConnectionContext {
         &self,
         activity: &Arc<Activity>,
         mut request: http::Request<Incoming>,
+        certified: Option<&User>,
         upgraded: &Mutex<Option<WebSocketWatch>>,
     ) -> Result<http::Response<TrackedBody>, ResponseLost> {
         let handshake =
             Handshake::of(&request).map(|handshake| (handshake, hyper::upgrade::on(&mut request)));
         let busy = activity.request();
         let multiplexed = request.version() == Version::HTTP_2;
-        let response = match self.access_control.admit(&request) {
+        let response = match self.access_control.admit(&request, certified) {
             Ok(Caller::Authenticated(user)) => {
                 request.extensions_mut().insert(user);
                 activity.slot().authenticate();

@@ -9,10 +9,12 @@ use rcgen::{
 };
 use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::server::{NoClientAuth, WebPkiClientVerifier};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 /// The certificate of a server.
 #[derive(Clone)]
@@ -20,6 +22,8 @@ pub struct Tls {
     source: Source,
     /// The certificates that clients are configured to trust, as PEM; by default those of the source.
     authority: Option<String>,
+    /// The issuers of client certificates, as PEM.
+    client_authority: Option<String>,
 }
 
 #[derive(Clone)]
@@ -56,6 +60,9 @@ pub enum TlsError {
     /// The key file contains no key.
     #[error("there is no private key: give a PEM file with the key that belongs to the certificate")]
     NoKey,
+    /// The issuers of client certificates contain no certificate, or an invalid one.
+    #[error("there is no valid certificate authority of clients: give a PEM file with its certificates")]
+    NoClientAuthority,
     /// Certificate and key do not match, or use an unsupported algorithm.
     #[error("the certificate cannot be used: {0}; check that the key belongs to it")]
     Unusable(#[from] tokio_rustls::rustls::Error),
@@ -67,12 +74,13 @@ pub enum TlsError {
 impl Tls {
     /// A self-signed certificate that is generated at the start. The kubeconfig contains it.
     pub fn self_signed() -> Self {
-        Self { source: Source::SelfSigned, authority: None }
+        Self { source: Source::SelfSigned, authority: None, client_authority: None }
     }
 
     /// A certificate with its issuers, and its key, as PEM.
     pub fn from_pem(certificates: impl Into<String>, key: impl Into<String>) -> Self {
-        Self { source: Source::Given { certificates: certificates.into(), key: key.into() }, authority: None }
+        let source = Source::Given { certificates: certificates.into(), key: key.into() };
+        Self { source, authority: None, client_authority: None }
     }
 
     /// The same from files.
@@ -86,6 +94,14 @@ impl Tls {
         self
     }
 
+    /// Accepts client certificates that these CAs issued, as PEM. The common name of the subject is the user, and each organization is a
+    /// group. A certificate is as good as a token, and may be used in place of one; no client needs one. The handshake with a certificate
+    /// of another CA fails.
+    pub fn client_authority(mut self, pem: impl Into<String>) -> Self {
+        self.client_authority = Some(pem.into());
+        self
+    }
+
     /// Generates or loads the certificate. `names` are host names and addresses for a self-signed one.
     pub(crate) fn secure(&self, names: Vec<String>) -> Result<Secured, TlsError> {
         let (chain, key, trusted) = match &self.source {
@@ -93,13 +109,27 @@ impl Tls {
             Source::Given { certificates, key } => given(certificates, key)?,
         };
         let provider = Arc::new(ring::default_provider());
+        let verifier = self.client_verifier(&provider)?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let authority = self.authority.clone().or(Some(trusted));
         Ok(Secured { acceptor: TlsAcceptor::from(Arc::new(config)), authority })
+    }
+
+    fn client_verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+        let Some(pem) = &self.client_authority else { return Ok(Arc::new(NoClientAuth)) };
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            roots.add(certificate.map_err(|_| TlsError::NoClientAuthority)?)?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        verifier.allow_unauthenticated().build().map_err(|_| TlsError::NoClientAuthority)
     }
 }
 
@@ -177,6 +207,8 @@ mod tests {
         assert!(matches!(Tls::from_pem("", &key).secure(Vec::new()), Err(TlsError::NoCertificate)));
         assert!(matches!(Tls::from_pem(&pem, "x").secure(Vec::new()), Err(TlsError::NoKey)));
         assert!(matches!(Tls::from_files("/nonexistent", "/nonexistent"), Err(TlsError::Read { .. })));
+        let no_authority = Tls::from_pem(&pem, &key).client_authority("x").secure(Vec::new());
+        assert!(matches!(no_authority, Err(TlsError::NoClientAuthority)), "{no_authority:?}");
         let chain = format!("{pem}{}", other.cert.pem());
         assert_eq!(issuers(&chain).trim(), other.cert.pem().trim());
     }

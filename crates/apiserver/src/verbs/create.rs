@@ -119,8 +119,11 @@ async fn attempt(
     work: &Work,
 ) -> Result<Response, Failed> {
     let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
+    // Held until the object is stored.
+    let _ports = context.node_ports.turn(resource, &object).await;
     let managers = prepare(context, resource, &mut object, owner, work).await?;
-    let errors = resource.validate(&object, work)?;
+    let mut errors = resource.validate(&object, work)?;
+    errors.extend(context.node_ports.check(resource, &object, None));
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
     }
@@ -235,8 +238,9 @@ async fn prepare(
         Ownership::Writer(writer) => Managers::default().updated(resource, writer, None, object, work)?,
         Ownership::Settled(managers) => managers.clone(),
     };
-    context.admission.complete(&*context.storage, resource, object).await?;
+    context.admission.complete(&*context.storage, &context.ids, resource, object).await?;
     (rules.prepare)(object);
+    context.node_ports.assign(resource, object);
     work.check()?;
     Ok(managers.sorted())
 }

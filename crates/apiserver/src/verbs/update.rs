@@ -167,7 +167,10 @@ fn next_version(
     request.work.check()?;
     let (mut errors, warnings) = resource.validate_update(&new, old, &request.work)?;
     match part {
-        Part::Main => errors.extend((resource.rules.validate_update)(&new, old)),
+        Part::Main => {
+            errors.extend((resource.rules.validate_update)(&new, old));
+            errors.extend(context.node_ports.check(resource, &new, Some(old)));
+        }
         Part::EphemeralContainers => errors.extend(ephemeral_container_errors(&new, old)),
         Part::Resize => errors.extend(resize_errors(&new, old)),
         Part::Status | Part::Finalize | Part::Approval => {}
@@ -272,6 +275,7 @@ fn carry_over(
     if part == Part::Main {
         context.admission.complete_update(resource, new, old);
         (rules.prepare_update)(new, old);
+        context.node_ports.assign(resource, new);
     }
     let writes_spec = matches!(part, Part::Main | Part::EphemeralContainers | Part::Resize);
     if writes_spec && spec_changed(rules.generation, new, old) {

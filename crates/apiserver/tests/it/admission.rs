@@ -1,5 +1,6 @@
 //! Admission plugins, and evictions.
 
+mod controllers;
 mod eviction;
 mod not_enforced;
 mod plugins;

@@ -15,6 +15,7 @@ mod kinds;
 mod kube_rs;
 mod kubernetes_service;
 mod large;
+mod node_ports;
 mod process;
 mod shards;
 mod shared_bytes;

@@ -3,10 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use kube_embedded_apiserver::{ApiServer, Fault, FaultRule, ServerLimits, StartError, Tls, Tokens, Verb};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
 use serde_json::{Map, Value, json};
 
 use crate::golden::exchange::{read, send};
@@ -89,6 +95,61 @@ async fn a_given_certificate_is_used() {
     assert!(server.url().starts_with("https://localhost:"));
     let version = by_kubeconfig(&server).await.apiserver_version().await.expect("trusted");
     assert_eq!(version.minor, "36");
+}
+
+/// A client with a certificate, and without a token.
+async fn by_certificate(server: &ApiServer, certificate: &str, key: &str) -> kube::Client {
+    let authority = server.certificate_authority().expect("an authority");
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "a", "cluster": {
+            "server": server.url(),
+            "certificate-authority-data": STANDARD.encode(authority),
+        }}],
+        "users": [{"name": "a", "user": {
+            "client-certificate-data": STANDARD.encode(certificate),
+            "client-key-data": STANDARD.encode(key),
+        }}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    });
+    let config = kube::config::Kubeconfig::from_yaml(&config.to_string()).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(config, &Default::default()).await.expect("complete");
+    kube::Client::try_from(config).expect("a client")
+}
+
+#[tokio::test]
+async fn a_client_certificate_names_the_user_and_stands_for_a_token() {
+    let authority = || {
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority")
+    };
+    let (ours, other) = (authority(), authority());
+    let key = KeyPair::generate().expect("a key");
+    let signed_by = |issuer| {
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.distinguished_name.push(DnType::CommonName, "jane");
+        params.distinguished_name.push(DnType::OrganizationName, "developers");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.signed_by(&key, issuer).expect("a certificate").pem()
+    };
+    let tls = Tls::self_signed().client_authority(ours.pem());
+    let tokens = Tokens::new([TOKEN]).expect("a token");
+    let server = ApiServer::builder().tls(tls).tokens(tokens).start().await.expect("the server starts");
+
+    let reviews: Api<SelfSubjectReview> =
+        Api::all(by_certificate(&server, &signed_by(&ours), &key.serialize_pem()).await);
+    let review = reviews.create(&Default::default(), &SelfSubjectReview::default()).await.expect("access");
+    let user = review.status.and_then(|status| status.user_info).expect("a user");
+    assert_eq!(user.username.as_deref(), Some("jane"));
+    assert_eq!(user.groups, Some(vec!["developers".to_owned(), "system:authenticated".to_owned()]));
+
+    let foreign = by_certificate(&server, &signed_by(&other), &key.serialize_pem()).await;
+    assert!(foreign.apiserver_version().await.is_err(), "a certificate of another authority gives no access");
+    let by_token = by_kubeconfig(&server).await.apiserver_version().await;
+    assert!(by_token.is_ok(), "no client needs a certificate: {by_token:?}");
 }
 
 #[tokio::test]

@@ -82,6 +82,11 @@ fn invalid_options_are_rejected_with_advice() {
         refused(&["serve", "--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k"])
             .contains("/nonexistent/c")
     );
+    assert!(refused(&["serve", "--tls-client-ca", "/nonexistent/ca"]).contains("--tls-self-signed"));
+    assert!(
+        refused(&["serve", "--tls-self-signed", "--tls-client-ca", "/nonexistent/ca"])
+            .contains("/nonexistent/ca")
+    );
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ pub(in super::super) fn new_pod(object: &mut Object) {
 
 /// The defaults of a pod spec, alone or in a template.
 pub(super) fn pod_spec(spec: &mut Map<String, Value>) {
+    account_names_agree(spec);
     default_to(spec, "restartPolicy", "Always");
     default_to(spec, "dnsPolicy", "ClusterFirst");
     default_to(spec, "terminationGracePeriodSeconds", 30);
@@ -56,6 +57,19 @@ pub(super) fn pod_spec(spec: &mut Map<String, Value>) {
         each(spec, list).for_each(container);
     }
     each(spec, "volumes").for_each(volume);
+}
+
+/// The deprecated name of the service account follows the other one; alone, it counts.
+fn account_names_agree(spec: &mut Map<String, Value>) {
+    let name = |field| spec.get(field).and_then(Value::as_str).filter(|name| !name.is_empty());
+    if let Some(name) = name("serviceAccountName").or_else(|| name("serviceAccount")).map(str::to_owned) {
+        for field in ["serviceAccountName", "serviceAccount"] {
+            if spec.get(field).is_some_and(|other| *other != name) {
+                spec.remove(field);
+            }
+            default_to(spec, field, name.clone());
+        }
+    }
 }
 
 fn container(container: &mut Map<String, Value>) {

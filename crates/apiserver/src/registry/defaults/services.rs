@@ -1,4 +1,4 @@
-//! Services: defaults, and the addresses and ports that the server assigns.
+//! Services: defaults, and the addresses that the server assigns. `node_ports.rs` assigns ports.
 
 use std::collections::HashMap;
 
@@ -65,8 +65,7 @@ pub(in super::super) fn new_service(object: &mut Object) {
     allocate(object);
 }
 
-/// Assigns a missing address and missing ports. They are derived from the uid, without an allocator: two services practically never
-/// get the same.
+/// Assigns a missing address. It is derived from the uid, without an allocator: two services practically never get the same.
 fn allocate(object: &mut Object) {
     let [high, low, ..] = fold(object.uid().unwrap_or_default());
     let spec = object.section_mut("spec");
@@ -82,16 +81,6 @@ fn allocate(object: &mut Object) {
         }
         let address = spec["clusterIP"].clone();
         default_to(spec, "clusterIPs", json!([address]));
-    }
-    if matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer")) {
-        let base = 30_000 + u32::from(high) * 10;
-        for (i, port) in each(spec, "ports").enumerate() {
-            default_to(port, "nodePort", base + i as u32);
-        }
-    }
-    if has_health_check(object) {
-        // Node ports count up from the base of the service; this is the last one of its range.
-        default_to(object.section_mut("spec"), "healthCheckNodePort", 30_009 + u32::from(high) * 10);
     }
 }
 

@@ -47,7 +47,7 @@ async fn connect_with(tokens: Option<Tokens>) -> Served {
             .take(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
         let stream = WriteTimeout::new(ours, context.limits.write_timeout);
         let activity = Activity::new(slot, stream.pending());
-        context.serve(&http_builder(&context.limits), stream, activity, stopped).await;
+        context.serve(&http_builder(&context.limits), stream, None, activity, stopped).await;
     });
     Served { client: Some(theirs), api, task, stop }
 }
