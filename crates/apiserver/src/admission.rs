@@ -2,6 +2,7 @@
 //!
 //! [`plugins`] is the list. Plugins that only this request needs are in `verbs/`: `NamespaceLifecycle` in `verbs/namespaces.rs`.
 
+mod addresses;
 mod index;
 mod limit_ranger;
 mod plugins;
@@ -35,6 +36,9 @@ pub(crate) struct Admission {
     priority_classes: Arc<Index>,
     runtime_classes: Arc<Index>,
     quotas: Arc<Index>,
+    services: Arc<Index>,
+    /// Held while a Service gets its addresses and is stored.
+    service_turn: Mutex<()>,
     /// Held while an object is charged to quotas and stored, and while the usage of a quota is computed.
     quota_turn: Mutex<()>,
 }
@@ -46,6 +50,7 @@ enum Subject {
     Node,
     Claim,
     PriorityClass,
+    Service,
     Other,
 }
 
@@ -56,6 +61,7 @@ impl Subject {
             ("", "nodes") => Self::Node,
             ("", "persistentvolumeclaims") => Self::Claim,
             ("scheduling.k8s.io", "priorityclasses") => Self::PriorityClass,
+            ("", "services") => Self::Service,
             _ => Self::Other,
         }
     }
@@ -72,6 +78,8 @@ impl Admission {
             priority_classes: index("scheduling.k8s.io", "v1", "priorityclasses"),
             runtime_classes: index("node.k8s.io", "v1", "runtimeclasses"),
             quotas: index("", "v1", "resourcequotas"),
+            services: index("", "v1", "services"),
+            service_turn: Mutex::default(),
             quota_turn: Mutex::default(),
         }
     }
@@ -88,7 +96,7 @@ impl Admission {
                 index.start(storage).await?;
             }
         }
-        Ok(())
+        self.services.start(storage).await
     }
 
     pub(crate) fn has(&self, plugin: Plugin) -> bool {
@@ -110,6 +118,31 @@ impl Admission {
         self.quota_turn.lock().await
     }
 
+    /// Waits until no other Service is being created. The guard has to be held until the object is stored.
+    pub(crate) async fn service_turn(&self, resource: &Resource) -> Option<MutexGuard<'_, ()>> {
+        match Subject::of(resource) {
+            Subject::Service => Some(self.service_turn.lock().await),
+            _ => None,
+        }
+    }
+
+    /// Gives a Service that is new, or that replaces `old`, the addresses and ports it needs.
+    pub(crate) fn assign_addresses(
+        &self,
+        resource: &Resource,
+        object: &mut Object,
+        old: Option<&Object>,
+    ) -> Result<(), VerbError> {
+        if Subject::of(resource) != Subject::Service {
+            return Ok(());
+        }
+        let errors = addresses::assign(&self.services, object, old);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(VerbError::rejected(resource, object.name(), Rejection::Invalid(errors)))
+    }
+
     /// Completes a new object, which has its defaults, or rejects it.
     pub(crate) async fn complete(
         &self,
@@ -125,7 +158,7 @@ impl Admission {
                 }
                 Ok(())
             }
-            Subject::Claim | Subject::PriorityClass | Subject::Other => Ok(()),
+            Subject::Claim | Subject::PriorityClass | Subject::Service | Subject::Other => Ok(()),
         }
     }
 

@@ -119,6 +119,7 @@ async fn attempt(
     work: &Work,
 ) -> Result<Response, Failed> {
     let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
+    let _turn = context.admission.service_turn(resource).await;
     let managers = prepare(context, resource, &mut object, owner, work).await?;
     let errors = resource.validate(&object, work)?;
     if !errors.is_empty() {
@@ -169,7 +170,7 @@ async fn store(
         return match context.storage.get(&key).await? {
             Some(stored) => Err(exists(&stored)),
             None => {
-                let warnings = (resource.rules.warn)(&object);
+                let warnings = resource.warnings(&object, None);
                 managers.write(&mut object);
                 Ok(Response::made(201, object).with_warnings(warnings))
             }
@@ -179,7 +180,7 @@ async fn store(
     match context.storage.create(&key, document).await {
         Ok(stored) => {
             check_still_served(context, resource, &stored).await?;
-            Ok(Response::stored(201, stored).with_warnings((resource.rules.warn)(&object)))
+            Ok(Response::stored(201, stored).with_warnings(resource.warnings(&object, None)))
         }
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
         Err(error) => Err(VerbError::storage(resource, name, error).into()),
@@ -237,6 +238,7 @@ async fn prepare(
     };
     context.admission.complete(&*context.storage, resource, object).await?;
     (rules.prepare)(object);
+    context.admission.assign_addresses(resource, object, None)?;
     work.check()?;
     Ok(managers.sorted())
 }

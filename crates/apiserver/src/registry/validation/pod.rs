@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::container::{among, container};
 use super::read::{each, text};
+use super::sysctl::sysctls;
 use crate::registry::Object;
 use crate::registry::metadata::validate_labels;
 use crate::registry::names::{label, label_value, qualified_name, subdomain};
@@ -145,6 +146,7 @@ pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> FieldErrors {
         errors.push(FieldError::invalid(format!("{at}.activeDeadlineSeconds"), deadline, why));
     }
     errors.extend(tolerations(&spec["tolerations"], &format!("{at}.tolerations")));
+    errors.extend(sysctls(spec, at));
     errors
 }
 
