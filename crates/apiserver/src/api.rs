@@ -12,9 +12,9 @@ use crate::faults::FaultRules;
 use crate::http::WatchPermits;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
-use crate::node_ports::NodePorts;
 use crate::registry::Lifecycle;
 use crate::server::{ServerLimits, Tokens};
+use crate::service_addresses::ServiceAddresses;
 use crate::serving::ServedResources;
 use crate::shutdown::Shutdown;
 use crate::snapshots::{self, NamedSnapshots};
@@ -75,7 +75,7 @@ impl Api {
             namespaces: Arc::clone(namespaces.expect("a built-in resource")),
             disruption_budgets: Arc::clone(budgets.expect("a built-in resource")),
             admission: Admission::new(&snapshot.registry, config.plugins),
-            node_ports: NodePorts::new(Arc::clone(services.expect("a built-in resource"))),
+            service_addresses: ServiceAddresses::new(Arc::clone(services.expect("a built-in resource"))),
             clock: config.clock,
             ids: Ids::new(config.seed),
             garbage_collection: config.controllers.garbage_collection || config.controllers.elsewhere,
@@ -90,7 +90,7 @@ impl Api {
         storage.follow(&resources.definitions_prefix(), Arc::downgrade(&follower)).await?;
         caches.start().await?;
         writes.admission.start(&*storage).await?;
-        writes.node_ports.start(&*storage).await?;
+        writes.service_addresses.start(&*storage).await?;
         seed_namespaces(&writes).await;
         if writes.admission.has(Plugin::Priority) {
             seed_priority_classes(&writes).await;

@@ -17,6 +17,7 @@ pub use crate::http::fuzzing::Accepted;
 pub use crate::http::fuzzing::accept;
 pub use crate::http::fuzzing::duration;
 pub use crate::managed::fuzzing::FieldSet;
+pub use crate::server::fuzzing::web_socket;
 
 /// Decodes a continue token to its revision and start key.
 pub fn decode_continue(token: &str) -> Result<(i64, String), String> {

@@ -28,6 +28,7 @@ pub use tls::Tls;
 pub use tls::TlsError;
 pub use tokens::TokenError;
 pub use tokens::Tokens;
+pub(crate) use websocket::fuzzing;
 
 use crate::api::Api;
 use crate::client::{self, Access};

@@ -4,15 +4,20 @@
 //! this crate run each target over its corpus and some thousand mutations of it. cargo-fuzz runs it for any time.
 
 mod cache_directory;
+mod cel;
 mod custom_resources;
 mod mutate;
 mod objects;
 mod parameters;
 mod patches;
+mod protobuf_kinds;
 mod response_bodies;
 mod text_values;
+mod web_socket;
 
 pub use cache_directory::cache_directory;
+pub use cel::cel_expression;
+pub use cel::cel_rules;
 pub use custom_resources::definition;
 pub use custom_resources::json_path;
 pub use custom_resources::schema;
@@ -30,6 +35,7 @@ pub use patches::field_sets;
 pub use patches::json_patch;
 pub use patches::merge_patch;
 pub use patches::strategic_patch;
+pub use protobuf_kinds::protobuf_kinds;
 pub use response_bodies::list_body;
 pub use response_bodies::protobuf_list;
 pub use response_bodies::protobuf_watch;
@@ -39,6 +45,7 @@ pub use text_values::field_selector;
 pub use text_values::key;
 pub use text_values::label_selector;
 pub use text_values::version;
+pub use web_socket::web_socket;
 
 use kube_informer_wire::{Kind, Origin};
 use serde_json::Value;
@@ -51,6 +58,8 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("accept", accept),
     ("cache_directory", cache_directory),
+    ("cel_expression", cel_expression),
+    ("cel_rules", cel_rules),
     ("continue_token", continue_token),
     ("definition", definition),
     ("duration", duration),
@@ -67,6 +76,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("object", object),
     ("packed", packed),
     ("protobuf", protobuf),
+    ("protobuf_kinds", protobuf_kinds),
     ("protobuf_list", protobuf_list),
     ("protobuf_watch", protobuf_watch),
     ("query", query),
@@ -75,6 +85,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("strategic_patch", strategic_patch),
     ("version", version),
     ("watch_body", watch_body),
+    ("web_socket", web_socket),
 ];
 
 /// The bytes as text, if they are UTF-8.

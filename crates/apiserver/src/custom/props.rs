@@ -98,6 +98,18 @@ impl Props {
         }
     }
 
+    /// Calls a function for this schema and for every schema in it.
+    pub(super) fn visit(&self, call: &mut impl FnMut(&Props)) {
+        call(self);
+        let listed = [&self.all_of, &self.any_of, &self.one_of].into_iter().flatten();
+        let inner = self.properties.values().chain(listed);
+        inner
+            .chain(self.items())
+            .chain(self.additional())
+            .chain(self.not.as_deref())
+            .for_each(|schema| schema.visit(call));
+    }
+
     pub(super) fn preserves(&self) -> bool {
         self.preserve_unknown == Some(true)
     }

@@ -122,6 +122,7 @@ impl<'d> ResourceBuilder<'d> {
             watch_cached: true,
             schema: Schema::Custom(Arc::clone(schema)),
             rules: if version.has_status() { &CUSTOM_WITH_STATUS } else { &CUSTOM },
+            not_enforced: Vec::new(),
             conversion: self.stored_schema_may_differ().then(|| Conversion::Coerced(Arc::clone(schema))),
             columns: Columns::Printer(PrinterColumns::of(version)),
             scale: scale.map(scale_paths),

@@ -1,7 +1,9 @@
-//! Defaulting and preparation of CRDs.
+//! Defaulting and preparation of CRDs, and the warnings about them.
 
 use serde_json::{Value, json};
 
+use super::definition::Spec;
+use super::formats;
 use crate::registry::Object;
 
 /// Applies defaults on every write: names derived from the kind, and the conversion strategy.
@@ -43,6 +45,26 @@ fn add_storage_version(object: &mut Object) {
     }
 }
 
+/// Names the formats that are not checked, except those that the CRD had before.
+pub(crate) fn definition_warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+    let known = old.map(unrecognized_formats).unwrap_or_default();
+    let found = unrecognized_formats(new).into_iter().filter(|format| !known.contains(format));
+    found.map(|format| format!("unrecognized format {format:?}")).collect()
+}
+
+fn unrecognized_formats(definition: &Object) -> Vec<String> {
+    let mut formats = Vec::new();
+    let Ok(spec) = Spec::read(definition.at("/spec")) else { return formats };
+    for props in spec.versions.iter().filter_map(|version| version.props()?.ok()) {
+        props.visit(&mut |schema| {
+            if !schema.format.is_empty() && !formats::is_recognized(&schema.format, &schema.r#type) {
+                formats.push(schema.format.clone());
+            }
+        });
+    }
+    formats
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +94,27 @@ mod tests {
         object.section_mut("spec").insert("versions".to_owned(), json!([{"name": "v2", "storage": true}]));
         prepare_definition_update(&mut object, &old);
         assert_eq!(object.at("/status/storedVersions"), Some(&json!(["v1", "v2"])));
+    }
+
+    #[test]
+    fn formats_that_are_not_checked_are_named_once() {
+        let with = |formats: &[(&str, &str)]| {
+            let properties: serde_json::Map<String, Value> = formats
+                .iter()
+                .map(|(kind, format)| ((*format).to_owned(), json!({"type": kind, "format": format})))
+                .collect();
+            let items = json!({"type": "array", "items": {"type": "object", "properties": properties}});
+            let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"list": items}}});
+            Object::new(json!({"spec": {"versions": [{"name": "v1", "schema": schema}]}})).unwrap()
+        };
+        let known =
+            with(&[("string", "date-time"), ("integer", "int32"), ("number", "double"), ("string", "isbn")]);
+        assert_eq!(definition_warnings(&known, None), Vec::<String>::new());
+        let unknown = with(&[("string", "phone"), ("integer", "int8"), ("string", "uuid")]);
+        let both = [r#"unrecognized format "int8""#, r#"unrecognized format "phone""#];
+        assert_eq!(definition_warnings(&unknown, None), both);
+        assert_eq!(definition_warnings(&unknown, Some(&known)), both);
+        // A CRD that had it before is not reported again.
+        assert_eq!(definition_warnings(&unknown, Some(&with(&[("string", "phone")]))), both[..1]);
     }
 }

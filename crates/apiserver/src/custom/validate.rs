@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
+use super::embedded;
 use super::formats;
 use super::lists;
 use super::path::Path;
@@ -304,7 +305,7 @@ fn nearest(all: Vec<FieldErrors>) -> FieldErrors {
     all.into_iter().min_by_key(FieldErrors::len).unwrap_or_default()
 }
 
-/// Checks that embedded objects have a type.
+/// Checks the type and the metadata of embedded objects.
 fn check_embedded(schema: &Structural, value: &Value, path: Path<'_>, root: bool, errors: &mut FieldErrors) {
     if errors.is_full() {
         return;
@@ -312,11 +313,7 @@ fn check_embedded(schema: &Structural, value: &Value, path: Path<'_>, root: bool
     match value {
         Value::Object(fields) => {
             if schema.embedded && !root {
-                for field in ["apiVersion", "kind"] {
-                    if fields.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                        errors.push(FieldError::required(path.field(field), "must not be empty"));
-                    }
-                }
+                errors.extend(embedded::errors(fields, path));
             }
             for (name, value) in fields {
                 if let Some(inner) = schema.property(name) {

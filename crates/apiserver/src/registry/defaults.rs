@@ -19,6 +19,7 @@ use crate::budget::{Budget, TooLarge, field_len};
 pub(super) use self::certificates::keep_spec;
 pub(super) use self::certificates::signing_request_conditions;
 pub(super) use self::certificates::signing_request_creator;
+pub(super) use self::networking::admission_policy;
 pub(super) use self::networking::endpoint_slice;
 pub(super) use self::networking::endpoints;
 pub(super) use self::networking::ingress_class;

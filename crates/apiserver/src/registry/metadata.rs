@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::names::{label_value, qualified_name};
+use super::names::{NameRule, label, label_value, qualified_name};
 use super::{Object, Resource};
 use crate::status::{FieldError, FieldErrors};
 
@@ -29,7 +29,27 @@ pub(crate) fn validate_metadata(resource: &Resource, object: &Object) -> FieldEr
     errors.extend(labels(object));
     errors.extend(annotations(object));
     errors.extend(owners(object));
-    errors.extend(finalizers(resource, object));
+    errors.extend(finalizers(object, resource.group.is_core()));
+    errors
+}
+
+/// The errors in the metadata of an object that is a part of another one. It need not have a name.
+pub(crate) fn validate_embedded_metadata(object: &Object) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let mut check = |field: &str, text: Option<&str>, faults: fn(&str) -> Vec<String>| {
+        let text = text.unwrap_or_default();
+        let faults = if text.is_empty() { Vec::new() } else { faults(text) };
+        errors.extend(
+            faults.into_iter().map(|why| FieldError::invalid(format!("metadata.{field}"), text, why)),
+        );
+    };
+    check("generateName", object.generate_name(), |text| NameRule::PathSegment.check(text, true));
+    check("name", object.name(), |text| NameRule::PathSegment.check(text, false));
+    check("namespace", object.namespace(), label);
+    errors.extend(labels(object));
+    errors.extend(annotations(object));
+    errors.extend(owners(object));
+    errors.extend(finalizers(object, false));
     errors
 }
 
@@ -117,13 +137,14 @@ fn owners(object: &Object) -> FieldErrors {
     errors
 }
 
-fn finalizers(resource: &Resource, object: &Object) -> FieldErrors {
+/// `is_core` is whether the object is of the core group, whose finalizers are qualified.
+fn finalizers(object: &Object, is_core: bool) -> FieldErrors {
     let mut errors = FieldErrors::new();
     for (i, finalizer) in object.finalizers().into_iter().enumerate() {
         let faults = qualified_name(finalizer);
         errors.extend(faults.into_iter().map(|e| FieldError::invalid("metadata.finalizers", finalizer, e)));
         let standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer);
-        if resource.group.is_core() && !finalizer.contains('/') && !standard {
+        if is_core && !finalizer.contains('/') && !standard {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(format!("metadata.finalizers[{i}]"), finalizer, why));
         }

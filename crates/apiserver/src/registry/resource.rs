@@ -14,6 +14,7 @@ use super::field_labels::{UnknownLabel, values};
 use super::group_version::{Group, GroupVersion, Version};
 use super::lifecycle::Lifecycle;
 use super::metadata::{validate_metadata, validate_metadata_update};
+use super::not_enforced::NotEnforced;
 use super::rules::Rules;
 use super::scale::ScalePaths;
 use super::subresource::Subresource;
@@ -48,6 +49,8 @@ pub(crate) struct Resource {
     /// How objects are decoded and put together.
     pub(crate) schema: Schema,
     pub(crate) rules: &'static Rules,
+    /// The promises of its objects that this server does not keep.
+    pub(crate) not_enforced: Vec<&'static NotEnforced>,
     /// Present if objects are not shown as they are stored.
     pub(crate) conversion: Option<Conversion>,
     /// The columns of tables.
@@ -230,6 +233,14 @@ impl Resource {
         }
     }
 
+    /// The warnings about a valid object that is new, or that replaces `old`.
+    pub(crate) fn warnings(&self, object: &Object, old: Option<&Object>) -> Vec<String> {
+        let mut warnings: Vec<String> =
+            self.not_enforced.iter().filter_map(|promise| promise.warning(&self.kind, object)).collect();
+        warnings.extend((self.rules.warn)(object, old));
+        warnings
+    }
+
     /// The errors of a new object.
     ///
     /// # Errors
@@ -238,6 +249,7 @@ impl Resource {
     pub(crate) fn validate(&self, object: &Object, work: &Work) -> Result<FieldErrors, Abandoned> {
         let mut errors = validate_metadata(self, object);
         errors.extend((self.rules.validate)(object));
+        errors.extend((self.rules.validate_new)(object));
         errors.extend(self.schema_faults(object, None));
         self.check_rules(object, None, &mut errors, work)?;
         Ok(errors)

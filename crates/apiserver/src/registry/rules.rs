@@ -58,6 +58,8 @@ pub(crate) struct Rules {
     /// Copies fields that an update must not change.
     pub(crate) prepare_update: fn(&mut Object, &Object),
     pub(crate) validate: fn(&Object) -> FieldErrors,
+    /// The errors that only a new object can have.
+    pub(crate) validate_new: fn(&Object) -> FieldErrors,
     pub(crate) validate_update: fn(&Object, &Object) -> FieldErrors,
     /// Completes the part that a write of `/status` or `/approval` changed. The text is the time of the write.
     pub(crate) prepare_status: fn(&mut Object, &Object, &str),
@@ -67,8 +69,8 @@ pub(crate) struct Rules {
     pub(crate) delete_warning: Option<&'static str>,
     /// The warning of every response.
     pub(crate) deprecation: Option<&'static str>,
-    /// The warnings about a valid object.
-    pub(crate) warn: fn(&Object) -> Vec<String>,
+    /// The warnings about a valid object that is new, or that replaces another one.
+    pub(crate) warn: fn(&Object, Option<&Object>) -> Vec<String>,
 }
 
 const GENERIC: Rules = Rules {
@@ -86,12 +88,13 @@ const GENERIC: Rules = Rules {
     prepare: |_| {},
     prepare_update: |_, _| {},
     validate: |_| FieldErrors::new(),
+    validate_new: |_| FieldErrors::new(),
     validate_update: |_, _| FieldErrors::new(),
     prepare_status: |_, _, _| {},
     record_creator: |_, _| {},
     delete_warning: None,
     deprecation: None,
-    warn: |_| Vec::new(),
+    warn: |_, _| Vec::new(),
 };
 
 /// Resources with a `status` that only `/status` writes.
@@ -201,6 +204,9 @@ pub(super) static EVENT_V1: Rules = Rules {
         ..EVENT_FIELDS
     },
     put_creates: true,
+    validate: validation::event_v1,
+    validate_new: validation::new_event_v1,
+    validate_update: validation::event_v1_update,
     ..GENERIC
 };
 pub(super) static REPLICATION_CONTROLLER: Rules = Rules {
@@ -362,38 +368,18 @@ pub(super) static PRIORITY_CLASS: Rules = Rules {
     validate_update: validation::priority_class_update,
     ..GENERIC
 };
-/// Says that an object has no effect, and why.
-fn not_enforced(object: &Object, why: &str) -> Vec<String> {
-    vec![format!("{} is stored but not enforced: this server {why}", object.str_at("/kind"))]
-}
-
-pub(super) static ADMISSION: Rules = Rules {
-    generation: Generation::Content,
-    warn: |object| not_enforced(object, "evaluates no policies"),
-    ..VERSIONED
-};
+pub(super) static ADMISSION: Rules =
+    Rules { generation: Generation::Content, default: defaults::admission_policy, ..VERSIONED };
 /// Flow schemas and priority levels.
-pub(super) static FLOW_CONTROL: Rules =
-    Rules { warn: |object| not_enforced(object, "queues no requests by priority"), ..WORKLOAD };
+pub(super) static FLOW_CONTROL: Rules = WORKLOAD;
 pub(super) static VALIDATING_POLICY: Rules = Rules { status_fields: &["status"], ..ADMISSION };
-pub(super) static WEBHOOKS: Rules = Rules {
-    default: defaults::webhooks,
-    validate: validation::webhooks,
-    warn: |object| not_enforced(object, "calls no webhooks"),
-    ..ADMISSION
-};
-/// Says that requests to the group are not forwarded.
-fn not_aggregated(object: &Object) -> Vec<String> {
-    let remote = object.at("/spec/service").is_some_and(|service| !service.is_null());
-    if remote { not_enforced(object, "forwards no requests to other servers") } else { Vec::new() }
-}
-
+pub(super) static WEBHOOKS: Rules =
+    Rules { default: defaults::webhooks, validate: validation::webhooks, ..ADMISSION };
 pub(super) static API_SERVICE: Rules = Rules {
     names: NameRule::PathSegment,
     unconditional_update: false,
     default: defaults::api_service,
     validate: validation::api_service,
-    warn: not_aggregated,
     ..STATUS
 };
 pub(super) static COMPONENT_STATUS: Rules =
@@ -424,6 +410,7 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION: Rules = Rules {
     prepare_update: custom::prepare_definition_update,
     validate: custom::validate_definition,
     validate_update: custom::validate_definition_update,
+    warn: custom::definition_warnings,
     ..STATUS
 };
 /// Custom resources.

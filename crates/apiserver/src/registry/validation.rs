@@ -15,6 +15,7 @@ mod selector;
 mod service;
 mod small;
 mod storage;
+mod sysctl;
 #[cfg(test)]
 mod tests;
 mod webhook;
@@ -34,6 +35,9 @@ pub(super) use self::data::config_map_update;
 pub(super) use self::data::secret;
 pub(super) use self::data::secret_update;
 pub(super) use self::event::event;
+pub(super) use self::event::event_v1;
+pub(super) use self::event::event_v1_update;
+pub(super) use self::event::new_event_v1;
 pub(super) use self::network::ingress;
 pub(super) use self::network::ingress_class;
 pub(super) use self::network::network_policy;

@@ -12,6 +12,7 @@ use http::header::{
 use http::{HeaderMap, Response, StatusCode, Version};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
@@ -105,31 +106,77 @@ impl WebSocketWatch {
     pub(super) async fn run(self) {
         let Self { upgrade, mut watch, busy: _busy } = self;
         let Ok(stream) = upgrade.await else { return };
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(MAX_RECEIVED))
-            .max_frame_size(Some(MAX_RECEIVED))
-            .max_write_buffer_size(MAX_UNSENT);
-        let stream = TokioIo::new(stream);
-        let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-        loop {
-            tokio::select! {
-                received = socket.next() => match received {
-                    Some(Ok(Message::Close(_))) | None => break,
-                    Some(Ok(_)) => {}
-                    Some(Err(error)) => {
-                        tracing::debug!(%error, "closing a WebSocket");
-                        break;
-                    }
+        send_events(TokioIo::new(stream), &mut watch).await;
+    }
+}
+
+/// Sends the events of a watch on a stream that speaks WebSocket from now on.
+async fn send_events<S: AsyncRead + AsyncWrite + Unpin>(stream: S, watch: &mut WatchBody) {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_RECEIVED))
+        .max_frame_size(Some(MAX_RECEIVED))
+        .max_write_buffer_size(MAX_UNSENT);
+    let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+    loop {
+        tokio::select! {
+            received = socket.next() => match received {
+                Some(Ok(Message::Close(_))) | None => break,
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "closing a WebSocket");
+                    break;
+                }
+            },
+            event = poll_fn(|cx| watch.poll_whole_event(cx)) => match event.and_then(message) {
+                Some(message) => if let Err(error) = socket.send(message).await {
+                    return tracing::debug!(%error, "a WebSocket ended");
                 },
-                event = poll_fn(|cx| watch.poll_whole_event(cx)) => match event.and_then(message) {
-                    Some(message) => if let Err(error) = socket.send(message).await {
-                        return tracing::debug!(%error, "a WebSocket ended");
-                    },
-                    None => break,
-                },
-            }
+                None => break,
+            },
         }
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.close(None)).await;
+    }
+    let end = async {
+        // Refused after a Close of the client, whose reply is then queued and not yet sent.
+        if socket.close(None).await.is_err() {
+            let _ = socket.flush().await;
+        }
+    };
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, end).await;
+}
+
+/// For the fuzz targets.
+pub(crate) mod fuzzing {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use crate::http::{ResponseBody, handle};
+    use crate::server::ApiServer;
+
+    /// Sends these bytes to a watch of namespaces after its upgrade, and then nothing more. Returns the bytes that the server sent until it
+    /// ended the connection; `None` if there is no server, which does not happen.
+    pub fn web_socket(data: &[u8]) -> Option<Vec<u8>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
+        runtime.block_on(async {
+            let api = ApiServer::builder().in_process().await.ok()?.api;
+            let request =
+                http::Request::get("/api/v1/namespaces?watch=1").body(Empty::<Bytes>::new()).ok()?;
+            let response = handle(Arc::clone(&api), request).await.ok()?;
+            let ResponseBody::Watch(mut watch) = response.into_body() else { return None };
+            let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+            let client = async {
+                // The server may close the connection before it has read everything.
+                let _ = theirs.write_all(data).await;
+                let _ = theirs.shutdown().await;
+                let mut sent = Vec::new();
+                let _ = theirs.read_to_end(&mut sent).await;
+                sent
+            };
+            let server = async move { super::send_events(ours, &mut watch).await };
+            Some(tokio::join!(client, server).0)
+        })
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::admission::Admission;
 use crate::clock::Clock;
 use crate::ids::Ids;
-use crate::node_ports::NodePorts;
 use crate::registry::Resource;
+use crate::service_addresses::ServiceAddresses;
 use crate::serving::ServedResources;
 use crate::storage::Storage;
 
@@ -19,7 +19,7 @@ pub(crate) struct WriteContext {
     /// The resource of disruption budgets, which evictions look at.
     pub(crate) disruption_budgets: Arc<Resource>,
     pub(crate) admission: Admission,
-    pub(crate) node_ports: Arc<NodePorts>,
+    pub(crate) service_addresses: Arc<ServiceAddresses>,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     /// Whether garbage collection runs. Without it a delete does not mark objects whose dependents would be orphaned by default.

@@ -120,10 +120,10 @@ async fn attempt(
 ) -> Result<Response, Failed> {
     let rejected = |object: &Object, why| VerbError::rejected(resource, object.name(), why);
     // Held until the object is stored.
-    let _ports = context.node_ports.turn(resource, &object).await;
+    let _turn = context.service_addresses.turn(resource).await;
     let managers = prepare(context, resource, &mut object, owner, work).await?;
     let mut errors = resource.validate(&object, work)?;
-    errors.extend(context.node_ports.check(resource, &object, None));
+    errors.extend(context.service_addresses.check(resource, &object, None));
     if !errors.is_empty() {
         return Err(rejected(&object, Rejection::Invalid(errors)).into());
     }
@@ -172,7 +172,7 @@ async fn store(
         return match context.storage.get(&key).await? {
             Some(stored) => Err(exists(&stored)),
             None => {
-                let warnings = (resource.rules.warn)(&object);
+                let warnings = resource.warnings(&object, None);
                 managers.write(&mut object);
                 Ok(Response::made(201, object).with_warnings(warnings))
             }
@@ -182,7 +182,7 @@ async fn store(
     match context.storage.create(&key, document).await {
         Ok(stored) => {
             check_still_served(context, resource, &stored).await?;
-            Ok(Response::stored(201, stored).with_warnings((resource.rules.warn)(&object)))
+            Ok(Response::stored(201, stored).with_warnings(resource.warnings(&object, None)))
         }
         Err(StorageError::Exists(stored)) => Err(exists(&stored)),
         Err(error) => Err(VerbError::storage(resource, name, error).into()),
@@ -240,7 +240,7 @@ async fn prepare(
     };
     context.admission.complete(&*context.storage, &context.ids, resource, object).await?;
     (rules.prepare)(object);
-    context.node_ports.assign(resource, object);
+    context.service_addresses.assign(resource, object);
     work.check()?;
     Ok(managers.sorted())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::decode::unknown_format;
 use super::error::{DecodeError, Precondition, RequestError, Target, VerbError};
 use super::namespaces::check_deletable;
 use super::options::{Query, dry_run};
@@ -11,7 +12,7 @@ use super::update::is_finished;
 use super::{Request, Response, Shown, WriteContext};
 use crate::custom;
 use crate::registry::{Lifecycle, Object, Resource};
-use crate::schema::parse_json;
+use crate::schema::{parse_json, parse_yaml};
 use crate::status::{FieldError, FieldErrors};
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
@@ -88,7 +89,7 @@ impl DeleteOptions {
         let options = if request.body.is_empty() {
             Self::from_query(&request.query)?
         } else {
-            Self::from_body(&request.body)?
+            Self::from_body(request)?
         };
         let errors = options.errors();
         if errors.is_empty() {
@@ -142,13 +143,17 @@ impl DeleteOptions {
         }
     }
 
-    fn from_body(body: &[u8]) -> Result<Self, DecodeError> {
+    fn from_body(request: &Request) -> Result<Self, VerbError> {
         let malformed = |error| DecodeError::DeleteOptions { options: "DeleteOptions", error };
-        let value = parse_json(body).map_err(malformed)?.value;
-        let options: Self = serde_json::from_value(value).map_err(malformed)?;
+        let parsed = match request.content_type.as_str() {
+            "" | "application/json" => parse_json(&request.body),
+            "application/yaml" => parse_yaml(&request.body).map_err(serde::de::Error::custom),
+            _ => return Err(unknown_format(&request.resource).into()),
+        };
+        let options: Self = serde_json::from_value(parsed.map_err(malformed)?.value).map_err(malformed)?;
         match options.kind.as_deref() {
             None | Some("" | "DeleteOptions") => Ok(options),
-            Some(kind) => Err(DecodeError::NotDeleteOptions(kind.to_owned())),
+            Some(kind) => Err(DecodeError::NotDeleteOptions(kind.to_owned()).into()),
         }
     }
 

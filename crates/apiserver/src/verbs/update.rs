@@ -12,7 +12,6 @@ use super::pod_parts::{
     ephemeral_container_errors, resize_errors, with_ephemeral_containers, with_resources,
 };
 use super::{Request, Response, WriteContext};
-use crate::budget::TooLarge;
 use crate::managed::{Managers, Writer};
 use crate::registry::{Generation, Lifecycle, Object, Resource, StatusMetadata, Subresource};
 use crate::storage::{Stored, Update, Updated, guaranteed_update};
@@ -117,7 +116,7 @@ pub(crate) async fn write(
         } else {
             Update::Write(resource.encode_within(&new, context.object_bytes)?)
         };
-        warnings = (resource.rules.warn)(&new);
+        warnings = resource.warnings(&new, Some(&old));
         warnings.extend(found);
         result = Some(new);
         Ok(update)
@@ -169,7 +168,7 @@ fn next_version(
     match part {
         Part::Main => {
             errors.extend((resource.rules.validate_update)(&new, old));
-            errors.extend(context.node_ports.check(resource, &new, Some(old)));
+            errors.extend(context.service_addresses.check(resource, &new, Some(old)));
         }
         Part::EphemeralContainers => errors.extend(ephemeral_container_errors(&new, old)),
         Part::Resize => errors.extend(resize_errors(&new, old)),
@@ -228,7 +227,7 @@ fn carry_over(
     part: Part,
     new: &mut Object,
     old: &Object,
-) -> Result<(), TooLarge> {
+) -> Result<(), VerbError> {
     let rules = resource.rules;
     match part {
         Part::Main => {
@@ -275,7 +274,7 @@ fn carry_over(
     if part == Part::Main {
         context.admission.complete_update(resource, new, old);
         (rules.prepare_update)(new, old);
-        context.node_ports.assign(resource, new);
+        context.service_addresses.assign(resource, new);
     }
     let writes_spec = matches!(part, Part::Main | Part::EphemeralContainers | Part::Resize);
     if writes_spec && spec_changed(rules.generation, new, old) {

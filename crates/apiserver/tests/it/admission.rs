@@ -2,6 +2,5 @@
 
 mod controllers;
 mod eviction;
-mod not_enforced;
 mod plugins;
 mod quota;

@@ -298,7 +298,7 @@ async fn events_are_served_in_two_groups() {
     let c = Cluster::new().await;
     let new = "/apis/events.k8s.io/v1/namespaces/default/events";
     let event = json!({"metadata": {"name": "e"}, "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}, "note": "n", "reason": "R",
-        "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "action": "A", "reportingController": "c"});
+        "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "action": "A", "reportingController": "c", "reportingInstance": "c-1"});
     assert_eq!(c.post(new, event).await.0, 201);
     let (_, old) = c.get("/api/v1/namespaces/default/events/e").await;
     assert_eq!(
@@ -307,8 +307,12 @@ async fn events_are_served_in_two_groups() {
     );
     let (_, list) = c.get(&format!("{new}?fieldSelector=reportingController%3Dc")).await;
     assert_eq!(list["items"][0]["note"], "n");
-    let (_, patched) = c.patch(&format!("{new}/e"), MERGE, json!({"note": "m"})).await;
-    assert_eq!((&patched["note"], &patched["message"]), (&json!("m"), &Value::Null));
+    let (_, patched) = c.patch(&format!("{new}/e"), MERGE, json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!((&patched["note"], &patched["message"]), (&json!("n"), &Value::Null));
+    // Clients of the other group may change everything.
+    let core = "/api/v1/namespaces/default/events/e";
+    assert_eq!(c.patch(core, MERGE, json!({"message": "m"})).await.1["message"], "m");
+    assert_eq!(c.get(&format!("{new}/e")).await.1["note"], "m");
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,6 +84,12 @@ impl Cluster {
         read(response).await
     }
 
+    /// Sends a GET, and returns the body as text.
+    pub(crate) async fn read_text(&self, path: &str, accept: &str) -> String {
+        let bytes = self.open(path, accept).await.collect().await.expect("a complete response").to_bytes();
+        String::from_utf8(bytes.to_vec()).expect("text")
+    }
+
     /// Sends a GET, and does not read the response.
     pub(crate) async fn open(&self, path: &str, accept: &str) -> kube::client::Body {
         let response = self.send("GET", path, &[("Accept", accept)], Value::Null).await;

@@ -1,6 +1,7 @@
 //! Custom resources beyond the recorded scenarios, in process under a paused clock.
 
 mod discovery;
+mod hostile_rules;
 mod kube_rs;
 mod lifecycle;
 mod objects;

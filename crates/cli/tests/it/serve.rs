@@ -185,3 +185,23 @@ async fn a_test_runner_starts_the_server_resets_it_and_ends_it() {
     assert_eq!(serving.close_input(), Some(0));
     assert!(!path.exists());
 }
+
+#[tokio::test]
+async fn a_controller_manager_gets_namespaces_to_empty_and_jobs_to_collect() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dev.kubeconfig");
+    let mut serving = Running::start(program(&[
+        "serve",
+        "--controller-manager",
+        "--kubeconfig-out",
+        path.to_str().unwrap(),
+    ]));
+    serving.out("export KUBECONFIG=");
+    let client = client(&path).await;
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    let namespace = serde_json::from_value(serde_json::json!({"metadata": {"name": "shop"}})).unwrap();
+    namespaces.create(&Default::default(), &namespace).await.unwrap();
+    namespaces.delete("shop", &Default::default()).await.unwrap();
+    let waiting = namespaces.get("shop").await.unwrap();
+    assert_eq!(waiting.status.unwrap().phase.as_deref(), Some("Terminating"), "nobody empties it here");
+}

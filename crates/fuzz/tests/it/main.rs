@@ -77,9 +77,9 @@ macro_rules! targets {
 }
 
 targets! {
-    accept cache_directory continue_token definition duration field_path field_selector field_sets json_body json_patch json_path
-    key label_selector list_body merge_patch object packed protobuf protobuf_list protobuf_watch query saved schema
-    strategic_patch version watch_body
+    accept cache_directory cel_expression cel_rules continue_token definition duration field_path field_selector field_sets json_body json_patch json_path
+    key label_selector list_body merge_patch object packed protobuf protobuf_kinds protobuf_list protobuf_watch query saved schema
+    strategic_patch version watch_body web_socket
 }
 
 #[test]

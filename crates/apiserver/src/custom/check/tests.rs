@@ -256,3 +256,31 @@ fn stored_versions_must_stay_and_immutable_fields_must_not_change() {
         texts[1].starts_with("status.storedVersions[0]: Invalid value: \"v1\": missing from spec.versions;")
     );
 }
+
+#[test]
+fn keywords_that_are_not_enforced_are_rejected() {
+    for (keyword, value) in [
+        ("$ref", json!("#/x")),
+        ("additionalItems", json!(false)),
+        ("definitions", json!({"a": {"type": "string"}})),
+        ("dependencies", json!({"a": ["b"]})),
+        ("id", json!("x")),
+        ("patternProperties", json!({"^a": {"type": "string"}})),
+        ("uniqueItems", json!(true)),
+    ] {
+        let mut schema = json!({"type": "array", "items": {"type": "string"}});
+        schema[keyword] = value;
+        let found = messages(&with_field(schema));
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("{FIELD}.{keyword}: Forbidden")),
+            "{found:?}"
+        );
+    }
+    let mut object = definition(json!({}));
+    object.section_mut("spec").insert("preserveUnknownFields".to_owned(), true.into());
+    let found = messages(&object);
+    assert!(
+        found.iter().any(|error| error.starts_with("spec.preserveUnknownFields: Invalid value: true")),
+        "{found:?}"
+    );
+}

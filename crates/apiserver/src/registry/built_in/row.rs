@@ -6,6 +6,7 @@ use crate::registry::columns::{self, Columns, Fixed};
 use crate::registry::conversion::{Conversion, StoredAs};
 use crate::registry::group_version::{Group, GroupVersion, Version};
 use crate::registry::lifecycle::{Lifecycle, Review};
+use crate::registry::not_enforced;
 use crate::registry::resource::{Resource, Schema};
 use crate::registry::rules::{self, Rules};
 use crate::registry::scale::ScalePaths;
@@ -161,6 +162,7 @@ impl Row {
             list_kind: format!("{}List", self.kind),
             schema: types().kind(group, version, self.kind).map_or(Schema::Free, Schema::Table),
             rules: self.rules,
+            not_enforced: not_enforced::of_kind(group, self.kind),
             columns: Columns::Fixed(*self.columns),
             conversion: self.conversion.map(Conversion::StoredAs),
             scale: self.scale.map(|paths| paths()),

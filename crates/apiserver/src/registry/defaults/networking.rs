@@ -61,3 +61,21 @@ pub(in super::super) fn webhooks(object: &mut Object) {
         }
     }
 }
+
+/// Policies have a failure policy; they, and their bindings, say what they match.
+pub(in super::super) fn admission_policy(object: &mut Object) {
+    let is_policy = object.str_at("/kind").ends_with("Policy");
+    let spec = object.section_mut("spec");
+    if is_policy {
+        default_to(spec, "failurePolicy", "Fail");
+    }
+    for field in ["matchConstraints", "matchResources"] {
+        let Some(matched) = spec.get_mut(field).and_then(Value::as_object_mut) else { continue };
+        default_to(matched, "matchPolicy", "Equivalent");
+        child(matched, "namespaceSelector");
+        child(matched, "objectSelector");
+        for list in ["resourceRules", "excludeResourceRules"] {
+            each(matched, list).for_each(|rule| default_to(rule, "scope", "*"));
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Services: defaults, and the addresses that the server assigns. `node_ports.rs` assigns ports.
+//! Services: defaults, and the addresses and ports that an update keeps.
 
 use std::collections::HashMap;
 
@@ -62,26 +62,6 @@ pub(in super::super) fn new_service(object: &mut Object) {
     if let Some(address) = object.at("/spec/clusterIP").cloned() {
         default_to(object.section_mut("spec"), "clusterIPs", json!([address]));
     }
-    allocate(object);
-}
-
-/// Assigns a missing address. It is derived from the uid, without an allocator: two services practically never get the same.
-fn allocate(object: &mut Object) {
-    let [high, low, ..] = fold(object.uid().unwrap_or_default());
-    let spec = object.section_mut("spec");
-    if spec["type"] != "ExternalName" {
-        if !spec.contains_key("clusterIP") {
-            let given =
-                spec.get("clusterIPs").and_then(|ips| ips.get(0)).and_then(Value::as_str).map(str::to_owned);
-            spec.insert(
-                "clusterIP".to_owned(),
-                // 10.96.0.1 is the Service `kubernetes`.
-                given.unwrap_or(format!("10.96.{high}.{}", low.max(2))).into(),
-            );
-        }
-        let address = spec["clusterIP"].clone();
-        default_to(spec, "clusterIPs", json!([address]));
-    }
 }
 
 /// The addresses that the type of a service needs.
@@ -97,8 +77,8 @@ fn has_health_check(service: &Object) -> bool {
     service.str_at("/spec/type") == "LoadBalancer" && service.str_at("/spec/externalTrafficPolicy") == "Local"
 }
 
-/// An update keeps the assigned addresses and ports that the type still needs, and assigns those it newly needs. Fields that the type
-/// does not have are removed if the client only sent them back.
+/// An update keeps the assigned addresses and ports that the type still needs; admission assigns those it newly needs. Fields that the
+/// type does not have are removed if the client only sent them back.
 pub(in super::super) fn settle_service(new: &mut Object, old: &Object) {
     normalize_addresses(new, old);
     if has_address(new) && has_address(old) {
@@ -128,7 +108,6 @@ pub(in super::super) fn settle_service(new: &mut Object, old: &Object) {
         drop_unchanged(new, old, "allocateLoadBalancerNodePorts");
         drop_unchanged(new, old, "loadBalancerClass");
     }
-    allocate(new);
 }
 
 /// Old clients know only `clusterIP`: if they change it, `clusterIPs` follows.
@@ -184,11 +163,4 @@ fn drop_node_ports(new: &mut Object, old: &Object) {
             port.remove("nodePort");
         });
     }
-}
-
-fn fold(uid: &str) -> [u8; 2] {
-    uid.bytes().filter(u8::is_ascii_hexdigit).enumerate().fold([0, 0], |mut sum, (i, b)| {
-        sum[i % 2] = sum[i % 2].wrapping_mul(31).wrapping_add(b);
-        sum
-    })
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::container::{among, container};
 use super::read::{each, text};
+use super::sysctl::sysctls;
 use crate::registry::Object;
 use crate::registry::metadata::validate_labels;
 use crate::registry::names::{label, label_value, qualified_name, subdomain};
@@ -15,10 +16,6 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 /// Bytes of a host name that replaces the one of a pod: the limit of the kernel.
 const MAX_HOSTNAME: usize = 64;
-/// Bytes of the name of a sysctl.
-const MAX_SYSCTL: usize = 253;
-/// The rule of its names, as shown in errors.
-const SYSCTL_PATTERN: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// The errors of a name.
@@ -146,37 +143,14 @@ pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> FieldErrors {
             errors.extend(rule(name).into_iter().map(|why| FieldError::invalid(&field, name, why)));
         }
     }
-    errors.extend(sysctls(&spec["securityContext"], &format!("{at}.securityContext.sysctls")));
     errors.extend(hostname_override(spec, &format!("{at}.hostnameOverride")));
     if let Some(deadline) = spec["activeDeadlineSeconds"].as_i64().filter(|seconds| *seconds < 1) {
         let why = "must be between 1 and 2147483647, inclusive";
         errors.push(FieldError::invalid(format!("{at}.activeDeadlineSeconds"), deadline, why));
     }
     errors.extend(tolerations(&spec["tolerations"], &format!("{at}.tolerations")));
+    errors.extend(sysctls(spec, at));
     errors
-}
-
-fn sysctls(context: &Value, at: &str) -> FieldErrors {
-    let (mut names, mut errors) = (HashSet::new(), FieldErrors::new());
-    for (i, sysctl) in each(context, "sysctls") {
-        let (name, field) = (text(sysctl, "name"), format!("{at}[{i}].name"));
-        if name.is_empty() {
-            errors.push(FieldError::required(field, ""));
-        } else if name.len() > MAX_SYSCTL || !name.split(['.', '/']).all(is_sysctl_segment) {
-            let why = format!("must have at most {MAX_SYSCTL} characters and match regex {SYSCTL_PATTERN}");
-            errors.push(FieldError::invalid(field, name, why));
-        } else if !names.insert(name) {
-            errors.push(FieldError::duplicate(field, name));
-        }
-    }
-    errors
-}
-
-fn is_sysctl_segment(segment: &str) -> bool {
-    let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    segment.bytes().all(|b| is_letter(b) || matches!(b, b'-' | b'_'))
-        && segment.bytes().next().is_some_and(is_letter)
-        && segment.bytes().next_back().is_some_and(is_letter)
 }
 
 fn hostname_override(spec: &Value, at: &str) -> FieldErrors {

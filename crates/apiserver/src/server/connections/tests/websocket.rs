@@ -163,3 +163,113 @@ async fn a_client_that_only_sends_pings_still_receives_events() {
     }
     assert!(seen);
 }
+
+/// A masked frame with its length in the shortest form.
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    const MASK: [u8; 4] = [7, 0, 255, 42];
+    let mut frame = vec![first];
+    match u8::try_from(payload.len()) {
+        Ok(length @ 0..126) => frame.push(0x80 | length),
+        _ => {
+            frame.push(0x80 | 126);
+            frame.extend(u16::try_from(payload.len()).expect("short").to_be_bytes());
+        }
+    }
+    frame.extend(MASK);
+    frame.extend(payload.iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    frame
+}
+
+/// A client may send what it wants in any pieces: the watch goes on, and every PING gets its PONG.
+#[tokio::test(start_paused = true)]
+async fn valid_frames_in_any_pieces_keep_the_watch_open() {
+    let mut served = connect_with(None).await;
+    let (mut stream, head) = upgrade(&mut served, WATCH, KEY).await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    let frames = [
+        masked(0x81, "text é".as_bytes()),
+        masked(0x82, &[0, 255, 1]),
+        masked(0x01, "fragm".as_bytes()),
+        masked(0x89, b"between"),
+        masked(0x00, b"ent"),
+        masked(0x80, b"s"),
+        masked(0x01, &[0xc3]),
+        masked(0x80, &[0xa9]),
+        masked(0x8a, b"a pong that nobody asked for"),
+        masked(0x82, &[9; 40_000]),
+        masked(0x89, b""),
+    ];
+    for byte in frames[..9].concat() {
+        stream.write_all(&[byte]).await.expect("sent");
+    }
+    stream.write_all(&frames[9..].concat()).await.expect("sent");
+    served.store("later", "1".to_owned()).await;
+    let mut socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+    let (mut pongs, mut events) = (Vec::new(), 0);
+    while events == 0 || pongs.len() < 2 {
+        match socket.next().await.expect("a message").expect("no error") {
+            Message::Pong(payload) => pongs.push(payload),
+            Message::Text(_) => events += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(pongs, [Bytes::from_static(b"between"), Bytes::new()]);
+    assert!(!served.is_closed_after(HOUR).await);
+}
+
+/// A Close gets a Close with the same code, and nothing after it.
+#[tokio::test(start_paused = true)]
+async fn a_close_is_answered_with_its_code() {
+    for code in [1000_u16, 1001, 1002, 1003, 1007, 1008, 1009, 1011, 3000, 4999] {
+        let mut served = connect_with(None).await;
+        let (mut stream, _) = upgrade(&mut served, WATCH, KEY).await;
+        let reason = [&code.to_be_bytes()[..], b"bye"].concat();
+        let frames = [masked(0x88, &reason), masked(0x89, b"too late")].concat();
+        stream.write_all(&frames).await.expect("sent");
+        let mut rest = Vec::new();
+        timeout(MINUTE, stream.read_to_end(&mut rest)).await.expect("the server closes").expect("no error");
+        assert_eq!(&rest[..1], [0x88], "{code}: only a Close: {rest:?}");
+        assert_eq!(rest[2..4], code.to_be_bytes(), "{code}");
+        assert!(served.is_closed_after(MINUTE).await, "{code}");
+    }
+}
+
+/// Codes that no endpoint may send, and reasons that are not text, are errors of the protocol.
+#[tokio::test(start_paused = true)]
+async fn a_malformed_close_ends_the_connection() {
+    let close = |payload: &[u8]| masked(0x88, payload);
+    let code = |code: u16| close(&code.to_be_bytes());
+    for (what, frame) in [
+        ("one byte", close(&[3])),
+        ("code 0", code(0)),
+        ("code 999", code(999)),
+        ("code 1005", code(1005)),
+        ("code 1006", code(1006)),
+        ("code 1015", code(1015)),
+        ("code 2999", code(2999)),
+        ("code 65535", code(65_535)),
+        ("a reason that is not text", close(&[3, 232, 255])),
+        ("a reason that is too long", masked(0x88, &[[3, 232].as_slice(), &[b'x'; 124]].concat())),
+        ("a fragment", masked(0x08, &[3, 232])),
+    ] {
+        let mut served = connect_with(None).await;
+        let (mut stream, _) = upgrade(&mut served, WATCH, KEY).await;
+        stream.write_all(&frame).await.expect("sent");
+        let mut rest = Vec::new();
+        let read = timeout(MINUTE, stream.read_to_end(&mut rest)).await;
+        assert!(read.is_ok() && served.is_closed_after(MINUTE).await, "{what}");
+    }
+}
+
+/// A client that goes away in the middle of a frame, or of a handshake, leaves nothing behind.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_disappears_frees_its_watch() {
+    let whole = masked(0x82, &[1; 300]);
+    for cut in [0, 1, 3, 7, 8, 100] {
+        let mut served = connect_with(None).await;
+        let (mut stream, _) = upgrade(&mut served, WATCH, KEY).await;
+        stream.write_all(&whole[..cut]).await.expect("sent");
+        drop(stream);
+        assert!(served.is_closed_after(MINUTE).await, "after {cut} bytes");
+    }
+}
