@@ -353,3 +353,16 @@ fn objects_that_do_not_fit_the_schema_give_errors() {
         }
     }
 }
+
+#[test]
+fn values_that_do_not_fit_the_schema_are_printed_as_invalid() {
+    let object = json!({"s": 1, "n": 2, "l": [3], "m": {"a": "x"}});
+    for (expression, wanted) in [
+        ("self", r#"{"l": [<invalid>], "m": {"a": <invalid>}, "n": 2, "s": <invalid>}"#),
+        ("[self.l]", "[[<invalid>]]"),
+        ("{'a': self.m}", r#"{"a": {"a": <invalid>}}"#),
+    ] {
+        let outcome = evaluate(expression, &object);
+        assert_eq!(outcome.result, Ok(kube_informer_cel::Output::Other(wanted.to_owned())), "{expression}");
+    }
+}

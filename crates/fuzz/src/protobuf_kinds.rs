@@ -18,9 +18,9 @@ pub fn protobuf_kinds(data: &[u8]) {
     check_message(&api_version, kind, message, rest);
     let object = made(&api_version, kind, rest);
     let body = fuzzing::encode_protobuf(&object).expect("a typed object encodes");
-    let decoded = fuzzing::decode_protobuf(&body).expect("an encoded object decodes");
-    assert_eq!(fuzzing::encode_protobuf(&decoded).as_ref(), Ok(&body), "another encoding of the same object");
+    fuzzing::decode_protobuf(&body).expect("an encoded object decodes");
     let raw = Envelope::decode(&body).expect("an envelope").raw;
+    check_message(&api_version, kind, message, raw);
     for damaged in damaged(raw, rest) {
         check_message(&api_version, kind, message, &damaged);
     }

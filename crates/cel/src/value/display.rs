@@ -29,21 +29,21 @@ impl fmt::Display for Value<'_> {
             Self::List(list) => {
                 f.write_str("[")?;
                 for (i, item) in list.iter().enumerate() {
-                    let item = item.map_err(|_| fmt::Error)?;
-                    write!(f, "{}{item}", if i > 0 { ", " } else { "" })?;
+                    f.write_str(if i > 0 { ", " } else { "" })?;
+                    write_or_invalid(f, item.ok().as_ref())?;
                 }
                 f.write_str("]")
             }
             Self::Map(map) => {
                 let mut entries = Vec::new();
                 for key in map.keys() {
-                    let value = map.find(&key).ok().flatten().ok_or(fmt::Error)?;
-                    entries.push((key.to_string(), value));
+                    entries.push((key.to_string(), map.find(&key).ok().flatten()));
                 }
                 entries.sort_by(|(a, _), (b, _)| a.cmp(b));
                 f.write_str("{")?;
                 for (i, (key, value)) in entries.iter().enumerate() {
-                    write!(f, "{}{key}: {value}", if i > 0 { ", " } else { "" })?;
+                    write!(f, "{}{key}: ", if i > 0 { ", " } else { "" })?;
+                    write_or_invalid(f, value.as_ref())?;
                 }
                 f.write_str("}")
             }
@@ -58,6 +58,14 @@ impl fmt::Display for Value<'_> {
             Self::Format(format) => f.write_str(format.name),
             Self::Preserved(_) => f.write_str("unknown"),
         }
+    }
+}
+
+/// Prints a value inside another one. A value that does not fit its schema cannot be read; an error here would be a panic of the caller.
+fn write_or_invalid(f: &mut fmt::Formatter<'_>, value: Option<&Value<'_>>) -> fmt::Result {
+    match value {
+        Some(value) => write!(f, "{value}"),
+        None => f.write_str("<invalid>"),
     }
 }
 
