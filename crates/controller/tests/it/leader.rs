@@ -221,6 +221,20 @@ async fn a_lease_is_counted_from_the_moment_its_renewal_was_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_holder_stops_at_its_deadline_although_its_last_renewal_took_long() {
+    let world = World::start().await;
+    let (log, skew, start) = (Log::default(), Arc::default(), Instant::now());
+    let a = Process::start(&world, election("a", &skew).retry_period(secs(8)), "a", &log);
+    log.reaches(1).await;
+    let slow = FaultRule::new(Fault::Delay(secs(4))).verb(Verb::Update).resource("leases").times(1);
+    world.server.faults().add(slow);
+    let error = a.lost().await;
+    assert!(matches!(error, ElectionError::NotRenewed { .. }), "{error}");
+    let took = start.elapsed();
+    assert!(took >= secs(17) && took < secs(19), "10 s after the request that was sent at 8 s, not {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_release_survives_a_conflict() {
     let world = World::start().await;
     let (log, skew) = (Log::default(), Arc::default());
