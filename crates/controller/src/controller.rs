@@ -142,7 +142,7 @@ impl<K: 'static> Controller<K> {
     /// # let client = server.client()?;
     /// # let (configs_api, pods_api) =
     /// #     (kube::Api::default_namespaced(client.clone()), kube::Api::default_namespaced(client.clone()));
-    /// # let pod: Pod = serde_json::from_value(serde_json::json!({"metadata": {"name": "web", "annotations": {"config": "a"}},
+    /// # let pod: Pod = serde_json::from_value(serde_json::json!({"metadata": {"name": "web", "labels": {"config": "a"}},
     /// #     "spec": {"containers": [{"name": "web", "image": "web"}]}}))?;
     /// # pods_api.create(&Default::default(), &pod).await?;
     /// # let (calls, mut called) = tokio::sync::mpsc::channel::<()>(9);
@@ -150,7 +150,7 @@ impl<K: 'static> Controller<K> {
     /// let (pods, configs) = (factory.of::<Pod>(), factory.of::<ConfigMap>());
     /// // By the name of the ConfigMap that a pod refers to.
     /// let by_config = pods.index(|pod: &Object<Pod>| {
-    ///     pod.annotations().ok()?.get("config").map(|name| ObjectKey::new(pod.namespace(), name))
+    ///     pod.labels().get("config").map(|name| ObjectKey::new(pod.namespace(), name))
     /// })?;
     /// let all = pods.lister();
     /// let controller = Controller::new(&pods, client).watches(&configs, move |config| {
