@@ -11,7 +11,7 @@ use futures_util::{StreamExt, pin_mut};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::{cell::Cell, time::Instant};
 
 /// Fills a store with all pods, and resolves when it has them.
 pub async fn follow(client: Client) -> Result<Store<Pod>, reflector::store::WriterDropped> {
@@ -34,8 +34,8 @@ pub async fn follow(client: Client) -> Result<Store<Pod>, reflector::store::Writ
 
 /// Reads all pods of the store, one at a time (`find`) or at once (`state`). Returns how long it took.
 pub fn read(store: &Store<Pod>, how: &str) -> Value {
-    let (start, mut bytes) = (Instant::now(), 0);
-    let mut count = |pod: &Pod| bytes += pod.name_any().len();
+    let (start, bytes) = (Instant::now(), Cell::new(0));
+    let count = |pod: &Pod| bytes.set(bytes.get() + pod.name_any().len());
     match how {
         "find" => drop(store.find(|pod| {
             count(pod);
@@ -43,5 +43,5 @@ pub fn read(store: &Store<Pod>, how: &str) -> Value {
         })),
         _ => store.state().iter().for_each(|pod| count(pod)),
     }
-    json!({"seconds": start.elapsed().as_secs_f64(), "bytes": bytes})
+    json!({"seconds": start.elapsed().as_secs_f64(), "bytes": bytes.get()})
 }

@@ -19,7 +19,7 @@ use std::{fmt, sync::Arc, time::Duration};
 ///     context: Context,
 ///     secrets: Lister<Secret>,
 /// ) -> Result<Action, BoxError> {
-///     let copy = ObjectKey::new(config.namespace(), child_name(&config, "copy"));
+///     let copy = ObjectKey::new(config.namespace(), &child_name(&config, "copy"));
 ///     if config.labels().get("copy").is_none() {
 ///         if let Some(copy) = secrets.get(&copy) {
 ///             context.delete(&copy).await?; // this version of it

@@ -180,7 +180,7 @@ impl Elector {
         let (deadline, period) = (self.lock.config().renew_deadline, self.lock.config().retry_period);
         let mut why = "the process was suspended".to_owned();
         loop {
-            // A response that arrives late leaves less time than a period, or none.
+            // No time is left if the process was suspended during its last renewal.
             time::sleep(period.min(self.remaining(renewed).unwrap_or_default())).await;
             let Some(remaining) = self.remaining(renewed) else {
                 return ElectionError::NotRenewed { lease: self.lease(), deadline, why };
