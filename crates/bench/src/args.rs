@@ -201,6 +201,7 @@ pub(crate) struct ContenderOptions {
     #[arg(long)]
     pub(crate) namespace: Option<String>,
     /// How objects are requested and stored: packed, json, tuned, raw or decoded. Or a controller: controller or drop-in.
+    /// Or a program with a store: reflector.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
 }

@@ -1,6 +1,7 @@
 //! This library as a contender.
 
 mod handler_calls;
+mod program;
 mod readers;
 mod reads;
 mod reconciler;
@@ -44,8 +45,10 @@ pub(crate) struct Contender {
 
 /// Runs the commands from standard input.
 pub(crate) async fn run(options: ContenderOptions) -> anyhow::Result<()> {
-    if matches!(options.variant.as_str(), "controller" | "drop-in") {
-        return reconciler::run(options).await;
+    match options.variant.as_str() {
+        "controller" | "drop-in" => return reconciler::run(options).await,
+        "reflector" => return program::run(options).await,
+        _ => {}
     }
     let informer = informer(&options).await?;
     let by_node = informer.index_field("spec.nodeName")?;

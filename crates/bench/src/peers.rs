@@ -29,11 +29,16 @@ pub(crate) fn all(only: &[String]) -> anyhow::Result<Vec<Peer>> {
     build_all(only, &["packed", "json", "tuned", "raw", "decoded"], &builds)
 }
 
-/// All controllers. Builds the programs of the peers.
+/// The variant that is a program with a store of pods, not a controller.
+pub(crate) const REFLECTOR: &str = "reflector";
+
+/// All controllers, and a program with a store of pods. Builds the programs of the peers.
 pub(crate) fn controllers(only: &[String]) -> anyhow::Result<Vec<Peer>> {
-    let builds: [(_, &[_], Build); 2] =
-        [("kube-rs", &["controller"], kube_rs), ("controller-runtime", &["controller"], controller_runtime)];
-    build_all(only, &["controller", "drop-in"], &builds)
+    let builds: [(_, &[_], Build); 2] = [
+        ("kube-rs", &["controller", REFLECTOR], kube_rs),
+        ("controller-runtime", &["controller"], controller_runtime),
+    ];
+    build_all(only, &["controller", "drop-in", REFLECTOR], &builds)
 }
 
 fn build_all(

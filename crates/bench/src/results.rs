@@ -20,6 +20,10 @@ impl Figures {
         self.name
     }
 
+    pub(crate) fn variant(&self) -> &'static str {
+        self.variant
+    }
+
     pub(crate) fn label(&self) -> String {
         format!("{}/{}", self.name, self.variant)
     }

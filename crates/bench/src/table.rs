@@ -109,12 +109,31 @@ const CONTROLLER_ROWS: &[Row] = &[
     row("settled RSS", "rss_settled_bytes", Unit::Megabytes),
 ];
 
+/// The rows of the table of programs with a store.
+const STORE_ROWS: &[Row] = &[
+    row("settled RSS", "rss_settled_bytes", Unit::Megabytes),
+    row("CPU to sync", "sync_cpu_s", Unit::Seconds),
+    row("`find`, all pods", "read_find_s", Unit::Seconds),
+    row("peak RSS of it", "read_find_peak_bytes", Unit::Megabytes),
+    row("`state`", "read_state_s", Unit::Seconds),
+    row("peak RSS of it", "read_state_peak_bytes", Unit::Megabytes),
+];
+
 /// A Markdown table of controllers.
-pub(crate) fn of_controllers(contenders: &[Figures]) -> String {
+pub(crate) fn of_controllers(contenders: &[&Figures]) -> String {
+    all_figures(CONTROLLER_ROWS, contenders)
+}
+
+/// A Markdown table of programs with a store.
+pub(crate) fn of_stores(contenders: &[&Figures]) -> String {
+    all_figures(STORE_ROWS, contenders)
+}
+
+fn all_figures(rows: &[Row], contenders: &[&Figures]) -> String {
     let mut out = String::from("| |");
     contenders.iter().for_each(|figures| out += &format!(" {} |", figures.label()));
     out += &format!("\n|---|{}\n", "---:|".repeat(contenders.len()));
-    for row in CONTROLLER_ROWS {
+    for row in rows {
         out += &format!("| {} |", row.title);
         contenders
             .iter()

@@ -36,23 +36,31 @@ use std::{
 /// 6. No reconcile of a key starts before the caches show what the previous one wrote through its [`Context`], unless
 ///    [`allow_stale`](Self::allow_stale) is set.
 ///
-/// ```no_run
-/// use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 /// use kube_informer::{InformerFactory, Object};
-/// use kube_informer_controller::{Action, Context, Controller};
+/// use kube_informer_controller::{Action, BoxError, Context, Controller};
 ///
-/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let config = kube::Config::infer().await?;
-/// let factory = InformerFactory::from_config(config.clone())?;
-/// let (sets, pods) = (factory.of::<ReplicaSet>(), factory.of::<Pod>());
-/// Controller::new(&sets, config.try_into()?)
-///     .owns(&pods)
-///     .run(|set: Object<ReplicaSet>, context: Context| async move {
-///         println!("reconcile {}", set.key());
-///         Ok::<_, kube::Error>(Action::done())
-///     })
-///     .until(tokio::signal::ctrl_c())
-///     .await?;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let api = kube::Api::<ConfigMap>::default_namespaced(client.clone());
+/// # let mut config = ConfigMap::default();
+/// # config.metadata.name = Some("a".to_owned());
+/// # api.create(&Default::default(), &config).await?;
+/// # let (reconciled, mut called) = tokio::sync::mpsc::channel::<()>(1);
+/// # let stop = called.recv();
+/// // In your program: let client = kube_informer::informer_client(kube::Config::infer().await?)?;
+/// //                  let stop = tokio::signal::ctrl_c();
+/// let factory = InformerFactory::new(client.clone());
+/// let (configs, secrets) = (factory.of::<ConfigMap>(), factory.of::<Secret>());
+/// let reconcile = move |config: Object<ConfigMap>, context: Context| {
+///     println!("reconcile {}, which failed {} times", config.key(), context.failures());
+/// #   let _ = reconciled.try_send(());
+///     async { Ok::<_, BoxError>(Action::done()) }
+/// };
+/// Controller::new(&configs, client).owns(&secrets).concurrency(4).run(reconcile).until(stop).await?;
 /// # Ok(()) }
 /// ```
 #[must_use = "a controller does nothing until it is run"]
@@ -121,16 +129,47 @@ impl<K: 'static> Controller<K> {
     /// Reconciles the keys that `keys` returns for an object that changes. It is called with both states of an update, so
     /// that an object that refers to another key than before reconciles both.
     ///
-    /// ```no_run
-    /// # use k8s_openapi::api::{core::v1::ConfigMap, apps::v1::Deployment};
-    /// # use kube_informer::{ObjectKey, SharedInformer};
-    /// # use kube_informer_controller::Controller;
-    /// # fn example(controller: Controller<Deployment>, configs: SharedInformer<ConfigMap>) -> Controller<Deployment> {
-    /// controller.watches(&configs, |config| {
-    ///     let name = config.labels().get("deployment")?;
-    ///     Some(ObjectKey::new(config.namespace(), name))
-    /// })
-    /// # }
+    /// The function often needs an index of the controller's own objects:
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    /// use kube_informer::{InformerFactory, Object, ObjectKey};
+    /// use kube_informer_controller::{Action, BoxError, Context, Controller};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+    /// # let client = server.client()?;
+    /// # let (configs_api, pods_api) =
+    /// #     (kube::Api::default_namespaced(client.clone()), kube::Api::default_namespaced(client.clone()));
+    /// # let pod: Pod = serde_json::from_value(serde_json::json!({"metadata": {"name": "web", "labels": {"config": "a"}},
+    /// #     "spec": {"containers": [{"name": "web", "image": "web"}]}}))?;
+    /// # pods_api.create(&Default::default(), &pod).await?;
+    /// # let (calls, mut called) = tokio::sync::mpsc::channel::<()>(9);
+    /// let factory = InformerFactory::new(client.clone());
+    /// let (pods, configs) = (factory.of::<Pod>(), factory.of::<ConfigMap>());
+    /// // By the name of the ConfigMap that a pod refers to.
+    /// let by_config = pods.index(|pod: &Object<Pod>| {
+    ///     pod.labels().get("config").map(|name| ObjectKey::new(pod.namespace(), name))
+    /// })?;
+    /// let all = pods.lister();
+    /// let controller = Controller::new(&pods, client).watches(&configs, move |config| {
+    ///     let pods = all.by(&by_config, config.key()).unwrap_or_default();
+    ///     pods.iter().map(|pod| pod.key().clone()).collect::<Vec<_>>()
+    /// });
+    /// # let controller = controller.run(move |_, _| {
+    /// #     let _ = calls.try_send(());
+    /// #     async { Ok::<_, BoxError>(Action::done()) }
+    /// # });
+    /// # let user = async {
+    /// #     called.recv().await;
+    /// #     let mut config = ConfigMap::default();
+    /// #     config.metadata.name = Some("a".to_owned());
+    /// #     configs_api.create(&Default::default(), &config).await.expect("it does not exist");
+    /// #     called.recv().await // the pod is reconciled again
+    /// # };
+    /// # controller.until(user).await?;
+    /// # Ok(()) }
     /// ```
     pub fn watches<W, I>(
         self,
@@ -279,6 +318,45 @@ impl<K: 'static> Controller<K> {
     ///    on later.
     /// 3. `clean_up` may run more than once, because a process may end between the cleanup and the removal.
     /// 4. Reconcile is not called for objects that are being deleted.
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{InformerFactory, Object};
+    /// use kube_informer_controller::{Action, BoxError, Context, Controller};
+    ///
+    /// async fn reconcile(config: Object<ConfigMap>, _: Context) -> Result<Action, BoxError> {
+    ///     println!("make what {} needs outside the cluster", config.key());
+    ///     Ok(Action::done())
+    /// }
+    ///
+    /// async fn clean_up(config: Object<ConfigMap>, _: Context) -> Result<Action, BoxError> {
+    ///     println!("remove it, if it is there"); // a second time, too
+    ///     Ok(Action::done())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+    /// # let client = server.client()?;
+    /// # let api = kube::Api::<ConfigMap>::default_namespaced(client.clone());
+    /// # let mut config = ConfigMap::default();
+    /// # config.metadata.name = Some("a".to_owned());
+    /// # api.create(&Default::default(), &config).await?;
+    /// let factory = InformerFactory::new(client.clone());
+    /// let configs = factory.of::<ConfigMap>();
+    /// let controller =
+    ///     Controller::new(&configs, client).finalizer("example.com/external", clean_up).run(reconcile);
+    /// # let (key, wait) = (kube_informer::ObjectKey::namespaced("default", "a"), std::time::Duration::from_secs(60));
+    /// # let user = async {
+    /// #     let has_finalizer = |config: Option<&Object<ConfigMap>>| {
+    /// #         config.is_some_and(|config| config.decode().is_ok_and(|config| config.metadata.finalizers.is_some()))
+    /// #     };
+    /// #     configs.wait_until(&key, wait, has_finalizer).await.expect("the finalizer is added");
+    /// #     api.delete("a", &Default::default()).await.expect("it exists");
+    /// #     configs.wait_until(&key, wait, |config| config.is_none()).await.expect("the finalizer is removed");
+    /// # };
+    /// # controller.until(user).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn finalizer<F, Fut, E>(mut self, name: impl Into<String>, clean_up: F) -> Self
     where
         F: Fn(Object<K>, Context) -> Fut + Send + Sync + 'static,
@@ -313,6 +391,38 @@ impl<K: 'static> Controller<K> {
     ///
     /// A process that was not running when an object was deleted does not learn of it. Work that must be done after a delete
     /// needs a [`finalizer`](Self::finalizer).
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube_informer::{InformerFactory, Object, ObjectKey};
+    /// use kube_informer_controller::{Action, BoxError, Context, Controller};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+    /// # let client = server.client()?;
+    /// # let api = kube::Api::<ConfigMap>::default_namespaced(client.clone());
+    /// # let mut config = ConfigMap::default();
+    /// # config.metadata.name = Some("a".to_owned());
+    /// # api.create(&Default::default(), &config).await?;
+    /// # let (calls, mut called) = tokio::sync::mpsc::channel::<bool>(9);
+    /// let factory = InformerFactory::new(client.clone());
+    /// let reconcile = move |key: ObjectKey, config: Option<Object<ConfigMap>>, _: Context| {
+    ///     match &config {
+    ///         Some(config) => println!("{key} has version {}", config.resource_version()),
+    ///         None => println!("{key} does not exist any more"),
+    ///     }
+    /// #   let _ = calls.try_send(config.is_some());
+    ///     async { Ok::<_, BoxError>(Action::done()) }
+    /// };
+    /// let controller = Controller::new(&factory.of::<ConfigMap>(), client).run_by_key(reconcile);
+    /// # let user = async {
+    /// #     assert_eq!(called.recv().await, Some(true));
+    /// #     api.delete("a", &Default::default()).await.expect("it exists");
+    /// #     assert_eq!(called.recv().await, Some(false));
+    /// # };
+    /// # controller.until(user).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn run_by_key<F, Fut, E>(mut self, reconcile: F) -> RunController
     where
         F: Fn(ObjectKey, Option<Object<K>>, Context) -> Fut + Send + Sync + 'static,

@@ -43,10 +43,25 @@ const JITTER: f64 = 1.2;
 /// its request leaves the machine sends it late. A late create succeeds if nothing of that name exists; a late apply succeeds if the
 /// cache did not show the object.
 ///
+/// A [`Manager`](crate::Manager) runs an election with its controllers. Other work can be done under a lease, too:
+///
 /// ```
 /// use kube_informer_controller::LeaderElection;
+/// use std::time::Duration;
 ///
-/// let election = LeaderElection::new("my-namespace", "my-operator").identity("pod-1");
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), kube_informer_controller::BoxError> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let stop = std::future::pending::<()>();
+/// // In your program: let stop = tokio::signal::ctrl_c();
+/// let election = LeaderElection::new("default", "my-job").on_new_leader(|holder| println!("{holder} leads"));
+/// let done = election.elector(client)?.run(stop, async |lease| {
+///     lease.check(Duration::from_secs(5)).expect("it was acquired just now"); // before each request of up to 5 s
+///     "done"
+/// });
+/// assert_eq!(done.await?, Some("done")); // and the lease is released
+/// # Ok(()) }
 /// ```
 #[derive(Clone)]
 #[must_use = "an election takes place when an elector runs"]

@@ -41,22 +41,35 @@ use tokio_util::sync::CancellationToken;
 /// | `/readyz` | 200 if all caches are synced and current; otherwise 503. Each line names a part, and says why it is not ready |
 /// | `/metrics` | metrics in the text format of Prometheus |
 ///
-/// ```no_run
-/// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use kube_informer::{InformerFactory, Object, informer_client};
-/// # use kube_informer_controller::{Action, BoxError, Context, Controller, LeaderElection, Manager, Metrics};
-/// # async fn reconcile(config: Object<ConfigMap>, context: Context) -> Result<Action, BoxError> { Ok(Action::done()) }
-/// # async fn example() -> Result<(), BoxError> {
-/// let metrics = Metrics::install()?;
-/// let client = informer_client(kube::Config::infer().await?)?;
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{InformerFactory, Object};
+/// use kube_informer_controller::{Action, BoxError, Context, Controller, LeaderElection, Manager, Metrics};
+///
+/// async fn reconcile(config: Object<ConfigMap>, _: Context) -> Result<Action, BoxError> {
+///     println!("reconcile {}", config.key());
+///     Ok(Action::done())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// let metrics = Metrics::install()?; // before anything that reports metrics
+/// // In your program: let client = kube_informer::informer_client(kube::Config::infer().await?)?;
 /// let factory = InformerFactory::new(client.clone());
-/// let controller = Controller::new(&factory.of::<ConfigMap>(), client.clone()).run(reconcile);
+/// let configs = factory.of::<ConfigMap>();
+/// # let stop = { let configs = configs.clone(); async move { configs.synced(std::time::Duration::MAX).await } };
+/// let controller = Controller::new(&configs, client.clone()).run(reconcile);
+/// # let any = ([127, 0, 0, 1], 0);
+/// # let serve_address = any.into();
+/// // In your program: let serve_address = ([0, 0, 0, 0], 8080).into();
 /// Manager::new(&factory, client)
 ///     .add(controller)
-///     .leader_election(LeaderElection::new("my-namespace", "my-operator"))
-///     .serve(([0, 0, 0, 0], 8080).into())
+///     .leader_election(LeaderElection::new("default", "my-operator"))
+///     .serve(serve_address)
 ///     .metrics(metrics)
-///     .run()
+///     .until(stop) // or .run(), until SIGINT or SIGTERM
 ///     .await?;
 /// # Ok(()) }
 /// ```

@@ -2,7 +2,6 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_informer::{DecodeError, Object, ObjectKey, ObjectReferences};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// An object cannot be controlled by another one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,13 +34,20 @@ pub enum OwnerError {
 /// deletes the child after its owner, and [`Controller::owns`](crate::Controller::owns) reconciles the owner if the child
 /// changes.
 ///
-/// ```no_run
-/// # use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
-/// # use kube_informer::Object;
-/// # use kube_informer_controller::{Action, BoxError, Context, controlled_by};
-/// # async fn reconcile(set: Object<ReplicaSet>, context: Context, pod: Pod) -> Result<Action, BoxError> {
-/// context.apply(&controlled_by(pod, &set)?).await?;
-/// # Ok(Action::done()) }
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kube_informer::{Kind, Limits, Object, Origin};
+/// use kube_informer_controller::{child_name, controlled_by};
+///
+/// # let origin = std::sync::Arc::new(Origin::new(Kind::namespaced("apps", "v1", "Deployment", "deployments")));
+/// # let json = r#"{"metadata":{"name":"web","namespace":"shop","uid":"u-1","resourceVersion":"7"}}"#;
+/// # let owner = Object::parse(&origin, json.into(), &Limits::default())?;
+/// let mut child = ConfigMap::default();
+/// child.metadata.name = Some(child_name(&owner, "settings"));
+/// let child = controlled_by(child, &owner)?; // for context.apply(&child)
+/// assert_eq!(child.metadata.namespace.as_deref(), Some("shop"));
+/// assert_eq!(child.metadata.owner_references.unwrap()[0].uid, "u-1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn controlled_by<C, K>(mut child: C, owner: &Object<K>) -> Result<C, OwnerError>
 where
@@ -94,11 +100,14 @@ pub fn child_name<K>(owner: &Object<K>, suffix: &str) -> String {
     if whole.len() <= MAX_NAME {
         return whole;
     }
-    let mut hasher = DefaultHasher::new();
-    whole.hash(&mut hasher);
-    let hash = format!("{:08x}", hasher.finish() as u32);
+    let hash = format!("{:08x}", hash(&whole));
     let cut: String = whole.chars().take(MAX_NAME - hash.len() - 1).collect();
     format!("{}-{hash}", cut.trim_end_matches(['-', '.']))
+}
+
+/// FNV-1a: the same in every process and version, unlike the hasher of the standard library. Another name would be another child.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -139,5 +148,13 @@ mod tests {
         assert_ne!(names[0], names[1]);
         assert!(names.iter().all(|name| name.len() <= MAX_NAME), "{names:?}");
         assert_eq!(names[0], child_name(&owner(&long, "another uid"), "x"));
+    }
+
+    #[test]
+    fn the_name_of_a_child_is_the_same_in_every_version_of_a_program() {
+        // Test vectors of the authors of FNV.
+        assert_eq!((hash(""), hash("a"), hash("foobar")), (0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968));
+        let name = child_name(&owner(&"a".repeat(70), ""), "x");
+        assert_eq!(name, format!("{}-{:08x}", "a".repeat(54), hash(&format!("{}-x", "a".repeat(70)))));
     }
 }

@@ -41,14 +41,32 @@ const MAX_NAME: usize = 58;
 /// shards must be the same in all replicas and cannot be changed while one of them runs. Controllers have to have the same names in
 /// all replicas. The replicas need the permission to list and watch Leases besides reading and writing them.
 ///
-/// ```no_run
-/// # use kube_informer::InformerFactory;
-/// # use kube_informer_controller::{BoxError, LeaderElection, Manager, RunController, Sharding};
-/// # async fn example(factory: InformerFactory, client: kube::Client, controller: RunController) -> Result<(), BoxError> {
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer::{InformerFactory, Object};
+/// use kube_informer_controller::{Action, BoxError, Context, Controller, LeaderElection, Manager, Sharding};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let api = kube::Api::<ConfigMap>::default_namespaced(client.clone());
+/// # let mut config = ConfigMap::default();
+/// # config.metadata.name = Some("a".to_owned());
+/// # api.create(&Default::default(), &config).await?;
+/// # let (reconciled, mut called) = tokio::sync::mpsc::channel::<()>(1);
+/// # let stop = called.recv();
+/// # let reconcile = move |_: Object<ConfigMap>, _: Context| {
+/// #     let _ = reconciled.try_send(());
+/// #     async { Ok::<_, BoxError>(Action::done()) }
+/// # };
+/// // The same in each replica. In your program: .run(), until SIGINT or SIGTERM.
+/// let factory = InformerFactory::new(client.clone());
+/// let controller = Controller::new(&factory.of::<ConfigMap>(), client.clone()).run(reconcile);
 /// Manager::new(&factory, client)
 ///     .add(controller)
-///     .sharding(Sharding::new(LeaderElection::new("my-namespace", "my-operator"), 16))
-///     .run()
+///     .sharding(Sharding::new(LeaderElection::new("default", "my-operator"), 16))
+///     .until(stop)
 ///     .await?;
 /// # Ok(()) }
 /// ```

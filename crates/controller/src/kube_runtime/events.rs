@@ -54,6 +54,33 @@ impl From<&str> for Reporter {
 ///
 /// The first and the second of the same events about an object are written at once, later ones are counted and written now and
 /// then, as client-go does. New events about one object are limited to 25 at once, then one every 5 minutes; others are left out.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::{Api, Resource};
+/// use kube_informer_controller::kube_runtime::events::{Event, EventType, Recorder};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let mut config = ConfigMap::default();
+/// # config.metadata.name = Some("a".to_owned());
+/// let configs = Api::<ConfigMap>::default_namespaced(client.clone());
+/// # let config = configs.create(&Default::default(), &config).await?;
+/// # let events = Api::<k8s_openapi::api::events::v1::Event>::default_namespaced(client.clone());
+/// let recorder = Recorder::new(client, "example.com/site-operator".into());
+/// let event = Event {
+///     type_: EventType::Normal,
+///     reason: "Published".to_owned(),
+///     note: Some("published the page".to_owned()),
+///     action: "Publish".to_owned(),
+///     secondary: None,
+/// };
+/// recorder.publish(&event, &config.object_ref(&())).await?;
+/// # assert_eq!(events.list(&Default::default()).await?.items.len(), 1);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Recorder {
     client: kube::Client,

@@ -42,6 +42,39 @@ pub enum Error<E: std::error::Error + 'static> {
 /// Adds a finalizer to an object before its first [`Event::Apply`], and removes it after an [`Event::Cleanup`] that did not fail.
 ///
 /// [`Controller::finalizer`](crate::Controller::finalizer) does the same, and also waits until the cache shows the finalizer.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Api;
+/// use kube_informer_controller::kube_runtime::{controller::Action, finalizer::{Event, finalizer}};
+/// use std::sync::Arc;
+///
+/// async fn reconcile(event: Event<ConfigMap>) -> Result<Action, std::io::Error> {
+///     match event {
+///         Event::Apply(_) => println!("make what it needs outside the cluster"),
+///         Event::Cleanup(_) => println!("remove it, if it is there"),
+///     }
+///     Ok(Action::await_change())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let mut config = ConfigMap::default();
+/// # config.metadata.name = Some("a".to_owned());
+/// let configs = Api::<ConfigMap>::default_namespaced(client);
+/// # let config = configs.create(&Default::default(), &config).await?;
+/// finalizer(&configs, "example.com/external", Arc::new(config), reconcile).await?; // adds the finalizer
+/// let config = configs.get("a").await?;
+/// assert_eq!(config.metadata.finalizers.as_deref(), Some(&["example.com/external".to_owned()][..]));
+/// finalizer(&configs, "example.com/external", Arc::new(config), reconcile).await?; // Apply
+/// configs.delete("a", &Default::default()).await?;
+/// let config = configs.get("a").await?;
+/// finalizer(&configs, "example.com/external", Arc::new(config), reconcile).await?; // Cleanup, removes the finalizer
+/// assert!(configs.get_opt("a").await?.is_none());
+/// # Ok(()) }
+/// ```
 pub async fn finalizer<K, Fut>(
     api: &Api<K>,
     finalizer_name: &str,

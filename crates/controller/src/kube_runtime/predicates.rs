@@ -14,6 +14,24 @@ use tokio::time::Instant;
 
 /// A property of objects. A [filtered](super::WatchStreamExt::predicate_filter) stream leaves out objects whose property is the
 /// same as when the object was seen last.
+///
+/// ```
+/// use futures_util::StreamExt;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_informer_controller::kube_runtime::{Predicate, PredicateConfig, WatchStreamExt, predicates};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let mut config = ConfigMap::default();
+/// config.metadata.name = Some("a".to_owned());
+/// let same = config.clone();
+/// let mut relabelled = config.clone();
+/// relabelled.metadata.labels = Some([("color".to_owned(), "red".to_owned())].into());
+/// let changes = futures_util::stream::iter([Ok(config), Ok(same), Ok(relabelled)]);
+/// let by = predicates::labels.combine(predicates::annotations);
+/// assert_eq!(changes.predicate_filter(by, PredicateConfig::default()).count().await, 2);
+/// # }
+/// ```
 pub trait Predicate<K> {
     /// A hash of the property; `None` if the object does not have it. Such objects are not left out.
     fn hash_property(&self, object: &K) -> Option<u64>;

@@ -20,6 +20,32 @@ pub enum Error {
 
 /// Resolves with the object when it meets a condition; `None` if it does not exist then. Fails with the first failure of the
 /// watch.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Api;
+/// use kube_informer_controller::kube_runtime::wait::{await_condition, conditions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let mut config = ConfigMap::default();
+/// # config.metadata.name = Some("a".to_owned());
+/// let configs = Api::<ConfigMap>::default_namespaced(client);
+/// # configs.create(&Default::default(), &config).await?;
+/// let has_data = |config: Option<&ConfigMap>| config.is_some_and(|config| config.data.is_some());
+/// let change = async {
+///     let data = kube::api::Patch::Merge(serde_json::json!({"data": {"color": "red"}}));
+///     configs.patch("a", &Default::default(), &data).await
+/// };
+/// let (changed, filled) = tokio::join!(change, await_condition(configs.clone(), "a", has_data));
+/// let uid = changed?.metadata.uid.unwrap_or_default();
+/// assert!(filled?.is_some());
+/// configs.delete("a", &Default::default()).await?;
+/// await_condition(configs, "a", conditions::is_deleted(&uid)).await?;
+/// # Ok(()) }
+/// ```
 pub async fn await_condition<K>(
     api: Api<K>,
     name: &str,

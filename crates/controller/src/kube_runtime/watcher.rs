@@ -93,6 +93,32 @@ impl<K: ResourceExt> fmt::Display for Event<K> {
 /// 1. The stream never ends. A failure is an `Err`; the next request is sent after a delay, which grows with the number of failures
 ///    in a row. `default_backoff` is not needed.
 /// 2. A watch that ends is continued where it ended, if the server still can; otherwise the objects are listed again.
+///
+/// ```
+/// use futures_util::TryStreamExt;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Api;
+/// use kube_informer_controller::kube_runtime::watcher::{self, Event, watcher};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let mut config = ConfigMap::default();
+/// # config.metadata.name = Some("a".to_owned());
+/// let configs = Api::<ConfigMap>::default_namespaced(client);
+/// # configs.create(&Default::default(), &config).await?;
+/// let mut events = std::pin::pin!(watcher(configs, watcher::Config::default()));
+/// let mut seen = Vec::new();
+/// while let Some(event) = events.try_next().await? {
+///     seen.push(event.to_string());
+///     if let Event::InitDone = event {
+///         break; // your program goes on with Event::Apply and Event::Delete
+///     }
+/// }
+/// assert_eq!(seen, ["Init", "InitApply(a)", "InitDone"]);
+/// # Ok(()) }
+/// ```
 pub fn watcher<K>(api: Api<K>, config: Config) -> impl Stream<Item = Result<Event<K>>> + Send
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,

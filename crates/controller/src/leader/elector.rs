@@ -180,9 +180,9 @@ impl Elector {
         let (deadline, period) = (self.lock.config().renew_deadline, self.lock.config().retry_period);
         let mut why = "the process was suspended".to_owned();
         loop {
-            time::sleep(period).await;
-            let remaining = renewed.saturating_add(deadline).checked_sub(self.lock.config().clock.now());
-            let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) else {
+            // No time is left if the process was suspended during its last renewal.
+            time::sleep(period.min(self.remaining(renewed).unwrap_or_default())).await;
+            let Some(remaining) = self.remaining(renewed) else {
                 return ElectionError::NotRenewed { lease: self.lease(), deadline, why };
             };
             let attempt = match time::timeout(remaining, self.lock.try_renew()).await {
@@ -202,6 +202,12 @@ impl Elector {
                 }
             }
         }
+    }
+
+    /// How long this process may still lead without another renewal; `None` if it may not any more.
+    fn remaining(&self, renewed: Duration) -> Option<Duration> {
+        let until = renewed.saturating_add(self.lock.config().renew_deadline);
+        until.checked_sub(self.lock.config().clock.now()).filter(|remaining| !remaining.is_zero())
     }
 
     fn held(&self, since: Duration) {

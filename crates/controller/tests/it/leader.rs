@@ -221,6 +221,22 @@ async fn a_lease_is_counted_from_the_moment_its_renewal_was_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_is_suspended_while_it_renews_stops_when_it_resumes() {
+    let world = World::start().await;
+    let (log, skew, start) = (Log::default(), Arc::<AtomicU64>::default(), Instant::now());
+    let a = Process::start(&world, election("a", &skew), "a", &log);
+    log.reaches(1).await;
+    let slow = FaultRule::new(Fault::Delay(secs(4))).verb(Verb::Update).resource("leases").times(1);
+    world.server.faults().add(slow);
+    tokio::time::sleep(secs(3)).await;
+    skew.store(20, Ordering::SeqCst);
+    let error = a.lost().await;
+    assert!(matches!(error, ElectionError::NotRenewed { .. }), "{error}");
+    // The renewal was sent at 2 s.
+    assert!(start.elapsed() < secs(7), "with its response, not a retry period later");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_release_survives_a_conflict() {
     let world = World::start().await;
     let (log, skew) = (Log::default(), Arc::default());

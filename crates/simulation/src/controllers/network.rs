@@ -53,7 +53,15 @@ struct State {
     links: BTreeMap<String, Link>,
     rng: fastrand::Rng,
     longest_delay: Duration,
+    longest_renewal: Duration,
+    /// The longest time that each request and each response takes without a fault.
+    latency: Duration,
 }
+
+/// The longest time of a request and of a response of a fast network.
+const LATENCY: Duration = Duration::from_millis(8);
+/// The longest time of a response that takes long.
+const LONGEST_RESPONSE: Duration = Duration::from_secs(8);
 
 /// The link of a process.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +72,10 @@ struct Link {
     stalled: bool,
     /// Writes of Leases are rejected, and everything else works.
     rejects_leases: bool,
+    /// The responses to writes of Leases take long.
+    slow_renewals: bool,
+    /// All writes but those of Leases take long to arrive.
+    slow_writes: bool,
     /// Number of times at which all connections were reset.
     resets: u64,
 }
@@ -75,6 +87,7 @@ enum Fate {
     Refused,
     NoResponse,
     ResponseLost,
+    SlowResponse,
     Rejected { code: u16, reason: &'static str, fault: Fault },
 }
 
@@ -87,6 +100,8 @@ impl Network {
             links: BTreeMap::new(),
             rng,
             longest_delay: settings.longest_delay(),
+            longest_renewal: settings.longest_renewal(),
+            latency: LATENCY,
         };
         Arc::new(Self { state: Mutex::new(state), changed: Notify::new(), truth: Arc::clone(truth) })
     }
@@ -120,8 +135,25 @@ impl Network {
         self.change_link(process, |link| link.rejects_leases = rejects);
     }
 
+    pub(super) fn set_slow_renewals(&self, process: &str, slow: bool) {
+        self.change_link(process, |link| link.slow_renewals = slow);
+    }
+
+    pub(super) fn set_slow_writes(&self, process: &str, slow: bool) {
+        self.change_link(process, |link| link.slow_writes = slow);
+    }
+
+    /// Sets the longest time that each request and each response takes without a fault.
+    pub(super) fn set_latency(&self, latency: Duration) {
+        self.lock().latency = latency;
+    }
+
+    /// Resets all connections of a process. Those that replace them are not stalled.
     pub(super) fn reset(&self, process: &str) {
-        self.change_link(process, |link| link.resets += 1);
+        self.change_link(process, |link| {
+            link.stalled = false;
+            link.resets += 1;
+        });
     }
 
     /// A process was suspended, resumed or killed.
@@ -177,7 +209,7 @@ impl Network {
         given_up: CancellationToken,
     ) -> Option<Received> {
         let call = Call::read(request).await;
-        let (fate, delay) = self.draw(&call);
+        let (fate, delay) = self.draw(&process, &call);
         if !self.travel(&process, &call, delay, &given_up).await {
             return None;
         }
@@ -209,9 +241,26 @@ impl Network {
             self.truth.record_fault(Fault::NoResponse);
             return self.unreachable(&process, &given_up).await;
         }
-        let back = { self.lock().rng.u64(0..8) };
-        tokio::time::sleep(Duration::from_millis(back)).await;
+        let delay = self.response_delay(&process, &call, fate);
+        tokio::time::sleep(delay).await;
         Some(response)
+    }
+
+    /// How long a response takes.
+    fn response_delay(&self, process: &Process, call: &Call, fate: Fate) -> Duration {
+        let slow_renewal = call.is_lease_write() && self.link(process).slow_renewals;
+        let mut state = self.lock();
+        let (shortest, longest) = match fate {
+            _ if slow_renewal => (state.longest_renewal / 2, state.longest_renewal),
+            Fate::SlowResponse => (Duration::from_millis(500), LONGEST_RESPONSE),
+            _ => (Duration::ZERO, state.latency),
+        };
+        let delay = state.rng.u64(millis(shortest)..millis(longest).max(1));
+        drop(state);
+        if fate == Fate::SlowResponse {
+            self.truth.record_fault(Fault::SlowResponse);
+        }
+        Duration::from_millis(delay)
     }
 
     /// Waits for the time that a request needs. Returns whether it arrives.
@@ -297,17 +346,22 @@ impl Network {
     }
 
     /// The fate of a request, and how long it takes.
-    fn draw(&self, call: &Call) -> (Fate, Duration) {
+    fn draw(&self, process: &Process, call: &Call) -> (Fate, Duration) {
+        let slow = call.is_controller_write() && self.link(process).slow_writes;
         let mut state = self.lock();
-        let quick = Duration::from_millis(state.rng.u64(0..12).saturating_sub(4));
+        // A third of all requests take no time.
+        let (none, longest) = (millis(state.latency) / 2, millis(state.latency) * 3 / 2);
+        let quick = Duration::from_millis(state.rng.u64(0..longest).saturating_sub(none));
         let roll = state.rng.u8(..);
-        if roll >= state.fault_rate {
+        if roll >= state.fault_rate && !slow {
             return (Fate::Arrives, quick);
         }
         let fate = match state.rng.u8(0..8) {
+            _ if slow => Fate::Arrives,
             0 => Fate::Refused,
             1 => Fate::NoResponse,
-            2 | 3 => Fate::ResponseLost,
+            2 => Fate::ResponseLost,
+            3 => Fate::SlowResponse,
             4 => Fate::Rejected { code: 429, reason: "TooManyRequests", fault: Fault::Busy },
             5 => Fate::Rejected { code: 500, reason: "InternalError", fault: Fault::Internal },
             6 if call.is_write() => Fate::Rejected { code: 409, reason: "Conflict", fault: Fault::Conflict },
@@ -316,7 +370,7 @@ impl Network {
         if fate != Fate::Arrives || !call.is_write() {
             return (fate, quick);
         }
-        let longest = state.longest_delay.as_millis() as u64;
+        let longest = millis(state.longest_delay);
         let delay = state.rng.u64(500..longest);
         drop(state);
         self.truth.record_fault(Fault::Delayed);
@@ -346,6 +400,10 @@ fn rejection(code: u16, reason: &str) -> Response<ClientBody> {
         response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
     }
     response
+}
+
+fn millis(time: Duration) -> u64 {
+    time.as_millis() as u64
 }
 
 /// The error of a connection that was reset.

@@ -43,11 +43,23 @@ pub(super) struct Settings {
     pub(super) slowness: u8,
     /// Whether leases change hands after convergence, which takes long.
     pub(super) hands_over: bool,
+    /// Whether replicas are stopped in quick succession after convergence.
+    pub(super) succession: bool,
     pub(super) linger: bool,
     pub(super) streaming_lists: bool,
     pub(super) handler_bound: usize,
     pub(super) seed: u64,
 }
+
+/// In milliseconds: how long a lease lasts, when a holder gives it up, the time between two renewals, and how long a write may take.
+/// Short leases expire often. A write that is sent just before a holder gives up arrives in time with the first two only: with the
+/// others it depends on the check before the write.
+const TIMINGS: [(u64, u64, u64, u64); 4] = [
+    (15_000, 10_000, 2_000, 5_000),
+    (6_000, 4_000, 1_000, 2_500),
+    (15_000, 13_000, 2_000, 6_000),
+    (6_000, 5_000, 1_000, 3_000),
+];
 
 /// The name of the lease, or the beginning of the names of those of shards.
 pub(super) const LEASE: &str = "sites";
@@ -56,14 +68,12 @@ impl Settings {
     pub(super) fn random(rng: &mut fastrand::Rng) -> Self {
         let shards = NonZeroU32::new(rng.u32(2..=6)).unwrap_or(NonZeroU32::MIN);
         let division = if rng.u8(0..5) < 2 { Division::Leader } else { Division::Shards(shards) };
-        // Short leases expire often. A write needs less time than the lease lasts beyond a renewal.
-        let (lease, renew, retry, write) =
-            if rng.bool() { (15_000, 10_000, 2_000, 5_000) } else { (6_000, 4_000, 1_000, 2_500) };
+        let (lease, renew, retry, write) = rng.choice(TIMINGS).unwrap_or(TIMINGS[0]);
         Self {
             replicas: rng.usize(2..=5),
             division,
             naming: if rng.bool() { Naming::Derived } else { Naming::Unique },
-            finalizer: rng.u8(0..3) > 0,
+            finalizer: rng.bool(),
             by_key: rng.u8(0..3) == 0,
             concurrency: rng.usize(1..=3),
             lease: Duration::from_millis(lease),
@@ -74,6 +84,7 @@ impl Settings {
             fault_rate: rng.choice([0, 6, 20, 48]).unwrap_or(0),
             slowness: rng.choice([0, 1, 4]).unwrap_or(0),
             hands_over: rng.u8(0..3) == 0,
+            succession: rng.u8(0..3) == 0,
             linger: rng.bool(),
             streaming_lists: rng.bool(),
             handler_bound: rng.choice([2, 1024]).unwrap_or(2),
@@ -100,5 +111,10 @@ impl Settings {
     /// The longest delay of a request. A write that is sent while its lease allows it arrives before others take the lease.
     pub(super) fn longest_delay(&self) -> Duration {
         self.write_timeout * 9 / 10
+    }
+
+    /// The longest time of a renewal whose response is not late: an elector waits for half of its deadline.
+    pub(super) fn longest_renewal(&self) -> Duration {
+        self.renew_deadline * 9 / 20
     }
 }

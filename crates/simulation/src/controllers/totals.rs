@@ -12,9 +12,12 @@ harness::faults! {
     Internal = "500", "A 500.";
     Conflict = "409", "A 409 that the network made up.";
     RealConflict = "409-of-server", "A write of a replica was rejected because the object had changed, or existed.";
+    SlowResponse = "slow-response", "The response to a request took more than half a second.";
     Delayed = "delayed", "A write was delayed by more than half a second.";
     Partitioned = "partitioned", "A replica did not reach the server for a while.";
     LeasesRejected = "leases-rejected", "The server rejected all writes of Leases of a replica for a while.";
+    SlowRenewals = "slow-renewals", "The responses to the renewals of a replica took long for a while.";
+    SlowWrites = "slow-writes", "The writes of a replica took long for a while.";
     StalledWatch = "stalled", "The watches of a replica delivered nothing for a while.";
     Cut = "cut", "The watches of a replica ended.";
     Lagging = "lagging", "The watch caches of the server were behind its store.";
@@ -24,6 +27,7 @@ harness::faults! {
     KilledInReconcile = "killed-in-reconcile", "A replica was killed while it reconciled.";
     Suspended = "suspended", "A replica was suspended.";
     Stopped = "stopped", "A replica was stopped in order.";
+    StoppedAtOnce = "stopped-at-once", "A replica was stopped in order as soon as it had taken a lease.";
     LeaseLost = "lease-lost", "A replica ended because it lost the lease.";
     ReconcileFailed = "reconcile-failed", "A reconcile failed.";
     Cancelled = "cancelled", "A reconcile was cancelled.";

@@ -20,8 +20,9 @@ use kube_informer_wire::sync::lock;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 /// The truth of a world.
 pub(super) struct Truth {
@@ -39,6 +40,8 @@ pub(super) struct State {
     pub(super) children: BTreeMap<String, Child>,
     /// The holder of each Lease; empty if it has none.
     pub(super) leases: BTreeMap<String, String>,
+    /// The Leases that any replica may take, and since when.
+    pub(super) free: BTreeMap<String, Instant>,
     /// The reconciles in flight, by the name of the site.
     running: BTreeMap<String, Vec<Work>>,
     started: u64,
@@ -92,6 +95,13 @@ impl Truth {
     /// The holder of a lease in the store; empty if there is none.
     pub(super) fn holder(&self, lease: &str) -> String {
         self.lock().leases.get(lease).cloned().unwrap_or_default()
+    }
+
+    /// A lease that any replica may have taken for longer than this.
+    pub(super) fn free_for(&self, longer: Duration) -> Option<String> {
+        let state = self.lock();
+        let mut free = state.free.iter().filter(|(_, since)| since.elapsed() > longer);
+        free.next().map(|(lease, _)| lease.clone())
     }
 
     /// The leases of a process in the store.

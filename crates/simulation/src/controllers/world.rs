@@ -141,9 +141,15 @@ impl World {
             }
             Action::Start => self.restart_one(),
             Action::Suspend(time) => self.suspend(pick, time),
-            Action::Partition(time) => self.partition(pick, time),
-            Action::RejectLeases(time) => self.reject_leases(pick, time),
-            Action::Stall(time) => self.stall(pick, time),
+            Action::Partition(time) => self.disturb(pick, time, Fault::Partitioned, Network::set_partitioned),
+            Action::RejectLeases(time) => {
+                self.disturb(pick, time, Fault::LeasesRejected, Network::set_rejects_leases)
+            }
+            Action::SlowRenewals(time) => {
+                self.disturb(pick, time, Fault::SlowRenewals, Network::set_slow_renewals)
+            }
+            Action::SlowWrites(time) => self.disturb(pick, time, Fault::SlowWrites, Network::set_slow_writes),
+            Action::Stall(time) => self.disturb(pick, time, Fault::StalledWatch, Network::set_stalled),
             Action::Cut => {
                 if let Some(replica) = self.running(pick) {
                     self.truth.record_fault(Fault::Cut);
@@ -160,10 +166,13 @@ impl World {
         }
     }
 
-    /// A replica that has not ended.
+    /// A replica that has not ended; for odd numbers one that holds a lease, if there is one.
     fn running(&self, pick: u64) -> Option<&Replica> {
         let running: Vec<_> = self.replicas.iter().filter(|replica| !replica.process.is_dead()).collect();
-        running.get(pick as usize % running.len().max(1)).copied()
+        let holds = |replica: &&&Replica| !self.truth.leases_of(&replica.process.name).is_empty();
+        let holders: Vec<_> = running.iter().filter(holds).copied().collect();
+        let of = if pick % 2 == 1 && !holders.is_empty() { holders } else { running };
+        of.get((pick / 2) as usize % of.len().max(1)).copied()
     }
 
     /// Starts a replica in the place of one that has ended.
@@ -186,36 +195,15 @@ impl World {
         });
     }
 
-    fn partition(&self, pick: u64, time: Duration) {
+    /// Sets a fault of the link of a replica for a while.
+    fn disturb(&self, pick: u64, time: Duration, fault: Fault, set: fn(&Network, &str, bool)) {
         let Some(replica) = self.running(pick) else { return };
-        self.truth.record_fault(Fault::Partitioned);
+        self.truth.record_fault(fault);
         let (name, network) = (replica.process.name.clone(), Arc::clone(&self.network));
-        network.set_partitioned(&name, true);
+        set(&network, &name, true);
         tokio::spawn(async move {
             tokio::time::sleep(time).await;
-            network.set_partitioned(&name, false);
-        });
-    }
-
-    fn reject_leases(&self, pick: u64, time: Duration) {
-        let Some(replica) = self.running(pick) else { return };
-        self.truth.record_fault(Fault::LeasesRejected);
-        let (name, network) = (replica.process.name.clone(), Arc::clone(&self.network));
-        network.set_rejects_leases(&name, true);
-        tokio::spawn(async move {
-            tokio::time::sleep(time).await;
-            network.set_rejects_leases(&name, false);
-        });
-    }
-
-    fn stall(&self, pick: u64, time: Duration) {
-        let Some(replica) = self.running(pick) else { return };
-        self.truth.record_fault(Fault::StalledWatch);
-        let (name, network) = (replica.process.name.clone(), Arc::clone(&self.network));
-        network.set_stalled(&name, true);
-        tokio::spawn(async move {
-            tokio::time::sleep(time).await;
-            network.set_stalled(&name, false);
+            set(&network, &name, false);
         });
     }
 

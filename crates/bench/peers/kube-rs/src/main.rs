@@ -5,6 +5,7 @@
 
 mod controller;
 mod event_calls;
+mod program;
 
 use anyhow::{Context, bail};
 use event_calls::{EventCalls, unix_nanos};
@@ -54,8 +55,10 @@ async fn main() -> anyhow::Result<()> {
     };
     config.cluster_url = server.parse()?;
     let client = Client::try_from(config)?;
-    if options.get("variant").is_some_and(|variant| variant == "controller") {
-        return controller::run(client).await;
+    match options.get("variant").map(String::as_str) {
+        Some("controller") => return controller::run(client).await,
+        Some("reflector") => return program::run(client).await,
+        _ => {}
     }
     let tuned = options.get("variant").is_some_and(|variant| variant == "tuned");
     match options.get("kind").map_or("pods", String::as_str) {

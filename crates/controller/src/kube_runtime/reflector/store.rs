@@ -22,6 +22,33 @@ use tokio::sync::watch;
 /// - [`get`](Self::get) decodes one object, and [`find`](Self::find) one at a time.
 /// - [`state`](Self::state) decodes **all** objects. Prefer the others, and [`len`](Self::len).
 /// - Objects that cannot be decoded are left out, and logged.
+///
+/// ```
+/// use futures_util::StreamExt;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Api;
+/// use kube_informer_controller::kube_runtime::{
+///     WatchStreamExt,
+///     reflector::{self, ObjectRef},
+///     watcher,
+/// };
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = kube_embedded_apiserver::ApiServer::start().await?;
+/// # let client = server.client()?;
+/// # let mut config = ConfigMap::default();
+/// # config.metadata.name = Some("a".to_owned());
+/// let configs = Api::<ConfigMap>::default_namespaced(client);
+/// # configs.create(&Default::default(), &config).await?;
+/// let (store, writer) = reflector::store();
+/// let changes = watcher(configs, watcher::Config::default()).reflect(writer).applied_objects();
+/// tokio::spawn(changes.for_each(async |change| drop(change))); // the stream fills the store
+/// store.wait_until_ready().await?;
+/// assert!(store.get(&ObjectRef::new("a").within("default")).is_some());
+/// assert_eq!((store.len(), store.find(|config| config.data.is_some())), (1, None));
+/// # Ok(()) }
+/// ```
 pub struct Store<K> {
     cache: Cache<K>,
 }

@@ -5,6 +5,10 @@ use crate::controllers::totals::Fault;
 use kube_embedded_apiserver::storage::{Change, Follower, MemoryStorage, Storage, Stored};
 use serde_json::Value;
 use std::sync::{Arc, Weak};
+use tokio::time::Instant;
+
+/// The annotation of a Lease with the replica that asked for it.
+const PREFERRED: &str = "kube-informer/preferred-holder";
 
 /// Follows the objects of one resource.
 pub(in crate::controllers) struct Recorder {
@@ -48,8 +52,15 @@ fn content(stored: &Stored) -> Value {
 
 impl Recorder {
     fn lease(&self, stored: &Stored) {
-        let name = content(stored)["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
+        let lease = content(stored);
+        let name = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
         let mut state = self.truth.lock();
+        // One that was released for a replica is left to that one.
+        if name.is_empty() && lease["metadata"]["annotations"][PREFERRED].is_null() {
+            state.free.entry(stored.name().to_owned()).or_insert_with(Instant::now);
+        } else {
+            state.free.remove(stored.name());
+        }
         if state.leases.get(stored.name()) == Some(&name) {
             return;
         }

@@ -1,7 +1,7 @@
 //! The end of a world: faults stop, everything converges, and leases change hands in time.
 
 use super::World;
-use crate::controllers::{replica::Replica, settings::Division};
+use crate::controllers::{replica::Replica, settings::Division, totals::Fault};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -13,6 +13,12 @@ const STABLE: Duration = Duration::from_secs(10);
 const TAKE_OVER: Duration = Duration::from_secs(2);
 /// A new holder proves that its caches are current within this time, and reconciles what it has got.
 const PROOF: Duration = Duration::from_secs(6);
+/// For how long replicas are stopped in quick succession.
+const SUCCESSION: Duration = Duration::from_secs(6);
+/// How long each request and each response takes meanwhile, at most.
+const SUCCESSION_LATENCY: Duration = Duration::from_millis(60);
+/// A lease that was released is taken within this time, which is less than the delay after an attempt that failed.
+const FREE: Duration = Duration::from_millis(950);
 /// Limit for a stop in order, beyond the time to drain.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -36,6 +42,9 @@ impl World {
         if self.settings.hands_over {
             self.check_take_over().await;
             self.check_release().await;
+        }
+        if self.settings.succession && matches!(self.settings.division, Division::Shards(_)) {
+            self.check_succession().await;
         }
         self.shut_down().await;
     }
@@ -143,6 +152,46 @@ impl World {
         tokio::time::sleep(PROOF).await;
         if let Some(difference) = self.truth.difference() {
             self.truth.log.fail(format_args!("{name} was stopped: {difference}"));
+        }
+    }
+
+    /// Stops replicas in quick succession, each as soon as it has taken a lease, and checks that the others leave none free.
+    async fn check_succession(&mut self) {
+        self.restart_all();
+        tokio::time::sleep(self.settings.lease * 2).await;
+        let Some((index, _)) = self.holder() else { return };
+        if self.failed() {
+            return;
+        }
+        self.truth.log.note(format_args!("replicas are stopped in quick succession"));
+        // Slow enough for a lease to be taken and released while another replica tries to take it.
+        self.network.set_latency(SUCCESSION_LATENCY);
+        self.replicas[index].stop();
+        let end = Instant::now() + SUCCESSION;
+        let mut before = self.truth.lock().leases.clone();
+        while Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(self.rng.u64(1..20))).await;
+            let now = self.truth.lock().leases.clone();
+            for (_, holder) in now.iter().filter(|(lease, holder)| before.get(*lease) != Some(*holder)) {
+                self.stop_unless_last(holder);
+            }
+            before = now;
+            if let Some(lease) = self.truth.free_for(FREE) {
+                return self
+                    .truth
+                    .log
+                    .fail(format_args!("nobody has taken {lease}, which is free for {FREE:?}"));
+            }
+        }
+    }
+
+    fn stop_unless_last(&self, name: &str) {
+        let mut running: Vec<_> = self.replicas.iter().filter(|replica| !replica.is_stopping()).collect();
+        if let Some(at) = running.iter().position(|replica| replica.process.name == name)
+            && running.len() > 1
+        {
+            running.swap_remove(at).stop();
+            self.truth.record_fault(Fault::StoppedAtOnce);
         }
     }
 
