@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::{cell::Cell, time::Instant};
 
 /// Fills a store with all pods, and resolves when it has them.
-pub async fn follow(client: Client) -> Result<Store<Pod>, reflector::store::WriterDropped> {
+pub(super) async fn follow(client: Client) -> Result<Store<Pod>, reflector::store::WriterDropped> {
     let (reader, writer) = reflector::store();
     let pods = watcher(Api::<Pod>::all(client), watcher::Config::default())
         .default_backoff()
@@ -33,7 +33,7 @@ pub async fn follow(client: Client) -> Result<Store<Pod>, reflector::store::Writ
 }
 
 /// Reads all pods of the store, one at a time (`find`) or at once (`state`). Returns how long it took.
-pub fn read(store: &Store<Pod>, how: &str) -> Value {
+pub(super) fn read(store: &Store<Pod>, how: &str) -> Value {
     let (start, bytes) = (Instant::now(), Cell::new(0));
     let count = |pod: &Pod| bytes.set(bytes.get() + pod.name_any().len());
     match how {

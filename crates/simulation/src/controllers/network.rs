@@ -316,7 +316,12 @@ impl Network {
             return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
         };
         let resets = self.link(process).resets;
-        let response = upstream.send(call.request()).await?;
+        let response = tokio::select! {
+            biased;
+            response = upstream.send(call.request()) => response?,
+            // The server has ended, and with it the connection.
+            () = self.until(|state| state.generation != generation) => return Err(reset()),
+        };
         if call.is_controller_write() && response.status().as_u16() == 409 {
             self.truth.record_fault(Fault::RealConflict);
         }
@@ -328,20 +333,25 @@ impl Network {
     /// A request that gets no response: the connection is reset when the link is, if the process waits that long.
     async fn unreachable(&self, process: &Process, given_up: &CancellationToken) -> Option<Received> {
         let before = self.link(process).resets;
-        let until_reset = async {
-            loop {
-                let mut changed = std::pin::pin!(self.changed.notified());
-                changed.as_mut().enable();
-                if self.link(process).resets > before {
-                    return;
-                }
-                changed.await;
-            }
-        };
+        let until_reset =
+            self.until(|state| state.links.get(&process.name).is_some_and(|link| link.resets > before));
         tokio::select! {
             biased;
             () = given_up.cancelled() => None,
             () = until_reset => Some(Err(reset())),
+        }
+    }
+
+    /// Resolves when the state of the network meets a condition.
+    async fn until(&self, condition: impl Fn(&State) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before the state is read, so that no change is missed.
+            changed.as_mut().enable();
+            if condition(&self.lock()) {
+                return;
+            }
+            changed.await;
         }
     }
 
