@@ -113,7 +113,7 @@ fn value(shape: &Shape, choices: &mut Choices<'_>, depth: usize) -> Option<Value
             format!("2026-03-04T05:06:07.{:06}Z", u32::from(choices.next()) * 1000 + 1).into()
         }
         Shape::Quantity => format!("{}m", choices.next()).into(),
-        Shape::IntOrString if choices.next() % 2 == 0 => i64::from(choices.next()).into(),
+        Shape::IntOrString if choices.next().is_multiple_of(2) => i64::from(choices.next()).into(),
         Shape::IntOrString => choices.text().into(),
         Shape::Any | Shape::ObjectOrAny(_) => json!({"any": [choices.next(), null]}),
         Shape::Struct(name, _) => Value::Object(fields(types().named(name)?, choices, depth)),
