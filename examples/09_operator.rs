@@ -84,8 +84,10 @@ async fn main() -> Result<(), BoxError> {
         api.create(&PostParams::default(), &Site::new("shop", spec)).await?;
         let (shop, wait) = (ObjectKey::namespaced("default", "shop"), Duration::from_secs(30));
         sites.wait_until(&shop, wait, |site| site.is_some_and(is_ready)).await?;
-        let page = pages.lister().get(&ObjectKey::namespaced("default", "shop-page"));
-        println!("ready; its page is {}", page.ok_or("the page is missing")?.key());
+        // Each resource has a watch of its own: the cache of the pages may be behind the one of the sites.
+        let page = ObjectKey::namespaced("default", "shop-page");
+        pages.wait_until(&page, wait, |page| page.is_some()).await?;
+        println!("ready; its page is {page}");
         api.delete("shop", &DeleteParams::default()).await?;
         sites.wait_until(&shop, wait, |site| site.is_none()).await?;
         println!("deleted");
