@@ -2,6 +2,7 @@
 //!
 //! [`plugins`] is the list. Plugins that only this request needs are in `verbs/`: `NamespaceLifecycle` in `verbs/namespaces.rs`.
 
+mod claim_resize;
 mod default_class;
 mod in_use_protection;
 mod index;
@@ -99,13 +100,15 @@ impl Admission {
             (Plugin::Priority, &self.priority_classes),
             (Plugin::RuntimeClass, &self.runtime_classes),
             (Plugin::ServiceAccount, &self.service_accounts),
-            (Plugin::DefaultStorageClass, &self.storage_classes),
             (Plugin::DefaultIngressClass, &self.ingress_classes),
             (Plugin::ResourceQuota, &self.quotas),
         ] {
             if self.has(plugin) {
                 index.start(storage).await?;
             }
+        }
+        if self.has(Plugin::DefaultStorageClass) || self.has(Plugin::PersistentVolumeClaimResize) {
+            self.storage_classes.start(storage).await?;
         }
         Ok(())
     }
@@ -236,6 +239,12 @@ impl Admission {
                 };
                 allowed.map_err(|why| forbidden(resource, object, why))?;
             }
+        }
+        if let Some(old) =
+            old.filter(|_| subject == Subject::Claim && self.has(Plugin::PersistentVolumeClaimResize))
+        {
+            let allowed = claim_resize::check(&self.storage_classes, object, old);
+            allowed.map_err(|why| forbidden(resource, object, why))?;
         }
         if subject == Subject::PriorityClass && self.has(Plugin::Priority) {
             let allowed = priority::check_class(&self.priority_classes, object);

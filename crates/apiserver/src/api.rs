@@ -91,6 +91,8 @@ impl Api {
         caches.start().await?;
         writes.admission.start(&*storage).await?;
         writes.service_addresses.start(&*storage).await?;
+        let follower: Arc<dyn Follower> = Arc::clone(authenticator.issuer.bound_objects()) as _;
+        storage.follow("/", Arc::downgrade(&follower)).await?;
         seed_namespaces(&writes).await;
         if writes.admission.has(Plugin::Priority) {
             seed_priority_classes(&writes).await;

@@ -1,5 +1,6 @@
 //! Who sends a request: users, static bearer tokens, client certificates, and the tokens of service accounts that this server issued.
 
+mod bound_objects;
 mod certificate;
 mod impersonation;
 mod issuer;
@@ -11,6 +12,7 @@ use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
 pub(crate) use certificate::user_of_certificate;
+pub(crate) use certificate::user_of_subject;
 pub(crate) use impersonation::WithoutUser;
 pub(crate) use impersonation::impersonate;
 pub(crate) use issuer::ISSUER;

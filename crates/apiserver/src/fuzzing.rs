@@ -1,7 +1,9 @@
 //! Private parsers with plain types, for the fuzz targets in `crates/fuzz`. Not part of the API.
 
 use serde_json::{Map, Value};
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
+use crate::authentication::{User, user_of_certificate, user_of_subject};
 use crate::continue_token::{ContinueToken, TokenFormat};
 use crate::patch::{Patch, PatchKind};
 use crate::schema::{conform, parse_json, types};
@@ -73,4 +75,18 @@ pub fn write_options(query: &str, apply: bool) -> Result<bool, Vec<u8>> {
     let options =
         if apply { WriteOptions::parse_apply(&query) } else { WriteOptions::parse(&query, "PatchOptions") };
     options.map(|options| options.dry_run).map_err(|e| Status::from(&e).to_json())
+}
+
+/// The name, the uid and the groups of the user that a certificate names.
+pub fn certificate(der: &[u8]) -> Option<(String, String, Vec<String>)> {
+    user_of_certificate(&CertificateDer::from(der)).map(identity)
+}
+
+/// The same for the subject of a certificate, which is DER without its outer sequence.
+pub fn certificate_subject(der: &[u8]) -> Option<(String, String, Vec<String>)> {
+    user_of_subject(der).map(identity)
+}
+
+fn identity(user: User) -> (String, String, Vec<String>) {
+    (user.name, user.uid, user.groups)
 }

@@ -26,7 +26,8 @@ const ADDRESSES: RangeInclusive<u32> =
 /// 1. A service that names an address or a port of another service, or a port outside the range, is rejected.
 /// 2. A service that needs an address or ports and names none gets free ones. The same uid gets the same ones, if they are
 ///    free.
-/// 3. Both hold for services that are created at the same time on one server. For updates at the same time they may not.
+/// 3. Both hold for services that are written at the same time on one server. Two servers on one store may assign the same address or
+///    port if each writes before it is notified of the other's write.
 #[derive(Debug)]
 pub(crate) struct ServiceAddresses {
     services: Arc<Resource>,
@@ -78,7 +79,7 @@ impl ServiceAddresses {
         storage.follow(&self.services.storage_prefix(), Arc::downgrade(&follower)).await
     }
 
-    /// Waits until no other service is being created. `None` for other objects.
+    /// Waits until no other service is being written. `None` for other objects.
     pub(crate) async fn turn(&self, resource: &Resource) -> Option<MutexGuard<'_, ()>> {
         if self.concerns(resource) { Some(self.turn.lock().await) } else { None }
     }

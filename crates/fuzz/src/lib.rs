@@ -5,6 +5,7 @@
 
 mod cache_directory;
 mod cel;
+mod certificates;
 mod custom_resources;
 mod mutate;
 mod objects;
@@ -18,6 +19,7 @@ mod web_socket;
 pub use cache_directory::cache_directory;
 pub use cel::cel_expression;
 pub use cel::cel_rules;
+pub use certificates::certificate_subject;
 pub use custom_resources::definition;
 pub use custom_resources::json_path;
 pub use custom_resources::schema;
@@ -60,6 +62,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("cache_directory", cache_directory),
     ("cel_expression", cel_expression),
     ("cel_rules", cel_rules),
+    ("certificate_subject", certificate_subject),
     ("continue_token", continue_token),
     ("definition", definition),
     ("duration", duration),

@@ -12,7 +12,7 @@ const DEFAULT_STORAGE_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 const DEFAULT_INGRESS_CLASS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 /// The annotations that named a class before there were fields.
-const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
 /// Sets the storage class of a new claim.

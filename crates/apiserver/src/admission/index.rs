@@ -43,6 +43,11 @@ impl Index {
         self.read().values().map(Arc::clone).collect()
     }
 
+    /// Returns an object that is known here.
+    pub(super) fn known(&self, namespace: Option<&str>, name: &str) -> Option<Arc<Object>> {
+        self.read().get(self.resource.storage_key(namespace, name).as_str()).map(Arc::clone)
+    }
+
     /// Returns an object. The store is asked about one that is not known here: it may be newer.
     pub(super) async fn get(
         &self,
@@ -50,10 +55,10 @@ impl Index {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Arc<Object>>, StorageError> {
-        let key = self.resource.storage_key(namespace, name);
-        if let Some(object) = self.read().get(key.as_str()) {
-            return Ok(Some(Arc::clone(object)));
+        if let Some(object) = self.known(namespace, name) {
+            return Ok(Some(object));
         }
+        let key = self.resource.storage_key(namespace, name);
         Ok(storage.get(&key).await?.and_then(|stored| self.decode(&stored)))
     }
 

@@ -21,6 +21,8 @@ pub(crate) enum Plugin {
     DefaultStorageClass,
     /// Claims and volumes that are in use are not deleted. A controller removes the finalizer of others.
     StorageObjectInUseProtection,
+    /// Claims grow only if they are bound and their storage class allows it.
+    PersistentVolumeClaimResize,
     /// A pod has the overhead and the node selector of its runtime class.
     RuntimeClass,
     /// Ingresses that name no class get the default one.
@@ -30,7 +32,7 @@ pub(crate) enum Plugin {
 }
 
 /// All plugins, in the order in which they run.
-const PLUGINS: [(Plugin, &str); 11] = [
+const PLUGINS: [(Plugin, &str); 12] = [
     (Plugin::NamespaceLifecycle, "NamespaceLifecycle"),
     (Plugin::LimitRanger, "LimitRanger"),
     (Plugin::ServiceAccount, "ServiceAccount"),
@@ -39,13 +41,14 @@ const PLUGINS: [(Plugin, &str); 11] = [
     (Plugin::DefaultTolerationSeconds, "DefaultTolerationSeconds"),
     (Plugin::DefaultStorageClass, "DefaultStorageClass"),
     (Plugin::StorageObjectInUseProtection, "StorageObjectInUseProtection"),
+    (Plugin::PersistentVolumeClaimResize, "PersistentVolumeClaimResize"),
     (Plugin::RuntimeClass, "RuntimeClass"),
     (Plugin::DefaultIngressClass, "DefaultIngressClass"),
     (Plugin::ResourceQuota, "ResourceQuota"),
 ];
 
 /// The other plugins of kube-apiserver 1.36. They can be disabled, which has no effect, and not enabled.
-const NOT_IMPLEMENTED: [&str; 30] = [
+const NOT_IMPLEMENTED: [&str; 29] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -66,7 +69,6 @@ const NOT_IMPLEMENTED: [&str; 30] = [
     "NodeDeclaredFeatureValidator",
     "NodeRestriction",
     "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
     "PodGroupProtection",
     "PodGroupWorkloadExists",
     "PodNodeSelector",
@@ -203,8 +205,8 @@ mod tests {
     #[test]
     fn other_names_are_rejected_with_the_list() {
         let list = "this server has NamespaceLifecycle, LimitRanger, ServiceAccount, TaintNodesByCondition, Priority, \
-                    DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, RuntimeClass, \
-                    DefaultIngressClass, ResourceQuota";
+                    DefaultTolerationSeconds, DefaultStorageClass, StorageObjectInUseProtection, \
+                    PersistentVolumeClaimResize, RuntimeClass, DefaultIngressClass, ResourceQuota";
         assert_eq!(plugins(&["Priorty"], &[]), Err(format!("unknown admission plugin \"Priorty\": {list}")));
         assert_eq!(
             plugins(&[], &["priority"]),

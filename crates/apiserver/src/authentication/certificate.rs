@@ -35,7 +35,7 @@ pub(crate) fn user_of_certificate(certificate: &CertificateDer<'_>) -> Option<Us
 }
 
 /// The user of a subject, which is DER without its outer sequence. `None` if it is malformed.
-fn user_of_subject(subject: &[u8]) -> Option<User> {
+pub(crate) fn user_of_subject(subject: &[u8]) -> Option<User> {
     let (mut name, mut uid, mut groups) = (String::new(), String::new(), Vec::new());
     let mut rest = subject;
     while !rest.is_empty() {

@@ -1,6 +1,6 @@
 //! Tokens of service accounts: signed, so that other programs can verify them with the published key.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,6 +11,7 @@ use ring::signature::{
 use serde_json::{Value, json};
 
 use super::User;
+use super::bound_objects::BoundObjects;
 use crate::clock::Clock;
 
 /// The `iss` claim, and the audience of tokens for this server, as in most clusters.
@@ -26,6 +27,7 @@ pub(crate) struct Issuer {
     key: OnceLock<Option<EcdsaKeyPair>>,
     /// Where clients reach the server, if it is on a socket.
     url: OnceLock<String>,
+    bound_objects: Arc<BoundObjects>,
 }
 
 /// The service account of a new token, and the object that the token is bound to.
@@ -36,16 +38,28 @@ pub(crate) struct TokenSubject {
     pub(crate) uid: String,
     /// Claims such as `pod`, with name and uid.
     pub(crate) bound: Vec<(&'static str, Value)>,
+    /// The storage keys of the service account and of the object, with their uids.
+    pub(crate) keys: Vec<(String, String)>,
 }
 
 impl Issuer {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, key: OnceLock::new(), url: OnceLock::new() }
+        Self { clock, key: OnceLock::new(), url: OnceLock::new(), bound_objects: Arc::default() }
     }
 
     /// Sets the URL of the server. Only the first call has an effect.
     pub(crate) fn set_url(&self, url: &str) {
         let _ = self.url.set(url.to_owned());
+    }
+
+    /// The objects that tokens are bound to, which have to follow the store.
+    pub(crate) fn bound_objects(&self) -> &Arc<BoundObjects> {
+        &self.bound_objects
+    }
+
+    /// Invalidates the tokens that are bound to an object, which was deleted before its token was issued.
+    pub(crate) fn forget(&self, key: &str) {
+        self.bound_objects.remove(key);
     }
 
     /// A token for these audiences, or for this server. `None` if this machine has no randomness.
@@ -78,10 +92,13 @@ impl Issuer {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(&header), part(&claims));
         let signature = self.key()?.sign(&SystemRandom::new(), signed.as_bytes()).ok()?;
+        for (key, uid) in &subject.keys {
+            self.bound_objects.add(key, uid);
+        }
         Some(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// The user of a valid token, and those of `audiences` that it is for. Without audiences it must be for this server.
+    /// The user of a valid token whose objects exist, and those of `audiences` that it is for. Without audiences it must be for this server.
     pub(crate) fn verify(&self, token: &str, audiences: Option<&[String]>) -> Option<(User, Vec<String>)> {
         let claims = self.claims(token)?;
         let own = [ISSUER.to_owned()];
@@ -96,6 +113,10 @@ impl Issuer {
         let kubernetes = &claims["kubernetes.io"];
         let account = &kubernetes["serviceaccount"];
         let namespace = kubernetes["namespace"].as_str()?;
+        let bound = ["serviceaccount", "pod", "node", "secret"].map(|kind| kubernetes[kind]["uid"].as_str());
+        if !bound.iter().flatten().all(|uid| self.bound_objects.contains(uid)) {
+            return None;
+        }
         let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
         let mut user = User::new(claims["sub"].as_str()?, account["uid"].as_str()?, groups);
         let mut extra = |name: &str, value: String| {
@@ -194,6 +215,9 @@ mod tests {
             name: "cart".to_owned(),
             uid: "u".to_owned(),
             bound: vec![("pod", json!({"name": "p", "uid": "v"}))],
+            keys: [("/serviceaccounts/shop/cart", "u"), ("/pods/shop/p", "v")]
+                .map(|(key, uid)| (key.to_owned(), uid.to_owned()))
+                .to_vec(),
         };
         issuer.issue(&subject, &[audience.to_owned()], seconds, "id").unwrap()
     }

@@ -110,7 +110,7 @@ const TABLE: &[Row] = &[
     namespaced(CORE, "ServiceAccount", "serviceaccounts")
         .short_names(&["sa"])
         .subresources(&[Token])
-        .rules(&rules::RETURNS_OBJECT)
+        .rules(&rules::SERVICE_ACCOUNT)
         .columns(&policies::NAME_AND_AGE),
     namespaced(CORE, "Service", "services")
         .short_names(&["svc"])

@@ -24,6 +24,8 @@ pub(super) enum MadeBy {
     Object,
     /// A field that is not null, by its JSON pointer.
     Field(&'static str),
+    /// A field in a list, for which the function returns true.
+    Element { field: &'static str, is_set: fn(&Object) -> bool },
     /// A label or an annotation, with a value for which the function returns true.
     Metadata { map: &'static str, key: &'static str, promises: fn(&str) -> bool },
 }
@@ -83,10 +85,34 @@ pub(super) const NOT_ENFORCED: &[NotEnforced] = &[
         made_by: MadeBy::Object,
         why: "takes the addresses of Services from 10.96.0.0/16",
     },
+    NotEnforced {
+        group: "resource.k8s.io",
+        kinds: &["ResourceClaim", "ResourceClaimTemplate"],
+        made_by: MadeBy::Element { field: "adminAccess", is_set: asks_for_admin_access },
+        why: "does not check the label resource.kubernetes.io/admin-access of the namespace",
+    },
+    NotEnforced {
+        group: "",
+        kinds: &["ServiceAccount"],
+        made_by: MadeBy::Metadata {
+            map: "annotations",
+            key: "kubernetes.io/enforce-mountable-secrets",
+            // As Go parses a bool.
+            promises: |value| ["1", "t", "T", "true", "TRUE", "True"].contains(&value),
+        },
+        why: "lets pods use every secret",
+    },
     pod_security("pod-security.kubernetes.io/enforce"),
     pod_security("pod-security.kubernetes.io/audit"),
     pod_security("pod-security.kubernetes.io/warn"),
 ];
+
+/// Whether a claim, or a template of claims, asks for devices that others use.
+fn asks_for_admin_access(claim: &Object) -> bool {
+    let requests = ["/spec/devices/requests", "/spec/spec/devices/requests"].map(|path| claim.at(path));
+    let requests = requests.into_iter().flatten().filter_map(Value::as_array).flatten();
+    requests.into_iter().any(|request| request["exactly"]["adminAccess"] == true)
+}
 
 /// The promises of a built-in kind that have no effect.
 pub(super) fn of_kind(group: &str, kind: &str) -> Vec<&'static NotEnforced> {
@@ -104,6 +130,8 @@ impl NotEnforced {
                 let field = pointer.trim_start_matches('/').replace('/', ".");
                 is_set.then(|| format!("{field} of {kind} is stored but not enforced: this server {why}"))
             }
+            MadeBy::Element { field, is_set } => is_set(object)
+                .then(|| format!("{field} of {kind} is stored but not enforced: this server {why}")),
             MadeBy::Metadata { map, key, promises } => {
                 let value = object.metadata().get(*map)?.get(*key).and_then(Value::as_str)?;
                 let text = format!("metadata.{map}[{key}] is stored but not enforced: this server {why}");

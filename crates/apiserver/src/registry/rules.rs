@@ -281,11 +281,14 @@ pub(super) static RESOURCE_SLICE: Rules = Rules {
     ..GENERIC
 };
 pub(super) static RETURNS_OBJECT: Rules = Rules { delete_returns_object: true, ..GENERIC };
+pub(super) static SERVICE_ACCOUNT: Rules =
+    Rules { warn: validation::service_account_warnings, ..RETURNS_OBJECT };
 pub(super) static CLAIM: Rules = Rules {
     delete_returns_object: true,
     default: defaults::claim,
     prepare: defaults::new_claim,
     validate: validation::claim,
+    validate_update: validation::claim_update,
     ..STATUS
 };
 pub(super) static VOLUME: Rules = Rules {

@@ -183,8 +183,9 @@ impl ApiServerBuilder {
     }
 
     /// Disables admission plugins, by their names in kube-apiserver. On by default are `NamespaceLifecycle`, `LimitRanger`,
-    /// `TaintNodesByCondition`, `Priority`, `DefaultTolerationSeconds`, `DefaultStorageClass`, `RuntimeClass`, `DefaultIngressClass` and
-    /// `ResourceQuota`; with [`controller_manager`](Self::controller_manager) also `ServiceAccount` and `StorageObjectInUseProtection`.
+    /// `TaintNodesByCondition`, `Priority`, `DefaultTolerationSeconds`, `DefaultStorageClass`,
+    /// `PersistentVolumeClaimResize`, `RuntimeClass`, `DefaultIngressClass` and `ResourceQuota`; with
+    /// [`controller_manager`](Self::controller_manager) also `ServiceAccount` and `StorageObjectInUseProtection`.
     pub fn disable_admission_plugins<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.disabled_plugins.extend(names.into_iter().map(Into::into));
         self

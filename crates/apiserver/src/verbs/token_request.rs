@@ -40,14 +40,27 @@ pub(crate) async fn create(
     spec.insert("audiences".to_owned(), json!(audiences));
     spec.insert("expirationSeconds".to_owned(), seconds.into());
     let reference = spec.entry("boundObjectRef").or_insert(Value::Null).clone();
+    let account = (request.resource.storage_key(request.namespace(), name), uid.clone());
+    let bound = bound_object(context, request, &reference).await?;
     let subject = TokenSubject {
         namespace: request.namespace().unwrap_or_default().to_owned(),
         name: name.to_owned(),
         uid: uid.clone(),
-        bound: bound_object(context, request, &reference).await?,
+        bound: bound
+            .iter()
+            .map(|bound| (bound.claim, json!({"name": bound.name, "uid": bound.uid})))
+            .collect(),
+        keys: bound.map(|bound| (bound.key, bound.uid)).into_iter().chain([account]).collect(),
     };
     let token = issuer.issue(&subject, &audiences, seconds, &context.ids.uid());
     let token = token.ok_or(VerbError::NoRandomness)?;
+    // The token is bound to them from now on. They may have been deleted since they were read.
+    for (key, _) in &subject.keys {
+        if context.storage.get(key).await?.is_none() {
+            issuer.forget(key);
+            return Err(VerbError::not_found(&request.resource, name));
+        }
+    }
     body.set_meta("name", Some(name));
     body.set_meta("namespace", request.namespace());
     body.set_meta("uid", Some(&uid));
@@ -99,14 +112,21 @@ fn lifetime_errors(seconds: i64) -> FieldErrors {
     [FieldError::invalid(FIELD, seconds, why)].into()
 }
 
-/// The claims about the object that the token is bound to.
+/// The object that a token is bound to.
+struct BoundObject {
+    claim: &'static str,
+    key: String,
+    name: String,
+    uid: String,
+}
+
 async fn bound_object(
     context: &WriteContext,
     request: &Request,
     reference: &Value,
-) -> Result<Vec<(&'static str, Value)>, VerbError> {
+) -> Result<Option<BoundObject>, VerbError> {
     if reference.is_null() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let (claim, plural) = match (text("apiVersion"), text("kind")) {
@@ -132,7 +152,8 @@ async fn bound_object(
         let conflict = Conflict::BoundObjectUid(text("uid").to_owned());
         return Err(VerbError::rejected(resource, Some(text("name")), conflict.into()));
     }
-    Ok(vec![(claim, json!({"name": text("name"), "uid": uid}))])
+    let (key, name) = (resource.storage_key(namespace, text("name")), text("name").to_owned());
+    Ok(Some(BoundObject { claim, key, name, uid: uid.to_owned() }))
 }
 
 async fn load(

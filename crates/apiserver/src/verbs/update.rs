@@ -106,6 +106,11 @@ pub(crate) async fn write(
     let (name, key) = (request.name()?, request.key()?);
     let writer = request.writer(&context.clock);
     let not_found = || VerbError::not_found(resource, name);
+    // Held until the object is stored. Other parts of a service have no address.
+    let _turn = match part {
+        Part::Main if !dry_run => context.service_addresses.turn(resource).await,
+        _ => None,
+    };
     let mut result: Option<Object> = None;
     let mut warnings = Vec::new();
     let mut step = |stored: &Arc<Stored>| -> Result<Update, VerbError> {

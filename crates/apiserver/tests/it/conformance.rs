@@ -166,6 +166,32 @@ async fn pods_name_kernel_parameters_as_the_kernel_does() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn cron_jobs_name_a_time_zone_that_exists() {
+    let c = Cluster::new().await;
+    let job = |zone: &str| {
+        let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+        json!({"metadata": {"name": "j"}, "spec": {"schedule": "0 * * * *", "timeZone": zone,
+        "jobTemplate": {"spec": {"template": pod}}}})
+    };
+    let jobs = "/apis/batch/v1/namespaces/default/cronjobs?dryRun=All";
+    for zone in ["Europe/Berlin", "UTC", "Etc/GMT+3", "America/Argentina/Buenos_Aires", "US/Eastern"] {
+        let (code, status) = c.post(jobs, job(zone)).await;
+        assert_eq!(code, 201, "{status}");
+    }
+    for (zone, why) in [
+        ("Europe/Atlantis", "unknown time zone Europe/Atlantis"),
+        ("europe/berlin", "unknown time zone europe/berlin"),
+        ("../etc/passwd", "unknown time zone ../etc/passwd"),
+        ("local", "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"),
+        ("", "timeZone must be nil or non-empty string"),
+    ] {
+        let (code, status) = c.post(jobs, job(zone)).await;
+        assert_eq!(code, 422, "{status}");
+        assert_eq!(causes(&status), [format!("spec.timeZone: Invalid value: {zone:?}: {why}")]);
+    }
+}
+
 /// A wrong type in an applied configuration is an error of its merge, not of its validation.
 #[tokio::test(start_paused = true)]
 async fn applied_values_of_the_wrong_type_are_named() {

@@ -147,3 +147,42 @@ async fn addresses_stay_distinct_under_concurrent_creates() {
         items.iter().filter_map(|s| s["spec"]["ports"][0]["nodePort"].as_i64()).collect();
     assert_eq!((items.len(), addresses.len(), ports.len()), (100, 100, 100));
 }
+
+/// An address of another family would be no effect of what was sent.
+#[tokio::test(start_paused = true)]
+async fn the_families_of_a_service_are_those_of_the_server() {
+    let c = Cluster::new().await;
+    let rejected = async |spec: Value| {
+        let (code, status) = c.post(SERVICES, service("x", spec)).await;
+        assert_eq!(code, 422, "{status}");
+        causes(&status)
+    };
+    assert_eq!(
+        rejected(json!({"ipFamilies": ["IPv6"]})).await,
+        [r#"spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster"#]
+    );
+    assert_eq!(
+        rejected(json!({"ipFamilyPolicy": "RequireDualStack"})).await,
+        [
+            r#"spec.ipFamilyPolicy: Invalid value: "RequireDualStack": this cluster is not configured for dual-stack services"#
+        ]
+    );
+    assert_eq!(
+        rejected(json!({"clusterIP": "fd00::1"})).await,
+        [r#"spec.clusterIPs[0]: Invalid value: ["fd00::1"]: IPv6 is not configured on this cluster"#]
+    );
+    let preferred = service("preferred", json!({"ipFamilyPolicy": "PreferDualStack"}));
+    let (code, made) = c.post(SERVICES, preferred).await;
+    assert_eq!((code, &made["spec"]["ipFamilies"]), (201, &json!(["IPv4"])), "{made}");
+    // Endpoints of a service without address and selector may be of any family.
+    let headless = json!({"clusterIP": "None", "ipFamilies": ["IPv6"], "ipFamilyPolicy": "SingleStack"});
+    assert_eq!(c.post(SERVICES, service("headless", headless.clone())).await.0, 201);
+    let mut selecting = headless;
+    selecting["selector"] = json!({"a": "b"});
+    assert_eq!(rejected(selecting).await.len(), 1);
+    let (_, plain) = c.post(SERVICES, service("plain", json!({}))).await;
+    let path = format!("{SERVICES}/plain");
+    let dual = json!({"spec": {"ipFamilyPolicy": "RequireDualStack"}});
+    assert_eq!(c.patch(&path, MERGE, dual).await.0, 422);
+    assert_eq!(c.get(&path).await.1["spec"], plain["spec"]);
+}

@@ -1,12 +1,13 @@
 //! Controllers over a store that fails for a while: what they could not do is done later, and nothing is removed too early.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::future::BoxFuture;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use kube_embedded_apiserver::storage::{
     ChangeStream, Document, Follower, MemoryStorage, Page, Range, Storage, StorageError, Stored,
@@ -26,11 +27,17 @@ enum Request {
 struct FailingStorage {
     memory: MemoryStorage,
     failing: Mutex<BTreeSet<(Request, &'static str)>>,
+    /// Whether other requests proceed before a write does.
+    is_slow: AtomicBool,
 }
 
 impl FailingStorage {
     fn new() -> Arc<Self> {
-        Arc::new(Self { memory: MemoryStorage::new(), failing: Mutex::default() })
+        Arc::new(Self {
+            memory: MemoryStorage::new(),
+            failing: Mutex::default(),
+            is_slow: AtomicBool::default(),
+        })
     }
 
     fn fail(&self, request: Request, prefix: &'static str) {
@@ -39,6 +46,12 @@ impl FailingStorage {
 
     fn heal(&self) {
         self.failing.lock().expect("not poisoned").clear();
+    }
+
+    async fn pause(&self) {
+        if self.is_slow.load(Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+        }
     }
 
     fn check(&self, request: Request, key: &str) -> Result<(), StorageError> {
@@ -71,7 +84,10 @@ impl Storage for FailingStorage {
         key: &'a str,
         document: Document,
     ) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
-        self.memory.create(key, document)
+        Box::pin(async move {
+            self.pause().await;
+            self.memory.create(key, document).await
+        })
     }
 
     fn update<'a>(
@@ -81,7 +97,10 @@ impl Storage for FailingStorage {
         document: Document,
     ) -> BoxFuture<'a, Result<Arc<Stored>, StorageError>> {
         match self.check(Request::Update, key) {
-            Ok(()) => self.memory.update(key, expected, document),
+            Ok(()) => Box::pin(async move {
+                self.pause().await;
+                self.memory.update(key, expected, document).await
+            }),
             Err(error) => Box::pin(async { Err(error) }),
         }
     }
@@ -207,4 +226,43 @@ async fn a_crd_whose_status_could_not_be_written_is_established_later_and_blocks
     let conditions = stored.status.and_then(|status| status.conditions).unwrap_or_default();
     let established = conditions.iter().any(|c| c.type_ == "Established" && c.status == "True");
     assert!(established, "{conditions:?}");
+}
+
+/// Two services never take the same port or address, even if both are written before either is stored.
+#[tokio::test(start_paused = true)]
+async fn services_that_are_written_at_the_same_time_share_no_port_and_no_address() {
+    let storage = FailingStorage::new();
+    let server = server(&storage).await;
+    let services: Api<Service> = Api::default_namespaced(server.client());
+    let service = |name: &str, spec: serde_json::Value| -> Service {
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).expect("a service")
+    };
+    let external = json!({"type": "ExternalName", "externalName": "a.example.com"});
+    for name in ["a", "b", "c"] {
+        services.create(&PostParams::default(), &service(name, external.clone())).await.expect("stored");
+    }
+    storage.is_slow.store(true, Ordering::Relaxed);
+    let taken = json!({"type": "NodePort", "externalName": null, "clusterIP": "10.96.7.7", "ports": [{"port": 80, "nodePort": 30_007}]});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(json!({"spec": taken})));
+    let created = PostParams::default();
+    let new = service(
+        "d",
+        json!({"type": "NodePort", "clusterIP": "10.96.7.7", "ports": [{"port": 80, "nodePort": 30_007}]}),
+    );
+    let results = tokio::join!(
+        services.patch("a", &params, &patch),
+        services.patch("b", &params, &patch),
+        services.create(&created, &new),
+    );
+    let codes = [results.0, results.1, results.2].map(|result| match result {
+        Ok(_) => 200,
+        Err(kube::Error::Api(status)) => status.code,
+        Err(error) => panic!("{error}"),
+    });
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 1, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 422).count(), 2, "{codes:?}");
+    let all = services.list(&ListParams::default()).await.expect("a list");
+    let spec = |service: &Service| service.spec.clone().expect("a spec");
+    let owners = all.iter().filter(|service| spec(service).cluster_ip.as_deref() == Some("10.96.7.7"));
+    assert_eq!(owners.count(), 1);
 }

@@ -64,6 +64,47 @@ async fn a_token_request_returns_a_token_of_its_service_account() {
     assert_eq!(discovery["issuer"], "https://kubernetes.default.svc");
 }
 
+/// As in kube-apiserver. Tests that revoke access rely on it.
+#[tokio::test(start_paused = true)]
+async fn a_token_ends_with_the_objects_that_it_is_bound_to() {
+    let c = Cluster::new().await;
+    let is_valid = async |token: &str| {
+        let review = json!({"spec": {"token": token}});
+        let (_, review) = c.post("/apis/authentication.k8s.io/v1/tokenreviews", review).await;
+        review["status"]["authenticated"] == true
+    };
+    let request = async |bound: Value| {
+        let (code, made) = c.post(TOKEN, json!({"spec": {"boundObjectRef": bound}})).await;
+        assert_eq!(code, 201, "{made}");
+        made["status"]["token"].as_str().expect("a token").to_owned()
+    };
+    robot(&c).await;
+    let mut own = pod("p");
+    own["spec"]["serviceAccountName"] = json!("robot");
+    let secrets = "/api/v1/namespaces/default/secrets";
+    for (kind, collection, object) in [
+        ("Pod", PODS, own),
+        ("Secret", secrets, json!({"metadata": {"name": "p"}})),
+        ("Node", "/api/v1/nodes", json!({"metadata": {"name": "p"}})),
+    ] {
+        assert_eq!(c.post(collection, object.clone()).await.0, 201);
+        let plain = request(Value::Null).await;
+        let bound = request(json!({"apiVersion": "v1", "kind": kind, "name": "p"})).await;
+        assert!(is_valid(&plain).await && is_valid(&bound).await, "{kind}");
+        let now = json!({"gracePeriodSeconds": 0});
+        assert_eq!(c.delete(&format!("{collection}/p"), now).await.0, 200);
+        assert!(is_valid(&plain).await && !is_valid(&bound).await, "{kind}");
+        assert_eq!(c.post(collection, object).await.0, 201);
+        assert!(!is_valid(&bound).await, "{kind}: another object with the same name");
+    }
+    let plain = request(Value::Null).await;
+    assert_eq!(c.delete(TOKEN.trim_end_matches("/token"), Value::Null).await.0, 200);
+    assert!(!is_valid(&plain).await);
+    robot(&c).await;
+    assert!(!is_valid(&plain).await, "another account with the same name");
+    assert!(is_valid(&request(Value::Null).await).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_caller_may_impersonate_another_user() {
     let c = Cluster::new().await;

@@ -163,3 +163,28 @@ async fn warnings_are_shortened_when_they_are_long() {
     assert!(warnings.len() > 10 && total < 6000, "{} warnings of {total} bytes", warnings.len());
     assert!(warnings.iter().all(|warning| warning.len() < 300));
 }
+
+/// As in kube-apiserver, which enforces the annotation: here, a second warning says that it has no effect.
+#[tokio::test(start_paused = true)]
+async fn limiting_accounts_to_their_secrets_is_deprecated() {
+    let c = Cluster::new().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let key = "kubernetes.io/enforce-mountable-secrets";
+    let account = |value: &str| json!({"metadata": {"name": "a", "annotations": {key: value}}});
+    let deprecated = format!(
+        "299 - \"metadata.annotations[{key}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets\""
+    );
+    let (code, _, warnings) = c.request_with_warnings("POST", accounts, account("false")).await;
+    assert_eq!((code, warnings), (201, vec![deprecated.clone()]));
+    let path = format!("{accounts}/a");
+    let (_, _, warnings) = c.request_with_warnings("PUT", &path, account("false")).await;
+    assert_eq!(warnings, Vec::<String>::new(), "it was set before");
+    let (_, _, warnings) = c.request_with_warnings("PUT", &path, account("true")).await;
+    assert!(warnings.len() == 1 && warnings[0].contains("stored but not enforced"), "{warnings:?}");
+    let mut plain = account("true");
+    plain["metadata"]["annotations"] = json!({});
+    let (_, _, warnings) = c.request_with_warnings("PUT", &path, plain).await;
+    assert_eq!(warnings, Vec::<String>::new());
+    let (_, _, warnings) = c.request_with_warnings("PUT", &path, account("1")).await;
+    assert!(warnings.len() == 2 && warnings.contains(&deprecated), "{warnings:?}");
+}

@@ -77,7 +77,7 @@ macro_rules! targets {
 }
 
 targets! {
-    accept cache_directory cel_expression cel_rules continue_token definition duration field_path field_selector field_sets json_body json_patch json_path
+    accept cache_directory cel_expression cel_rules certificate_subject continue_token definition duration field_path field_selector field_sets json_body json_patch json_path
     key label_selector list_body merge_patch object packed protobuf protobuf_kinds protobuf_list protobuf_watch query saved schema
     strategic_patch version watch_body web_socket
 }
@@ -134,6 +134,11 @@ fn seeds_are_valid_inputs() {
         let found = corpus("protobuf").into_iter().find(|(path, _)| path.ends_with(name));
         let object = fuzzing::decode_protobuf(&found.expect("a seed with that name").1);
         assert!(object.is_ok_and(|object| object["metadata"]["name"] == "a"), "{name}");
+    }
+    for name in ["name", "groups-and-uid", "two-in-one-set", "long-name", "other-string", "two-names"] {
+        let found = corpus("certificate_subject").into_iter().find(|(path, _)| path.ends_with(name));
+        let user = fuzzing::certificate_subject(&found.expect("a seed with that name").1);
+        assert!(user.is_some(), "{name}");
     }
     for (name, found) in
         [("names", 1), ("every", 2), ("filter", 1), ("index", 1), ("quoted", 1), ("escaped", 1)]

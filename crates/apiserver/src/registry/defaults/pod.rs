@@ -51,6 +51,9 @@ pub(super) fn pod_spec(spec: &mut Map<String, Value>) {
     default_to(spec, "restartPolicy", "Always");
     default_to(spec, "dnsPolicy", "ClusterFirst");
     default_to(spec, "terminationGracePeriodSeconds", 30);
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(i64::is_negative) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+    }
     default_to(spec, "schedulerName", "default-scheduler");
     child(spec, "securityContext");
     for list in ["initContainers", "containers", "ephemeralContainers"] {

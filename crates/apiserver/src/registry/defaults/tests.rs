@@ -81,6 +81,20 @@ fn absent_fields_get_defaults() {
         (
             "",
             "v1",
+            "pods",
+            json!({"spec": {"terminationGracePeriodSeconds": -1, "containers": []}}),
+            json!({"spec": {"terminationGracePeriodSeconds": 1}}),
+        ),
+        (
+            "apps",
+            "v1",
+            "deployments",
+            json!({"spec": {"template": {"spec": {"terminationGracePeriodSeconds": -5, "containers": []}}}}),
+            json!({"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 1}}}}),
+        ),
+        (
+            "",
+            "v1",
             "services",
             json!({"spec": {"clusterIP": "None"}}),
             json!({"spec": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4", "IPv6"]}}),

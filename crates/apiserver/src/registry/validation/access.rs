@@ -1,4 +1,4 @@
-//! Roles and role bindings.
+//! Roles, role bindings and service accounts.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,6 +10,7 @@ use crate::registry::names::subdomain;
 use crate::status::{FieldError, FieldErrors};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
 pub(in crate::registry) fn role(object: &Object) -> FieldErrors {
     rules(object, true)
@@ -124,4 +125,15 @@ pub(in crate::registry) fn role_reference_kept(new: &Object, old: &Object) -> Fi
     let part = |field: &str| is.map(|role| text(role, field)).unwrap_or_default();
     let shown = RoleReference { api_group: part("apiGroup"), kind: part("kind"), name: part("name") };
     [FieldError::invalid("roleRef", shown, "cannot change roleRef")].into()
+}
+
+/// The annotation is deprecated. A write that does not set it gets no warning.
+pub(in crate::registry) fn service_account_warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+    let has = |account: &Object| {
+        account.metadata().get("annotations").is_some_and(|all| all.get(ENFORCE_MOUNTABLE_SECRETS).is_some())
+    };
+    let text = format!(
+        "metadata.annotations[{ENFORCE_MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+    );
+    (has(new) && !old.is_some_and(has)).then_some(text).into_iter().collect()
 }

@@ -1,5 +1,6 @@
 //! Jobs and cron jobs.
 
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::container::among;
@@ -79,6 +80,7 @@ pub(in crate::registry) fn cron_job(object: &Object) -> FieldErrors {
     } else {
         errors.extend(schedule(object.str_at("/spec/schedule")));
     }
+    errors.extend(object.at("/spec/timeZone").and_then(Value::as_str).and_then(time_zone));
     errors.extend(not_negative(object, &["/spec/startingDeadlineSeconds"]));
     let policy = object.str_at("/spec/concurrencyPolicy");
     errors.extend(among(policy, &["Allow", "Forbid", "Replace"], "spec.concurrencyPolicy".to_owned()));
@@ -86,6 +88,20 @@ pub(in crate::registry) fn cron_job(object: &Object) -> FieldErrors {
     errors
         .extend(not_negative(object, &["/spec/successfulJobsHistoryLimit", "/spec/failedJobsHistoryLimit"]));
     errors
+}
+
+/// The name of a time zone, in upper and lower case as the table of time zones has it.
+fn time_zone(name: &str) -> Option<FieldError> {
+    let invalid = |why: String| Some(FieldError::invalid("spec.timeZone", name, why));
+    if name.is_empty() {
+        return invalid("timeZone must be nil or non-empty string".to_owned());
+    }
+    if name.eq_ignore_ascii_case("Local") {
+        let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        return invalid(why.to_owned());
+    }
+    let is_known = TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name));
+    if is_known { None } else { invalid(format!("unknown time zone {name}")) }
 }
 
 /// A schedule: five fields or a macro such as `@daily`. Of the fields only the characters are checked.

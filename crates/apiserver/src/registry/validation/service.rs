@@ -148,6 +148,40 @@ fn addresses(spec: &Value, headless: bool) -> FieldErrors {
         let why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified";
         errors.push(FieldError::invalid("spec.ipFamilyPolicy", policy, why));
     }
+    // The endpoints of a service without address and selector may be of any family.
+    let selects = spec["selector"].as_object().is_some_and(|labels| !labels.is_empty());
+    if errors.is_empty() && (!headless || selects) {
+        errors.extend(only_ipv4(spec));
+    }
+    errors
+}
+
+/// The server assigns addresses of one family, as a kube-apiserver with one range for services.
+fn only_ipv4(spec: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let all = &spec["clusterIPs"];
+    for (i, address) in each(spec, "clusterIPs") {
+        if address.as_str().is_some_and(|address| address.contains(':')) {
+            let why = "IPv6 is not configured on this cluster";
+            errors.push(FieldError::invalid(format!("spec.clusterIPs[{i}]"), all, why));
+        }
+    }
+    let policy = text(spec, "ipFamilyPolicy");
+    if policy == "SingleStack" && all.as_array().is_some_and(|all| all.len() > 1) {
+        let why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified";
+        errors.push(FieldError::invalid("spec.ipFamilyPolicy", policy, why));
+    }
+    if !errors.is_empty() {
+        return errors;
+    }
+    if policy == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid("spec.ipFamilyPolicy", policy, why));
+    }
+    for (i, family) in each(spec, "ipFamilies").filter(|(_, family)| **family != "IPv4") {
+        let why = "not configured on this cluster";
+        errors.push(FieldError::invalid(format!("spec.ipFamilies[{i}]"), family, why));
+    }
     errors
 }
 

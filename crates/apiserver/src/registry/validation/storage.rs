@@ -11,6 +11,8 @@ use crate::status::{FieldError, FieldErrors};
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
+/// The annotation that named a class before there was a field.
+const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// Fields of the spec of a volume that are not its source.
 const NO_SOURCES: [&str; 9] = [
     "accessModes",
@@ -81,6 +83,53 @@ pub(in crate::registry) fn claim(object: &Object) -> FieldErrors {
     }
     errors.extend(among(text(spec, "volumeMode"), &VOLUME_MODES, "spec.volumeMode".to_owned()));
     errors
+}
+
+/// The controller names the volume, once, and a claim without a class may get one. A bound claim may change its size and its attributes.
+pub(in crate::registry) fn claim_update(new: &Object, old: &Object) -> FieldErrors {
+    let none = json!({});
+    let (spec, former) = (new.at("/spec").unwrap_or(&none), old.at("/spec").unwrap_or(&none));
+    let is_bound = old.str_at("/status/phase") == "Bound";
+    let mut errors = FieldErrors::new();
+    let fields = |spec: &Value| -> Vec<String> {
+        spec.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect()
+    };
+    let is_kept = |field: &str| match field {
+        "volumeName" if text(former, field).is_empty() => true,
+        "storageClassName" if former[field].is_null() => {
+            let annotation = old.metadata().get("annotations").and_then(|all| all.get(STORAGE_CLASS));
+            annotation.is_none_or(|class| *class == spec[field])
+        }
+        "volumeAttributesClassName" if is_bound => true,
+        "resources" if is_bound => without_size(&spec[field]) == without_size(&former[field]),
+        _ => spec[field] == former[field],
+    };
+    if !fields(spec).iter().chain(&fields(former)).all(|field| is_kept(field)) {
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.push(FieldError::forbidden("spec", why));
+    }
+    let size = |amount: &Value| amount.as_str().and_then(|text| text.parse::<Quantity>().ok());
+    let of_spec = |spec: &Value| size(&spec["resources"]["requests"]["storage"]);
+    let capacity = old.at("/status/capacity/storage").and_then(size);
+    if let (Some(size), Some(before), Some(capacity)) = (of_spec(spec), of_spec(former), capacity)
+        && size < before
+        && size <= capacity
+    {
+        let why = "field can not be less than status.capacity";
+        errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
+    }
+    if spec["volumeMode"] != former["volumeMode"] {
+        errors.push(FieldError::invalid("volumeMode", &spec["volumeMode"], "field is immutable"));
+    }
+    errors
+}
+
+fn without_size(resources: &Value) -> Value {
+    let mut resources = resources.clone();
+    if let Some(requests) = resources.get_mut("requests").and_then(Value::as_object_mut) {
+        requests.remove("storage");
+    }
+    resources
 }
 
 pub(in crate::registry) fn volume(object: &Object) -> FieldErrors {

@@ -4,7 +4,7 @@
 use kube_embedded_apiserver::{ApiServer, ApiServerBuilder};
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, MERGE};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
@@ -154,6 +154,71 @@ async fn claims_get_the_default_storage_class() {
     assert_eq!(class("first", Value::Null).await, "a", "created in the same second");
     assert_eq!(class("own", json!("other")).await, "other");
     assert_eq!(class("static", json!("")).await, "");
+}
+
+/// A claim grows if it is bound and its class allows it. The rest of it does not change.
+#[tokio::test(start_paused = true)]
+async fn a_claim_grows_if_its_class_allows_it() {
+    let c = Cluster::new().await;
+    let classes = "/apis/storage.k8s.io/v1/storageclasses";
+    for (name, allowed) in [("fixed", json!(false)), ("unset", Value::Null), ("grows", json!(true))] {
+        let class = json!({"metadata": {"name": name}, "provisioner": "p", "allowVolumeExpansion": allowed});
+        created(&c, classes, class).await;
+    }
+    let size = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
+    let message = |status: &Value| status["message"].as_str().unwrap_or_default().to_owned();
+    for name in ["fixed", "unset", "grows", "missing"] {
+        let claim = json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": name,
+            "resources": {"requests": {"storage": "2Gi"}}}});
+        created(&c, CLAIMS, claim).await;
+        let path = format!("{CLAIMS}/{name}");
+        let (code, status) = c.patch(&path, MERGE, size("3Gi")).await;
+        assert_eq!(code, 422, "{status}");
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        assert!(message(&status).contains(why), "{status}");
+        let bound = json!({"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}});
+        assert_eq!(c.patch(&format!("{path}/status"), MERGE, bound).await.0, 200);
+        let volume = json!({"spec": {"volumeName": "v"}});
+        assert_eq!(c.patch(&path, MERGE, volume).await.0, 200, "the controller names the volume, once");
+        let (code, status) = c.patch(&path, MERGE, size("3Gi")).await;
+        if name == "grows" {
+            assert_eq!(
+                (code, &status["spec"]["resources"]["requests"]["storage"]),
+                (200, &json!("3Gi")),
+                "{status}"
+            );
+        } else {
+            assert_eq!(code, 403, "{status}");
+            let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+            assert_eq!(message(&status), format!("persistentvolumeclaims {name:?} is forbidden: {why}"));
+        }
+        assert_eq!(
+            c.patch(&path, MERGE, size("1500Mi")).await.0,
+            200,
+            "an expansion that failed is taken back"
+        );
+        let (code, status) = c.patch(&path, MERGE, size("1Gi")).await;
+        assert_eq!(code, 422, "{status}");
+        assert!(message(&status).contains("field can not be less than status.capacity"), "{status}");
+        for other in [
+            json!({"volumeName": "w"}),
+            json!({"accessModes": ["ReadOnlyMany"]}),
+            json!({"storageClassName": "x"}),
+        ] {
+            assert_eq!(c.patch(&path, MERGE, json!({"spec": other})).await.0, 422);
+        }
+    }
+    let off = cluster(ApiServer::builder().disable_admission_plugins(["PersistentVolumeClaimResize"])).await;
+    let claim = json!({"metadata": {"name": "a"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}});
+    created(&off, CLAIMS, claim).await;
+    let path = format!("{CLAIMS}/a");
+    assert_eq!(
+        off.patch(&format!("{path}/status"), MERGE, json!({"status": {"phase": "Bound"}})).await.0,
+        200
+    );
+    assert_eq!(off.patch(&path, MERGE, size("3Gi")).await.0, 200);
+    // A claim without a class may get one later.
+    assert_eq!(off.patch(&path, MERGE, json!({"spec": {"storageClassName": "x"}})).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]

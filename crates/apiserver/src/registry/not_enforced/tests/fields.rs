@@ -33,6 +33,7 @@ const TYPES: &[(&str, Fields)] = &[
     ("policy.v1.PodDisruptionBudgetSpec", BUDGET),
     ("policy.v1.Eviction", &[("deleteOptions.*", Test("an_eviction_deletes_with_its_options"))]),
     ("scheduling.v1.PriorityClass", PRIORITY_CLASS),
+    ("storage.v1.StorageClass", STORAGE_CLASS),
     ("node.v1.RuntimeClass", RUNTIME_CLASS),
     ("certificates.v1.CertificateSigningRequestSpec", SIGNING_REQUEST),
     ("authentication.v1.TokenRequestSpec", TOKEN_REQUEST),
@@ -178,6 +179,8 @@ const SERVICE: Fields = &[
     ("clusterIP", Test("an_address_belongs_to_one_service")),
     ("clusterIPs", Test("an_address_belongs_to_one_service")),
     ("healthCheckNodePort", Test("node_ports_are_assigned_and_belong_to_one_service")),
+    ("ipFamilies", Test("the_families_of_a_service_are_those_of_the_server")),
+    ("ipFamilyPolicy", Test("the_families_of_a_service_are_those_of_the_server")),
     ("ports[].nodePort", Test("node_ports_are_assigned_and_belong_to_one_service")),
     ("type", Test("a_service_keeps_its_address_and_ports_while_its_type_has_them")),
     ("*", PROXIES),
@@ -209,6 +212,11 @@ const PRIORITY_CLASS: Fields = &[
     ("value", Test("priorities_come_from_classes")),
 ];
 
+const STORAGE_CLASS: Fields = &[
+    ("allowVolumeExpansion", Test("a_claim_grows_if_its_class_allows_it")),
+    ("*", For("kube-controller-manager, CSI drivers")),
+];
+
 const RUNTIME_CLASS: Fields = &[
     ("handler", KUBELETS),
     ("overhead.*", Test("runtime_classes_set_overhead_and_nodes")),
@@ -228,7 +236,7 @@ const SIGNING_REQUEST: Fields = &[
 
 const TOKEN_REQUEST: Fields = &[
     ("audiences", Test("a_token_request_returns_a_token_of_its_service_account")),
-    ("boundObjectRef.*", Test("token_requests_are_validated")),
+    ("boundObjectRef.*", Test("a_token_ends_with_the_objects_that_it_is_bound_to")),
     ("expirationSeconds", Test("tokens_are_valid_until_they_expire_and_for_their_audience")),
 ];
 

@@ -133,8 +133,9 @@ fn every_served_resource_has_an_effect_or_a_warning() {
         let plural = name.split('/').next().unwrap_or_default();
         let resource = registry.all().find(|r| r.group.as_str() == *group && r.plural == plural).unwrap();
         let row = NOT_ENFORCED.iter().find(|row| row.group == *group && row.kinds.contains(&&*resource.kind));
-        let of_labels = row.is_some_and(|row| matches!(row.made_by, MadeBy::Metadata { map: "labels", .. }));
-        assert_eq!(*effect == Warned, row.is_some() && !of_labels, "{group}/{name}");
+        let of_part =
+            row.is_some_and(|row| matches!(row.made_by, MadeBy::Metadata { .. } | MadeBy::Element { .. }));
+        assert_eq!(*effect == Warned, row.is_some() && !of_part, "{group}/{name}");
     }
 }
 

@@ -38,6 +38,15 @@ fn promising(row: &NotEnforced, resource: &Resource) -> (Value, String) {
             "spec.service".to_owned()
         }
         MadeBy::Field(other) => panic!("{other} is not enforced: add a value"),
+        MadeBy::Element { field: "adminAccess", .. } => {
+            let devices = json!({"requests": [{"name": "a", "exactly": {"deviceClassName": "c", "adminAccess": true}}]});
+            match resource.kind.as_str() {
+                "ResourceClaim" => object["spec"]["devices"] = devices,
+                _ => object["spec"]["spec"]["devices"] = devices,
+            }
+            "adminAccess".to_owned()
+        }
+        MadeBy::Element { field, .. } => panic!("{field} is not enforced: add a value"),
         MadeBy::Metadata { map, key, promises } => {
             let value = ["true", "restricted"].into_iter().find(|value| promises(value)).expect("a value");
             object["metadata"][*map] = json!({*key: value});
@@ -113,7 +122,8 @@ async fn every_write_of_what_is_not_enforced_gets_a_warning() {
 async fn objects_without_such_a_promise_get_no_warning() {
     let registry = Registry::built_in();
     let api = ApiServer::builder().in_process().await.expect("the server starts").api;
-    for kind in ["APIService", "Namespace", "StorageClass", "IngressClass"] {
+    for kind in ["APIService", "Namespace", "StorageClass", "IngressClass", "ServiceAccount", "ResourceClaim"]
+    {
         let resource = registry.all().find(|r| r.kind == kind).unwrap();
         let mut object = sample(resource);
         object["metadata"]["labels"] = json!({"pod-security.kubernetes.io/enforce": "privileged"});
