@@ -7,6 +7,7 @@ mod rules;
 pub use elector::ElectionError;
 pub use elector::Elector;
 pub(crate) use lock::OnWrite;
+pub(crate) use lock::OnWritten;
 
 use crate::clock::{BootClock, WallClock};
 use std::{
@@ -79,6 +80,8 @@ pub struct LeaderElection {
     pub(crate) on_new_leader: Option<Hook>,
     /// Changes the metadata of the Lease before each write.
     pub(crate) on_write: Option<OnWrite>,
+    /// Receives the Lease after each write, as the server has stored it.
+    pub(crate) on_written: Option<OnWritten>,
     pub(crate) seed: u64,
 }
 
@@ -158,6 +161,7 @@ impl LeaderElection {
             wall_clock: WallClock::default(),
             on_new_leader: None,
             on_write: None,
+            on_written: None,
             seed: fastrand::u64(..),
         }
     }

@@ -15,6 +15,8 @@ use std::{sync::Arc, time::Duration};
 
 /// Changes the metadata of a Lease before it is written; with `true` if this process takes the lease with that write.
 pub(crate) type OnWrite = Arc<dyn Fn(&mut ObjectMeta, bool) + Send + Sync>;
+/// Receives a Lease that was written.
+pub(crate) type OnWritten = Arc<dyn Fn(&Lease) + Send + Sync>;
 
 /// The Lease of an election, and what this process knows of it.
 pub(super) struct Lock {
@@ -149,6 +151,9 @@ impl Lock {
         let written = written.map_err(|_| self.no_response())?.map_err(|error| chain(&error))?;
         // As the server stores it, so that it does not look changed when it is read.
         self.rules.written(written.spec.clone().unwrap_or(spec), sent);
+        if let Some(on_written) = &self.config.on_written {
+            on_written(&written);
+        }
         self.lease = Some(written);
         Ok(sent)
     }

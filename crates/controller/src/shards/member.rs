@@ -56,6 +56,10 @@ impl Member {
             });
             lease::annotate(metadata, &progress.collect(), taking);
         }));
+        // Others ask for the shard in its Lease. The informer of the Leases may be behind, or back off after failures, while renewals
+        // succeed.
+        let seen = Arc::clone(table);
+        election.on_written = Some(Arc::new(move |lease| seen.observe(lease)));
         let elector = election.elector(client.clone())?;
         Ok(Self { shard, table: Arc::clone(table), controllers: controllers.to_vec(), elector })
     }

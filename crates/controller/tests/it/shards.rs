@@ -188,6 +188,22 @@ async fn a_replica_that_joins_gets_shards_when_their_reconciles_have_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_holder_reads_requests_for_its_shards_in_the_responses_to_its_renewals() {
+    let (world, log) = (World::start().await, Log::default());
+    let a = Replica::start(&world, "a", 4, &log);
+    balanced(&world, &["a"], 4).await;
+    world.server.faults().stall_watches(Some("leases"), true);
+    let b = Replica::start(&world, "b", 4, &log);
+    tokio::time::sleep(secs(60)).await;
+    let found = holders(&world).await;
+    assert_eq!(found["a"].len(), 2, "its informer of the Leases receives nothing: {found:?}");
+    world.server.faults().stall_watches(Some("leases"), false);
+    balanced(&world, &["a", "b"], 4).await;
+    a.stop().await;
+    b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_is_recreated_in_another_shard_waits_for_the_replica_that_has_the_old_one() {
     let (world, log) = (World::start().await, Log::default());
     let [a, b] = ["a", "b"].map(|name| Replica::start(&world, name, 4, &log));

@@ -8,7 +8,7 @@ use super::{
     settings::{Division, LEASE, Settings},
     site::{FINALIZER, NAMESPACE, Site},
     totals::Fault,
-    truth::Truth,
+    truth::{CONTROLLER, Truth},
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{InformerFactory, Object, ObjectKey};
@@ -140,7 +140,7 @@ fn controller(
 ) -> RunController {
     let limiter = ExponentialLimiter::new(Duration::from_millis(5), MAX_RETRY_DELAY);
     let mut controller = Controller::new(&factory.of::<Site>(), client)
-        .named("sites")
+        .named(CONTROLLER)
         .owns(&factory.of::<ConfigMap>())
         .concurrency(settings.concurrency)
         .rate_limiter(limiter)

@@ -108,7 +108,7 @@ fn unseen_object(rng: &mut fastrand::Rng) -> Vec<Step> {
     let time = millis(rng, 100..2_000);
     let stall = Action::Stall(time + millis(rng, 0..300));
     let mut steps = vec![
-        // Nobody knows an earlier one any more.
+        // No replica knows an earlier one any more.
         Step { action: Action::Delete, pick: site, pause: millis(rng, 2_000..8_000) },
         Step { action: Action::SlowWrites(time * 4), pick: rng.u64(..) | 1, pause: Duration::ZERO },
         Step { action: Action::SlowWrites(time * 4), pick: rng.u64(..) | 1, pause: Duration::ZERO },

@@ -1,11 +1,13 @@
 //! What really happened in a world: the objects in the store, the reconciles in flight, and the effects outside the
 //! cluster.
 
+mod departures;
 mod objects;
 mod recorder;
 mod rules;
 mod specification;
 
+pub(super) use departures::CONTROLLER;
 pub(super) use objects::Child;
 pub(super) use objects::SiteState;
 pub(super) use recorder::record;
@@ -16,6 +18,7 @@ use super::{
     totals::{Fault, Totals},
 };
 use crate::log::Log;
+use departures::Departures;
 use kube_informer_wire::sync::lock;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,6 +45,7 @@ pub(super) struct State {
     pub(super) leases: BTreeMap<String, String>,
     /// The Leases that any replica may take, and since when.
     pub(super) free: BTreeMap<String, Instant>,
+    departures: Departures,
     /// The reconciles in flight, by the name of the site.
     running: BTreeMap<String, Vec<Work>>,
     started: u64,

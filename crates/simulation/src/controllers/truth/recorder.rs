@@ -55,6 +55,7 @@ impl Recorder {
         let lease = content(stored);
         let name = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
         let mut state = self.truth.lock();
+        state.departures.lease_written(stored.name(), &lease);
         // One that was released for a replica is left to that one.
         if name.is_empty() && lease["metadata"]["annotations"][PREFERRED].is_null() {
             state.free.entry(stored.name().to_owned()).or_insert_with(Instant::now);

@@ -48,7 +48,8 @@ pub(in crate::controllers) struct WriteRequest<'a> {
 }
 
 impl Truth {
-    /// A reconcile begins. No other one of that name may be in flight, in any process.
+    /// A reconcile begins. No other one of that name may be in flight, in any process, and each earlier object of that name must have
+    /// been released.
     pub(in crate::controllers) fn begin(
         self: &Arc<Self>,
         process: &Process,
@@ -64,9 +65,10 @@ impl Truth {
         state.totals.reconciles += 1;
         let id = state.started;
         let work = Work { id, process: process.name.clone(), uid: uid.to_owned() };
+        let unreleased = state.departures.before(site, &work);
         let running = state.running.entry(site.to_owned()).or_default();
         let other = running.first().cloned();
-        running.push(work);
+        running.push(work.clone());
         drop(state);
         self.log.note(format_args!("{} {what} {site} {uid}", process.name));
         if let Some(Work { process: other, uid: of, .. }) = other {
@@ -75,6 +77,7 @@ impl Truth {
                 process.name
             ));
         }
+        self.check_departures(site, &work, unreleased);
         Ok(Reconciling { truth: Arc::clone(self), site: site.to_owned(), id, ended: false })
     }
 
@@ -158,6 +161,11 @@ impl Truth {
             None => state.sites.remove(name),
         };
         let broken = previous.as_ref().and_then(|previous| broken(&mut state, previous, current.as_ref()));
+        match (&previous, &current) {
+            (None, Some(site)) => state.departures.site_created(&site.uid, revision),
+            (Some(site), None) => self.departed(&mut state, name, &site.uid, revision),
+            _ => {}
+        }
         let recreated = current.is_none() && state.recreated.remove(name);
         drop(state);
         match &current {

@@ -180,7 +180,7 @@ impl World {
                 return self
                     .truth
                     .log
-                    .fail(format_args!("nobody has taken {lease}, which is free for {FREE:?}"));
+                    .fail(format_args!("no replica has taken {lease}, which is free for {FREE:?}"));
             }
         }
     }
@@ -208,7 +208,7 @@ impl World {
             if holder == from || holder.is_empty() {
                 self.truth
                     .log
-                    .fail(format_args!("{from} {what} {within:?} ago, and nobody has taken {lease}"));
+                    .fail(format_args!("{from} {what} {within:?} ago, and no replica has taken {lease}"));
             }
         }
     }
