@@ -1,4 +1,4 @@
-//! Compiles the copy with all mutants.
+//! Compiles a copy with all its switches.
 
 use crate::tree::Tree;
 use anyhow::{Context, Result, bail, ensure};
@@ -6,12 +6,28 @@ use serde_json::Value;
 use std::{
     collections::BTreeSet,
     io::{BufRead, BufReader},
+    ops::Range,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-/// Mutants that do not compile are left out in rounds. Each round finds those of one crate, and some errors hide others.
+/// Switches that do not compile are left out in rounds. Each round finds those of one crate, and some errors hide others.
 const ROUNDS: usize = 12;
+
+/// A copy of the repository with switches, which are numbered.
+pub trait Switched {
+    /// Directory of the copy.
+    fn root(&self) -> &Path;
+
+    /// Writes the copy, and returns a digest of everything that is compiled.
+    fn write(&mut self) -> Result<u64>;
+
+    /// Switches to blame for a compiler error at these bytes of a file of the copy.
+    fn blamed(&self, file: &str, bytes: Range<usize>) -> Vec<u32>;
+
+    /// Leaves switches out of the copy, from the next [`Self::write`] on.
+    fn leave_out(&mut self, ids: BTreeSet<u32>);
+}
 
 /// A compiled program with tests.
 #[derive(Debug, Clone)]
@@ -33,42 +49,46 @@ pub struct Builder {
 
 impl Builder {
     /// Compiles the tests of the crates. Leaves mutants out of the tree that do not compile.
-    pub fn tests(
-        &self,
-        tree: &mut Tree,
-        repository: &Path,
-        packages: &[String],
-    ) -> Result<(Vec<TestBinary>, u64)> {
+    pub fn tests(&self, tree: &mut Tree, packages: &[String]) -> Result<(Vec<TestBinary>, u64)> {
         let mut arguments: Vec<String> = ["test", "--no-run", "--lib", "--tests"].map(Into::into).into();
         arguments.extend(packages.iter().flat_map(|package| ["-p".to_owned(), package.clone()]));
+        let (output, digest) = self.until_it_compiles(tree, &arguments)?;
+        let mut binaries: Vec<TestBinary> =
+            output.artifacts.iter().filter_map(|artifact| test_binary(artifact, &tree.root)).collect();
+        // Cargo names them in any order, and measurements refer to them by position.
+        binaries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok((binaries, digest))
+    }
+
+    /// Compiles a copy, and leaves out the switches that do not compile. Returns the digest of the copy, too.
+    fn until_it_compiles(&self, source: &mut impl Switched, arguments: &[String]) -> Result<(Output, u64)> {
         for _ in 0..ROUNDS {
-            let digest = tree.write(repository)?;
-            let output = self.cargo(&tree.root, &arguments)?;
+            let digest = source.write()?;
+            let output = self.cargo(source.root(), arguments)?;
             if output.success {
-                let binaries =
-                    output.artifacts.iter().filter_map(|artifact| test_binary(artifact, &tree.root));
-                let mut binaries: Vec<TestBinary> = binaries.collect();
-                // Cargo names them in any order, and measurements refer to them by position.
-                binaries.sort_by(|a, b| a.name.cmp(&b.name));
-                return Ok((binaries, digest));
+                return Ok((output, digest));
             }
-            let blamed = blamed(tree, &output.errors);
+            let blamed = blamed(source, &output.errors);
             if blamed.is_empty() {
-                bail!("the copy does not compile, and no mutant is to blame:\n{}", rendered(&output.errors));
+                bail!("the copy does not compile, and no switch is to blame:\n{}", rendered(&output.errors));
             }
-            eprintln!("{} mutants do not compile and are left out", blamed.len());
-            tree.leave_out(blamed);
+            eprintln!("{} switches do not compile and are left out", blamed.len());
+            source.leave_out(blamed);
         }
         bail!("the copy does not compile after {ROUNDS} rounds")
     }
 
-    /// Compiles the program `simulation`.
-    pub fn simulation(&self, tree: &Tree) -> Result<PathBuf> {
-        let arguments = ["build", "-p", "simulation", "--bin", "simulation"].map(Into::into);
-        let output = self.cargo(&tree.root, &arguments)?;
+    /// Compiles the program `simulation` of a copy. `options` are those of cargo.
+    pub fn simulation(&self, root: &Path, options: &[&str]) -> Result<PathBuf> {
+        let output = self.cargo(root, &simulation_arguments(options))?;
         ensure!(output.success, "the simulation does not compile:\n{}", rendered(&output.errors));
-        let executable = output.artifacts.iter().find_map(|artifact| artifact["executable"].as_str());
-        Ok(executable.context("cargo built no program")?.into())
+        executable(&output)
+    }
+
+    /// Compiles the program `simulation` of a copy, and leaves out the switches that do not compile.
+    pub fn switched_simulation(&self, source: &mut impl Switched, options: &[&str]) -> Result<PathBuf> {
+        let (output, _) = self.until_it_compiles(source, &simulation_arguments(options))?;
+        executable(&output)
     }
 
     fn cargo(&self, root: &Path, arguments: &[String]) -> Result<Output> {
@@ -102,6 +122,16 @@ struct Output {
     errors: Vec<Value>,
 }
 
+fn simulation_arguments(options: &[&str]) -> Vec<String> {
+    let arguments = ["build", "-p", "simulation", "--bin", "simulation"].iter().chain(options);
+    arguments.map(|argument| (*argument).to_owned()).collect()
+}
+
+fn executable(output: &Output) -> Result<PathBuf> {
+    let executable = output.artifacts.iter().find_map(|artifact| artifact["executable"].as_str());
+    Ok(executable.context("cargo built no program")?.into())
+}
+
 fn test_binary(artifact: &Value, root: &Path) -> Option<TestBinary> {
     if artifact["profile"]["test"] != true {
         return None;
@@ -112,13 +142,13 @@ fn test_binary(artifact: &Value, root: &Path) -> Option<TestBinary> {
     Some(TestBinary { path: artifact["executable"].as_str()?.into(), directory, package, name })
 }
 
-fn blamed(tree: &Tree, errors: &[Value]) -> BTreeSet<u32> {
+fn blamed(source: &impl Switched, errors: &[Value]) -> BTreeSet<u32> {
     let spans = errors.iter().flat_map(|error| error["message"]["spans"].as_array().into_iter().flatten());
     let primary = spans.filter(|span| span["is_primary"] == true);
     primary
         .filter_map(|span| {
             let bytes = span["byte_start"].as_u64()? as usize..span["byte_end"].as_u64()? as usize;
-            Some(tree.blamed(span["file_name"].as_str()?, bytes))
+            Some(source.blamed(span["file_name"].as_str()?, bytes))
         })
         .flatten()
         .collect()

@@ -9,14 +9,14 @@ use std::{
     ops::Range,
 };
 
-/// A file of which some mutants are part of the text.
+/// A file whose text has some mutants, or other code behind switches.
 #[derive(Debug, Default)]
 pub struct Instrumented {
     pub text: String,
     /// Where the code of a mutant is in `text`.
-    own: Vec<(Range<usize>, u32)>,
+    pub own: Vec<(Range<usize>, u32)>,
     /// Where the code of a site is in `text`, with its mutants. A site that contains another one comes before it.
-    around: Vec<(Range<usize>, Vec<u32>)>,
+    pub around: Vec<(Range<usize>, Vec<u32>)>,
 }
 
 impl Instrumented {

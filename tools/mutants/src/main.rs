@@ -2,6 +2,8 @@
 
 mod build;
 mod cfg;
+mod copy;
+mod directories;
 mod equivalent;
 mod instrument;
 mod mutant;
@@ -9,6 +11,7 @@ mod parallel;
 mod process;
 mod report;
 mod results;
+mod sabotage;
 mod simulation;
 mod sites;
 mod suite;
@@ -17,8 +20,9 @@ mod tests;
 mod tree;
 
 use anyhow::{Context, Result, bail};
-use build::{Builder, TestBinary};
-use clap::Parser;
+use build::{Builder, Switched, TestBinary};
+use clap::{Parser, Subcommand};
+use directories::Directories;
 use equivalent::Equivalent;
 use mutant::Mutant;
 use process::End;
@@ -26,9 +30,9 @@ use report::Report;
 use results::{Outcome, Results, Verdict};
 use simulation::Simulation;
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     thread,
     time::Duration,
@@ -38,8 +42,10 @@ use tree::Tree;
 
 /// Changes one condition at a time and runs the tests that reach it.
 #[derive(Parser)]
-#[command(name = "tools/mutants/run", verbatim_doc_comment)]
+#[command(name = "tools/mutants/run", verbatim_doc_comment, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Crates to mutate, by their directory in `crates`; their tests are run
     #[arg(long, value_delimiter = ',', default_value = "wire,workqueue,informer")]
     crates: Vec<String>,
@@ -75,6 +81,11 @@ struct Arguments {
     equivalent: bool,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    Sabotage(sabotage::Arguments),
+}
+
 impl Arguments {
     fn selects(&self, mutant: &Mutant) -> bool {
         let Self { file, line, id, .. } = self;
@@ -96,28 +107,6 @@ impl Arguments {
 /// Detail of mutants that slower tests may catch.
 const OVER_BUDGET: &str = "by tests within the budget";
 
-/// Directories of a run, all below the target directory.
-struct Directories {
-    tree: PathBuf,
-    build: PathBuf,
-    output: PathBuf,
-    temporary: PathBuf,
-}
-
-impl Directories {
-    fn create() -> Result<Self> {
-        let target =
-            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-        let below = std::path::absolute(target)?.join("mutants");
-        let [tree, build, output, temporary] = ["tree", "build", "out", "tmp"].map(|name| below.join(name));
-        for directory in [&tree, &output, &temporary] {
-            fs::create_dir_all(directory)
-                .with_context(|| format!("cannot create {}", directory.display()))?;
-        }
-        Ok(Self { tree, build, output, temporary })
-    }
-}
-
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -128,10 +117,13 @@ fn main() -> ExitCode {
 /// Returns success if every mutant is caught or equivalent, and 1 otherwise.
 fn run() -> Result<ExitCode> {
     let arguments = Arguments::parse();
+    if let Some(Command::Sabotage(arguments)) = &arguments.command {
+        return sabotage::run(arguments);
+    }
     let repository = std::env::current_dir()?;
     let crates: Vec<String> = arguments.crates.iter().map(|name| format!("crates/{name}")).collect();
     let equivalent = Equivalent::read(&repository.join("tools/mutants/equivalent.txt"))?;
-    let directories = Directories::create()?;
+    let directories = Directories::create("mutants")?;
     let mut tree = Tree::read(&repository, directories.tree.clone(), &crates)?;
     if arguments.list {
         for mutant in tree.mutants().filter(|mutant| arguments.selects(mutant)) {
@@ -166,7 +158,7 @@ fn run() -> Result<ExitCode> {
     }
     if let Some(seeds) = arguments.simulation {
         try_simulation(&candidates, &results, seeds, jobs, || {
-            let program = builder.simulation(&tree)?;
+            let program = builder.simulation(&tree.root, &[])?;
             Simulation::measure(program, &tree.root, &directories.temporary, patience, seeds)
         })?;
     }
@@ -194,11 +186,11 @@ fn build(
     let earlier = fs::read_to_string(&file).unwrap_or_default();
     let earlier: HashSet<&str> = earlier.lines().collect();
     let earlier = tree.mutants().filter(|mutant| earlier.contains(mutant.key().as_str()));
-    let earlier: Vec<u32> = earlier.map(|mutant| mutant.id).collect();
+    let earlier: BTreeSet<u32> = earlier.map(|mutant| mutant.id).collect();
     tree.leave_out(earlier);
     let packages: Vec<String> =
         crates.iter().map(|directory| package_name(repository, directory)).collect::<Result<_>>()?;
-    let built = builder.tests(tree, repository, &packages)?;
+    let built = builder.tests(tree, &packages)?;
     let unviable = tree.mutants().filter(|mutant| !tree.is_viable(mutant)).map(|mutant| mutant.key() + "\n");
     fs::write(&file, unviable.collect::<String>())?;
     Ok(built)

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     ffi::OsStr,
+    fs::File,
     io::{BufRead, BufReader},
     os::unix::process::CommandExt,
     path::Path,
@@ -14,7 +15,7 @@ use std::{
 };
 
 /// Address space of one process, in KiB.
-const MEMORY: u64 = 8 << 20;
+pub const MEMORY: u64 = 8 << 20;
 
 /// How a program ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Limited<'a> {
     pub is_failure: fn(&str) -> bool,
     /// Beginning of a line without which the program has not done its work, although it did not fail.
     pub proof: &'a str,
+    /// File for the standard error, which is discarded otherwise.
+    pub errors: Option<&'a Path>,
 }
 
 impl Limited<'_> {
@@ -43,6 +46,7 @@ impl Limited<'_> {
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A], variables: &[(&str, &OsStr)]) -> Result<End> {
         // The limit of processor time ends an endless loop even if this program is killed.
         let seconds = 4 * self.timeout.as_secs() + 60;
+        let errors = self.errors.map(File::create).transpose().context("cannot create a file")?;
         let mut child = Command::new("sh")
             .args(["-c", &format!("ulimit -c 0; ulimit -v {MEMORY}; ulimit -t {seconds}; exec \"$@\""), "sh"])
             .arg(self.program)
@@ -57,7 +61,7 @@ impl Limited<'_> {
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(errors.map_or_else(Stdio::null, Stdio::from))
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot run {}", self.program.display()))?;

@@ -72,6 +72,7 @@ impl Simulation {
             timeout,
             is_failure: |line| line.starts_with("FAILED"),
             proof: "",
+            errors: None,
         };
         let mut all = vec!["--jobs".to_owned(), "1".to_owned(), "--brief".to_owned()];
         all.extend_from_slice(arguments);

@@ -140,6 +140,7 @@ impl Suite {
             timeout,
             is_failure: |line| line.starts_with("test ") && line.ends_with("... FAILED"),
             proof: &format!("test result: ok. {} passed;", names.len()),
+            errors: None,
         };
         let mut arguments = vec!["--exact", "--test-threads", "1"];
         arguments.extend(names);

@@ -1,17 +1,18 @@
 //! The copy of the repository into which mutants are put.
 
 use crate::{
+    build::Switched,
+    copy,
     instrument::{self, Instrumented},
     mutant::Mutant,
     sites::{self, Site},
 };
 use anyhow::{Context, Result, ensure};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fs,
-    hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 /// Ids of one file. The ids of other files stay the same if a file gets more mutants, so that less is compiled again.
@@ -27,6 +28,7 @@ const SWITCH: &str = include_str!("switch.rs");
 
 /// The source files of some crates with all their mutants.
 pub struct Tree {
+    repository: PathBuf,
     /// Directory of the copy.
     pub root: PathBuf,
     crates: Vec<Crate>,
@@ -53,7 +55,13 @@ struct SourceFile {
 impl Tree {
     /// Reads the crates in these directories of the repository. `root` is the directory of the copy.
     pub fn read(repository: &Path, root: PathBuf, directories: &[String]) -> Result<Self> {
-        let mut tree = Self { root, crates: Vec::new(), files: Vec::new(), unviable: HashSet::new() };
+        let mut tree = Self {
+            repository: repository.to_owned(),
+            root,
+            crates: Vec::new(),
+            files: Vec::new(),
+            unviable: HashSet::new(),
+        };
         for directory in directories {
             let first_id = tree.next_id();
             tree.read_modules(repository, &format!("{directory}/src/lib.rs"))?;
@@ -98,14 +106,18 @@ impl Tree {
     pub fn is_viable(&self, mutant: &Mutant) -> bool {
         !self.unviable.contains(&mutant.id)
     }
+}
 
-    /// Leaves mutants out of the copy, from the next [`Self::write`] on.
-    pub fn leave_out(&mut self, ids: impl IntoIterator<Item = u32>) {
+impl Switched for Tree {
+    fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn leave_out(&mut self, ids: BTreeSet<u32>) {
         self.unviable.extend(ids);
     }
 
-    /// Mutants to blame for a compiler error at these bytes of a file of the copy.
-    pub fn blamed(&self, file: &str, bytes: std::ops::Range<usize>) -> Vec<u32> {
+    fn blamed(&self, file: &str, bytes: Range<usize>) -> Vec<u32> {
         // A test that compiles modules of its crate by itself names them by `tests/name/../../src`.
         let (of, rest) =
             (file.split_once("/tests/").map(|(of, _)| of), file.split_once("/../../").map(|(_, rest)| rest));
@@ -114,9 +126,8 @@ impl Tree {
         file.map(|file| file.instrumented.blamed(&bytes)).unwrap_or_default()
     }
 
-    /// Makes the copy the same as the repository, except for the mutants. Files that are the same keep their times, so that
-    /// nothing is compiled without need. Returns a digest of everything that is compiled.
-    pub fn write(&mut self, repository: &Path) -> Result<u64> {
+    fn write(&mut self) -> Result<u64> {
+        let repository = &self.repository;
         let mut generated = HashMap::new();
         for file in &mut self.files {
             let first_id = file.mutants.first().map_or(0, |mutant| mutant.id);
@@ -132,7 +143,7 @@ impl Tree {
                 .replace("const COUNT: usize = 0;", &format!("const COUNT: usize = {ids};"));
             generated.insert(format!("{directory}/src/__mutants.rs"), switch);
         }
-        let mut paths = files_of(repository)?;
+        let paths = copy::files_of(repository)?;
         for path in paths.iter().filter(|path| path.ends_with("/main.rs") && path.contains("/tests/")) {
             let text = fs::read_to_string(repository.join(path))?;
             if self.crates.iter().any(|of| path.starts_with(&of.directory)) && text.contains(INCLUDES_SOURCE)
@@ -141,54 +152,6 @@ impl Tree {
                     .insert(path.clone(), text + "#[path = \"../../src/__mutants.rs\"]\nmod __mutants;\n");
             }
         }
-        paths.extend(generated.keys().cloned());
-        paths.sort();
-        paths.dedup();
-        let mut digest = DefaultHasher::new();
-        for path in &paths {
-            let content = match generated.get(path) {
-                Some(text) => text.clone().into_bytes(),
-                None => fs::read(repository.join(path)).with_context(|| format!("cannot read {path}"))?,
-            };
-            if ["crates/", "Cargo.", ".cargo/"].iter().any(|compiled| path.starts_with(compiled)) {
-                (path, &content).hash(&mut digest);
-            }
-            write_if_changed(&self.root.join(path), &content)?;
-        }
-        remove_others(&self.root, &self.root, &paths.into_iter().collect())?;
-        Ok(digest.finish())
+        copy::write(repository, &self.root, paths, &generated)
     }
-}
-
-/// Files of the repository, with changes that are not committed.
-fn files_of(repository: &Path) -> Result<Vec<String>> {
-    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let output =
-        Command::new("git").args(arguments).current_dir(repository).output().context("cannot run git")?;
-    ensure!(output.status.success(), "git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
-    let paths = String::from_utf8(output.stdout)?;
-    let paths = paths.split('\0').filter(|path| !path.is_empty() && repository.join(path).is_file());
-    Ok(paths.map(ToOwned::to_owned).collect())
-}
-
-fn write_if_changed(path: &Path, content: &[u8]) -> Result<()> {
-    if fs::read(path).is_ok_and(|current| current == content) {
-        return Ok(());
-    }
-    fs::create_dir_all(path.parent().context("a file without a directory")?)?;
-    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Removes files of an earlier copy.
-fn remove_others(root: &Path, directory: &Path, paths: &HashSet<String>) -> Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
-        if path.is_dir() {
-            remove_others(root, &path, paths)?;
-        } else if !paths.contains(&name) {
-            fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
 }
