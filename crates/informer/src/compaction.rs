@@ -127,6 +127,10 @@ impl Upkeep {
 
     /// Packs everything again, in a small part of the time. Works meanwhile.
     async fn repack(&self) {
+        if self.packer.is_retraining_due() {
+            let packer = Arc::clone(&self.packer);
+            blocking(move || packer.retrain()).await;
+        }
         self.packer.begin_repacking();
         loop {
             let start = Instant::now();

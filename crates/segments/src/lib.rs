@@ -57,6 +57,7 @@ mod file;
 mod location;
 mod on_disk;
 mod read_error;
+mod sample;
 mod segment;
 mod slots;
 mod spill;

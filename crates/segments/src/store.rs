@@ -7,6 +7,7 @@ use crate::{
     disk::Disk,
     due::Due,
     location::Location,
+    sample,
     segment::{HEADER_WORDS, Header, Segment, WORD},
     slots::Slots,
     spill::spill,
@@ -189,6 +190,12 @@ impl<C> SegmentStore<C> {
         rewrite: impl FnMut(u64, &[u8], &mut Vec<u8>) -> Option<u64>,
     ) -> CompactionStep {
         lock(&self.store.shared.compaction).step(&self.store.shared, goal, bytes / WORD, rewrite)
+    }
+
+    /// Calls `visit` with the tag and the bytes of about `count` bodies that are in memory, evenly spread over all of them.
+    /// Looks at the header of each body.
+    pub fn sample(&self, count: usize, visit: impl FnMut(u64, &[u8])) {
+        sample::sample(&self.store.shared, count, visit);
     }
 
     /// Whether [`spill`](Self::spill) has enough to write. Becoming so wakes the task that waits until compaction is due.

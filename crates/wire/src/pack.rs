@@ -7,6 +7,7 @@ pub(crate) mod fuzzing;
 mod interner;
 mod patch;
 mod restore;
+mod retraining;
 mod rewriter;
 mod storage;
 mod training;
@@ -19,7 +20,7 @@ pub use usage::PackUsage;
 
 use crate::sync::lock;
 use crate::{FieldPaths, MediaType, Object, Owner, fields::Found, identity::Identity, media_type::Encoded};
-use dictionary::{Dictionaries, Dictionary};
+use dictionary::{Dictionaries, Dictionary, FIRST_SIZE};
 use encoding::{Encoding, Tag};
 use interner::Interner;
 use kube_informer_segments::{SegmentStore, StoreOptions};
@@ -66,7 +67,8 @@ const MAX_SCRATCH: usize = 128 << 10;
 ///
 /// 1. The first objects are packed without a dictionary. Once there are enough objects, the next ones are samples for a
 ///    dictionary, with which all later objects are packed. If the ratio becomes worse for long, a new dictionary is
-///    trained. [`repack`](Self::repack) packs the objects of before again, then forgets the old dictionary.
+///    trained. [`repack`](Self::repack) packs the objects of before again, then forgets the old dictionary. Before that,
+///    [`retrain`](Self::retrain) may find a better one.
 /// 2. Content that does not become smaller by a tenth is stored as it is.
 /// 3. Secrets never become part of a dictionary.
 /// 4. Labels, owners and indexed fields are stored once for all objects that have the same.
@@ -82,6 +84,8 @@ pub struct Packer {
     bodies: SegmentStore<Dictionaries>,
     /// Packed bytes that arrived since everything was packed again.
     loose: AtomicUsize,
+    /// Bytes of all packed content when a dictionary was last trained on a sample of it; 0 if there is none.
+    retrained_at: AtomicUsize,
     /// Held while one object is packed. Most informers have one reflector, so that there is no contention.
     state: Mutex<State>,
     /// Held for one step of compaction, and while a new dictionary is added: no step sees two newest ones. Taken after
@@ -100,6 +104,8 @@ struct State {
     scratch: Vec<u8>,
     /// Buffer for the packed bytes of the version before.
     before: Vec<u8>,
+    /// Buffer for that version when it is unpacked.
+    base: Vec<u8>,
     /// Changes in a row that were no patches.
     patch_failures: u32,
     stats: PackStats,
@@ -142,6 +148,7 @@ impl Packer {
                 Storage::Disk(disk) => SegmentStore::on_disk(options, disk, dictionaries),
             },
             loose: AtomicUsize::new(0),
+            retrained_at: AtomicUsize::new(0),
             state: Mutex::default(),
             rewriter: Mutex::default(),
         }
@@ -258,9 +265,7 @@ impl Packer {
             }
             _ => Content::raw(encoded.copied()),
         };
-        if state.scratch.capacity().max(state.before.capacity()) > MAX_SCRATCH {
-            (state.scratch, state.before) = (Vec::new(), Vec::new());
-        }
+        state.release_large_buffers();
         state.stats.objects += 1;
         state.stats.raw_bytes += raw.len() as u64;
         state.stats.packed_bytes += content.packed_len().max(content.own_len()) as u64;
@@ -308,13 +313,18 @@ impl Packer {
 
     /// Trains a dictionary. Content with the dictionary of before is packed again later.
     fn train(&self, state: &mut State, samples: &[Vec<u8>]) -> Option<()> {
-        let dictionaries = self.bodies.context();
-        let dictionary = Arc::new(Dictionary::train(dictionaries.next_id(), samples)?);
+        let id = self.bodies.context().next_id();
+        self.install(state, Dictionary::train(id, samples, FIRST_SIZE)?)
+    }
+
+    /// Packs new objects with this dictionary, which is newer than all others.
+    fn install(&self, state: &mut State, dictionary: Dictionary) -> Option<()> {
+        let dictionary = Arc::new(dictionary);
         let compressor = dictionary.compressor(LEVEL)?;
         state.stats.dictionaries += 1;
         state.stats.dictionary_bytes = dictionary.len() as u64;
         let rewriter = lock(&self.rewriter);
-        dictionaries.add(&dictionary);
+        self.bodies.context().add(&dictionary);
         drop(rewriter);
         state.trained = Some((dictionary, compressor));
         state.plain = None;
@@ -335,6 +345,17 @@ impl Packer {
 }
 
 impl State {
+    fn buffers(&mut self) -> [&mut Vec<u8>; 3] {
+        [&mut self.scratch, &mut self.before, &mut self.base]
+    }
+
+    /// Keeps buffers for the next object unless one is large.
+    fn release_large_buffers(&mut self) {
+        if self.buffers().iter().any(|buffer| buffer.capacity() > MAX_SCRATCH) {
+            self.buffers().into_iter().for_each(|buffer| *buffer = Vec::new());
+        }
+    }
+
     /// Prepares for content of another encoding than before: it has nothing in common with the dictionary, so that a new one
     /// is trained.
     fn expect(&mut self, media_type: MediaType) {
@@ -365,8 +386,8 @@ impl State {
         };
         let limit = packed.len() / PATCH_SHARE;
         let written = if encoded.bytes.len() <= len as usize + limit {
-            let base = dictionary.unpack(packed, len as usize)?;
-            patch::write(&base, packed, &encoded.bytes, limit, &mut self.scratch)
+            dictionary.unpack(packed, len as usize, &mut self.base)?;
+            patch::write(&self.base, packed, &encoded.bytes, limit, &mut self.scratch)
         } else {
             None
         };

@@ -25,6 +25,7 @@ pub(super) struct Single<'de, 'm> {
 impl<'de> de::Deserializer<'de> for Single<'de, '_> {
     type Error = ProtobufError;
 
+    #[inline(never)]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         let wire = self.wire;
         match self.encoding {
@@ -53,11 +54,8 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
             },
             Encoding::Json => match bytes_in(wire.bytes()?)? {
                 [] => visitor.visit_unit(),
-                json => de::Deserializer::deserialize_any(
-                    &mut serde_json::Deserializer::from_slice(json),
-                    visitor,
-                )
-                .map_err(|_| ProtobufError::Mismatch { field: self.name.to_owned() }),
+                json => read_json(json, visitor)
+                    .map_err(|_| ProtobufError::Mismatch { field: self.name.to_owned() }),
             },
             Encoding::Message(id) => {
                 let message = messages().get(*id);
@@ -111,9 +109,59 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
         }
     }
 
+    // What a type asks for is nearly always what the field is. These are small, so that decoding a struct does not run through
+    // `deserialize_any` with all its cases for each of its fields.
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.encoding {
+            Encoding::Text => visitor.visit_borrowed_str(self.wire.text()?),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.encoding {
+            Encoding::Int32 => visitor.visit_i32(self.wire.integer()? as i32),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.encoding {
+            Encoding::Int64 => visitor.visit_i64(self.wire.integer()?),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.encoding {
+            Encoding::Bool => visitor.visit_bool(self.wire.integer()? != 0),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        match self.encoding {
+            Encoding::Message(id) => {
+                let (message, bytes) = (messages().get(*id), self.wire.bytes()?);
+                MessageReader { message, bytes, type_meta: None, notes: self.notes }.deserialize_any(visitor)
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map struct identifier
+        i8 i16 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map identifier
     }
 }
 
@@ -188,6 +236,14 @@ pub(super) fn is_zero(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, Proto
         (_, Wire::Bytes(bytes)) => bytes.is_empty(),
         _ => false,
     })
+}
+
+fn read_json<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> serde_json::Result<V::Value> {
+    // One UTF-8 check of the whole value is faster than one for each string.
+    match std::str::from_utf8(json) {
+        Ok(text) => de::Deserializer::deserialize_any(&mut serde_json::Deserializer::from_str(text), visitor),
+        Err(_) => de::Deserializer::deserialize_any(&mut serde_json::Deserializer::from_slice(json), visitor),
+    }
 }
 
 /// A whole number is one in JSON too: Go writes 53 for 53.0.

@@ -76,6 +76,17 @@ impl<T> Object<T> {
         to_json(&self.record.origin, self.encoded()?).ok_or_else(|| DecodeError::corrupt(self))
     }
 
+    /// Passes the content to `read` as it is stored, unless it is withheld.
+    fn read_content<R>(
+        &self,
+        read: impl FnOnce(MediaType, &[u8]) -> Result<R, DecodeError>,
+    ) -> Result<R, DecodeError> {
+        if self.is_content_withheld() {
+            return Err(DecodeError::withheld(self));
+        }
+        self.record.content.read_with(read).map_err(|unread| DecodeError::unread(self, &unread))?
+    }
+
     /// The content as it is stored, unless it is withheld.
     fn encoded(&self) -> Result<Encoded, DecodeError> {
         if self.is_content_withheld() {
@@ -86,19 +97,18 @@ impl<T> Object<T> {
 
     /// Decodes only the fields of `V`: any type that serde can decode, usually a small struct.
     pub fn view<V: DeserializeOwned>(&self) -> Result<V, DecodeError> {
-        let encoded = self.encoded()?;
-        match (encoded.media_type, self.record.origin.message()) {
+        self.read_content(|media_type, content| match (media_type, self.record.origin.message()) {
             (MediaType::Json, _) => {
-                decode_json(&encoded.bytes).map_err(|_| DecodeError::locate::<V, T>(self, &encoded.bytes))
+                decode_json(content).map_err(|_| DecodeError::locate::<V, T>(self, content))
             }
             (MediaType::Protobuf, Some(message)) => {
-                message.decode(&encoded.bytes).map_err(|_| match message.to_json(&encoded.bytes) {
+                message.decode(content).map_err(|_| match message.to_json(content) {
                     Ok(json) => DecodeError::locate::<V, T>(self, &json),
                     Err(_) => DecodeError::corrupt(self),
                 })
             }
             (MediaType::Protobuf, None) => Err(DecodeError::corrupt(self)),
-        }
+        })
     }
 
     /// A view that is kept with this object: the first call with an id decodes it.

@@ -58,7 +58,21 @@ impl Content {
     pub(crate) fn read(&self) -> Result<Encoded, Unread> {
         match self {
             Self::Unpacked(unpacked) => Ok(unpacked.encoded.clone()),
-            Self::Packed(body) => read(body),
+            Self::Packed(body) => Buffers::lend(|buffers| {
+                let media_type = unpack(body, buffers)?;
+                Ok(Encoded { media_type, bytes: std::mem::take(&mut buffers.raw).into() })
+            }),
+        }
+    }
+
+    /// Passes the content to `read`, without an allocation for it. Blocks if it is on disk.
+    pub(crate) fn read_with<R>(&self, read: impl FnOnce(MediaType, &[u8]) -> R) -> Result<R, Unread> {
+        match self {
+            Self::Unpacked(unpacked) => Ok(read(unpacked.encoded.media_type, &unpacked.encoded.bytes)),
+            Self::Packed(body) => Buffers::lend(|buffers| {
+                let media_type = unpack(body, buffers)?;
+                Ok(read(media_type, &buffers.raw))
+            }),
         }
     }
 
@@ -146,26 +160,37 @@ impl Content {
     }
 }
 
-/// Unpacks a body.
-fn read(body: &Body<Dictionaries>) -> Result<Encoded, Unread> {
-    thread_local! {
-        static PACKED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    }
-    PACKED.with_borrow_mut(|packed| {
-        let encoded = unpack(body, packed);
-        if packed.capacity() > MAX_BUFFER {
-            *packed = Vec::new();
-        }
-        encoded
-    })
+/// Buffers of a reader, which are kept for its next read.
+#[derive(Default)]
+struct Buffers {
+    packed: Vec<u8>,
+    raw: Vec<u8>,
 }
 
-fn unpack(body: &Body<Dictionaries>, packed: &mut Vec<u8>) -> Result<Encoded, Unread> {
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = const { RefCell::new(Buffers { packed: Vec::new(), raw: Vec::new() }) };
+}
+
+impl Buffers {
+    /// Takes the buffers of this thread, so that `read` may itself read another body.
+    fn lend<R>(read: impl FnOnce(&mut Self) -> R) -> R {
+        let mut buffers = BUFFERS.take();
+        let result = read(&mut buffers);
+        if buffers.packed.capacity().max(buffers.raw.capacity()) <= MAX_BUFFER {
+            BUFFERS.set(buffers);
+        }
+        result
+    }
+}
+
+/// Unpacks a body into the buffers.
+fn unpack(body: &Body<Dictionaries>, buffers: &mut Buffers) -> Result<MediaType, Unread> {
     let mut missing = None;
     loop {
-        let tag = Tag::from_bits(body.read(packed).map_err(|error| Unread::Unavailable(Some(error)))?);
-        match encoding::unpack(tag, packed, body.context()) {
-            Ok(Some(raw)) => return Ok(Encoded { media_type: tag.media_type, bytes: raw.into() }),
+        let tag = body.read(&mut buffers.packed).map_err(|error| Unread::Unavailable(Some(error)))?;
+        let tag = Tag::from_bits(tag);
+        match encoding::unpack(tag, &buffers.packed, body.context(), &mut buffers.raw) {
+            Ok(Some(())) => return Ok(tag.media_type),
             // A dictionary is forgotten after all its bodies were packed again: this one has another by now.
             Err(dictionary) if missing != Some(dictionary) => missing = Some(dictionary),
             Ok(None) | Err(_) => break,

@@ -8,9 +8,8 @@ use zstd::{
     zstd_safe::{CParameter, DictAttachPref},
 };
 
-/// Bytes of a dictionary. Larger ones do not improve the ratio for objects of some kilobytes, and take longer to train and
-/// to use.
-const SIZE: usize = 32 << 10;
+/// Bytes of the first dictionary of a collection. A larger one needs more samples than there are in a part of a list.
+pub(super) const FIRST_SIZE: usize = 32 << 10;
 /// Decompressors that are kept for the next reader; more concurrent readers create their own.
 const MAX_SPARE: usize = 4;
 
@@ -27,13 +26,13 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// A dictionary for objects like the samples; `None` if they have too little in common.
-    pub(super) fn train(id: DictionaryId, samples: &[Vec<u8>]) -> Option<Self> {
-        let bytes = zstd::dict::from_samples(samples, SIZE).ok()?;
+    /// A dictionary of at most `size` bytes for objects like the samples; `None` if they have too little in common.
+    pub(super) fn train(id: DictionaryId, samples: &[Vec<u8>], size: usize) -> Option<Self> {
+        let bytes = zstd::dict::from_samples(samples, size).ok()?;
         Some(Self { id, bytes: bytes.into(), spare: Mutex::default() })
     }
 
-    /// A dictionary that was saved.
+    /// A dictionary that was trained before.
     pub(super) fn saved(id: DictionaryId, bytes: Vec<u8>) -> Self {
         Self { id, bytes: bytes.into(), spare: Mutex::default() }
     }
@@ -57,19 +56,33 @@ impl Dictionary {
         self.bytes.len()
     }
 
-    pub(super) fn unpack(&self, packed: &[u8], len: usize) -> Option<Vec<u8>> {
+    /// Replaces the content of `raw` by that of a body with `len` bytes; `None` if it is something else.
+    pub(super) fn unpack(&self, packed: &[u8], len: usize, raw: &mut Vec<u8>) -> Option<()> {
         let spare = lock(&self.spare).pop();
         let mut decompressor = match spare {
             Some(decompressor) => decompressor,
             None => Decompressor::with_dictionary(&self.bytes).ok()?,
         };
-        let raw = decompressor.decompress(packed, len).ok();
+        let unpacked = decompress(&mut decompressor, packed, len, raw);
         let mut spare = lock(&self.spare);
         if spare.len() < MAX_SPARE {
             spare.push(decompressor);
         }
-        raw
+        unpacked
     }
+}
+
+/// Replaces the content of `raw` by the `len` bytes that `packed` has; `None` if it has others, or is not compressed.
+pub(super) fn decompress(
+    decompressor: &mut Decompressor<'_>,
+    packed: &[u8],
+    len: usize,
+    raw: &mut Vec<u8>,
+) -> Option<()> {
+    raw.clear();
+    raw.reserve_exact(len);
+    // The buffer may have room for more.
+    decompressor.decompress_to_buffer(packed, raw).ok().filter(|written| *written == len).map(drop)
 }
 
 /// The dictionaries that bodies of one packer are packed with. Readers take no lock.

@@ -1,6 +1,6 @@
 //! How the bytes of a body are encoded.
 
-use super::dictionary::{Dictionaries, DictionaryId};
+use super::dictionary::{Dictionaries, DictionaryId, decompress};
 use super::patch::{self, Patched};
 use crate::MediaType;
 use std::cell::RefCell;
@@ -66,18 +66,23 @@ impl Tag {
     }
 }
 
-/// The content of a body; `None` if the bytes are not what the tag says. The error is a dictionary that is unknown.
+/// Replaces the content of `raw` by that of a body; `None` if the bytes are not what the tag says. The error is a dictionary that
+/// is unknown.
 pub(super) fn unpack(
     tag: Tag,
     packed: &[u8],
     dictionaries: &Dictionaries,
-) -> Result<Option<Vec<u8>>, DictionaryId> {
+    raw: &mut Vec<u8>,
+) -> Result<Option<()>, DictionaryId> {
     if !tag.patched {
-        return decode(tag.encoding, packed, tag.raw_len, dictionaries);
+        return decode(tag.encoding, packed, tag.raw_len, dictionaries, raw);
     }
     let Some(Patched { base_len, patch, base }) = Patched::read(packed) else { return Ok(None) };
-    let base = decode(tag.encoding, base, base_len, dictionaries)?;
-    Ok(base.and_then(|base| patch::apply(&base, patch, tag.raw_len as usize)))
+    let mut unpacked = Vec::new();
+    Ok(match decode(tag.encoding, base, base_len, dictionaries, &mut unpacked)? {
+        Some(()) => patch::apply(&unpacked, patch, tag.raw_len as usize, raw),
+        None => None,
+    })
 }
 
 fn decode(
@@ -85,17 +90,22 @@ fn decode(
     packed: &[u8],
     len: u32,
     dictionaries: &Dictionaries,
-) -> Result<Option<Vec<u8>>, DictionaryId> {
+    raw: &mut Vec<u8>,
+) -> Result<Option<()>, DictionaryId> {
     let len = len as usize;
-    let raw = match encoding {
-        Encoding::Stored => Some(packed.to_vec()),
-        Encoding::Plain => unpack_plain(packed, len),
-        Encoding::Dictionary(id) => dictionaries.get(id).ok_or(id)?.unpack(packed, len),
+    let decoded = match encoding {
+        Encoding::Stored => {
+            raw.clear();
+            raw.extend_from_slice(packed);
+            Some(())
+        }
+        Encoding::Plain => unpack_plain(packed, len, raw),
+        Encoding::Dictionary(id) => dictionaries.get(id).ok_or(id)?.unpack(packed, len, raw),
     };
-    Ok(raw.filter(|raw| raw.len() == len))
+    Ok(decoded.filter(|()| raw.len() == len))
 }
 
-fn unpack_plain(packed: &[u8], len: usize) -> Option<Vec<u8>> {
+fn unpack_plain(packed: &[u8], len: usize, raw: &mut Vec<u8>) -> Option<()> {
     thread_local! {
         static PLAIN: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
     }
@@ -103,7 +113,7 @@ fn unpack_plain(packed: &[u8], len: usize) -> Option<Vec<u8>> {
         if plain.is_none() {
             *plain = Decompressor::new().ok();
         }
-        plain.as_mut()?.decompress(packed, len).ok()
+        decompress(plain.as_mut()?, packed, len, raw)
     })
 }
 

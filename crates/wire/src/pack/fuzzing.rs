@@ -23,5 +23,6 @@ static TRAINED: LazyLock<Packer> = LazyLock::new(|| {
 pub fn unpack(bytes: &[u8], raw_len: u32, trained: bool) -> Option<Vec<u8>> {
     let dictionaries = TRAINED.bodies.context();
     let encoding = if trained { Encoding::Dictionary(dictionaries.newest()?.id) } else { Encoding::Plain };
-    encoding::unpack(Tag::loose(raw_len, MediaType::Json, encoding), bytes, dictionaries).ok()?
+    let (tag, mut raw) = (Tag::loose(raw_len, MediaType::Json, encoding), Vec::new());
+    encoding::unpack(tag, bytes, dictionaries, &mut raw).ok()?.map(|()| raw)
 }

@@ -52,9 +52,11 @@ pub(super) fn write(base: &[u8], packed: &[u8], new: &[u8], limit: usize, out: &
     Some(())
 }
 
-/// Turns the base into the version of `len` bytes that the patch is for; `None` if it is not a patch for that.
-pub(super) fn apply(base: &[u8], mut patch: &[u8], len: usize) -> Option<Vec<u8>> {
-    let (mut new, mut at) = (Vec::with_capacity(len), 0_usize);
+/// Replaces the content of `new` by the version of `len` bytes that the patch is for; `None` if it is not a patch for that.
+pub(super) fn apply(base: &[u8], mut patch: &[u8], len: usize, new: &mut Vec<u8>) -> Option<()> {
+    new.clear();
+    new.reserve_exact(len);
+    let mut at = 0_usize;
     while !patch.is_empty() {
         let inserted = take_number(&mut patch)?;
         let (inserted, rest) = patch.split_at_checked(usize::try_from(inserted).ok()?)?;
@@ -70,7 +72,7 @@ pub(super) fn apply(base: &[u8], mut patch: &[u8], len: usize) -> Option<Vec<u8>
         new.extend_from_slice(copied);
         at = end;
     }
-    (new.len() == len).then_some(new)
+    (new.len() == len).then_some(())
 }
 
 /// Appends a patch to `out`: bytes to insert, and from where to copy how many bytes of the base, again and again.
@@ -205,6 +207,11 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn applied(base: &[u8], patch: &[u8], len: usize) -> Option<Vec<u8>> {
+        let mut new = b"before".to_vec();
+        apply(base, patch, len, &mut new).map(|()| new)
+    }
     use proptest::prelude::*;
 
     fn patch(base: &[u8], new: &[u8], limit: usize) -> Option<Vec<u8>> {
@@ -222,7 +229,7 @@ mod tests {
         new.drain(11_000..11_100);
         let patch = patch(&base, &new, 200).expect("a patch");
         assert!(patch.len() < 140, "{}", patch.len());
-        assert_eq!(apply(&base, &patch, new.len()), Some(new));
+        assert_eq!(applied(&base, &patch, new.len()), Some(new));
     }
 
     #[test]
@@ -240,9 +247,9 @@ mod tests {
         write(b"one base", b"packed", b"one base more", 100, &mut out).expect("a patch");
         let Patched { base_len, patch, base } = Patched::read(&out).expect("its parts");
         assert_eq!((base_len, base), (8, &b"packed"[..]));
-        assert_eq!(apply(b"one base", patch, 13).as_deref(), Some(&b"one base more"[..]));
-        assert_eq!(apply(b"one base", patch, 12), None, "another length");
-        assert_eq!(apply(b"one", patch, 13), None, "another base");
+        assert_eq!(applied(b"one base", patch, 13).as_deref(), Some(&b"one base more"[..]));
+        assert_eq!(applied(b"one base", patch, 12), None, "another length");
+        assert_eq!(applied(b"one", patch, 13), None, "another base");
         assert!(Patched::read(&out[..7]).is_none());
     }
 
@@ -258,7 +265,7 @@ mod tests {
                 new.splice(at..(at + removed).min(new.len()), inserted);
             }
             let patch = patch(&base, &new, 10_000).expect("no limit");
-            prop_assert_eq!(apply(&base, &patch, new.len()), Some(new));
+            prop_assert_eq!(applied(&base, &patch, new.len()), Some(new));
         }
 
         #[test]
@@ -267,7 +274,7 @@ mod tests {
             patch in prop::collection::vec(any::<u8>(), 0..50),
             len in 0_usize..100,
         ) {
-            let applied = apply(&base, &patch, len);
+            let applied = applied(&base, &patch, len);
             prop_assert!(applied.is_none_or(|new| new.len() == len));
         }
     }

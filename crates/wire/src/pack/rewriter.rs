@@ -44,7 +44,8 @@ impl Rewriter {
         if !outdated && (which == Repack::Outdated || dense || tag.raw_len < MIN_LENGTH) {
             return None;
         }
-        let raw = encoding::unpack(tag, packed, dictionaries).ok()??;
+        let mut raw = Vec::new();
+        encoding::unpack(tag, packed, dictionaries, &mut raw).ok()??;
         let compressed = self.compress(best, dictionaries, &raw, out).is_some();
         let encoding = if compressed && is_worth(out.len(), raw.len()) { best } else { Encoding::Stored };
         if encoding == Encoding::Stored {

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Wake, Waker},
 };
 
-fn pod(i: u64, flavour: &str) -> Encoded {
+pub(super) fn pod(i: u64, flavour: &str) -> Encoded {
     let mut rng = fastrand::Rng::with_seed(i);
     let hash = format!("{:016x}", rng.u64(..));
     let pod = json!({
@@ -160,7 +160,7 @@ fn short_content_is_stored_as_it_is() {
     }
 }
 
-fn repack(packer: &Packer) {
+pub(super) fn repack(packer: &Packer) {
     packer.begin_repacking();
     while packer.repack(10_000) {}
 }

@@ -58,12 +58,13 @@ impl Packer {
     /// The memory in use. Walks segments and shared values: for reports, not for each object.
     pub fn usage(&self) -> PackUsage {
         let bodies = self.bodies.usage();
-        let state = self.lock();
+        let mut state = self.lock();
+        let buffers: usize = state.buffers().iter().map(|buffer| buffer.capacity()).sum();
         PackUsage {
             live: bodies.live,
             garbage: bodies.garbage,
             unused: bodies.unused,
-            tables: bodies.tables + state.scratch.capacity() + state.before.capacity(),
+            tables: bodies.tables + buffers,
             cached: bodies.cached,
             disk_live: bodies.disk_live,
             disk_garbage: bodies.disk_garbage,
