@@ -36,7 +36,8 @@ pub(super) async fn respond(
     options: ListOptions,
 ) -> Result<ListStream, ListWatchError> {
     let fault = server.intercept(client, request_info(&options)).await?;
-    let page = server.lock().page(Arc::clone(&server), client, &part, &options, fault)?;
+    // A page that expires may delete an object, which watches have to send.
+    let page = server.change(|state| state.page(Arc::clone(&server), client, &part, &options, fault))?;
     Ok(stream::unfold(page, |mut page| async { Some((page.next().await?, page)) }).boxed())
 }
 
@@ -62,7 +63,7 @@ impl ModelState {
         fault: Option<RequestFault>,
     ) -> Result<Page, ListWatchError> {
         let (version, after) = match &options.continue_token {
-            Some(token) => self.resume(token)?,
+            Some(token) => self.resume(token, part)?,
             None => {
                 let requested = requested_version(options.resource_version.as_deref());
                 (self.choose_version(requested, fault)?, None)
@@ -146,7 +147,7 @@ impl ModelState {
     }
 
     /// The version of a continued list, and the key after which its next page starts.
-    fn resume(&mut self, token: &str) -> Result<(u64, Option<ObjectKey>), ListWatchError> {
+    fn resume(&mut self, token: &str, part: &Part) -> Result<(u64, Option<ObjectKey>), ListWatchError> {
         let mut fields = token.splitn(3, ':');
         let mut number = || fields.next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
         let (epoch, version) = (number(), number());
@@ -154,11 +155,26 @@ impl ModelState {
             let truth = self.truth.lock();
             (truth.history.epoch(), truth.history.compacted)
         };
+        let after = fields.next().and_then(|key| key.parse().ok());
         if self.has(Condition::PagesExpire) || version < compacted || epoch != u64::from(current_epoch) {
             self.log.record_fault(Fault::PageExpired);
+            if let Some(after) = after.filter(|_| self.rng.bool()) {
+                self.delete_up_to(&after, part);
+            }
             return Err(error_response(410, "Expired", RetryAfter::None));
         }
-        Ok((version, fields.next().and_then(|key| key.parse().ok())))
+        Ok((version, after))
+    }
+
+    /// Deletes an object of the pages up to this key: a client that kept these pages would keep the object, too.
+    fn delete_up_to(&mut self, last: &ObjectKey, part: &Part) {
+        let version = self.truth.lock().history.version;
+        let mut listed = self.objects(version, part);
+        listed.retain(|write| write.key <= *last);
+        if !listed.is_empty() {
+            let pick = self.rng.usize(0..listed.len());
+            self.delete(&listed[pick].key);
+        }
     }
 }
 
