@@ -1,8 +1,10 @@
 //! Compact storage for the content of many objects of one kind.
 
 mod content;
+mod decompress;
 mod dictionary;
 mod encoding;
+mod free_memory;
 pub(crate) mod fuzzing;
 mod interner;
 mod patch;
@@ -98,7 +100,7 @@ struct State {
     /// The encoding of the last object. A server changes it at most once.
     media_type: MediaType,
     plain: Option<Compressor<'static>>,
-    trained: Option<(Arc<Dictionary>, Compressor<'static>)>,
+    trained: Option<Trained>,
     training: Training,
     /// Buffer for packed bytes before they are appended to a segment.
     scratch: Vec<u8>,
@@ -112,6 +114,13 @@ struct State {
     labels: Interner<[u8]>,
     owners: Interner<Owner>,
     fields: Interner<Found>,
+}
+
+/// The dictionary of new objects.
+struct Trained {
+    dictionary: Arc<Dictionary>,
+    /// Exists from the first object on, and until everything was packed again.
+    compressor: Option<Compressor<'static>>,
 }
 
 /// Counters of a [`Packer`].
@@ -235,6 +244,8 @@ impl Packer {
         let more = self.bodies.rewrite(bytes, rewrite).more;
         if !more {
             rewriter.end(dictionaries);
+            drop(rewriter);
+            self.lock().release();
         }
         more
     }
@@ -307,8 +318,10 @@ impl Packer {
         let average = (state.stats.raw_bytes + raw.len() as u64) / (state.stats.objects + 1);
         if let Offer::Train(samples) = state.training.offer(raw, cached.saturating_mul(average)) {
             self.train(state, &samples);
+            drop(samples);
+            free_memory::return_to_system();
         }
-        state.trained.as_ref().map(|(dictionary, _)| Arc::clone(dictionary))
+        state.trained.as_ref().map(|trained| Arc::clone(&trained.dictionary))
     }
 
     /// Trains a dictionary. Content with the dictionary of before is packed again later.
@@ -320,13 +333,13 @@ impl Packer {
     /// Packs new objects with this dictionary, which is newer than all others.
     fn install(&self, state: &mut State, dictionary: Dictionary) -> Option<()> {
         let dictionary = Arc::new(dictionary);
-        let compressor = dictionary.compressor(LEVEL)?;
+        let compressor = Some(dictionary.compressor(LEVEL)?);
         state.stats.dictionaries += 1;
         state.stats.dictionary_bytes = dictionary.len() as u64;
         let rewriter = lock(&self.rewriter);
         self.bodies.context().add(&dictionary);
         drop(rewriter);
-        state.trained = Some((dictionary, compressor));
+        state.trained = Some(Trained { dictionary, compressor });
         state.plain = None;
         Some(())
     }
@@ -347,6 +360,15 @@ impl Packer {
 impl State {
     fn buffers(&mut self) -> [&mut Vec<u8>; 3] {
         [&mut self.scratch, &mut self.before, &mut self.base]
+    }
+
+    /// Drops compressors and buffers: few objects arrive, and the next one creates them again in some tenths of a millisecond.
+    fn release(&mut self) {
+        self.plain = None;
+        if let Some(trained) = &mut self.trained {
+            trained.compressor = None;
+        }
+        self.buffers().into_iter().for_each(|buffer| *buffer = Vec::new());
     }
 
     /// Keeps buffers for the next object unless one is large.
@@ -371,7 +393,7 @@ impl State {
     /// The base has the newest dictionary: another one may be forgotten once everything that was packed before is packed
     /// again.
     fn patch(&mut self, encoded: &Encoded, before: &Content) -> Option<Encoding> {
-        let (dictionary, _) = self.trained.as_ref()?;
+        let dictionary = &self.trained.as_ref()?.dictionary;
         if self.patch_failures > PATCH_FAILURES && !self.stats.objects.is_multiple_of(PATCH_FAILURES.into()) {
             return None;
         }
@@ -398,7 +420,10 @@ impl State {
     /// Compresses into `scratch`.
     fn compress(&mut self, raw: &[u8], with_dictionary: bool) -> Option<()> {
         let compressor = match &mut self.trained {
-            Some((_, compressor)) if with_dictionary => compressor,
+            Some(Trained { dictionary, compressor }) if with_dictionary => match compressor {
+                Some(compressor) => compressor,
+                none => none.insert(dictionary.compressor(LEVEL)?),
+            },
             _ => match &mut self.plain {
                 Some(plain) => plain,
                 none => none.insert(Compressor::new(LEVEL).ok()?),

@@ -1,17 +1,15 @@
 //! Compression dictionaries.
 
-use crate::sync::lock;
+use super::decompress::decompress;
 use arc_swap::ArcSwap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use zstd::{
-    bulk::{Compressor, Decompressor},
-    zstd_safe::{CParameter, DictAttachPref},
+    bulk::Compressor,
+    zstd_safe::{CParameter, DDict, DictAttachPref},
 };
 
 /// Bytes of the first dictionary of a collection. A larger one needs more samples than there are in a part of a list.
 pub(super) const FIRST_SIZE: usize = 32 << 10;
-/// Decompressors that are kept for the next reader; more concurrent readers create their own.
-const MAX_SPARE: usize = 4;
 
 /// The number of a dictionary among those of one packer. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,20 +19,20 @@ pub(super) struct DictionaryId(pub(super) u32);
 pub(super) struct Dictionary {
     pub(super) id: DictionaryId,
     bytes: Box<[u8]>,
-    /// Held only to take one out or put one back.
-    spare: Mutex<Vec<Decompressor<'static>>>,
+    /// Its tables for reading, from the first reader on; `None` if the bytes are no dictionary.
+    tables: OnceLock<Option<DDict<'static>>>,
 }
 
 impl Dictionary {
     /// A dictionary of at most `size` bytes for objects like the samples; `None` if they have too little in common.
     pub(super) fn train(id: DictionaryId, samples: &[Vec<u8>], size: usize) -> Option<Self> {
         let bytes = zstd::dict::from_samples(samples, size).ok()?;
-        Some(Self { id, bytes: bytes.into(), spare: Mutex::default() })
+        Some(Self::saved(id, bytes))
     }
 
     /// A dictionary that was trained before.
     pub(super) fn saved(id: DictionaryId, bytes: Vec<u8>) -> Self {
-        Self { id, bytes: bytes.into(), spare: Mutex::default() }
+        Self { id, bytes: bytes.into(), tables: OnceLock::new() }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -58,31 +56,9 @@ impl Dictionary {
 
     /// Replaces the content of `raw` by that of a body with `len` bytes; `None` if it is something else.
     pub(super) fn unpack(&self, packed: &[u8], len: usize, raw: &mut Vec<u8>) -> Option<()> {
-        let spare = lock(&self.spare).pop();
-        let mut decompressor = match spare {
-            Some(decompressor) => decompressor,
-            None => Decompressor::with_dictionary(&self.bytes).ok()?,
-        };
-        let unpacked = decompress(&mut decompressor, packed, len, raw);
-        let mut spare = lock(&self.spare);
-        if spare.len() < MAX_SPARE {
-            spare.push(decompressor);
-        }
-        unpacked
+        let tables = self.tables.get_or_init(|| DDict::try_create(&self.bytes));
+        decompress(packed, len, Some(tables.as_ref()?), raw)
     }
-}
-
-/// Replaces the content of `raw` by the `len` bytes that `packed` has; `None` if it has others, or is not compressed.
-pub(super) fn decompress(
-    decompressor: &mut Decompressor<'_>,
-    packed: &[u8],
-    len: usize,
-    raw: &mut Vec<u8>,
-) -> Option<()> {
-    raw.clear();
-    raw.reserve_exact(len);
-    // The buffer may have room for more.
-    decompressor.decompress_to_buffer(packed, raw).ok().filter(|written| *written == len).map(drop)
 }
 
 /// The dictionaries that bodies of one packer are packed with. Readers take no lock.

@@ -1,10 +1,9 @@
 //! How the bytes of a body are encoded.
 
-use super::dictionary::{Dictionaries, DictionaryId, decompress};
+use super::decompress::decompress;
+use super::dictionary::{Dictionaries, DictionaryId};
 use super::patch::{self, Patched};
 use crate::MediaType;
-use std::cell::RefCell;
-use zstd::bulk::Decompressor;
 
 /// Says how to read the bytes of a body: the tag that is stored with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,22 +98,10 @@ fn decode(
             raw.extend_from_slice(packed);
             Some(())
         }
-        Encoding::Plain => unpack_plain(packed, len, raw),
+        Encoding::Plain => decompress(packed, len, None, raw),
         Encoding::Dictionary(id) => dictionaries.get(id).ok_or(id)?.unpack(packed, len, raw),
     };
     Ok(decoded.filter(|()| raw.len() == len))
-}
-
-fn unpack_plain(packed: &[u8], len: usize, raw: &mut Vec<u8>) -> Option<()> {
-    thread_local! {
-        static PLAIN: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-    }
-    PLAIN.with_borrow_mut(|plain| {
-        if plain.is_none() {
-            *plain = Decompressor::new().ok();
-        }
-        decompress(plain.as_mut()?, packed, len, raw)
-    })
 }
 
 #[cfg(test)]

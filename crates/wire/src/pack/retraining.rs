@@ -8,13 +8,14 @@ use super::{
     Packer, Packing,
     dictionary::Dictionary,
     encoding::{self, Encoding, Tag},
+    free_memory,
     training::Training,
 };
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-/// Packed bytes from which on a collection gets another dictionary. Training takes about 12 MB for a moment, of which glibc
-/// keeps 5 MB: for a smaller collection that is more than a better dictionary saves.
-const MIN_LIVE: usize = 64 << 20;
+/// Packed bytes from which on a collection gets another dictionary. Training takes about 12 MB for a moment: a smaller
+/// collection would have its peak then.
+const MIN_LIVE: usize = 8 << 20;
 /// A collection gets another dictionary again when it has grown by this factor.
 const GROWTH: usize = 4;
 /// Size of all samples.
@@ -48,7 +49,10 @@ impl Packer {
             samples.into_iter().enumerate().partition(|(at, _)| at % TRIAL == 0);
         let [trials, samples]: [Vec<Vec<u8>>; 2] =
             [trials, samples].map(|some| some.into_iter().map(|(_, raw)| raw).collect());
-        if let Some(bytes) = better_dictionary(&before, &samples, &trials) {
+        let better = better_dictionary(&before, &samples, &trials);
+        drop((samples, trials));
+        free_memory::return_to_system();
+        if let Some(bytes) = better {
             self.replace(&before, bytes);
         }
     }
@@ -75,7 +79,7 @@ impl Packer {
     /// Uses a dictionary in place of another one, unless that was replaced meanwhile.
     fn replace(&self, before: &Dictionary, bytes: Vec<u8>) {
         let mut state = self.lock();
-        if state.trained.as_ref().is_none_or(|(newest, _)| newest.id != before.id) {
+        if state.trained.as_ref().is_none_or(|newest| newest.dictionary.id != before.id) {
             return;
         }
         let dictionary = Dictionary::saved(self.bodies.context().next_id(), bytes);

@@ -220,6 +220,47 @@ fn repacking_packs_better_and_only_once() {
 }
 
 #[test]
+fn compressors_and_buffers_are_dropped_until_the_next_object() {
+    let packer = Packer::new(Packing::Packed);
+    let kept: Vec<Content> = (0..1000).map(|i| packer.pack_content(&pod(i, "cart"), false, None)).collect();
+    let secret = packer.pack_content(&pod(1, "cart"), true, None);
+    repack(&packer);
+    let mut state = packer.lock();
+    assert!(
+        state.plain.is_none() && state.trained.as_ref().is_some_and(|trained| trained.compressor.is_none())
+    );
+    assert!(state.buffers().iter().all(|buffer| buffer.capacity() == 0));
+    drop(state);
+    let next = packer.pack_content(&pod(1000, "cart"), false, None);
+    assert_eq!(encoding(&next), encoding(&kept[999]), "with the same dictionary");
+    assert_eq!(next.read().unwrap(), pod(1000, "cart"));
+    assert_eq!(secret.read().unwrap(), pod(1, "cart"));
+}
+
+#[test]
+fn readers_share_contexts_with_all_dictionaries_and_none() {
+    let packers = [Packer::new(Packing::Packed), Packer::new(Packing::Packed)];
+    let raw = |i: u64| pod(i, ["cart", "shop"][i as usize % 2]);
+    let kept: Vec<Content> =
+        (0..2000).map(|i| packers[i as usize % 2].pack_content(&raw(i), i % 10 < 2, None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                assert!(kept.iter().zip(0..).all(|(kept, i)| kept.read().is_ok_and(|kept| kept == raw(i))));
+            });
+        }
+    });
+    let nonsense = Tag::loose(10, MediaType::Json, Encoding::Plain);
+    let mut out = Vec::new();
+    for encoding in [Encoding::Plain, Encoding::Dictionary(packers[0].bodies.context().newest().unwrap().id)]
+    {
+        let tag = Tag { encoding, ..nonsense };
+        assert_eq!(encoding::unpack(tag, b"nonsense", packers[0].bodies.context(), &mut out), Ok(None));
+    }
+    assert_eq!(kept[1999].read().unwrap(), raw(1999), "a context can be used after an error");
+}
+
+#[test]
 fn garbage_goes_and_the_report_follows() {
     let packer = Packer::new(Packing::Packed);
     let mut kept: Vec<Content> =
