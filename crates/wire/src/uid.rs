@@ -16,6 +16,23 @@ pub struct Uid([u8; 16]);
 /// Positions of the hyphens in a canonical UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
+/// Positions of the first digit of each byte in a canonical UUID.
+const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/// All bits: no digit, and no combination of digits, has them.
+const NOT_A_DIGIT: u8 = 0xff;
+
+/// The value of each character as a hexadecimal digit in lower case. Every event has a uid, and a table needs no branches.
+const VALUES: [u8; 256] = {
+    let mut values = [NOT_A_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        values[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    values
+};
+
 /// The UUID version that marks a digest: no UUID has it.
 const DIGEST: u8 = 0xf0;
 
@@ -38,26 +55,17 @@ impl Uid {
     }
 
     fn canonical(text: &[u8]) -> Option<[u8; 16]> {
-        if text.len() != 36 {
+        let text: &[u8; 36] = text.try_into().ok()?;
+        if HYPHENS.iter().any(|&at| text[at] != b'-') {
             return None;
         }
-        let (mut uuid, mut nibbles) = ([0u8; 16], 0);
-        for (i, &byte) in text.iter().enumerate() {
-            if HYPHENS.contains(&i) {
-                if byte != b'-' {
-                    return None;
-                }
-                continue;
-            }
-            let digit = match byte {
-                b'0'..=b'9' => byte - b'0',
-                b'a'..=b'f' => byte - b'a' + 10,
-                _ => return None,
-            };
-            uuid[nibbles / 2] = uuid[nibbles / 2] << 4 | digit;
-            nibbles += 1;
+        let (mut uuid, mut seen) = ([0; 16], 0);
+        for (byte, at) in uuid.iter_mut().zip(DIGITS) {
+            let [high, low] = [text[at], text[at + 1]].map(|digit| VALUES[usize::from(digit)]);
+            seen |= high | low;
+            *byte = high << 4 | low;
         }
-        Some(uuid)
+        (seen != NOT_A_DIGIT).then_some(uuid)
     }
 
     fn digest(text: &str) -> [u8; 16] {
@@ -111,6 +119,24 @@ mod tests {
         assert_eq!(Uid::from(uuid).to_string(), uuid);
         assert_eq!(Uid::from(uuid).text().as_deref(), Some(uuid));
         assert_eq!(size_of::<Uid>(), 16);
+    }
+
+    #[test]
+    fn each_digit_counts_at_each_position() {
+        let uuid = "0123abcd-4567-89ab-cdef-00112233aabb";
+        assert_eq!(Uid::from(uuid).to_string(), uuid);
+        for at in (0..uuid.len()).filter(|at| !HYPHENS.contains(at)) {
+            for other in ["g", "/", ":", "`", "A", "F", "-"] {
+                let mut text = uuid.to_owned();
+                text.replace_range(at..=at, other);
+                assert_eq!(Uid::from(text.as_str()).text(), None, "{text}");
+            }
+        }
+        for at in HYPHENS {
+            let mut text = uuid.to_owned();
+            text.replace_range(at..=at, "0");
+            assert_eq!(Uid::from(text.as_str()).text(), None, "{text}");
+        }
     }
 
     #[test]
