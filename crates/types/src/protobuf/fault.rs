@@ -37,3 +37,13 @@ impl serde::de::Error for Fault {
         ProtobufError::Refused(message.to_string()).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_no_larger_than_its_text() {
+        assert_eq!(size_of::<Result<Option<String>, Fault>>(), size_of::<Option<String>>());
+    }
+}

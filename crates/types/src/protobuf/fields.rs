@@ -146,3 +146,23 @@ impl<'a> Wire<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_the_next_field_is_known_without_reading_it() {
+        // Keys of text: one byte, two bytes, and two bytes where one is enough.
+        for (key, number) in [(&[0x0a_u8][..], 1), (&[0x7a], 15), (&[0x82, 0x01], 16), (&[0x8a, 0x00], 1)] {
+            let message = [key, &[0]].concat();
+            let fields = Fields(&message);
+            let is_next: Vec<u32> = (0..40).filter(|number| fields.is_next(*number)).collect();
+            assert_eq!(is_next, [number]);
+            assert_eq!(fields.clone().next(), Some(Ok((number, Wire::Bytes(&[])))));
+        }
+        assert!((0..40).all(|number| !Fields(&[]).is_next(number)));
+        // A key without an end.
+        assert!((0..40).all(|number| !Fields(&[0x8a]).is_next(number)));
+    }
+}
