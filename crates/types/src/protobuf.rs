@@ -11,6 +11,7 @@ mod cut;
 mod deserializer;
 mod encoder;
 mod envelope;
+mod fault;
 mod fields;
 mod group;
 mod messages;
@@ -112,7 +113,7 @@ impl MessageType {
         type_meta: (&str, &str),
     ) -> Result<T, ProtobufError> {
         self.read(bytes, &Notes::default(), |bytes, notes| {
-            T::deserialize(self.reader(bytes, type_meta, notes))
+            T::deserialize(self.reader(bytes, type_meta, notes)).map_err(ProtobufError::from)
         })
     }
 
@@ -128,7 +129,7 @@ impl MessageType {
         S: for<'de> DeserializeSeed<'de, Value = T>,
     {
         self.read(bytes, &Notes::default(), |bytes, notes| {
-            seed().deserialize(self.reader(bytes, type_meta, notes))
+            seed().deserialize(self.reader(bytes, type_meta, notes)).map_err(ProtobufError::from)
         })
     }
 

@@ -6,6 +6,7 @@ use serde::de::{
     self, DeserializeSeed, MapAccess, Visitor, value::BorrowedStrDeserializer, value::UnitDeserializer,
 };
 
+use super::fault::Fault;
 use super::fields::{Fields, Wire};
 use super::group::{Group, GroupReader};
 use super::messages::{Content, Encoding, Field, Message, Slot};
@@ -36,10 +37,10 @@ pub(super) struct Notes {
 
 impl Notes {
     /// Reads a message inside the current one. Only schemas of CRDs contain themselves, to any depth.
-    fn nested<T>(&self, read: impl FnOnce() -> Result<T, ProtobufError>) -> Result<T, ProtobufError> {
+    fn nested<T>(&self, read: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
         let depth = self.depth.get();
         if depth >= MAX_DEPTH {
-            return Err(ProtobufError::TooDeep);
+            return Err(ProtobufError::TooDeep.into());
         }
         self.depth.set(depth + 1);
         let result = read();
@@ -47,26 +48,28 @@ impl Notes {
         result
     }
 
-    fn unordered(&self) -> ProtobufError {
+    #[cold]
+    fn unordered(&self) -> Fault {
         self.is_unordered.set(true);
-        ProtobufError::Malformed
+        ProtobufError::Malformed.into()
     }
 }
 
 impl<'de> de::Deserializer<'de> for MessageReader<'de, '_> {
-    type Error = ProtobufError;
+    type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        let map = MessageMap {
-            type_meta: self
-                .type_meta
-                .map(|(kind, api_version)| [Some(("kind", kind)), Some(("apiVersion", api_version))]),
-            level: Level::new(self.message, self.bytes)?,
-            outer: Vec::new(),
-            pending: None,
+        let mut map = MessageMap {
+            type_meta: self.type_meta.map_or([None; 2], |(kind, api_version)| {
+                [Some(("kind", kind)), Some(("apiVersion", api_version))]
+            }),
+            level: Level::new(self.message, self.bytes),
+            outer: [const { None }; 2],
+            pending: Pending::Nothing,
             notes: self.notes,
         };
-        self.notes.nested(|| visitor.visit_map(map))
+        // By reference: visitors pass it on, and it is large.
+        self.notes.nested(|| visitor.visit_map(&mut map))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -94,110 +97,80 @@ impl<'de> de::Deserializer<'de> for MessageReader<'de, '_> {
 /// One message, or a message whose fields JSON has in the object around it.
 struct Level<'de> {
     message: &'static Message,
-    /// The positions of slots that have been read, one bit each.
-    seen: u128,
-    /// The number of entries of [`Message::written`] that have been looked at after the last field.
-    written: usize,
     fields: Fields<'de>,
-    /// The first of the fields that follow.
-    next: Option<(u32, Wire<'de>)>,
+    /// The bits of [`Slot::written`] that have been read.
+    seen: u64,
+    /// The number that was read last.
+    last: u32,
 }
 
 impl<'de> Level<'de> {
-    fn new(message: &'static Message, bytes: &'de [u8]) -> Result<Self, ProtobufError> {
-        let mut level = Self { message, seen: 0, written: 0, fields: Fields(bytes), next: None };
-        level.advance()?;
-        Ok(level)
-    }
-
     #[inline]
-    fn advance(&mut self) -> Result<(), ProtobufError> {
-        self.next = self.fields.take_next()?;
-        Ok(())
+    fn new(message: &'static Message, bytes: &'de [u8]) -> Self {
+        Self { message, fields: Fields(bytes), seen: 0, last: 0 }
     }
 
     /// The next slot to read and its first value: those on the wire, then those that JSON has all the same.
     #[inline]
-    fn next_slot(
-        &mut self,
-        notes: &Notes,
-    ) -> Result<Option<(&'static Slot, Option<Wire<'de>>)>, ProtobufError> {
+    fn next_slot(&mut self, notes: &Notes) -> Result<Option<(&'static Slot, Option<Wire<'de>>)>, Fault> {
         let slots = self.message.slots();
-        while let Some((number, wire)) = self.next {
-            let position = self.message.position(number);
-            self.advance()?;
-            let Some(position) = position else {
+        while let Some((number, wire)) = self.fields.take_next()? {
+            let Some(slot) = self.message.position(number).and_then(|position| slots.get(position)) else {
                 notes.has_unknown_fields.set(true);
                 continue;
             };
-            let bit = 1 << position;
-            if self.seen >= bit {
+            if number <= self.last {
                 return Err(notes.unordered());
             }
-            self.seen |= bit;
-            return Ok(Some((&slots[position], Some(wire))));
+            self.last = number;
+            self.seen |= slot.written;
+            return Ok(Some((slot, Some(wire))));
         }
-        while let Some(&position) = self.message.written().get(self.written) {
-            self.written += 1;
-            if self.seen >> position & 1 == 0 {
-                return Ok(Some((&slots[usize::from(position)], None)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn is_next(&self, number: u32) -> bool {
-        self.next.is_some_and(|(next, _)| next == number)
+        // Bits that no field has stay clear, so the first clear bit is a field, or the end.
+        let bit = self.seen.trailing_ones();
+        let Some(&position) = self.message.written().get(bit as usize) else { return Ok(None) };
+        self.seen |= 1 << bit;
+        Ok(Some((&slots[usize::from(position)], None)))
     }
 }
 
 struct MessageMap<'de, 'm> {
-    type_meta: Option<[Option<(&'static str, &'de str)>; 2]>,
+    /// `kind` and `apiVersion`, as far as they are still to be read.
+    type_meta: [Option<(&'static str, &'de str)>; 2],
     level: Level<'de>,
-    /// The messages around the one that is being read, whose fields follow.
-    outer: Vec<Level<'de>>,
-    pending: Option<Pending<'de>>,
+    /// The messages around the one that is being read, whose fields follow. A test checks that there are at most two.
+    outer: [Option<Level<'de>>; 2],
+    pending: Pending<'de>,
     notes: &'m Notes,
 }
 
 /// The value of the key that was given last.
 enum Pending<'de> {
+    /// None, or it has been read.
+    Nothing,
     TypeMeta(&'de str),
     /// A field that is not on the wire and that JSON has all the same.
     Absent(&'static Field),
     Null,
     Single(&'static Field, Wire<'de>),
     /// All values of a list or a map, of which this is the first.
-    Group {
-        number: u32,
-        field: &'static Field,
-        first: Wire<'de>,
-    },
+    Group(&'static Field, Wire<'de>),
 }
 
 impl<'de> MessageMap<'de, '_> {
     /// Goes to the next field that JSON has: its name, and its value in `pending`.
-    fn advance(&mut self) -> Result<Option<&'static str>, ProtobufError> {
-        if let Some(left) = &mut self.type_meta {
-            match left.iter_mut().find_map(Option::take) {
-                Some((name, value)) => {
-                    self.pending = Some(Pending::TypeMeta(value));
-                    return Ok(Some(name));
-                }
-                None => self.type_meta = None,
-            }
-        }
+    fn advance(&mut self) -> Result<Option<&'static str>, Fault> {
         loop {
             let Some((slot, first)) = self.level.next_slot(self.notes)? else {
-                let Some(outer) = self.outer.pop() else { return Ok(None) };
+                let [outer, outermost] = &mut self.outer;
+                let Some(outer) = std::mem::replace(outer, outermost.take()) else { return Ok(None) };
                 self.level = outer;
                 continue;
             };
             match &slot.content {
                 Content::Inline(message) => self.enter(slot.number, message, first)?,
                 Content::Field(field) => {
-                    self.pending = self.field(slot.number, field, first)?;
-                    if self.pending.is_some() {
+                    if self.field(slot.number, field, first)? {
                         return Ok(Some(field.name));
                     }
                 }
@@ -205,82 +178,91 @@ impl<'de> MessageMap<'de, '_> {
         }
     }
 
+    #[cold]
+    fn next_type_meta(&mut self) -> Option<&'static str> {
+        let (name, value) = self.type_meta.iter_mut().find_map(Option::take)?;
+        self.pending = Pending::TypeMeta(value);
+        Some(name)
+    }
+
     fn enter(
         &mut self,
         number: u32,
         message: &'static Message,
         wire: Option<Wire<'de>>,
-    ) -> Result<(), ProtobufError> {
-        if self.level.is_next(number) {
+    ) -> Result<(), Fault> {
+        if self.level.fields.is_next(number) {
             return Err(self.notes.unordered());
         }
         let bytes = wire.map_or(Ok(&[][..]), Wire::bytes)?;
-        let inner = Level::new(message, bytes)?;
-        self.outer.push(std::mem::replace(&mut self.level, inner));
+        let outer = std::mem::replace(&mut self.level, Level::new(message, bytes));
+        self.outer = [Some(outer), self.outer[0].take()];
         Ok(())
     }
 
-    /// The value of a field; `None` if JSON does not have it.
+    /// Puts the value of a field into `pending`, unless JSON does not have it.
     #[inline]
-    fn field(
-        &mut self,
-        number: u32,
-        field: &'static Field,
-        first: Option<Wire<'de>>,
-    ) -> Result<Option<Pending<'de>>, ProtobufError> {
+    fn field(&mut self, number: u32, field: &'static Field, first: Option<Wire<'de>>) -> Result<bool, Fault> {
         let Some(first) = first else {
-            return Ok(match field.zero {
-                Zero::Written => Some(Pending::Absent(field)),
-                Zero::Null => Some(Pending::Null),
-                Zero::Omitted | Zero::Distinct => None,
-            });
+            self.pending = match field.zero {
+                Zero::Written => Pending::Absent(field),
+                Zero::Null => Pending::Null,
+                Zero::Omitted | Zero::Distinct => return Ok(false),
+            };
+            return Ok(true);
         };
         if matches!(field.encoding, Encoding::List(_) | Encoding::Map(_)) {
-            return Ok(Some(Pending::Group { number, field, first }));
+            self.pending = Pending::Group(field, first);
+            return Ok(true);
         }
-        if self.level.is_next(number) {
+        if self.level.fields.is_next(number) {
             return Err(self.notes.unordered());
         }
-        let may_be_null = matches!(field.zero, Zero::Written | Zero::Null);
-        let omitted = value::is_null(&field.encoding, first)? && !may_be_null
-            || field.zero == Zero::Omitted && value::is_zero(&field.encoding, first)?;
-        Ok((!omitted).then_some(Pending::Single(field, first)))
+        let is_omitted = match field.zero {
+            Zero::Written | Zero::Null => false,
+            Zero::Distinct => value::is_null(&field.encoding, first)?,
+            Zero::Omitted => {
+                value::is_null(&field.encoding, first)? || value::is_zero(&field.encoding, first)?
+            }
+        };
+        if !is_omitted {
+            self.pending = Pending::Single(field, first);
+        }
+        Ok(!is_omitted)
     }
 }
 
-impl<'de> MapAccess<'de> for MessageMap<'de, '_> {
-    type Error = ProtobufError;
+impl<'de> MapAccess<'de> for &mut MessageMap<'de, '_> {
+    type Error = Fault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
-        let Some(name) = self.advance()? else { return Ok(None) };
-        seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some)
+        let name = match self.type_meta {
+            [_, None] => self.advance()?,
+            [_, Some(_)] => self.next_type_meta(),
+        };
+        match name {
+            None => Ok(None),
+            Some(name) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
+        }
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Self::Error> {
-        match self.pending.take() {
-            None => Err(de::Error::custom("a value without a key")),
-            Some(Pending::TypeMeta(text)) => seed.deserialize(BorrowedStrDeserializer::new(text)),
-            Some(Pending::Null) => seed.deserialize(UnitDeserializer::new()),
-            Some(Pending::Absent(field)) => {
-                seed.deserialize(ZeroReader { encoding: &field.encoding, notes: self.notes })
+        let notes = self.notes;
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Single(Field { name, encoding, .. }, wire) => {
+                seed.deserialize(Single { name, encoding, wire, notes })
             }
-            Some(Pending::Single(field, wire)) => seed.deserialize(Single {
-                name: field.name,
-                encoding: &field.encoding,
-                wire,
-                notes: self.notes,
-            }),
-            Some(Pending::Group { number, field, first }) => {
-                let mut group = Group {
-                    number,
-                    first: Some(first),
-                    fields: &mut self.level.fields,
-                    next: self.level.next,
-                };
-                let read = seed.deserialize(GroupReader { field, group: &mut group, notes: self.notes })?;
-                self.level.next = group.rest()?;
+            Pending::Group(field, first) => {
+                let Level { fields, last, .. } = &mut self.level;
+                let mut group = Group { number: *last, first: Some(first), fields };
+                let read = seed.deserialize(GroupReader { field, group: &mut group, notes })?;
+                group.skip_rest()?;
                 Ok(read)
             }
+            Pending::Absent(field) => seed.deserialize(ZeroReader { encoding: &field.encoding, notes }),
+            Pending::Null => seed.deserialize(UnitDeserializer::new()),
+            Pending::TypeMeta(text) => seed.deserialize(BorrowedStrDeserializer::new(text)),
+            Pending::Nothing => Err(de::Error::custom("a value without a key")),
         }
     }
 }

@@ -57,6 +57,17 @@ impl<'a> Fields<'a> {
         Ok(field)
     }
 
+    /// Whether the next field has this number.
+    #[inline]
+    pub(super) fn is_next(&self, number: u32) -> bool {
+        match self.0.first() {
+            None => false,
+            // Numbers up to 15 take one byte.
+            Some(key) if *key < 0x80 => u32::from(key >> 3) == number,
+            Some(_) => Fields(self.0).varint().is_some_and(|key| key >> 3 == u64::from(number)),
+        }
+    }
+
     // Every byte of a message goes through here several times.
     #[inline(always)]
     fn field(&mut self) -> Option<(u32, Wire<'a>)> {
@@ -112,11 +123,13 @@ impl<'a> Fields<'a> {
 
 impl<'a> Wire<'a> {
     /// The value as text.
+    #[inline]
     pub fn text(self) -> Result<&'a str, ProtobufError> {
         std::str::from_utf8(self.bytes()?).map_err(|_| ProtobufError::Malformed)
     }
 
     /// The value as bytes.
+    #[inline]
     pub fn bytes(self) -> Result<&'a [u8], ProtobufError> {
         match self {
             Wire::Bytes(bytes) => Ok(bytes),
@@ -125,10 +138,31 @@ impl<'a> Wire<'a> {
     }
 
     /// The value as a number.
+    #[inline]
     pub fn integer(self) -> Result<i64, ProtobufError> {
         match self {
             Wire::Varint(value) => Ok(value.cast_signed()),
             _ => Err(ProtobufError::Malformed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_the_next_field_is_known_without_reading_it() {
+        // Keys of text: one byte, two bytes, and two bytes where one is enough.
+        for (key, number) in [(&[0x0a_u8][..], 1), (&[0x7a], 15), (&[0x82, 0x01], 16), (&[0x8a, 0x00], 1)] {
+            let message = [key, &[0]].concat();
+            let fields = Fields(&message);
+            let is_next: Vec<u32> = (0..40).filter(|number| fields.is_next(*number)).collect();
+            assert_eq!(is_next, [number]);
+            assert_eq!(fields.clone().next(), Some(Ok((number, Wire::Bytes(&[])))));
+        }
+        assert!((0..40).all(|number| !Fields(&[]).is_next(number)));
+        // A key without an end.
+        assert!((0..40).all(|number| !Fields(&[0x8a]).is_next(number)));
     }
 }

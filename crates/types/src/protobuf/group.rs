@@ -4,6 +4,7 @@ use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor, value::Bor
 
 use super::ProtobufError;
 use super::deserializer::Notes;
+use super::fault::Fault;
 use super::fields::{Fields, Wire};
 use super::messages::{Encoding, Field};
 use super::value::{Single, ZeroReader};
@@ -12,37 +13,37 @@ use super::value::{Single, ZeroReader};
 pub(super) struct Group<'de, 'f> {
     pub(super) number: u32,
     pub(super) first: Option<Wire<'de>>,
-    /// The fields after `next`.
+    /// The fields after `first`.
     pub(super) fields: &'f mut Fields<'de>,
-    pub(super) next: Option<(u32, Wire<'de>)>,
 }
 
 impl<'de> Group<'de, '_> {
-    fn take(&mut self) -> Result<Option<Wire<'de>>, ProtobufError> {
+    #[inline]
+    fn take(&mut self) -> Result<Option<Wire<'de>>, Fault> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        match self.next {
-            Some((number, wire)) if number == self.number => {
-                self.next = self.fields.take_next()?;
-                Ok(Some(wire))
-            }
-            _ => Ok(None),
+        if !self.fields.is_next(self.number) {
+            return Ok(None);
         }
+        Ok(self.fields.take_next()?.map(|(_, wire)| wire))
     }
 
     /// The number of values that are left.
     fn len(&self) -> usize {
-        let is_own = |field: &(u32, Wire<'de>)| field.0 == self.number;
-        let next = self.next.as_ref().filter(|field| is_own(field));
-        let following = next.map(|_| self.fields.clone().map_while(Result::ok).take_while(is_own));
-        usize::from(self.first.is_some()) + following.map_or(0, |following| 1 + following.count())
+        let mut following = self.fields.clone();
+        let mut count = usize::from(self.first.is_some());
+        while following.is_next(self.number) && following.next().is_some_and(|field| field.is_ok()) {
+            count += 1;
+        }
+        count
     }
 
-    /// Skips what has not been read, and returns the field after it.
-    pub(super) fn rest(mut self) -> Result<Option<(u32, Wire<'de>)>, ProtobufError> {
+    /// Skips what has not been read.
+    #[inline]
+    pub(super) fn skip_rest(&mut self) -> Result<(), Fault> {
         while self.take()?.is_some() {}
-        Ok(self.next)
+        Ok(())
     }
 }
 
@@ -54,7 +55,7 @@ pub(super) struct GroupReader<'de, 'f, 'g, 'm> {
 }
 
 impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
-    type Error = ProtobufError;
+    type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         let Self { field, group, notes } = self;
@@ -63,7 +64,7 @@ impl<'de> de::Deserializer<'de> for GroupReader<'de, '_, '_, '_> {
             Encoding::Map(inner) => {
                 visitor.visit_map(Entries { field, encoding: inner, group, value: None, notes })
             }
-            _ => Err(ProtobufError::Malformed),
+            _ => Err(ProtobufError::Malformed.into()),
         }
     }
 
@@ -108,14 +109,15 @@ impl<'de, 'f, 'g, 'm> Items<'de, 'f, 'g, 'm> {
         Self { name, encoding, group, packed: Fields(&[]), notes }
     }
 
-    fn take(&mut self) -> Result<Option<Wire<'de>>, ProtobufError> {
+    #[inline]
+    fn take(&mut self) -> Result<Option<Wire<'de>>, Fault> {
         loop {
             if !self.packed.0.is_empty() {
                 return self
                     .packed
                     .varint()
                     .map(|number| Some(Wire::Varint(number)))
-                    .ok_or(ProtobufError::Malformed);
+                    .ok_or(ProtobufError::Malformed.into());
             }
             match (self.group.take()?, self.encoding) {
                 (Some(Wire::Bytes(packed)), Encoding::Int32 | Encoding::Int64 | Encoding::Bool) => {
@@ -128,7 +130,7 @@ impl<'de, 'f, 'g, 'm> Items<'de, 'f, 'g, 'm> {
 }
 
 impl<'de> SeqAccess<'de> for Items<'de, '_, '_, '_> {
-    type Error = ProtobufError;
+    type Error = Fault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
@@ -156,7 +158,7 @@ struct Entries<'de, 'f, 'g, 'm> {
 }
 
 impl<'de> MapAccess<'de> for Entries<'de, '_, '_, '_> {
-    type Error = ProtobufError;
+    type Error = Fault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Self::Error> {
         let Some(entry) = self.group.take()? else { return Ok(None) };
@@ -178,8 +180,7 @@ impl<'de> MapAccess<'de> for Entries<'de, '_, '_, '_> {
             // A list cannot be the value of a map, so it is wrapped in a message, as its field number 1.
             (value, Encoding::List(inner)) => {
                 let mut fields = Fields(value.map_or(Ok(&[][..]), Wire::bytes)?);
-                let next = fields.next().transpose()?;
-                let mut group = Group { number: 1, first: None, fields: &mut fields, next };
+                let mut group = Group { number: 1, first: None, fields: &mut fields };
                 seed.deserialize(ListReader(Items::new(field.name, inner, &mut group, notes)))
             }
             (Some(wire), _) => seed.deserialize(Single { name: field.name, encoding, wire, notes }),
@@ -192,7 +193,7 @@ impl<'de> MapAccess<'de> for Entries<'de, '_, '_, '_> {
 struct ListReader<'de, 'f, 'g, 'm>(Items<'de, 'f, 'g, 'm>);
 
 impl<'de> de::Deserializer<'de> for ListReader<'de, '_, '_, '_> {
-    type Error = ProtobufError;
+    type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         visitor.visit_seq(self.0)

@@ -38,6 +38,8 @@ pub(super) enum Inside {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) number: u32,
+    /// The bit of this slot among those of [`Message::written`]; 0 if it is not one of them.
+    pub(super) written: u64,
     pub(super) content: Content,
 }
 
@@ -45,7 +47,7 @@ pub(super) struct Slot {
 pub(super) enum Content {
     Field(Field),
     /// A nested message whose fields are inlined in JSON.
-    Inline(Message),
+    Inline(Box<Message>),
 }
 
 #[derive(Debug)]
@@ -111,6 +113,7 @@ impl Messages {
         self.by_name.get(name).map(|id| self.get(*id))
     }
 
+    #[inline]
     pub(super) fn get(&self, id: MessageId) -> &Message {
         &self.all[id.0]
     }
@@ -127,6 +130,7 @@ impl Messages {
 }
 
 impl Message {
+    #[inline]
     pub(super) fn slots(&self) -> &[Slot] {
         &self.slots
     }
@@ -136,6 +140,7 @@ impl Message {
     }
 
     /// The position of a number in [`slots`](Self::slots).
+    #[inline]
     pub(super) fn position(&self, number: u32) -> Option<usize> {
         let position = *self.positions.get(usize::try_from(number).ok()?)?;
         usize::from(position).checked_sub(1)
@@ -147,6 +152,7 @@ impl Message {
     }
 
     /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
+    #[inline]
     pub(super) fn written(&self) -> &[u8] {
         &self.written
     }
@@ -170,11 +176,11 @@ impl Message {
         let [number, inner @ ..] = numbers else { return };
         let at = self.slots.partition_point(|slot| slot.number < *number);
         if inner.is_empty() {
-            self.slots.insert(at, Slot { number: *number, content: Content::Field(field) });
+            self.slots.insert(at, Slot { number: *number, written: 0, content: Content::Field(field) });
         } else {
             if self.slots.get(at).is_none_or(|slot| slot.number != *number) {
-                let content = Content::Inline(Message::default());
-                self.slots.insert(at, Slot { number: *number, content });
+                let content = Content::Inline(Box::default());
+                self.slots.insert(at, Slot { number: *number, written: 0, content });
             }
             if let Content::Inline(message) = &mut self.slots[at].content {
                 message.insert(inner, field);
@@ -196,6 +202,9 @@ impl Message {
         };
         self.written =
             (0..).zip(&self.slots).filter(|(_, slot)| is_written(slot)).map(|(at, _)| at).collect();
+        for (bit, position) in self.written.iter().enumerate() {
+            self.slots[usize::from(*position)].written = 1 << bit;
+        }
     }
 }
 
@@ -334,9 +343,25 @@ mod tests {
         assert_eq!(messages().all.iter().map(fields).sum::<usize>(), lines + 1);
     }
 
-    /// The decoder notes the fields that it has seen in a word of this size.
+    /// `cut` notes the fields that it has seen in a word of 128 bits, and the decoder those that JSON always has in a
+    /// word of 64.
     #[test]
-    fn messages_have_at_most_128_fields() {
-        assert!(messages().all.iter().all(|message| message.slots.len() <= 128));
+    fn fields_of_a_message_have_a_bit_each() {
+        assert!(
+            messages().all.iter().all(|message| message.slots.len() <= 128 && message.written.len() < 64)
+        );
+    }
+
+    /// The decoder has room for as many messages around the one that it reads.
+    #[test]
+    fn inlined_messages_are_at_most_two_deep() {
+        fn depth(message: &Message) -> usize {
+            let of = |slot: &Slot| match &slot.content {
+                Content::Field(_) => 0,
+                Content::Inline(message) => 1 + depth(message),
+            };
+            message.slots.iter().map(of).max().unwrap_or(0)
+        }
+        assert_eq!(messages().all.iter().map(depth).max(), Some(2));
     }
 }

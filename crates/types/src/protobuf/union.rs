@@ -4,6 +4,7 @@ use serde::de::{Deserializer as _, Visitor};
 
 use super::ProtobufError;
 use super::deserializer::Notes;
+use super::fault::Fault;
 use super::fields::{Fields, Wire};
 use super::group::{Group, Items};
 use super::messages::{Encoding, Union};
@@ -27,12 +28,14 @@ pub(super) fn numbers(union: Union) -> (u32, u32) {
 }
 
 impl<'de> UnionReader<'de, '_> {
-    pub(super) fn read<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProtobufError> {
+    pub(super) fn read<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let (number, alternative) = numbers(self.union);
         let (mut schema, mut allows, mut has_items) = (None, false, false);
         for field in Fields(self.bytes) {
             match field? {
-                (found, _) if found == number && schema.is_some() => return Err(ProtobufError::Malformed),
+                (found, _) if found == number && schema.is_some() => {
+                    return Err(ProtobufError::Malformed.into());
+                }
                 (found, wire) if found == number => schema = Some(wire),
                 (found, wire) if found == alternative && self.union == Union::Bool => {
                     allows = wire.integer()? != 0;
@@ -53,16 +56,13 @@ impl<'de> UnionReader<'de, '_> {
         Single { name: self.name, encoding: self.schema, wire, notes: self.notes }
     }
 
-    fn items<V: Visitor<'de>>(&self, number: u32, visitor: V) -> Result<V::Value, ProtobufError> {
+    fn items<V: Visitor<'de>>(&self, number: u32, visitor: V) -> Result<V::Value, Fault> {
         const TEXT: &Encoding = &Encoding::Text;
         let encoding = if self.union == Union::Texts { TEXT } else { self.schema };
         let mut fields = Fields(self.bytes);
-        let mut next = fields.next().transpose()?;
         // The schema is not used if there are items, and has the lower number.
-        while next.is_some_and(|(found, _)| found != number) {
-            next = fields.next().transpose()?;
-        }
-        let mut group = Group { number, first: None, fields: &mut fields, next };
+        while !fields.is_next(number) && fields.take_next()?.is_some() {}
+        let mut group = Group { number, first: None, fields: &mut fields };
         visitor.visit_seq(Items::new(self.name, encoding, &mut group, self.notes))
     }
 }

@@ -6,6 +6,7 @@ use serde::de::{self, Visitor};
 
 use super::ProtobufError;
 use super::deserializer::{MessageReader, Notes};
+use super::fault::Fault;
 use super::fields::{Fields, Wire};
 use super::group::{Group, Items};
 use super::messages::{Encoding, messages};
@@ -23,7 +24,7 @@ pub(super) struct Single<'de, 'm> {
 }
 
 impl<'de> de::Deserializer<'de> for Single<'de, '_> {
-    type Error = ProtobufError;
+    type Error = Fault;
 
     #[inline(never)]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -37,7 +38,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
             Encoding::Bool => visitor.visit_bool(wire.integer()? != 0),
             Encoding::Double => match wire {
                 Wire::Fixed64(bits) => number(f64::from_bits(bits), visitor),
-                _ => Err(ProtobufError::Malformed),
+                _ => Err(ProtobufError::Malformed.into()),
             },
             Encoding::Time => match time::read(wire.bytes()?)? {
                 Some(time) => visitor.visit_str(time.seconds_text()?.as_str()),
@@ -55,7 +56,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
             Encoding::Json => match bytes_in(wire.bytes()?)? {
                 [] => visitor.visit_unit(),
                 json => read_json(json, visitor)
-                    .map_err(|_| ProtobufError::Mismatch { field: self.name.to_owned() }),
+                    .map_err(|_| ProtobufError::Mismatch { field: self.name.to_owned() }.into()),
             },
             Encoding::Message(id) => {
                 let message = messages().get(*id);
@@ -68,12 +69,11 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
             }
             Encoding::Wrapped(inner) => {
                 let mut fields = Fields(wire.bytes()?);
-                let next = fields.next().transpose()?;
-                let mut group = Group { number: 1, first: None, fields: &mut fields, next };
+                let mut group = Group { number: 1, first: None, fields: &mut fields };
                 visitor.visit_seq(Items::new(self.name, inner, &mut group, self.notes))
             }
             // No type has a list or a map inside a list.
-            Encoding::Map(_) | Encoding::List(_) => Err(ProtobufError::Malformed),
+            Encoding::Map(_) | Encoding::List(_) => Err(ProtobufError::Malformed.into()),
         }
     }
 
@@ -173,7 +173,7 @@ pub(super) struct ZeroReader<'m> {
 }
 
 impl<'de> de::Deserializer<'de> for ZeroReader<'_> {
-    type Error = ProtobufError;
+    type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         match self.encoding {
@@ -219,6 +219,7 @@ impl<'de> de::Deserializer<'de> for ZeroReader<'_> {
 }
 
 /// Whether JSON has null for a value.
+#[inline]
 pub(super) fn is_null(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, ProtobufError> {
     Ok(match encoding {
         Encoding::Time | Encoding::MicroTime => wire.bytes()?.is_empty(),
@@ -228,6 +229,7 @@ pub(super) fn is_null(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, Proto
 }
 
 /// Whether a value is the zero value of its type in Go.
+#[inline]
 pub(super) fn is_zero(encoding: &Encoding, wire: Wire<'_>) -> Result<bool, ProtobufError> {
     Ok(match (encoding, wire) {
         (Encoding::Int32, wire) => wire.integer()? as i32 == 0,
@@ -247,7 +249,7 @@ fn read_json<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> serde_json::R
 }
 
 /// A whole number is one in JSON too: Go writes 53 for 53.0.
-fn number<'de, V: Visitor<'de>>(number: f64, visitor: V) -> Result<V::Value, ProtobufError> {
+fn number<'de, V: Visitor<'de>>(number: f64, visitor: V) -> Result<V::Value, Fault> {
     /// All whole numbers up to this one are exact.
     const EXACT: f64 = (1_u64 << 53) as f64;
     let is_whole =

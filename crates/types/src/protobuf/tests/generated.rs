@@ -247,7 +247,7 @@ fn shuffled(bytes: &[u8], message: &Message, random: &mut fastrand::Rng) -> Vec<
         let Some(Ok((number, wire))) = rest.next() else { break };
         let raw = before[..before.len() - rest.0.len()].to_vec();
         let inner = match message.slot(number) {
-            Some(Content::Inline(inner)) => Some(inner),
+            Some(Content::Inline(inner)) => Some(&**inner),
             Some(Content::Field(field)) => field.encoding.message(),
             None => None,
         };
