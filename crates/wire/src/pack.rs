@@ -242,6 +242,7 @@ impl Packer {
             rewriter.rewrite(Repack::Loose, (tag, packed), out, dictionaries)
         };
         let more = self.bodies.rewrite(bytes, rewrite).more;
+        rewriter.return_memory(bytes, more);
         if !more {
             rewriter.end(dictionaries);
             drop(rewriter);

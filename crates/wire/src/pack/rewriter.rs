@@ -4,9 +4,12 @@ use super::{
     MIN_LENGTH,
     dictionary::{Dictionaries, DictionaryId},
     encoding::{self, Encoding, Tag},
+    free_memory,
 };
 use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 
+/// Bytes of content that are packed again before freed segments are returned to the system.
+const RETURN_AFTER: usize = 256 << 10;
 /// The level at which bodies are packed again: a fifth smaller than when they arrived, in seven times the time.
 const LEVEL: i32 = 9;
 
@@ -17,6 +20,8 @@ pub(super) struct Rewriter {
     compressor: Option<(Encoding, Compressor<'static>)>,
     /// The newest dictionary when everything began to be packed again.
     target: Option<DictionaryId>,
+    /// Bytes that were looked at since freed segments were returned.
+    since_return: usize,
 }
 
 /// Which bodies are packed again.
@@ -58,6 +63,16 @@ impl Rewriter {
             return Some(Tag { dense: true, ..tag }.bits());
         }
         Some(Tag { encoding, dense: true, patched: false, ..tag }.bits())
+    }
+
+    /// Returns the segments that packing again has freed, now and then: the task moves between threads, and each call is about
+    /// the memory of one.
+    pub(super) fn return_memory(&mut self, looked_at: usize, more: bool) {
+        self.since_return += looked_at;
+        if self.since_return >= RETURN_AFTER || !more {
+            self.since_return = 0;
+            free_memory::return_to_system();
+        }
     }
 
     /// Everything is packed again from now on.
