@@ -38,25 +38,36 @@ struct SiteStatus {
 }
 
 /// Brings a site into its desired state. Does nothing if it is in it already.
-async fn reconcile(site: Object<Site>, context: Context) -> Result<Action, BoxError> {
+async fn publish(site: &Object<Site>, context: &Context) -> Result<(), BoxError> {
     let decoded = site.decode()?;
     let mut page = ConfigMap::default();
-    page.metadata.name = Some(child_name(&site, "page"));
+    page.metadata.name = Some(child_name(site, "page"));
     page.data = Some([("index.html".to_owned(), decoded.spec.page.clone())].into());
-    context.apply(&controlled_by(page, &site)?).await?;
-    println!("register {}", decoded.spec.domain);
-    let mut status = decoded.status.clone().unwrap_or_default();
+    context.apply(&controlled_by(page, site)?).await?;
+    // By uid, so that a changed domain replaces the old one, and the cleanup needs nothing else.
+    println!("register {} for {}", decoded.spec.domain, site.uid());
+    Ok(())
+}
+
+/// Publishes a site, and says in its status whether that worked.
+async fn reconcile(site: Object<Site>, context: Context) -> Result<Action, BoxError> {
+    let published = publish(&site, &context).await;
+    let (kind, reason, message) = match &published {
+        Ok(()) => (EventType::Normal, "Published", "the page is published".to_owned()),
+        Err(error) => (EventType::Warning, "NotPublished", error.to_string()),
+    };
+    let mut status = site.decode()?.status.clone().unwrap_or_default();
     status.observed_generation = site.generation();
-    status.conditions.set(context.condition(&site, "Ready", true, "Published", "the page is published"));
+    status.conditions.set(context.condition(&site, "Ready", published.is_ok(), reason, message.as_str()));
     if context.update_status(&site, &status).await? {
-        context.event(&site, EventType::Normal, "Published", "published the page");
+        context.event(&site, kind, reason, message);
     }
-    Ok(Action::done())
+    published.map(|()| Action::done())
 }
 
 /// Removes what is outside the cluster. The garbage collector removes the config map. May run more than once.
 async fn clean_up(site: Object<Site>, _: Context) -> Result<Action, BoxError> {
-    println!("unregister {}", site.decode()?.spec.domain);
+    println!("unregister the domain of {}", site.key());
     Ok(Action::done())
 }
 

@@ -87,9 +87,9 @@ fn operator() {
     assert_contains(
         &run(env!("CARGO_BIN_EXE_09_operator")),
         &[
-            "register shop.example.com",
+            "register shop.example.com for ",
             "ready; its page is default/shop-page",
-            "unregister shop.example.com",
+            "unregister the domain of default/shop",
             "deleted",
         ],
     );
