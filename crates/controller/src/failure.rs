@@ -26,7 +26,9 @@ pub struct ReconcileFailure {
 
 impl fmt::Display for ReconcileFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: reconcile of {} failed: {}", self.controller, self.key, self.cause)
+        let Self { controller, key, cause, .. } = self;
+        let call = cause.call();
+        write!(f, "{controller}: {call} of {key} failed: {cause}")
     }
 }
 
@@ -37,6 +39,15 @@ pub enum FailureCause {
     /// The reconcile function returned an error.
     #[error("{}", chain(&**.0))]
     Error(BoxError),
+    /// The cleanup function of [`Controller::finalizer`](crate::Controller::finalizer) returned an error, so the finalizer
+    /// stays, and with it the object.
+    #[error("finalizer {finalizer} and the object stay: {}", chain(&**.source))]
+    CleanUp {
+        /// The finalizer.
+        finalizer: Arc<str>,
+        /// The error.
+        source: BoxError,
+    },
     /// The reconcile function panicked with this message.
     #[error("panicked: {0}")]
     Panic(String),
@@ -49,6 +60,22 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
+    /// The cause for an error that the reconcile of a key returned.
+    pub(crate) fn error(error: BoxError) -> Self {
+        match error.downcast::<CleanUpFailed>() {
+            Ok(failed) => Self::CleanUp { finalizer: failed.finalizer, source: failed.source },
+            Err(error) => Self::Error(error),
+        }
+    }
+
+    /// Which function failed.
+    pub(crate) fn call(&self) -> &'static str {
+        match self {
+            Self::CleanUp { .. } => "cleanup",
+            _ => "reconcile",
+        }
+    }
+
     /// The cause for a caught panic.
     pub(crate) fn panic(panic: &(dyn Any + Send)) -> Self {
         Self::Panic(panic_message(panic))
@@ -57,12 +84,20 @@ impl FailureCause {
     /// The label `result` of metrics.
     pub(crate) fn label(&self) -> &'static str {
         match self {
-            Self::Error(_) => "error",
+            Self::Error(_) | Self::CleanUp { .. } => "error",
             Self::Panic(_) => "panic",
             Self::Deadline(_) => "deadline",
             Self::StaleCache(_) => "stale_cache",
         }
     }
+}
+
+/// Carries the error of a cleanup through the result of its reconcile.
+#[derive(Debug, thiserror::Error)]
+#[error("cleanup of finalizer {finalizer} failed")]
+pub(crate) struct CleanUpFailed {
+    pub(crate) finalizer: Arc<str>,
+    pub(crate) source: BoxError,
 }
 
 /// The message of a panic, cut to a bounded length.

@@ -195,7 +195,7 @@ fn outcome(
 ) -> Result<Option<Action>, FailureCause> {
     match called {
         Ok(Ok(Ok(action))) => Ok(action),
-        Ok(Ok(Err(error))) => Err(FailureCause::Error(error)),
+        Ok(Ok(Err(error))) => Err(FailureCause::error(error)),
         Ok(Err(panic)) => Err(FailureCause::panic(&*panic)),
         Err(time::Elapsed) => Err(FailureCause::Deadline(deadline)),
     }
@@ -209,7 +209,8 @@ fn finish(
 ) {
     match outcome {
         Ok(action) => {
-            shared.telemetry.succeeded(action, took);
+            let (name, failures) = (&shared.settings.name, item.num_requeues());
+            shared.telemetry.succeeded(name, item.key(), action, failures, took);
             match action.and_then(|action| action.delay()) {
                 Some(delay) => {
                     shared.queue.forget(item.key());
@@ -225,19 +226,30 @@ fn finish(
                 failures: item.num_requeues().saturating_add(1),
                 cause,
             };
+            let delay = retry_delay(shared, item.key());
             // `Display` of the error and the hook are code of the user; the key is retried whatever they do.
-            let reported = catch_unwind(AssertUnwindSafe(|| report(shared, &failure, took)));
+            let reported = catch_unwind(AssertUnwindSafe(|| report(shared, &failure, took, delay)));
             if let Err(panic) = reported {
                 let (controller, panic) = (&shared.settings.name, panic_message(&*panic));
                 tracing::error!(%controller, panic, "cannot report a failed reconcile; it will be retried");
             }
-            item.retry();
+            match delay {
+                Some(delay) => item.retry_after(delay),
+                None => item.retry(),
+            }
         }
     }
 }
 
-fn report(shared: &Shared, failure: &ReconcileFailure, took: Duration) {
-    shared.telemetry.failed(failure, took);
+/// Counts a failure of the key, and returns the delay of its retry; `None` if the queue has to do both.
+fn retry_delay(shared: &Shared, key: &ObjectKey) -> Option<Duration> {
+    let limiter = shared.settings.limiter.as_ref()?;
+    // The limiter may be code of the user. The queue calls it again, and reports its panic.
+    catch_unwind(AssertUnwindSafe(|| limiter.when(key))).ok()
+}
+
+fn report(shared: &Shared, failure: &ReconcileFailure, took: Duration, delay: Option<Duration>) {
+    shared.telemetry.failed(failure, took, delay);
     if let Some(hook) = &shared.settings.hook {
         (hook.0)(failure);
     }
