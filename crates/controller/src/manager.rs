@@ -121,6 +121,17 @@ pub enum ManagerError {
         /// The cause.
         source: io::Error,
     },
+    /// Several controllers have one name, so their queues, metrics, events and field managers could not be told apart.
+    #[error(
+        "{} controllers are named {name:?} (of {}): give each a name of its own with Controller::named",
+        resources.len(), resources.join(", ")
+    )]
+    SameName {
+        /// The name.
+        name: String,
+        /// The resources that these controllers reconcile.
+        resources: Vec<String>,
+    },
     /// The configuration of the leader election is invalid.
     #[error(transparent)]
     Config(#[from] ElectionConfigError),
@@ -206,15 +217,16 @@ impl Manager {
         self
     }
 
-    /// Runs until SIGINT or SIGTERM.
+    /// Runs until SIGINT or SIGTERM; otherwise like [`until`](Self::until).
     pub async fn run(self) -> Result<(), ManagerError> {
         let signal = signals::stop().map_err(ManagerError::Signals)?;
         self.until(signal).await
     }
 
-    /// Runs until `stop` resolves.
+    /// Runs until `stop` resolves. Fails if two controllers have one name ([`ManagerError::SameName`]).
     pub async fn until(self, stop: impl Future) -> Result<(), ManagerError> {
         let Self { factory, client, controllers, work, listen, render, mut health } = self;
+        check_names(&controllers)?;
         let role = role(work, client, &controllers)?;
         if let Role::Replica(replica) = &role {
             health.add_shards(Arc::clone(replica.table()), replica.leases().clone());
@@ -251,6 +263,19 @@ impl Manager {
         let (outcome, (), ()) = tokio::join!(work, serve, signal);
         outcome
     }
+}
+
+/// Checks that no two controllers have one name.
+fn check_names(controllers: &[RunController]) -> Result<(), ManagerError> {
+    for controller in controllers {
+        let name = controller.name();
+        let same = controllers.iter().filter(|other| other.name() == name);
+        let resources: Vec<_> = same.map(|other| other.shared().resource()).collect();
+        if resources.len() > 1 {
+            return Err(ManagerError::SameName { name: name.to_owned(), resources });
+        }
+    }
+    Ok(())
 }
 
 /// The part of this process in the work.

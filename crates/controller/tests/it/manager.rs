@@ -190,6 +190,16 @@ async fn configurations_that_cannot_work_are_errors() {
         matches!(error, ManagerError::Config(ElectionConfigError::WriteTimeout { .. })),
         "a write could start only in the 2 s after a renewal: {error}"
     );
+    let log = Log::default();
+    let manager = Manager::new(&world.factory, world.client.clone())
+        .add(noting(&world, &world.configs(), "one", &log))
+        .add(noting(&world, &world.configs(), "two", &log))
+        .add(noting(&world, &world.configs(), "one", &log));
+    let error = manager.until(pending::<()>()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"2 controllers are named "one" (of configmaps, configmaps): give each a name of its own with Controller::named"#
+    );
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let manager = Manager::new(&world.factory, world.client.clone()).serve(taken.local_addr().unwrap());
     let error = manager.until(pending::<()>()).await.unwrap_err();
