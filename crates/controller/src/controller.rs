@@ -267,7 +267,9 @@ impl<K: 'static> Controller<K> {
         self
     }
 
-    /// Sets how long a stopping controller waits for reconciles in flight before it cancels them; 30 seconds by default.
+    /// Sets how long a stopping controller waits for reconciles in flight before it cancels them; 30 seconds by default. A
+    /// function that blocks its thread cannot be cancelled: the controller waits for it, keeps its lease meanwhile, and logs an
+    /// error.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.settings.drain_timeout = timeout;
         self

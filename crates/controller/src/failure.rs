@@ -107,14 +107,45 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     message.unwrap_or_else(|| "no message".to_owned()).chars().take(MESSAGE_CHARS).collect()
 }
 
-/// An error and its sources on one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
+/// An error and its sources on one line. A source that the text before it contains is left out.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let (own, status) = describe(error);
+        if !text.contains(&own) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&own);
+        }
+        next = if status { None } else { error.source() };
     }
     text
+}
+
+/// The text of an error without its sources, and whether it is a response of the server, of which `Display` of kube prints all
+/// fields.
+fn describe(error: &(dyn Error + 'static)) -> (String, bool) {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => (format!("{} ({})", status.message, status.code), true),
+        _ => (error.to_string(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_is_in_the_text_once_and_a_response_without_its_fields() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}: {1}")]
+        struct Outer(&'static str, #[source] Inner);
+        #[derive(Debug, thiserror::Error)]
+        #[error("inner")]
+        struct Inner(#[source] std::num::ParseIntError);
+        let cause = "x".parse::<u8>().unwrap_err();
+        assert_eq!(chain(&Outer("outer", Inner(cause))), "outer: inner: invalid digit found in string");
+        let status = kube::core::Status::failure("not allowed", "Forbidden").with_code(403).boxed();
+        assert_eq!(chain(&kube::Error::Api(status)), "not allowed (403)");
+    }
 }

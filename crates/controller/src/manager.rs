@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 /// 2. If one controller ends with an error, or the lease is lost, all of them are stopped, and [`run`](Self::run) returns the error: end
 ///    the process, so that it starts again in a known state.
 /// 3. A stop happens in this order: no controller takes another key; reconciles in flight are finished, or cancelled after the drain
-///    timeout of their controller; the lease is released; informers are stopped; the endpoint is closed.
+///    timeout of their controller; the lease is released; informers are stopped; the endpoint is closed. A reconcile that blocks
+///    its thread cannot be cancelled: the stop waits for it, the lease is kept, and `/healthz` fails.
 /// 4. A lost lease cancels reconciles at once.
 ///
 /// The endpoint ([`serve`](Self::serve)):
@@ -38,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 /// | path | response |
 /// |---|---|
 /// | `/healthz` | 200, unless a reconcile blocks its thread, which only a restart ends |
-/// | `/readyz` | 200 if all caches are synced and current; otherwise 503. Each line names a part, and says why it is not ready |
+/// | `/readyz` | 200 if all caches are synced and current, and the lease is held, held by another process, or could not be acquired for less than its duration; otherwise 503. Each line names a part, and says why it is not ready |
 /// | `/metrics` | metrics in the text format of Prometheus |
 ///
 /// ```
@@ -228,8 +229,12 @@ impl Manager {
         let Self { factory, client, controllers, work, listen, render, mut health } = self;
         check_names(&controllers)?;
         let role = role(work, client, &controllers)?;
-        if let Role::Replica(replica) = &role {
-            health.add_shards(Arc::clone(replica.table()), replica.leases().clone());
+        match &role {
+            Role::Alone => {}
+            Role::Candidate(elector) => health.add_election(Arc::clone(elector.candidacy())),
+            Role::Replica(replica) => {
+                health.add_shards(Arc::clone(replica.table()), replica.leases().clone());
+            }
         }
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let endpoint = match listen {

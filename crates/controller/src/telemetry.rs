@@ -80,8 +80,18 @@ impl Telemetry {
 
     /// Reconciles did not return in time when the controller was stopped.
     pub(crate) fn cancelled(&self, controller: &str, keys: &[ObjectKey], after: Duration) {
-        warn!(%controller, ?keys, ?after, "reconciles did not return in time and are cancelled");
+        warn!(%controller, ?keys, ?after, "reconciles did not return in time and were cancelled");
         self.cancelled.increment(keys.len() as u64);
+    }
+
+    /// Reconciles did not return in time, and cannot be cancelled.
+    pub(crate) fn blocked(&self, controller: &str, keys: &[ObjectKey]) {
+        let count = keys.len();
+        error!(
+            %controller,
+            ?keys,
+            "{count} reconciles do not end: they block their threads; the lease is kept until the process ends"
+        );
     }
 }
 

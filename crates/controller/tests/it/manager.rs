@@ -317,8 +317,8 @@ async fn a_standby_is_ready_and_metrics_are_served() {
             Manager::new(&factory, world.client.clone()).add(run).metrics_with(|| "own 1\n".to_owned());
         Served::start(manager.leader_election(leases.identity("standby"))).await
     };
-    let body = standby.until_status("/readyz", 200).await;
-    assert!(body.contains("[+] controller standby: waiting to lead\n"), "{body}");
+    standby.until_status("/readyz", 200).await;
+    wait_for_line(&standby, "[+] controller standby: waiting to lead; held by leader").await;
     assert_eq!(get(standby.address, "/metrics").await, (200, "own 1\n".to_owned()));
     let text = leader.until_status("/metrics", 200).await;
     assert!(text.contains(r#"controller_reconcile_total{controller="leader",result="done"} 1"#), "{text}");
