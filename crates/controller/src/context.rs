@@ -109,7 +109,11 @@ impl Context {
     }
 
     /// Records an event about an object: `reason` is a word in CamelCase, `note` a sentence for people. Never waits and never
-    /// fails; repeated events are counted.
+    /// fails.
+    ///
+    /// An event about the same object with the same type and reason as one of the last 6 minutes is a repetition, as in
+    /// client-go: it increments the count of that event, which **keeps the note of the first**, because the API allows only
+    /// the count of an event to change. Give events that people must be able to tell apart different reasons.
     pub fn event<T>(
         &self,
         about: &Object<T>,

@@ -1,15 +1,16 @@
 //! Configuration of a controller.
 
+mod functions;
+
 use crate::{
     action::Action,
     clock::WallClock,
-    context::Context,
     failure::{BoxError, ReconcileFailure},
     finalizer::Finalizer,
-    intake::{Mapped, Owned, Predicate, Primary},
-    run::{Hook, Reconcile, RunController, Settings, Shared},
+    intake::{Mapped, Owned, Predicate},
+    run::{Hook, Settings},
 };
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::future::BoxFuture;
 use kube_informer::{
     Event, EventHandler, HandlerOptions, Object, ObjectKey, Priority, Registration, SharedInformer,
     WorkQueue, on_event, workqueue::RateLimiter,
@@ -17,7 +18,6 @@ use kube_informer::{
 use serde_json::Value;
 use std::{
     fmt,
-    future::Future,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -33,7 +33,7 @@ use std::{
 ///    [`on_error`](Self::on_error)) and retried with growing delays. Other keys are not affected.
 /// 4. Changes go before the initial list and resyncs.
 /// 5. No reconcile starts before all its caches are synced.
-/// 6. No reconcile of a key starts before the caches show what the previous one wrote through its [`Context`], unless
+/// 6. No reconcile of a key starts before the caches show what the previous one wrote through its [`Context`](crate::Context), unless
 ///    [`allow_stale`](Self::allow_stale) is set.
 ///
 /// ```
@@ -69,7 +69,6 @@ pub struct Controller<K> {
     caches: Vec<SharedInformer<Value>>,
     secondary: Vec<Secondary>,
     predicate: Option<Predicate<K>>,
-    limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
     finalizer: Option<Finalizer<K>>,
     client: kube::Client,
     settings: Settings,
@@ -89,7 +88,6 @@ impl<K: 'static> Controller<K> {
             caches: vec![primary.cast()],
             secondary: Vec::new(),
             predicate: None,
-            limiter: None,
             finalizer: None,
             client,
             settings: Settings::named(primary.kind().to_string()),
@@ -233,7 +231,9 @@ impl<K: 'static> Controller<K> {
     }
 
     /// Ignores updates of the controller's own objects for which `predicate(old, new)` is false, such as
-    /// [`generation_changed`](kube_informer::generation_changed). Resyncs are not filtered.
+    /// [`generation_changed`](kube_informer::generation_changed). Resyncs are not filtered. With a
+    /// [`finalizer`](Self::finalizer), neither are updates that change `metadata.finalizers` or begin the deletion: otherwise
+    /// a finalizer that someone else removes would not be put back, and the cleanup would be skipped.
     pub fn when(
         mut self,
         predicate: impl Fn(&Object<K>, &Object<K>) -> bool + Send + Sync + 'static,
@@ -250,7 +250,7 @@ impl<K: 'static> Controller<K> {
 
     /// Sets the delays of retries; [`controller_rate_limiter`](kube_workqueue::controller_rate_limiter) by default.
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey> + 'static) -> Self {
-        self.limiter = Some(Box::new(limiter));
+        self.settings.limiter = Some(Arc::new(limiter));
         self
     }
 
@@ -267,7 +267,9 @@ impl<K: 'static> Controller<K> {
         self
     }
 
-    /// Sets how long a stopping controller waits for reconciles in flight before it cancels them; 30 seconds by default.
+    /// Sets how long a stopping controller waits for reconciles in flight before it cancels them; 30 seconds by default. A
+    /// function that blocks its thread cannot be cancelled: the controller waits for it, keeps its lease meanwhile, and logs an
+    /// error.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.settings.drain_timeout = timeout;
         self
@@ -279,7 +281,7 @@ impl<K: 'static> Controller<K> {
         self
     }
 
-    /// Sets how long a write through [`Context`] waits for its response; 5 seconds by default. Then its outcome is unknown.
+    /// Sets how long a write through [`Context`](crate::Context) waits for its response; 5 seconds by default. Then its outcome is unknown.
     pub fn write_timeout(mut self, timeout: Duration) -> Self {
         self.settings.write_timeout = timeout;
         self
@@ -309,183 +311,6 @@ impl<K: 'static> Controller<K> {
     pub fn on_error(mut self, hook: impl Fn(&ReconcileFailure) + Send + Sync + 'static) -> Self {
         self.settings.hook = Some(Hook(Arc::new(hook)));
         self
-    }
-
-    /// Adds the finalizer `name` to objects before they are reconciled, and calls `clean_up` for those that are being deleted.
-    ///
-    /// 1. The finalizer is in place before the first reconcile of an object.
-    /// 2. It is removed after `clean_up` returned [`Action::done`]. With any other action the cleanup is not done yet, and goes
-    ///    on later.
-    /// 3. `clean_up` may run more than once, because a process may end between the cleanup and the removal.
-    /// 4. Reconcile is not called for objects that are being deleted.
-    /// ```
-    /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{InformerFactory, Object};
-    /// use kube_informer_controller::{Action, BoxError, Context, Controller};
-    ///
-    /// async fn reconcile(config: Object<ConfigMap>, _: Context) -> Result<Action, BoxError> {
-    ///     println!("make what {} needs outside the cluster", config.key());
-    ///     Ok(Action::done())
-    /// }
-    ///
-    /// async fn clean_up(config: Object<ConfigMap>, _: Context) -> Result<Action, BoxError> {
-    ///     println!("remove it, if it is there"); // a second time, too
-    ///     Ok(Action::done())
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// # let server = kube_embedded_apiserver::ApiServer::start().await?;
-    /// # let client = server.client()?;
-    /// # let api = kube::Api::<ConfigMap>::default_namespaced(client.clone());
-    /// # let mut config = ConfigMap::default();
-    /// # config.metadata.name = Some("a".to_owned());
-    /// # api.create(&Default::default(), &config).await?;
-    /// let factory = InformerFactory::new(client.clone());
-    /// let configs = factory.of::<ConfigMap>();
-    /// let controller =
-    ///     Controller::new(&configs, client).finalizer("example.com/external", clean_up).run(reconcile);
-    /// # let (key, wait) = (kube_informer::ObjectKey::namespaced("default", "a"), std::time::Duration::from_secs(60));
-    /// # let user = async {
-    /// #     let has_finalizer = |config: Option<&Object<ConfigMap>>| {
-    /// #         config.is_some_and(|config| config.decode().is_ok_and(|config| config.metadata.finalizers.is_some()))
-    /// #     };
-    /// #     configs.wait_until(&key, wait, has_finalizer).await.expect("the finalizer is added");
-    /// #     api.delete("a", &Default::default()).await.expect("it exists");
-    /// #     configs.wait_until(&key, wait, |config| config.is_none()).await.expect("the finalizer is removed");
-    /// # };
-    /// # controller.until(user).await?;
-    /// # Ok(()) }
-    /// ```
-    pub fn finalizer<F, Fut, E>(mut self, name: impl Into<String>, clean_up: F) -> Self
-    where
-        F: Fn(Object<K>, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Action, E>> + Send + 'static,
-        E: Into<BoxError>,
-    {
-        let clean_up = move |object, context| {
-            let cleaned_up = clean_up(object, context);
-            async move { cleaned_up.await.map_err(Into::into) }.boxed()
-        };
-        self.finalizer = Some(Finalizer { name: name.into(), clean_up: Arc::new(clean_up) });
-        self
-    }
-
-    /// Sets the function that reconciles an object. It is not called for objects that no longer exist.
-    ///
-    /// The controller runs when the result is awaited, or added to a [`Manager`](crate::Manager).
-    pub fn run<F, Fut, E>(self, reconcile: F) -> RunController
-    where
-        F: Fn(Object<K>, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Action, E>> + Send + 'static,
-        E: Into<BoxError>,
-    {
-        self.prepare(move |_, object, context| {
-            let reconciled = reconcile(object?, context);
-            Some(async move { reconciled.await.map_err(Into::into) }.boxed())
-        })
-    }
-
-    /// Sets the function that reconciles a key: for controllers that also act on objects that no longer exist, which are
-    /// `None`.
-    ///
-    /// A process that was not running when an object was deleted does not learn of it. Work that must be done after a delete
-    /// needs a [`finalizer`](Self::finalizer).
-    /// ```
-    /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_informer::{InformerFactory, Object, ObjectKey};
-    /// use kube_informer_controller::{Action, BoxError, Context, Controller};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), BoxError> {
-    /// # let server = kube_embedded_apiserver::ApiServer::start().await?;
-    /// # let client = server.client()?;
-    /// # let api = kube::Api::<ConfigMap>::default_namespaced(client.clone());
-    /// # let mut config = ConfigMap::default();
-    /// # config.metadata.name = Some("a".to_owned());
-    /// # api.create(&Default::default(), &config).await?;
-    /// # let (calls, mut called) = tokio::sync::mpsc::channel::<bool>(9);
-    /// let factory = InformerFactory::new(client.clone());
-    /// let reconcile = move |key: ObjectKey, config: Option<Object<ConfigMap>>, _: Context| {
-    ///     match &config {
-    ///         Some(config) => println!("{key} has version {}", config.resource_version()),
-    ///         None => println!("{key} does not exist any more"),
-    ///     }
-    /// #   let _ = calls.try_send(config.is_some());
-    ///     async { Ok::<_, BoxError>(Action::done()) }
-    /// };
-    /// let controller = Controller::new(&factory.of::<ConfigMap>(), client).run_by_key(reconcile);
-    /// # let user = async {
-    /// #     assert_eq!(called.recv().await, Some(true));
-    /// #     api.delete("a", &Default::default()).await.expect("it exists");
-    /// #     assert_eq!(called.recv().await, Some(false));
-    /// # };
-    /// # controller.until(user).await?;
-    /// # Ok(()) }
-    /// ```
-    pub fn run_by_key<F, Fut, E>(mut self, reconcile: F) -> RunController
-    where
-        F: Fn(ObjectKey, Option<Object<K>>, Context) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Action, E>> + Send + 'static,
-        E: Into<BoxError>,
-    {
-        self.settings.by_key = true;
-        self.prepare(move |key, object, context| {
-            let reconciled = reconcile(key, object, context);
-            Some(async move { reconciled.await.map_err(Into::into) }.boxed())
-        })
-    }
-
-    /// Prepares a controller whose `reconcile` returns `None` if there is nothing to do without an object.
-    fn prepare(
-        mut self,
-        reconcile: impl Fn(ObjectKey, Option<Object<K>>, Context) -> Option<Reconciling> + Send + Sync + 'static,
-    ) -> RunController {
-        let (lister, finalizer) = (self.primary.lister(), self.finalizer.take().map(Arc::new));
-        let reconcile = Arc::new(reconcile);
-        self.register(Arc::new(move |context: Context| {
-            let (key, reconcile) = (context.key().clone(), Arc::clone(&reconcile));
-            let object = lister.get(&key);
-            if !context.admits(object.as_ref()) {
-                // It was recreated just now, which adds its key again.
-                return std::future::ready(Ok(None)).boxed();
-            }
-            match (object, finalizer.clone()) {
-                (Some(object), Some(finalizer)) => async move {
-                    let run = async |object, context| match reconcile(key, Some(object), context) {
-                        Some(reconciling) => reconciling.await,
-                        None => Ok(Action::done()),
-                    };
-                    finalizer.run(object, context, run).await.map(Some)
-                }
-                .boxed(),
-                (object, _) => match reconcile(key, object, context) {
-                    Some(reconciling) => async move { reconciling.await.map(Some) }.boxed(),
-                    None => std::future::ready(Ok(None)).boxed(),
-                },
-            }
-        }))
-    }
-
-    fn register(self, reconcile: Reconcile) -> RunController {
-        let mut queue = WorkQueue::builder().name(&*self.settings.name);
-        if let Some(limiter) = self.limiter {
-            queue = queue.rate_limiter(limiter);
-        }
-        let queue = queue.build();
-        let options = || HandlerOptions::new().name(&*self.settings.name);
-        let mut primary_options = options();
-        if self.settings.resync.is_some() {
-            // The controller has a period of its own, whatever that of the informer.
-            primary_options = primary_options.resync(Duration::ZERO);
-        }
-        let primary = Primary { queue: queue.clone(), predicate: self.predicate };
-        let mut registrations = vec![self.primary.add_handler_with(primary, primary_options).scoped()];
-        for add in self.secondary {
-            registrations.push(add(&queue, options()).scoped());
-        }
-        let Self { caches, client, settings, .. } = self;
-        RunController::new(Shared::new(settings, queue, caches, client), reconcile, registrations)
     }
 }
 

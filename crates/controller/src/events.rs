@@ -3,7 +3,8 @@
 //! 1. Recording an event never waits and never fails: events are informative. One that cannot be queued or written is counted in
 //!    `controller_dropped_events_total`.
 //! 2. Events about the same object with the same type and reason are one event with a series: the first and the second are written
-//!    at once, later ones are counted, and written every 30 minutes and 6 minutes after the last of them, as client-go does.
+//!    at once, later ones are counted, and written every 30 minutes and 6 minutes after the last of them, as client-go does. The note
+//!    is that of the first: it is immutable in the API.
 //! 3. New events about one object are limited to a burst of 25, then one every 5 minutes.
 
 mod series;

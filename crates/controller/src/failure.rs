@@ -26,7 +26,9 @@ pub struct ReconcileFailure {
 
 impl fmt::Display for ReconcileFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: reconcile of {} failed: {}", self.controller, self.key, self.cause)
+        let Self { controller, key, cause, .. } = self;
+        let call = cause.call();
+        write!(f, "{controller}: {call} of {key} failed: {cause}")
     }
 }
 
@@ -37,6 +39,15 @@ pub enum FailureCause {
     /// The reconcile function returned an error.
     #[error("{}", chain(&**.0))]
     Error(BoxError),
+    /// The cleanup function of [`Controller::finalizer`](crate::Controller::finalizer) returned an error, so the finalizer
+    /// stays, and with it the object.
+    #[error("finalizer {finalizer} and the object stay: {}", chain(&**.source))]
+    CleanUp {
+        /// The finalizer.
+        finalizer: Arc<str>,
+        /// The error.
+        source: BoxError,
+    },
     /// The reconcile function panicked with this message.
     #[error("panicked: {0}")]
     Panic(String),
@@ -49,6 +60,22 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
+    /// The cause for an error that the reconcile of a key returned.
+    pub(crate) fn error(error: BoxError) -> Self {
+        match error.downcast::<CleanUpFailed>() {
+            Ok(failed) => Self::CleanUp { finalizer: failed.finalizer, source: failed.source },
+            Err(error) => Self::Error(error),
+        }
+    }
+
+    /// Which function failed.
+    pub(crate) fn call(&self) -> &'static str {
+        match self {
+            Self::CleanUp { .. } => "cleanup",
+            _ => "reconcile",
+        }
+    }
+
     /// The cause for a caught panic.
     pub(crate) fn panic(panic: &(dyn Any + Send)) -> Self {
         Self::Panic(panic_message(panic))
@@ -57,12 +84,20 @@ impl FailureCause {
     /// The label `result` of metrics.
     pub(crate) fn label(&self) -> &'static str {
         match self {
-            Self::Error(_) => "error",
+            Self::Error(_) | Self::CleanUp { .. } => "error",
             Self::Panic(_) => "panic",
             Self::Deadline(_) => "deadline",
             Self::StaleCache(_) => "stale_cache",
         }
     }
+}
+
+/// Carries the error of a cleanup through the result of its reconcile.
+#[derive(Debug, thiserror::Error)]
+#[error("cleanup of finalizer {finalizer} failed")]
+pub(crate) struct CleanUpFailed {
+    pub(crate) finalizer: Arc<str>,
+    pub(crate) source: BoxError,
 }
 
 /// The message of a panic, cut to a bounded length.
@@ -72,14 +107,45 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     message.unwrap_or_else(|| "no message".to_owned()).chars().take(MESSAGE_CHARS).collect()
 }
 
-/// An error and its sources on one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
+/// An error and its sources on one line. A source that the text before it contains is left out.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let (own, status) = describe(error);
+        if !text.contains(&own) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&own);
+        }
+        next = if status { None } else { error.source() };
     }
     text
+}
+
+/// The text of an error without its sources, and whether it is a response of the server, of which `Display` of kube prints all
+/// fields.
+fn describe(error: &(dyn Error + 'static)) -> (String, bool) {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => (format!("{} ({})", status.message, status.code), true),
+        _ => (error.to_string(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_is_in_the_text_once_and_a_response_without_its_fields() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}: {1}")]
+        struct Outer(&'static str, #[source] Inner);
+        #[derive(Debug, thiserror::Error)]
+        #[error("inner")]
+        struct Inner(#[source] std::num::ParseIntError);
+        let cause = "x".parse::<u8>().unwrap_err();
+        assert_eq!(chain(&Outer("outer", Inner(cause))), "outer: inner: invalid digit found in string");
+        let status = kube::core::Status::failure("not allowed", "Forbidden").with_code(403).boxed();
+        assert_eq!(chain(&kube::Error::Api(status)), "not allowed (403)");
+    }
 }

@@ -71,6 +71,13 @@ impl<K: 'static> Finalizer<K> {
     }
 }
 
+/// Whether the next step of an object may be another one after an update.
+pub(crate) fn is_affected<K>(old: &Object<K>, new: &Object<K>) -> bool {
+    // Finalizers that cannot be decoded are an error of the reconcile, which reports it.
+    let same = finalizers(old).is_ok_and(|old| finalizers(new).is_ok_and(|new| old == new));
+    !same || old.is_deleting() != new.is_deleting()
+}
+
 fn finalizers<K>(object: &Object<K>) -> Result<Vec<String>, DecodeError> {
     #[derive(Deserialize)]
     struct View {

@@ -3,6 +3,7 @@
 //! Priorities: changes go before the initial list and resyncs, so that a restarted controller reacts to its users at once,
 //! however many objects it has to check. The queue serves its oldest key now and then, so nothing starves.
 
+use crate::finalizer;
 use kube_informer::{Deleted, EventHandler, Kind, Object, ObjectKey, Priority, WorkQueue};
 use std::sync::Arc;
 
@@ -18,6 +19,15 @@ fn of_add(initial: bool) -> Priority {
 pub(crate) struct Primary<T> {
     pub(crate) queue: WorkQueue<ObjectKey>,
     pub(crate) predicate: Option<Predicate<T>>,
+    /// Whether the controller has a finalizer, whose steps depend on fields that a predicate may ignore.
+    pub(crate) has_finalizer: bool,
+}
+
+impl<T: 'static> Primary<T> {
+    fn accepts(&self, old: &Object<T>, new: &Object<T>) -> bool {
+        self.predicate.as_ref().is_none_or(|accepts| accepts(old, new))
+            || self.has_finalizer && finalizer::is_affected(old, new)
+    }
 }
 
 impl<T: 'static> EventHandler<T> for Primary<T> {
@@ -29,7 +39,7 @@ impl<T: 'static> EventHandler<T> for Primary<T> {
         // A resync repairs what went wrong, so predicates do not apply to it.
         if old.is_same_version(new) {
             self.queue.add_with(new.key().clone(), Priority::LOW);
-        } else if self.predicate.as_ref().is_none_or(|accepts| accepts(old, new)) {
+        } else if self.accepts(old, new) {
             self.queue.add(new.key().clone());
         }
     }

@@ -1,9 +1,11 @@
 //! Leader election on a Lease, with the rules of client-go.
 
+mod candidacy;
 mod elector;
 mod lock;
 mod rules;
 
+pub(crate) use candidacy::Candidacy;
 pub use elector::ElectionError;
 pub use elector::Elector;
 pub(crate) use lock::OnWrite;
@@ -147,11 +149,10 @@ impl LeaderElection {
     /// An election on the Lease `name` in `namespace`, with client-go's defaults: 15 s, 10 s and 2 s. The identity is the name of the
     /// host and a random suffix.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
         Self {
             namespace: namespace.into(),
             name: name.into(),
-            identity: format!("{}_{:016x}", host.as_deref().unwrap_or("process"), fastrand::u64(..)),
+            identity: format!("{}_{:016x}", host_name(), fastrand::u64(..)),
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
@@ -252,6 +253,13 @@ impl LeaderElection {
     }
 }
 
+/// The name of the host as the system knows it: the name of the pod, in most pods.
+fn host_name() -> String {
+    // Not $HOSTNAME: shells set it, and seldom export it.
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
 impl fmt::Debug for LeaderElection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LeaderElection({}/{} as {})", self.namespace, self.name, self.identity)
@@ -261,6 +269,15 @@ impl fmt::Debug for LeaderElection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_identity_begins_with_the_name_of_the_host() {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let identity = LeaderElection::new("ns", "lease").identity;
+        let (name, suffix) = identity.rsplit_once('_').unwrap();
+        assert_eq!((name, suffix.len()), (host.trim(), 16), "{identity}");
+    }
 
     #[test]
     fn durations_must_leave_time_to_stop_and_to_retry() {

@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 /// 2. If one controller ends with an error, or the lease is lost, all of them are stopped, and [`run`](Self::run) returns the error: end
 ///    the process, so that it starts again in a known state.
 /// 3. A stop happens in this order: no controller takes another key; reconciles in flight are finished, or cancelled after the drain
-///    timeout of their controller; the lease is released; informers are stopped; the endpoint is closed.
+///    timeout of their controller; the lease is released; informers are stopped; the endpoint is closed. A reconcile that blocks
+///    its thread cannot be cancelled: the stop waits for it, the lease is kept, and `/healthz` fails.
 /// 4. A lost lease cancels reconciles at once.
 ///
 /// The endpoint ([`serve`](Self::serve)):
@@ -38,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 /// | path | response |
 /// |---|---|
 /// | `/healthz` | 200, unless a reconcile blocks its thread, which only a restart ends |
-/// | `/readyz` | 200 if all caches are synced and current; otherwise 503. Each line names a part, and says why it is not ready |
+/// | `/readyz` | 200 if all caches are synced and current, and the lease is held, held by another process, or could not be acquired for less than its duration; otherwise 503. Each line names a part, and says why it is not ready |
 /// | `/metrics` | metrics in the text format of Prometheus |
 ///
 /// ```
@@ -120,6 +121,17 @@ pub enum ManagerError {
         address: SocketAddr,
         /// The cause.
         source: io::Error,
+    },
+    /// Several controllers have one name, so their queues, metrics, events and field managers could not be told apart.
+    #[error(
+        "{} controllers are named {name:?} (of {}): give each a name of its own with Controller::named",
+        resources.len(), resources.join(", ")
+    )]
+    SameName {
+        /// The name.
+        name: String,
+        /// The resources that these controllers reconcile.
+        resources: Vec<String>,
     },
     /// The configuration of the leader election is invalid.
     #[error(transparent)]
@@ -206,18 +218,23 @@ impl Manager {
         self
     }
 
-    /// Runs until SIGINT or SIGTERM.
+    /// Runs until SIGINT or SIGTERM; otherwise like [`until`](Self::until).
     pub async fn run(self) -> Result<(), ManagerError> {
         let signal = signals::stop().map_err(ManagerError::Signals)?;
         self.until(signal).await
     }
 
-    /// Runs until `stop` resolves.
+    /// Runs until `stop` resolves. Fails if two controllers have one name ([`ManagerError::SameName`]).
     pub async fn until(self, stop: impl Future) -> Result<(), ManagerError> {
         let Self { factory, client, controllers, work, listen, render, mut health } = self;
+        check_names(&controllers)?;
         let role = role(work, client, &controllers)?;
-        if let Role::Replica(replica) = &role {
-            health.add_shards(Arc::clone(replica.table()), replica.leases().clone());
+        match &role {
+            Role::Alone => {}
+            Role::Candidate(elector) => health.add_election(Arc::clone(elector.candidacy())),
+            Role::Replica(replica) => {
+                health.add_shards(Arc::clone(replica.table()), replica.leases().clone());
+            }
         }
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let endpoint = match listen {
@@ -251,6 +268,19 @@ impl Manager {
         let (outcome, (), ()) = tokio::join!(work, serve, signal);
         outcome
     }
+}
+
+/// Checks that no two controllers have one name.
+fn check_names(controllers: &[RunController]) -> Result<(), ManagerError> {
+    for controller in controllers {
+        let name = controller.name();
+        let same = controllers.iter().filter(|other| other.name() == name);
+        let resources: Vec<_> = same.map(|other| other.shared().resource()).collect();
+        if resources.len() > 1 {
+            return Err(ManagerError::SameName { name: name.to_owned(), resources });
+        }
+    }
+    Ok(())
 }
 
 /// The part of this process in the work.

@@ -18,7 +18,9 @@ pub enum OwnerError {
         name: String,
     },
     /// A namespaced owner can only own objects in its namespace.
-    #[error("{owner} cannot own {child}: it is in another namespace, or in none")]
+    #[error(
+        "{owner} cannot own {child}, which is in another namespace or in none: name the owner in a label of the child, map it with Controller::watches, and delete the child in a finalizer"
+    )]
     OtherNamespace {
         /// The owner.
         owner: ObjectKey,

@@ -16,6 +16,8 @@ pub(crate) enum Phase {
     Running,
     /// It waits for the reconciles in flight.
     Draining,
+    /// It cannot stop: reconciles that were cancelled do not end.
+    Blocked,
     Stopped,
 }
 
@@ -27,6 +29,7 @@ impl fmt::Display for Phase {
             Self::CheckingCaches => "checking that its caches are current",
             Self::Running => "running",
             Self::Draining => "draining",
+            Self::Blocked => "cannot stop: reconciles block their threads",
             Self::Stopped => "stopped",
         })
     }

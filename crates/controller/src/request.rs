@@ -5,7 +5,7 @@ use crate::{
     failure::BoxError,
     leadership::NotLeading,
     time,
-    write_error::{NoResponse, WriteError},
+    write_error::{NoResponse, WriteError, is_unserved},
 };
 use kube_informer::{Kind, ObjectKey};
 use serde_json::Value;
@@ -26,6 +26,13 @@ pub(crate) struct Target {
     pub(crate) key: ObjectKey,
 }
 
+/// An object of a cluster-scoped type in a namespace.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the type is cluster-scoped, but the object is in a namespace: derive the type with #[kube(namespaced)]"
+)]
+struct ScopeMismatch;
+
 /// A namespace that cannot be part of a path.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not the name of a namespace")]
@@ -41,7 +48,9 @@ impl Target {
         let Kind { group, version, plural, namespaced, .. } = &self.kind;
         let api =
             if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-        let path = match self.key.namespace().filter(|_| *namespaced) {
+        let path = match self.key.namespace() {
+            // The server would respond with 404 to a path without the namespace.
+            Some(_) if !namespaced => return Err(self.not_sent(ScopeMismatch)),
             Some(namespace) if !is_label(namespace) => {
                 return Err(self.not_sent(InvalidNamespace(namespace.to_owned())));
             }
@@ -111,8 +120,10 @@ impl Write {
         };
         match &error {
             WriteError::NotSent { .. } => ticket.settle_unchanged(),
-            // The object does not exist, which the cache may not show yet.
-            WriteError::Rejected { status, .. } if status.code != 404 => ticket.settle_unchanged(),
+            // Otherwise the object does not exist, which the cache may not show yet.
+            WriteError::Rejected { status, .. } if status.code != 404 || is_unserved(status) => {
+                ticket.settle_unchanged();
+            }
             _ => {}
         }
         Err(error)

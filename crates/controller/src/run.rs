@@ -19,7 +19,7 @@ use crate::{
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kube_informer::{
     InformerStatus, ObjectKey, Priority, ResourceVersion, ScopedRegistration, SharedInformer, SyncError,
-    WorkQueue,
+    WorkQueue, workqueue::RateLimiter,
 };
 use serde_json::Value;
 use std::{
@@ -56,6 +56,8 @@ pub(crate) struct Settings {
     /// `None`: the resyncs of the informer.
     pub(crate) resync: Option<Duration>,
     pub(crate) hook: Option<Hook>,
+    /// The rate limiter of the queue, so that a failure can be reported with the delay of its retry.
+    pub(crate) limiter: Option<Arc<dyn RateLimiter<ObjectKey>>>,
     /// The name of the controller if `None`.
     pub(crate) field_manager: Option<String>,
     pub(crate) write_timeout: Duration,
@@ -75,6 +77,7 @@ impl Settings {
             drain_timeout: Duration::from_secs(30),
             resync: None,
             hook: None,
+            limiter: None,
             field_manager: None,
             write_timeout: Duration::from_secs(5),
             barrier_timeout: Duration::from_secs(30),
@@ -266,6 +269,11 @@ impl IntoFuture for RunController {
 }
 
 impl Shared {
+    /// The resource that the controller reconciles.
+    pub(crate) fn resource(&self) -> String {
+        self.caches.first().map(|primary| primary.kind().to_string()).unwrap_or_default()
+    }
+
     pub(crate) fn start_informers(&self) {
         self.caches.iter().for_each(SharedInformer::start);
     }

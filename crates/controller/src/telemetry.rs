@@ -7,7 +7,7 @@ use crate::{
 use kube_informer::ObjectKey;
 use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 use std::{sync::Arc, time::Duration};
-use tracing::{error, warn};
+use tracing::{debug, error, info, warn};
 
 /// The metrics of one controller.
 pub(crate) struct Telemetry {
@@ -34,19 +34,39 @@ impl Telemetry {
         Active(&self.active)
     }
 
-    /// A reconcile did not fail. `None`: its object does not exist.
-    pub(crate) fn succeeded(&self, action: Option<Action>, took: Duration) {
-        self.finished(action.map_or("absent", Action::label), took);
+    /// A reconcile did not fail after this number of failures in a row. Without an action, its object does not exist.
+    pub(crate) fn succeeded(
+        &self,
+        controller: &str,
+        key: &ObjectKey,
+        action: Option<Action>,
+        failures: u32,
+        took: Duration,
+    ) {
+        let outcome = action.map_or("absent", Action::label);
+        match action.and_then(|action| action.delay()) {
+            Some(next) => debug!(%controller, %key, outcome, ?took, "reconciled; next reconcile in {next:?}"),
+            None => debug!(%controller, %key, outcome, ?took, "reconciled"),
+        }
+        if failures > 0 && action.is_some() {
+            info!(%controller, %key, failures, "reconciled again after failures");
+        }
+        self.finished(outcome, took);
     }
 
-    /// A reconcile failed.
-    pub(crate) fn failed(&self, failure: &ReconcileFailure, took: Duration) {
+    /// A reconcile failed, and is retried after this delay, if it is known.
+    pub(crate) fn failed(&self, failure: &ReconcileFailure, took: Duration, delay: Option<Duration>) {
         let ReconcileFailure { controller, key, failures, cause } = failure;
+        let call = cause.call();
+        let next = match delay {
+            Some(delay) => format!("next retry in {delay:?}"),
+            None => "it will be retried".to_owned(),
+        };
         match cause {
             FailureCause::Panic(_) => {
-                error!(%controller, %key, failures, %cause, "reconcile panicked; it will be retried");
+                error!(%controller, %key, failures, %cause, ?took, "{call} panicked; {next}");
             }
-            _ => warn!(%controller, %key, failures, %cause, "reconcile failed; it will be retried"),
+            _ => warn!(%controller, %key, failures, %cause, ?took, "{call} failed; {next}"),
         }
         self.finished(cause.label(), took);
     }
@@ -60,8 +80,18 @@ impl Telemetry {
 
     /// Reconciles did not return in time when the controller was stopped.
     pub(crate) fn cancelled(&self, controller: &str, keys: &[ObjectKey], after: Duration) {
-        warn!(%controller, ?keys, ?after, "reconciles did not return in time and are cancelled");
+        warn!(%controller, ?keys, ?after, "reconciles did not return in time and were cancelled");
         self.cancelled.increment(keys.len() as u64);
+    }
+
+    /// Reconciles did not return in time, and cannot be cancelled.
+    pub(crate) fn blocked(&self, controller: &str, keys: &[ObjectKey]) {
+        let count = keys.len();
+        error!(
+            %controller,
+            ?keys,
+            "{count} reconciles do not end: they block their threads; the lease is kept until the process ends"
+        );
     }
 }
 

@@ -5,6 +5,7 @@ use crate::{
     barrier::StaleCache,
     context::Context,
     failure::{BoxError, FailureCause, ReconcileFailure, panic_message},
+    phase::Phase,
     run::{Reconcile, Shared},
     shards::Admission,
     time,
@@ -31,6 +32,9 @@ const REFRESH: Duration = Duration::from_millis(500);
 
 /// Number of keys that may wait for their caches without a permit to reconcile.
 const MAX_WAITING: usize = 1024;
+
+/// How long a cancelled reconcile may take to reach its next `.await`. After that it blocks its thread.
+const CANCEL: Duration = Duration::from_secs(5);
 
 /// Reconciles keys until `stop` resolves or the queue is shut down, then waits for those in flight.
 ///
@@ -73,15 +77,30 @@ async fn next(shared: &Shared, permits: &Arc<Semaphore>) -> Option<(Item<ObjectK
     Some((item, permit))
 }
 
-/// Waits for the reconciles in flight, and aborts those that do not return in time.
+/// Waits for the reconciles in flight, and cancels those that do not return in time.
 async fn drain(shared: &Shared, mut tasks: JoinSet<()>) {
     let timeout = shared.settings.drain_timeout;
     let finished = async { while tasks.join_next().await.is_some() {} };
-    if time::timeout(timeout, finished).await.is_err() {
-        let keys = shared.in_flight.keys();
-        shared.telemetry.cancelled(&shared.settings.name, &keys, timeout);
-        tasks.shutdown().await;
+    if time::timeout(timeout, finished).await.is_ok() {
+        return;
     }
+    let (name, mut cancelled) = (&shared.settings.name, shared.in_flight.keys());
+    tasks.abort_all();
+    let ended = async { while tasks.join_next().await.is_some() {} };
+    let blocked = match time::timeout(CANCEL, ended).await {
+        Ok(()) => Vec::new(),
+        Err(time::Elapsed) => shared.in_flight.keys(),
+    };
+    cancelled.retain(|key| !blocked.contains(key));
+    if !cancelled.is_empty() {
+        shared.telemetry.cancelled(name, &cancelled, timeout);
+    }
+    if !blocked.is_empty() {
+        shared.telemetry.blocked(name, &blocked);
+        shared.phase.set(Phase::Blocked);
+    }
+    // Until they end, this process must not give up the lease under which they may write.
+    while tasks.join_next().await.is_some() {}
 }
 
 /// Reconciles one key. The item is held until the reconcile has ended, so no other worker gets the key.
@@ -195,7 +214,7 @@ fn outcome(
 ) -> Result<Option<Action>, FailureCause> {
     match called {
         Ok(Ok(Ok(action))) => Ok(action),
-        Ok(Ok(Err(error))) => Err(FailureCause::Error(error)),
+        Ok(Ok(Err(error))) => Err(FailureCause::error(error)),
         Ok(Err(panic)) => Err(FailureCause::panic(&*panic)),
         Err(time::Elapsed) => Err(FailureCause::Deadline(deadline)),
     }
@@ -209,7 +228,8 @@ fn finish(
 ) {
     match outcome {
         Ok(action) => {
-            shared.telemetry.succeeded(action, took);
+            let (name, failures) = (&shared.settings.name, item.num_requeues());
+            shared.telemetry.succeeded(name, item.key(), action, failures, took);
             match action.and_then(|action| action.delay()) {
                 Some(delay) => {
                     shared.queue.forget(item.key());
@@ -225,20 +245,70 @@ fn finish(
                 failures: item.num_requeues().saturating_add(1),
                 cause,
             };
+            let delay = retry_delay(shared, item.key());
             // `Display` of the error and the hook are code of the user; the key is retried whatever they do.
-            let reported = catch_unwind(AssertUnwindSafe(|| report(shared, &failure, took)));
+            let reported = catch_unwind(AssertUnwindSafe(|| report(shared, &failure, took, delay)));
             if let Err(panic) = reported {
                 let (controller, panic) = (&shared.settings.name, panic_message(&*panic));
                 tracing::error!(%controller, panic, "cannot report a failed reconcile; it will be retried");
             }
-            item.retry();
+            match delay {
+                Some(delay) => item.retry_after(delay),
+                None => item.retry(),
+            }
         }
     }
 }
 
-fn report(shared: &Shared, failure: &ReconcileFailure, took: Duration) {
-    shared.telemetry.failed(failure, took);
+/// Counts a failure of the key, and returns the delay of its retry; `None` if the queue has to do both.
+fn retry_delay(shared: &Shared, key: &ObjectKey) -> Option<Duration> {
+    let limiter = shared.settings.limiter.as_ref()?;
+    // The limiter may be code of the user. The queue calls it again, and reports its panic.
+    catch_unwind(AssertUnwindSafe(|| limiter.when(key))).ok()
+}
+
+fn report(shared: &Shared, failure: &ReconcileFailure, took: Duration, delay: Option<Duration>) {
+    shared.telemetry.failed(failure, took, delay);
     if let Some(hook) = &shared.settings.hook {
         (hook.0)(failure);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Settings;
+    use harness::CapturedLog;
+    use kube_informer::WorkQueue;
+    use tokio::sync::oneshot;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reconcile_that_blocks_its_thread_is_not_reported_as_cancelled() {
+        let client = kube_embedded_apiserver::ApiServer::builder().in_process().await.unwrap().client();
+        let shared = Shared::new(Settings::named("c".to_owned()), WorkQueue::named("c"), Vec::new(), client);
+        // Threads of its own, so that the clock of this one goes on.
+        let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (entered, in_flight) = oneshot::channel();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (task, mut tasks) = (Arc::clone(&shared), JoinSet::new());
+        let blocking = async move {
+            let _flight = task.in_flight.enter(&ObjectKey::namespaced("ns", "stuck"));
+            entered.send(()).unwrap();
+            let _ = released.recv();
+        };
+        tasks.spawn_on(blocking, threads.handle());
+        in_flight.await.unwrap();
+        let log = CapturedLog::capture(tracing::Level::WARN);
+        let draining = Arc::clone(&shared);
+        let drained = tokio::spawn(async move { drain(&draining, tasks).await });
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let text = log.text();
+        assert!(text.contains("1 reconciles do not end: they block their threads"), "{text}");
+        assert!(text.contains("stuck"), "{text}");
+        assert!(!text.contains("cancelled"), "{text}");
+        assert!(shared.phase.get() == Phase::Blocked && !drained.is_finished());
+        drop(release);
+        drained.await.unwrap();
+        threads.shutdown_background();
     }
 }

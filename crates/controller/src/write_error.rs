@@ -1,6 +1,9 @@
 //! Failures of writes through a [`Context`](crate::Context).
 
-use crate::{failure::BoxError, leadership::NotLeading};
+use crate::{
+    failure::{BoxError, chain},
+    leadership::NotLeading,
+};
 use kube::core::Status;
 use kube_informer::{DecodeError, EditError, ObjectKey};
 use std::time::Duration;
@@ -10,7 +13,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum WriteError {
     /// The server rejected the write, and did not change anything.
-    #[error("cannot {verb} {resource} {key}: {} ({})", status.message, status.code)]
+    #[error("cannot {verb} {resource} {key}: {} ({}){}", status.message, status.code, hint(verb, status))]
     Rejected {
         /// What was to be done, such as `create`.
         verb: &'static str,
@@ -36,7 +39,7 @@ pub enum WriteError {
     },
     /// The response is missing or reports a failure of the server, so the write may have happened or not. The next reconcile
     /// of this key starts when the cache shows what became of it.
-    #[error("{verb} of {resource} {key} has an unknown outcome: {source}")]
+    #[error("{verb} of {resource} {key} has an unknown outcome: {}", chain(&**source))]
     OutcomeUnknown {
         /// What was to be done.
         verb: &'static str,
@@ -113,6 +116,25 @@ impl WriteError {
             Self::Rejected { status, .. } | Self::Conflict { status, .. } => Some(status),
             _ => None,
         }
+    }
+}
+
+/// The verb of a write of a status, for messages.
+pub(crate) const UPDATE_STATUS: &str = "update the status of";
+
+/// Whether a response says that the server does not serve the path of the request: a 404 that does not name an object.
+pub(crate) fn is_unserved(status: &Status) -> bool {
+    status.code == 404 && status.details.as_ref().is_none_or(|details| details.name.is_empty())
+}
+
+/// What to check after a write was rejected.
+fn hint(verb: &str, status: &Status) -> &'static str {
+    match is_unserved(status) {
+        true if verb == UPDATE_STATUS => {
+            "; does the CRD have `subresources: {status: {}}`, and is its scope that of the type?"
+        }
+        true => "; does the CRD serve this version, and is its scope that of the type?",
+        false => "",
     }
 }
 

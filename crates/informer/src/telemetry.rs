@@ -411,6 +411,14 @@ impl Telemetry {
         }
     }
 
+    /// Why the collection is absent, and what to check.
+    pub(crate) fn unserved(&self) -> String {
+        let Kind { group, version, .. } = &self.kind;
+        // Groups of custom resources are domain names.
+        let hint = if group.contains('.') { "; is its CRD installed, with this version?" } else { "" };
+        format!("the server does not serve {}/{version} (404){hint}", self.kind)
+    }
+
     /// A page, or a whole list, is requested.
     pub(crate) fn listing(&self) {
         self.pages.increment(1);

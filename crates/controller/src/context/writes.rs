@@ -5,7 +5,7 @@ use crate::{
     barrier::StaleCache,
     merge_patch,
     request::{Target, Write},
-    write_error::WriteError,
+    write_error::{UPDATE_STATUS, WriteError},
 };
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube_informer::{Kind, Object, ObjectKey, kind_of};
@@ -96,7 +96,7 @@ impl Context {
         struct View {
             status: Option<Value>,
         }
-        let target = Target::new("update the status of", object.kind(), object.key().clone());
+        let target = Target::new(UPDATE_STATUS, object.kind(), object.key().clone());
         let before = object.view::<View>()?.status.unwrap_or(Value::Null);
         let after = serde_json::to_value(status).map_err(|error| target.not_sent(error))?;
         let Some(changes) = merge_patch::diff(&before, &after) else { return Ok(false) };

@@ -292,6 +292,17 @@ mod tests {
     }
 
     #[test]
+    fn another_note_is_a_repetition_because_the_note_of_an_event_is_immutable() {
+        let (mut series, start) = (series(), Instant::now());
+        let with_note = |note: &str| Occurrence { note: note.to_owned(), ..occurrence("a", "Failed") };
+        let first = series.observe(with_note("no volume"), start).unwrap();
+        let Some(EventWrite::Create { event, .. }) = first else { panic!("{first:?}") };
+        assert_eq!(event.note.as_deref(), Some("no volume"));
+        let second = series.observe(with_note("no address"), start).unwrap();
+        assert!(matches!(second, Some(EventWrite::Count { count: 2, .. })), "{second:?}");
+    }
+
+    #[test]
     fn a_long_series_is_refreshed() {
         let (mut series, start) = (series(), Instant::now());
         let mut written = Vec::new();

@@ -108,7 +108,7 @@ where
         let mut controller = Self::reading(Store::of_informer(informer.clone()), dyntype, errors);
         controller.caches.push(informer.cast());
         controller.intakes.push(Box::new(move |queue| {
-            primary.add_handler(Primary { queue: queue.clone(), predicate: None })
+            primary.add_handler(Primary { queue: queue.clone(), predicate: None, has_finalizer: false })
         }));
         controller
     }

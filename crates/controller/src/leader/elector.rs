@@ -2,6 +2,7 @@
 
 use super::{
     JITTER, LeaderElection,
+    candidacy::Candidacy,
     lock::{Attempt, Lock},
 };
 use crate::{leadership::Leadership, time};
@@ -12,6 +13,7 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 use tracing::{debug, info, warn};
@@ -45,6 +47,7 @@ pub enum ElectionError {
 pub struct Elector {
     lock: Lock,
     leadership: Leadership,
+    candidacy: Arc<Candidacy>,
     rng: fastrand::Rng,
     /// The holder that was reported last.
     reported: String,
@@ -53,7 +56,9 @@ pub struct Elector {
 
 impl Elector {
     pub(super) fn new(config: LeaderElection, client: kube::Client) -> Self {
+        let lease = format!("{}/{}", config.namespace, config.name);
         Self {
+            candidacy: Arc::new(Candidacy::new(lease, config.lease_duration)),
             leadership: Leadership::none(config.clock.clone()),
             rng: fastrand::Rng::with_seed(config.seed),
             reported: String::new(),
@@ -65,6 +70,11 @@ impl Elector {
     /// The lease as this process holds it, or will.
     pub fn leadership(&self) -> &Leadership {
         &self.leadership
+    }
+
+    /// What is known of the lease while another process holds it.
+    pub(crate) fn candidacy(&self) -> &Arc<Candidacy> {
+        &self.candidacy
     }
 
     /// Waits until this process holds the lease, then runs `work`, and renews the lease meanwhile.
@@ -119,8 +129,11 @@ impl Elector {
         loop {
             match self.attempt().await {
                 Attempt::Held { since } => return since,
-                Attempt::HeldBy(_) => {}
-                Attempt::Failed(why) => warn!(lease = self.lease(), why, "cannot acquire the lease"),
+                Attempt::HeldBy(holder) => self.candidacy.held_by(&holder),
+                Attempt::Failed(why) => {
+                    self.candidacy.failed(&why);
+                    warn!(lease = self.lease(), why, "cannot acquire the lease");
+                }
             }
             time::sleep(self.retry_delay()).await;
         }
@@ -215,7 +228,7 @@ impl Elector {
     }
 
     pub(crate) async fn release(&mut self) {
-        if !self.lock.config().release {
+        if !self.lock.config().release || !self.lock.may_be_held() {
             return;
         }
         let within = self.lock.config().renew_deadline;

@@ -26,6 +26,8 @@ pub(super) struct Lock {
     /// The Lease as it was last read or written: its version guards the next update.
     lease: Option<Lease>,
     request_timeout: Duration,
+    /// Whether a write was sent that may have acquired the lease.
+    may_be_held: bool,
 }
 
 /// The result of an attempt to acquire or renew the lease.
@@ -46,7 +48,7 @@ impl Lock {
         let rules = Rules::new(config.identity.clone(), seconds);
         let half = config.renew_deadline.checked_div(2).unwrap_or_default();
         let request_timeout = half.max(Duration::from_secs(1));
-        Self { api, config, rules, lease: None, request_timeout }
+        Self { api, config, rules, lease: None, request_timeout, may_be_held: false }
     }
 
     pub(super) fn config(&self) -> &LeaderElection {
@@ -56,6 +58,11 @@ impl Lock {
     /// The last known holder.
     pub(super) fn holder(&self) -> &str {
         self.rules.holder()
+    }
+
+    /// Whether this process may hold the lease: a request whose response is missing may have acquired it.
+    pub(super) fn may_be_held(&self) -> bool {
+        self.may_be_held
     }
 
     /// The Lease as it was last read or written.
@@ -141,6 +148,8 @@ impl Lock {
             on_write(&mut lease.metadata, taking);
         }
         let (params, sent) = (PostParams::default(), self.config.clock.now());
+        // Set before the request, which a stop may cancel.
+        let before = std::mem::replace(&mut self.may_be_held, true);
         let request = async {
             match self.lease {
                 Some(_) => self.api.replace(&self.config.name, &params, &lease).await,
@@ -148,6 +157,11 @@ impl Lock {
             }
         };
         let written = time::timeout(self.request_timeout, request).await;
+        if let Ok(Err(kube::Error::Api(status))) = &written
+            && matches!(status.code, 400..=407 | 410..=499)
+        {
+            self.may_be_held = before;
+        }
         let written = written.map_err(|_| self.no_response())?.map_err(|error| chain(&error))?;
         // As the server stores it, so that it does not look changed when it is read.
         self.rules.written(written.spec.clone().unwrap_or(spec), sent);

@@ -1,6 +1,6 @@
 //! Health of a manager's parts.
 
-use crate::{phase::Phase, run::Shared, shards::Table};
+use crate::{leader::Candidacy, phase::Phase, run::Shared, shards::Table};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::core::DynamicObject;
 use kube_informer::{InformerFactory, SharedInformer};
@@ -25,6 +25,7 @@ pub(super) struct Health {
     controllers: Vec<Arc<Shared>>,
     checks: Vec<(String, Check)>,
     shards: Option<(Arc<Table>, SharedInformer<Lease>)>,
+    election: Option<Arc<Candidacy>>,
 }
 
 /// The results of checks, one a line.
@@ -52,7 +53,7 @@ impl Report {
 
 impl Health {
     pub(super) fn new(factory: InformerFactory) -> Self {
-        Self { factory, controllers: Vec::new(), checks: Vec::new(), shards: None }
+        Self { factory, controllers: Vec::new(), checks: Vec::new(), shards: None, election: None }
     }
 
     pub(super) fn add_controller(&mut self, controller: Arc<Shared>) {
@@ -65,6 +66,10 @@ impl Health {
 
     pub(super) fn add_shards(&mut self, shards: Arc<Table>, leases: SharedInformer<Lease>) {
         self.shards = Some((shards, leases));
+    }
+
+    pub(super) fn add_election(&mut self, candidacy: Arc<Candidacy>) {
+        self.election = Some(candidacy);
     }
 
     /// The informers of the factory, and those of controllers that are not from it.
@@ -86,6 +91,7 @@ impl Health {
             let stuck = controller.in_flight.longest().filter(|(_, since)| *since > limit);
             let result = match stuck {
                 Some((key, since)) => Err(format!("the reconcile of {key} blocks its thread for {since:?}")),
+                None if controller.phase.get() == Phase::Blocked => Err(Phase::Blocked.to_string()),
                 None => Ok("ok".to_owned()),
             };
             report.line(&format!("controller {}", controller.settings.name), result);
@@ -103,10 +109,16 @@ impl Health {
         for controller in &self.controllers {
             let phase = controller.phase.get();
             let result = match phase {
-                Phase::Waiting | Phase::Running => Ok(phase.to_string()),
-                Phase::Syncing | Phase::CheckingCaches | Phase::Draining | Phase::Stopped => {
-                    Err(phase.to_string())
-                }
+                Phase::Waiting => match &self.election {
+                    Some(candidacy) => candidacy.report(),
+                    None => Ok(phase.to_string()),
+                },
+                Phase::Running => Ok(phase.to_string()),
+                Phase::Syncing
+                | Phase::CheckingCaches
+                | Phase::Draining
+                | Phase::Blocked
+                | Phase::Stopped => Err(phase.to_string()),
             };
             report.line(&format!("controller {}", controller.settings.name), result);
         }
@@ -127,8 +139,8 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Settings;
-    use kube_embedded_apiserver::ApiServer;
+    use crate::{leader::LeaderElection, run::Settings};
+    use kube_embedded_apiserver::{ApiServer, Fault, FaultRule};
     use kube_informer::{ObjectKey, WorkQueue};
 
     #[tokio::test(start_paused = true)]
@@ -146,6 +158,34 @@ mod tests {
         assert!(!report.ok && report.text.contains("ns/stuck"), "{}", report.text);
         drop(flight);
         assert!(health.live().ok);
+        shared.phase.set(Phase::Blocked);
+        let report = health.live();
+        assert!(!report.ok && report.text.contains("block their threads"), "{}", report.text);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standby_that_cannot_acquire_its_lease_says_so_and_is_not_ready_after_a_lease_duration() {
+        let server = ApiServer::builder().in_process().await.unwrap();
+        let forbidden = FaultRule::new(Fault::Forbidden).resource("leases").times(1_000_000);
+        server.faults().add(forbidden);
+        let client = server.client();
+        let shared =
+            Shared::new(Settings::named("c".to_owned()), WorkQueue::named("c"), Vec::new(), client.clone());
+        let elector = LeaderElection::new("default", "lease").elector(client.clone()).unwrap();
+        let mut health = Health::new(InformerFactory::new(client));
+        health.add_controller(shared);
+        health.add_election(Arc::clone(elector.candidacy()));
+        assert_eq!(health.ready().text, "[+] controller c: waiting to lead\n");
+        let task = tokio::spawn(elector.run(std::future::pending::<()>(), |_| std::future::pending::<()>()));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let report = health.ready();
+        let expected = "[+] controller c: waiting to lead; cannot acquire default/lease: ";
+        assert!(report.ok && report.text.starts_with(expected), "{}", report.text);
+        assert!(report.text.ends_with("(403)\n"), "{}", report.text);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(!health.ready().ok, "a leader that ends would not be replaced");
+        server.faults().clear();
+        task.abort();
     }
 
     #[tokio::test]

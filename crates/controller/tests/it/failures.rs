@@ -1,6 +1,7 @@
 //! Reconciles that fail, panic or never end, and controllers that stop.
 
 use crate::support::{Log, Running, World, eventually, secs, settle};
+use harness::CapturedLog;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::Object;
 use kube_informer_controller::{Action, BoxError, Controller, FailureCause, ReconcileFailure};
@@ -12,6 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use tracing::Level;
 
 /// A hook that notes failures: the key, their number and the cause.
 fn failures(log: &Log) -> impl Fn(&ReconcileFailure) + use<> {
@@ -221,4 +223,43 @@ async fn a_reconcile_that_does_not_return_is_cancelled_after_the_drain_timeout()
     running.stop().await;
     assert_eq!(log.lines(), ["start", "cancelled"]);
     assert_eq!(start.elapsed(), Duration::from_secs(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_has_each_reconcile_the_next_retry_and_the_recovery() {
+    let world = World::start().await;
+    world.create("a").await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let captured = CapturedLog::capture(Level::DEBUG);
+    let run = Controller::new(&world.configs(), world.client.clone()).run(move |_: Object<ConfigMap>, _| {
+        std::future::ready(match count.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => Err("no luck"),
+            2 => Ok(Action::requeue_after(secs(7))),
+            _ => Ok(Action::done()),
+        })
+    });
+    let running = Running::start(run);
+    eventually(|| calls.load(Ordering::SeqCst) == 4).await;
+    settle().await;
+    let text = captured.text();
+    let lines = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(
+        lines("WARN kube_informer_controller::telemetry: reconcile failed; next retry in 5ms"),
+        1,
+        "{text}"
+    );
+    assert_eq!(lines("reconcile failed; next retry in 10ms"), 1, "{text}");
+    assert_eq!(
+        lines("DEBUG kube_informer_controller::telemetry: reconciled; next reconcile in 7s"),
+        1,
+        "{text}"
+    );
+    assert_eq!(
+        lines("INFO kube_informer_controller::telemetry: reconciled again after failures"),
+        1,
+        "{text}"
+    );
+    assert_eq!(lines("outcome=\"done\""), 1, "{text}");
+    running.stop().await;
 }

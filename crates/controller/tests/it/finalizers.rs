@@ -1,16 +1,18 @@
 //! Finalizers: in place before the first effect, removed after the cleanup, whatever fails in between.
 
 use crate::support::{Log, NAMESPACE, Running, World, eventually, secs, settle};
+use harness::CapturedLog;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube_embedded_apiserver::{Fault, FaultRule, Verb};
 use kube_informer::{Object, ObjectKey};
-use kube_informer_controller::{Action, BoxError, Controller, RunController};
+use kube_informer_controller::{Action, BoxError, Controller, FailureCause, RunController};
 use serde_json::json;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+use tracing::Level;
 
 const FINALIZER: &str = "example.com/cleanup";
 
@@ -208,5 +210,66 @@ async fn finalizers_of_others_stay() {
     let released = Patch::Merge(json!({"metadata": {"finalizers": []}}));
     world.config_api().patch("a", &PatchParams::default(), &released).await.unwrap();
     assert!(!exists(&world).await);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_predicate_hides_neither_a_removed_finalizer_nor_the_deletion() {
+    let world = World::start().await;
+    let (log, cleaned) = (Log::default(), Log::default());
+    let (reconciled, noted) = (log.clone(), cleaned.clone());
+    let run = Controller::new(&world.configs(), world.client.clone())
+        .when(|_, _| false)
+        .finalizer(FINALIZER, move |_: Object<ConfigMap>, _| {
+            noted.note("cleanup");
+            std::future::ready(Ok::<_, BoxError>(Action::done()))
+        })
+        .run(move |_: Object<ConfigMap>, _| {
+            reconciled.note("reconcile");
+            std::future::ready(Ok::<_, BoxError>(Action::done()))
+        });
+    let running = Running::start(run);
+    world.create("a").await;
+    log.reaches(1).await;
+    settle().await;
+    let removed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    world.config_api().patch("a", &PatchParams::default(), &removed).await.unwrap();
+    tokio::time::sleep(secs(10)).await;
+    let finalizers = world.config_api().get("a").await.unwrap().metadata.finalizers;
+    assert_eq!(finalizers.as_deref(), Some(&[FINALIZER.to_owned()][..]), "it is put back");
+    log.take();
+    world.set("a", "changed").await;
+    tokio::time::sleep(secs(10)).await;
+    assert_eq!(log.lines(), [""; 0], "other updates are ignored");
+    world.delete("a").await;
+    eventually(|| world.configs().lister().is_empty()).await;
+    assert_eq!(cleaned.lines(), ["cleanup"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_cleanup_is_reported_as_such() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no access")]
+    struct NoAccess;
+    let world = World::start().await;
+    let (reported, captured) = (Log::default(), CapturedLog::capture(Level::WARN));
+    let noted = reported.clone();
+    let run = Controller::new(&world.configs(), world.client.clone())
+        .on_error(move |failure| {
+            let FailureCause::CleanUp { finalizer, source } = &failure.cause else { panic!("{failure}") };
+            assert!(source.is::<NoAccess>() && **finalizer == *FINALIZER);
+            noted.note(failure.to_string());
+        })
+        .finalizer(FINALIZER, |_: Object<ConfigMap>, _| std::future::ready(Err(NoAccess)))
+        .run(|_: Object<ConfigMap>, _| std::future::ready(Ok::<_, BoxError>(Action::done())));
+    let running = Running::start(run);
+    world.create("a").await;
+    tokio::time::sleep(secs(1)).await;
+    world.delete("a").await;
+    reported.reaches(1).await;
+    let expected = "configmaps: cleanup of default/a failed: finalizer example.com/cleanup and the object stay: no access";
+    assert_eq!(reported.lines()[0], expected);
+    assert!(captured.text().contains("cleanup failed; next retry in "), "{}", captured.text());
     running.stop().await;
 }

@@ -6,6 +6,7 @@ mod finalizers;
 mod kube_runtime;
 mod leader;
 mod manager;
+mod messages;
 mod objects;
 mod shards;
 mod stale_reads;

@@ -190,6 +190,16 @@ async fn configurations_that_cannot_work_are_errors() {
         matches!(error, ManagerError::Config(ElectionConfigError::WriteTimeout { .. })),
         "a write could start only in the 2 s after a renewal: {error}"
     );
+    let log = Log::default();
+    let manager = Manager::new(&world.factory, world.client.clone())
+        .add(noting(&world, &world.configs(), "one", &log))
+        .add(noting(&world, &world.configs(), "two", &log))
+        .add(noting(&world, &world.configs(), "one", &log));
+    let error = manager.until(pending::<()>()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"2 controllers are named "one" (of configmaps, configmaps): give each a name of its own with Controller::named"#
+    );
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let manager = Manager::new(&world.factory, world.client.clone()).serve(taken.local_addr().unwrap());
     let error = manager.until(pending::<()>()).await.unwrap_err();
@@ -307,8 +317,8 @@ async fn a_standby_is_ready_and_metrics_are_served() {
             Manager::new(&factory, world.client.clone()).add(run).metrics_with(|| "own 1\n".to_owned());
         Served::start(manager.leader_election(leases.identity("standby"))).await
     };
-    let body = standby.until_status("/readyz", 200).await;
-    assert!(body.contains("[+] controller standby: waiting to lead\n"), "{body}");
+    standby.until_status("/readyz", 200).await;
+    wait_for_line(&standby, "[+] controller standby: waiting to lead; held by leader").await;
     assert_eq!(get(standby.address, "/metrics").await, (200, "own 1\n".to_owned()));
     let text = leader.until_status("/metrics", 200).await;
     assert!(text.contains(r#"controller_reconcile_total{controller="leader",result="done"} 1"#), "{text}");

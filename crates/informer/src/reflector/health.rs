@@ -68,7 +68,11 @@ impl Reflector {
     }
 
     fn note_failure(&mut self, class: Class, error: &ListWatchError, recovery: Recovery) {
-        self.health.note(class, error.to_string(), recovery);
+        let why = match class {
+            Class::Absent => self.telemetry.unserved(),
+            _ => error.to_string(),
+        };
+        self.health.note(class, why, recovery);
         if class == Class::Expired {
             self.reason = Some(RelistReason::Expired);
         }
