@@ -140,7 +140,12 @@ mod tests {
         assert!(controlled_by(Node::default(), &web).is_err(), "no namespace");
         let mut elsewhere = ConfigMap::default();
         elsewhere.metadata.namespace = Some("till".to_owned());
-        assert!(matches!(controlled_by(elsewhere, &web), Err(OwnerError::OtherNamespace { .. })));
+        let error = controlled_by(elsewhere, &web).unwrap_err();
+        assert!(matches!(error, OwnerError::OtherNamespace { .. }));
+        assert!(
+            error.to_string().contains("label") && error.to_string().contains("Controller::watches"),
+            "{error}"
+        );
     }
 
     #[test]

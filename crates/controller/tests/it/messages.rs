@@ -3,9 +3,11 @@
 use crate::support::{Log, NAMESPACE, Running, World, eventually, secs};
 use harness::CapturedLog;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::CustomResource;
 use kube_embedded_apiserver::{Fault, FaultRule, Verb};
 use kube_informer::{InformerStatus, Kind, Object, SharedInformer};
 use kube_informer_controller::{Action, BoxError, Context, Controller, LeaderElection, RunController};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::future::pending;
 use tokio::time::Instant;
@@ -44,21 +46,51 @@ fn widgets(world: &World, kind: Kind) -> SharedInformer<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_to_a_path_that_is_not_served_is_retried_at_once_with_a_hint() {
+async fn a_status_write_without_the_subresource_has_a_hint() {
     let world = World::start().await;
     create_widget(&world).await;
     let informer = widgets(&world, Kind::namespaced("example.com", "v1", "Widget", "widgets"));
     let failures = Log::default();
     let running = Running::start(status_writer(&world, &informer, &failures));
-    failures.reaches(1).await;
-    let first = Instant::now();
-    failures.reaches(4).await;
-    assert!(first.elapsed() < secs(5), "it is not waited for: {:?}", first.elapsed());
+    failures.reaches(2).await;
     for line in failures.lines() {
         let cause = "cannot update the status of widgets.example.com default/a: \
             the server could not find the requested resource (404); \
             does the CRD have `subresources: {status: {}}`, and is its scope that of the type?";
         assert_eq!(line, cause);
+    }
+    running.stop().await;
+}
+
+/// In a version that the CRD does not have.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "example.com", version = "v2", kind = "Widget", namespaced, schema = "disabled")]
+struct WidgetSpec {}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_to_a_path_that_is_not_served_has_a_hint_and_is_not_waited_for() {
+    let world = World::start().await;
+    create_widget(&world).await;
+    let informer = widgets(&world, Kind::namespaced("example.com", "v1", "Widget", "widgets"));
+    let failures = Log::default();
+    let noted = failures.clone();
+    let run = Controller::new(&informer, world.client.clone())
+        .on_error(move |failure| noted.note(failure.cause.to_string()))
+        .run(|widget: Object<Value>, context: Context| async move {
+            context.apply(&Widget::new(widget.name(), WidgetSpec {})).await?;
+            Ok::<_, BoxError>(Action::done())
+        });
+    let running = Running::start(run);
+    failures.reaches(1).await;
+    let first = Instant::now();
+    failures.reaches(4).await;
+    assert!(first.elapsed() < secs(5), "it is not waited for: {:?}", first.elapsed());
+    for line in failures.lines() {
+        assert!(line.starts_with("cannot apply widgets.example.com default/a: "), "{line}");
+        assert!(
+            line.ends_with("(404); does the CRD serve this version, and is its scope that of the type?"),
+            "{line}"
+        );
     }
     running.stop().await;
 }
