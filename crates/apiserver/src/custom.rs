@@ -23,6 +23,7 @@ mod resources;
 mod rules;
 mod schema;
 mod validate;
+mod versions;
 
 pub(crate) use check::validate as validate_definition;
 pub(crate) use check::validate_update as validate_definition_update;
@@ -46,6 +47,7 @@ pub(crate) use rules::prepare_definition;
 pub(crate) use rules::prepare_definition_update;
 pub(crate) use schema::Structural;
 pub(crate) use validate::validate;
+pub(crate) use versions::Versions;
 
 /// Keeps a CRD until its custom resources are deleted.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

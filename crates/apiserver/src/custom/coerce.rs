@@ -108,6 +108,26 @@ fn default_value(schema: &Structural, value: &mut Value, budget: &mut Budget) ->
     }
 }
 
+/// Removes every `null` that is not allowed and that no default replaces.
+pub(super) fn remove_nulls(schema: &Structural, fields: &mut Map<String, Value>) {
+    fields.retain(|name, value| match schema.property(name) {
+        Some(inner) if value.is_null() => inner.nullable || inner.default.is_some(),
+        Some(inner) => {
+            remove_nulls_in(inner, value);
+            true
+        }
+        None => true,
+    });
+}
+
+fn remove_nulls_in(schema: &Structural, value: &mut Value) {
+    match (value, &schema.items) {
+        (Value::Object(fields), _) => remove_nulls(schema, fields),
+        (Value::Array(items), Some(inner)) => items.iter_mut().for_each(|item| remove_nulls_in(inner, item)),
+        _ => {}
+    }
+}
+
 fn is_disallowed_null(schema: &Structural, value: &Value) -> bool {
     value.is_null() && !schema.nullable
 }

@@ -12,6 +12,7 @@ use super::definition::{Names, Scale, Spec, Version};
 use super::json_path::pointer;
 use super::pattern::Patterns;
 use super::schema::Structural;
+use super::versions::Versions;
 use crate::registry::{
     CUSTOM, CUSTOM_WITH_STATUS, Columns, Conversion, Custom, Group, GroupVersion, Lifecycle, Object,
     Published, Resource, ScalePaths, ScaleSelector, Schema, Subresource,
@@ -74,7 +75,10 @@ struct ResourceBuilder<'d> {
     installed: &'d Installed,
     /// Selectable fields of all versions: label and pointer.
     selectable_fields: Arc<[(String, String)]>,
-    schemas: Vec<Arc<Structural>>,
+    /// The name and the schema of each version. Versions with equal schemas share one.
+    schemas: Arc<[(String, Arc<Structural>)]>,
+    /// The place of the storage version.
+    storage: usize,
 }
 
 impl<'d> ResourceBuilder<'d> {
@@ -84,22 +88,29 @@ impl<'d> ResourceBuilder<'d> {
             .filter_map(|f| Some((f.json_path.trim_start_matches('.').to_owned(), pointer(&f.json_path)?)))
             .collect();
         let mut patterns = Patterns::default();
-        let mut schemas = Vec::new();
+        let mut schemas: Vec<(String, Arc<Structural>)> = Vec::new();
         for version in &spec.versions {
-            let props = version.props().transpose().map_err(|e| e.to_string())?.unwrap_or_default();
-            let schema = Structural::compile(&props, &mut patterns).map_err(|e| e.to_string())?;
-            schemas.push(Arc::new(schema));
+            let equal = spec.versions.iter().position(|other| other.schema() == version.schema());
+            let schema = match equal.and_then(|place| schemas.get(place)) {
+                Some((_, schema)) => Arc::clone(schema),
+                None => {
+                    let props = version.props().transpose().map_err(|e| e.to_string())?.unwrap_or_default();
+                    Arc::new(Structural::compile(&props, &mut patterns).map_err(|e| e.to_string())?)
+                }
+            };
+            schemas.push((version.name.clone(), schema));
         }
         let selectable_fields = selectable_fields.into_iter().collect();
-        Ok(Self { object, spec, installed, selectable_fields, schemas })
+        let storage = spec.versions.iter().position(|version| version.storage).unwrap_or_default();
+        Ok(Self { object, spec, installed, selectable_fields, schemas: schemas.into(), storage })
     }
 
     fn resources(&self) -> Vec<Arc<Resource>> {
-        let served = self.spec.versions.iter().zip(&self.schemas).filter(|(version, _)| version.served);
-        served.map(|(version, schema)| Arc::new(self.resource(version, schema))).collect()
+        let served = self.spec.versions.iter().enumerate().filter(|(_, version)| version.served);
+        served.map(|(place, version)| Arc::new(self.resource(version, place))).collect()
     }
 
-    fn resource(&self, version: &Version, schema: &Arc<Structural>) -> Resource {
+    fn resource(&self, version: &Version, place: usize) -> Resource {
         let Names { plural, singular, short_names, kind, list_kind, categories } =
             self.installed.names.clone();
         let scale = version.scale();
@@ -120,10 +131,12 @@ impl<'d> ResourceBuilder<'d> {
             subresources: subresources.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect(),
             lifecycle: Lifecycle::Plain,
             watch_cached: true,
-            schema: Schema::Custom(Arc::clone(schema)),
+            schema: Schema::Custom(Arc::clone(&self.schemas[place].1)),
             rules: if version.has_status() { &CUSTOM_WITH_STATUS } else { &CUSTOM },
             not_enforced: Vec::new(),
-            conversion: self.stored_schema_may_differ().then(|| Conversion::Coerced(Arc::clone(schema))),
+            conversion: self
+                .stored_schema_may_differ()
+                .then(|| Conversion::Versions(Versions::new(&self.schemas, place, self.storage))),
             columns: Columns::Printer(PrinterColumns::of(version)),
             scale: scale.map(scale_paths),
             custom: Some(self.custom(version)),
@@ -133,16 +146,14 @@ impl<'d> ResourceBuilder<'d> {
 
     /// Returns whether an object may have been stored under another schema than that of the requested version.
     fn stored_schema_may_differ(&self) -> bool {
-        let mut schemas = self.spec.versions.iter().map(Version::schema);
-        let first = schemas.next();
-        self.object.generation() > 1 || schemas.any(|schema| Some(schema) != first)
+        let differ = self.schemas.windows(2).any(|pair| !Arc::ptr_eq(&pair[0].1, &pair[1].1));
+        self.object.generation() > 1 || differ
     }
 
     fn custom(&self, version: &Version) -> Custom {
         let fields = version.selectable_fields.iter().map(|f| f.json_path.trim_start_matches('.').to_owned());
-        let stored = self.spec.versions.iter().find(|version| version.storage).unwrap_or(version);
         Custom {
-            storage_version: stored.name.clone(),
+            storage_version: self.schemas[self.storage].0.clone(),
             definition: self.object.name().unwrap_or_default().to_owned(),
             uid: self.installed.uid.clone(),
             terminating: self.installed.terminating,

@@ -169,7 +169,7 @@ fn write_converted(item: &Stored, head: Option<&TypeHead>, conversion: &Conversi
     let mut json = Vec::with_capacity(item.document.encoded_len());
     item.document.write(head, item.revision, &mut json);
     let mut fields: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
-    conversion.show(&mut fields);
+    conversion.show(&mut fields, item.document.version());
     out.extend_from_slice(Value::Object(fields).to_string().as_bytes());
 }
 

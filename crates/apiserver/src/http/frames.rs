@@ -100,9 +100,11 @@ impl Frames {
         match &mut self.shown {
             Shown::Whole(None) => event.frame(&self.resource.head),
             Shown::Whole(Some((format, conversion))) => event.encoded(format, || {
-                let value = event.object().document.to_value(&self.resource.head, event.revision());
+                let document = &event.object().document;
+                let value = document.to_value(&self.resource.head, event.revision());
                 let mut value = value.unwrap_or_default();
-                value.as_object_mut().into_iter().for_each(|fields| conversion.show(fields));
+                let fields = value.as_object_mut().into_iter();
+                fields.for_each(|fields| conversion.show(fields, document.version()));
                 line(kind, value.to_string().as_bytes())
             }),
             Shown::Metadata(format) => event.encoded(format, || {
@@ -111,10 +113,11 @@ impl Frames {
                 line(kind, &object)
             }),
             Shown::Table { maker, begun } => {
-                let value = event.object().document.to_value(&self.resource.head, event.revision());
+                let document = &event.object().document;
+                let value = document.to_value(&self.resource.head, event.revision());
                 let mut object = value.ok().and_then(Object::new);
                 if let (Some(object), Some(conversion)) = (&mut object, &self.resource.conversion) {
-                    conversion.show(object.root_mut());
+                    conversion.show(object.root_mut(), document.version());
                 }
                 let first = !std::mem::replace(begun, true);
                 let table = object.map(|object| maker.of_object(&object, first)).unwrap_or_default();

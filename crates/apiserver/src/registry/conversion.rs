@@ -3,8 +3,6 @@
 mod autoscaler;
 mod event;
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 pub(super) use self::autoscaler::AUTOSCALER_AS_V2;
@@ -13,17 +11,15 @@ pub(super) use self::autoscaler::normalize_v1;
 pub(super) use self::event::EVENTS_AS_CORE;
 
 use super::group_version::GroupVersion;
-use crate::budget::Budget;
-use crate::custom::{self, Structural};
-use crate::server::OBJECT_BYTES;
+use crate::custom::Versions;
 
 /// The conversion of stored objects.
 #[derive(Debug, Clone)]
 pub(crate) enum Conversion {
     /// Objects are stored as those of another kind or version.
     StoredAs(&'static StoredAs),
-    /// Objects may have been stored under an older schema.
-    Coerced(Arc<Structural>),
+    /// Objects may have been stored in another version, or under an older schema.
+    Versions(Versions),
 }
 
 /// The difference between a kind and the kind that stores it.
@@ -39,22 +35,27 @@ pub(crate) struct StoredAs {
 }
 
 impl Conversion {
-    /// From the stored form to the shown one.
-    pub(crate) fn show(&self, object: &mut Map<String, Value>) {
+    /// From the stored form to the shown one. `version` is the [recorded](crate::storage::Document::version) one.
+    pub(crate) fn show(&self, object: &mut Map<String, Value>, version: &str) {
         match self {
             Self::StoredAs(form) => (form.show)(object),
-            Self::Coerced(schema) => {
-                custom::prune(schema, object);
-                // Defaults that do not fit are not shown: such an object cannot be stored.
-                let _ = custom::apply_defaults(schema, object, &mut Budget::new(OBJECT_BYTES));
-            }
+            Self::Versions(versions) => versions.show(object, version),
         }
     }
 
     /// From the shown form to the stored one.
     pub(crate) fn store(&self, object: &mut Map<String, Value>) {
-        if let Self::StoredAs(form) = self {
-            (form.store)(object);
+        match self {
+            Self::StoredAs(form) => (form.store)(object),
+            Self::Versions(versions) => versions.store(object),
+        }
+    }
+
+    /// Whether [`store`](Self::store) may change an object.
+    pub(super) fn changes_stored(&self) -> bool {
+        match self {
+            Self::StoredAs(_) => true,
+            Self::Versions(versions) => versions.differ(),
         }
     }
 
@@ -62,7 +63,7 @@ impl Conversion {
     pub(super) fn stored_as(&self) -> Option<(GroupVersion<'static>, &'static str)> {
         match self {
             Self::StoredAs(form) => Some((form.group_version, form.plural)),
-            Self::Coerced(_) => None,
+            Self::Versions(_) => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Conversion between objects and stored documents.
 
-use super::{Object, Resource};
+use super::{Conversion, Object, Resource};
 use crate::budget::TooLarge;
 use crate::managed::Managers;
 use crate::storage::{Document, DocumentError, Stored};
@@ -24,14 +24,14 @@ impl Resource {
         count_visit();
         let mut object = Object::new(stored.to_value(&self.head)?).ok_or(CodecError::NoMetadata)?;
         if let Some(conversion) = &self.conversion {
-            conversion.show(object.root_mut());
+            conversion.show(object.root_mut(), stored.document.version());
         }
         Ok(object)
     }
 
     /// Encodes an object, with the values for selectors.
     pub(crate) fn encode(&self, object: &Object) -> Result<Document, CodecError> {
-        match &self.conversion {
+        match self.storing_conversion() {
             Some(conversion) => {
                 let mut stored = object.clone();
                 conversion.store(stored.root_mut());
@@ -49,14 +49,15 @@ impl Resource {
         managers: &Managers,
         limit: usize,
     ) -> Result<Document, CodecError> {
-        if self.conversion.is_some() || managers.is_empty() {
+        if self.storing_conversion().is_some() || managers.is_empty() {
             let mut object = object.clone();
             managers.clone().write(&mut object);
             return self.encode_within(&object, limit);
         }
         let fields = self.field_values(object);
         let fields = fields.iter().map(|(label, value)| (*label, value.as_str()));
-        let document = Document::encode_with_managers(object.value(), managers, fields)?;
+        let document =
+            Document::encode_with_managers(object.value(), managers, self.recorded_version(), fields)?;
         if self.fits(&document, limit) { Ok(document) } else { self.encode_within(object, limit) }
     }
 
@@ -88,6 +89,25 @@ impl Resource {
     fn encode_stored(&self, object: &Object) -> Result<Document, CodecError> {
         let fields = self.field_values(object);
         let fields = fields.iter().map(|(label, value)| (*label, value.as_str()));
-        Ok(Document::encode(object.value(), fields)?)
+        Ok(Document::encode_version(object.value(), self.recorded_version(), fields)?)
+    }
+
+    /// Returns an object as a read shows it once it is stored, for dry runs.
+    pub(crate) fn as_read(&self, mut object: Object) -> Object {
+        if let Some(conversion @ Conversion::Versions(_)) = &self.conversion {
+            conversion.store(object.root_mut());
+            conversion.show(object.root_mut(), self.recorded_version());
+        }
+        object
+    }
+
+    /// The conversion, if objects are not stored as they are.
+    fn storing_conversion(&self) -> Option<&Conversion> {
+        self.conversion.as_ref().filter(|conversion| conversion.changes_stored())
+    }
+
+    /// The version that documents record. That of a built-in resource never changes.
+    fn recorded_version(&self) -> &str {
+        self.custom.as_ref().map_or("", |custom| &custom.storage_version)
     }
 }

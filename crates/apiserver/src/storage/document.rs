@@ -19,10 +19,13 @@ use serde_json::{Map, Value};
 /// 3. A backend may assign the revision after the object is encoded.
 /// 4. The delete event of an object has its last bytes and another revision.
 ///
-/// Two documents are equal if their content is equal. An update with an equal document changes nothing.
+/// Two documents are equal if their content is equal, and they record the same version. An update with an equal document changes nothing.
 #[derive(Clone)]
 pub struct Document {
+    /// The JSON, and after it the recorded version. One allocation, because there are as many as objects.
     bytes: Bytes,
+    /// The length of the JSON in `bytes`.
+    end: u32,
     /// The offset in `bytes` of the digits of the resource version.
     gap: u32,
     attributes: Attributes,
@@ -76,21 +79,32 @@ impl Document {
         object: &Value,
         fields: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, DocumentError> {
-        Self::encode_with(object, None::<&()>, fields)
+        Self::encode_version(object, "", fields)
+    }
+
+    /// Encodes an object, and records the API version that its fields are from.
+    pub(crate) fn encode_version<'f>(
+        object: &Value,
+        version: &str,
+        fields: impl IntoIterator<Item = (&'f str, &'f str)>,
+    ) -> Result<Self, DocumentError> {
+        Self::encode_with(object, None::<&()>, version, fields)
     }
 
     /// Encodes an object that does not have its `metadata.managedFields` yet. The bytes are those of the object that has them.
     pub(crate) fn encode_with_managers<'f>(
         object: &Value,
         managers: &impl Serialize,
+        version: &str,
         fields: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, DocumentError> {
-        Self::encode_with(object, Some(managers), fields)
+        Self::encode_with(object, Some(managers), version, fields)
     }
 
     fn encode_with<'f>(
         object: &Value,
         managers: Option<&impl Serialize>,
+        version: &str,
         fields: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, DocumentError> {
         let object = object.as_object().ok_or(DocumentError::NotAnObject)?;
@@ -104,14 +118,16 @@ impl Document {
             }
         }
         out.push(b'}');
-        let gap = u32::try_from(gap).map_err(|_| DocumentError::TooLarge(out.len()))?;
-        u32::try_from(out.len()).map_err(|_| DocumentError::TooLarge(out.len()))?;
+        let end = u32::try_from(out.len()).map_err(|_| DocumentError::TooLarge(out.len()))?;
+        out.extend_from_slice(version.as_bytes());
         let labels = metadata.get("labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?)));
         Ok(Self {
             // Copies to an allocation of the exact size: shrinking the large buffer would fragment the heap.
             bytes: Bytes::copy_from_slice(&out),
-            gap,
+            end,
+            // Less than `end`.
+            gap: gap as u32,
             attributes: Attributes::new(labels, fields),
         })
     }
@@ -121,15 +137,24 @@ impl Document {
         &self.attributes
     }
 
+    /// Returns the API version that the fields are from. Empty if none is recorded, as for built-in resources.
+    pub(crate) fn version(&self) -> &str {
+        std::str::from_utf8(&self.bytes[self.end as usize..]).unwrap_or_default()
+    }
+
     /// Returns an upper bound for the size of the encoded object without its type.
     pub fn encoded_len(&self) -> usize {
-        self.bytes.len() + 21
+        self.end as usize + 21
+    }
+
+    fn json(&self) -> &[u8] {
+        &self.bytes[..self.end as usize]
     }
 
     /// Appends the object at a resource version: with a type, or without one for an item of a list.
     pub fn write(&self, head: Option<&TypeHead>, revision: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(head.map_or(b"{", |h| h.0.as_bytes()));
-        let (before, after) = self.bytes.split_at(self.gap as usize);
+        let (before, after) = self.json().split_at(self.gap as usize);
         out.extend_from_slice(before);
         write_revision(out, revision);
         out.extend_from_slice(after);
@@ -140,7 +165,7 @@ impl Document {
         out.extend_from_slice(head.map_or(b"{", |h| h.0.as_bytes()));
         out.extend_from_slice(&self.bytes[..self.gap as usize]);
         write_revision(out, revision);
-        self.bytes.slice(self.gap as usize..)
+        self.bytes.slice(self.gap as usize..self.end as usize)
     }
 
     /// Decodes the object at a resource version.
@@ -154,7 +179,7 @@ impl Document {
 
 impl PartialEq for Document {
     fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
+        self.end == other.end && self.bytes == other.bytes
     }
 }
 
@@ -163,7 +188,7 @@ impl Eq for Document {}
 impl fmt::Debug for Document {
     /// Shows only the size: the content may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Document({} bytes)", self.bytes.len())
+        write!(f, "Document({} bytes)", self.end)
     }
 }
 
@@ -328,7 +353,7 @@ mod tests {
         for last in ["labels", "ownerReferences"] {
             let mut object = json!({"metadata": {"name": "a", "labels": {}, (last): {}}, "spec": {}});
             let managers = json!([{"manager": "m"}]);
-            let written = Document::encode_with_managers(&object, &managers, []).unwrap();
+            let written = Document::encode_with_managers(&object, &managers, "", []).unwrap();
             object["metadata"]["managedFields"] = managers;
             assert_eq!(written, Document::encode(&object, []).unwrap());
         }
@@ -355,6 +380,21 @@ mod tests {
         assert_eq!(Document::encode(&pod(), []).unwrap(), Document::encode(&other, []).unwrap());
         other["metadata"]["labels"]["app"] = "db".into();
         assert_ne!(Document::encode(&pod(), []).unwrap(), Document::encode(&other, []).unwrap());
+    }
+
+    #[test]
+    fn a_recorded_version_is_not_content_but_affects_equality() {
+        let [plain, first, second] =
+            ["", "v1", "v2"].map(|version| Document::encode_version(&pod(), version, []).unwrap());
+        assert_eq!((plain.version(), first.version(), second.version()), ("", "v1", "v2"));
+        assert!(plain != first && first != second && first == first.clone());
+        let head = TypeHead::new("v1", "Pod");
+        let (mut whole, mut start) = (Vec::new(), Vec::new());
+        first.write(Some(&head), 7, &mut whole);
+        let rest = first.write_shared(Some(&head), 7, &mut start);
+        assert_eq!([&start[..], &rest[..]].concat(), whole);
+        assert_eq!(first.to_value(&head, 7), plain.to_value(&head, 7));
+        assert_eq!(first.encoded_len(), plain.encoded_len());
     }
 
     #[test]

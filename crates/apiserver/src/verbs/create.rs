@@ -174,7 +174,7 @@ async fn store(
             None => {
                 let warnings = resource.warnings(&object, None);
                 managers.write(&mut object);
-                Ok(Response::made(201, object).with_warnings(warnings))
+                Ok(Response::made(201, resource.as_read(object)).with_warnings(warnings))
             }
         };
     }

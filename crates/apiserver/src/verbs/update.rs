@@ -129,7 +129,7 @@ pub(crate) async fn write(
     if dry_run {
         let stored = context.storage.get(&key).await?;
         step(&stored.ok_or_else(not_found)?)?;
-        let object = result.ok_or_else(not_found)?;
+        let object = resource.as_read(result.ok_or_else(not_found)?);
         return Ok(Response::made(200, object).with_warnings(warnings));
     }
     let updated = guaranteed_update(&*context.storage, &key, None, step).await;

@@ -1,5 +1,6 @@
 //! Custom resources beyond the recorded scenarios, in process under a paused clock.
 
+mod conversion;
 mod discovery;
 mod hostile_rules;
 mod kube_rs;

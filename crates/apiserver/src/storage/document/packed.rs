@@ -1,6 +1,6 @@
 //! A document serialized to bytes, for backends that store bytes.
 //!
-//! The format is a line of JSON with the offset of the resource version and the attributes, followed by the object as JSON with an empty
+//! The format is a line of JSON with the offset of the resource version, the attributes and the recorded API version, followed by the object as JSON with an empty
 //! resource version. It is human-readable, and the object need not be decoded to be served.
 
 use std::borrow::Cow;
@@ -19,6 +19,9 @@ struct Head<'a> {
     labels: Vec<Cow<'a, str>>,
     #[serde(borrow)]
     fields: Vec<Cow<'a, str>>,
+    /// The recorded API version, if any.
+    #[serde(borrow, default, skip_serializing_if = "str::is_empty")]
+    version: Cow<'a, str>,
 }
 
 impl Document {
@@ -32,10 +35,11 @@ impl Document {
             gap: self.gap,
             labels: parts(0..labels),
             fields: parts(labels..self.attributes.ends.len() / 2),
+            version: Cow::Borrowed(self.version()),
         };
         let mut packed = serde_json::to_vec(&head).expect("strings and numbers always encode into memory");
         packed.extend_from_slice(b"\n{");
-        packed.extend_from_slice(&self.bytes);
+        packed.extend_from_slice(self.json());
         packed
     }
 
@@ -59,7 +63,12 @@ impl Document {
             labels.iter().map(|(k, v)| (k.as_str(), v.as_str())),
             fields.iter().map(|(k, v)| (k.as_str(), v.as_str())),
         );
-        Some(Self { bytes: Bytes::copy_from_slice(bytes), gap: head.gap, attributes })
+        let end = u32::try_from(bytes.len()).ok()?;
+        let bytes = match head.version.as_ref() {
+            "" => Bytes::copy_from_slice(bytes),
+            version => [bytes, version.as_bytes()].concat().into(),
+        };
+        Some(Self { bytes, end, gap: head.gap, attributes })
     }
 }
 
@@ -84,6 +93,15 @@ mod tests {
         document.write(None, 7, &mut a);
         again.write(None, 7, &mut b);
         assert_eq!(a, b);
+    }
+
+    #[test]
+    fn a_packed_document_keeps_its_version() {
+        for version in ["", "v1beta1"] {
+            let document = Document::encode_version(&json!({"metadata": {}}), version, []).unwrap();
+            let again = Document::unpack(&document.pack()).unwrap();
+            assert_eq!((again.version(), &again), (version, &document));
+        }
     }
 
     #[test]
