@@ -1,9 +1,9 @@
-//! Returns the memory of a training to the system.
+//! Returns the memory of a training, and of segments that packing again has freed, to the system.
 //!
 //! zstd allocates tables of 4 and 2 MB several times for a training. glibc takes the first one from the system and gives it
 //! back, but raises its thresholds when that happens: allocations of up to 4 MB now come from the heap of the thread's arena,
-//! and the free end of a heap is returned only when it has 8 MB. The tables that follow stay there as free memory. Neither
-//! later frees nor `malloc_trim` return them: it trims the end of the main heap alone.
+//! and the free end of a heap is returned only when it has 8 MB. The tables that follow stay there as free memory, and so do
+//! segments that are freed later. `malloc_trim` does not return them: it trims the end of the main heap alone.
 
 use std::hint::black_box;
 
