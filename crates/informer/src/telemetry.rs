@@ -416,7 +416,7 @@ impl Telemetry {
         let Kind { group, version, .. } = &self.kind;
         // Groups of custom resources are domain names.
         let hint = if group.contains('.') { "; is its CRD installed, with this version?" } else { "" };
-        format!("the server does not serve {}/{version} (404){hint}", self.kind)
+        format!("the server does not serve {}/{version}{hint}", self.kind)
     }
 
     /// A page, or a whole list, is requested.

@@ -19,8 +19,13 @@ fn pod(origin: &Arc<Origin>, i: u64) -> Object<Value> {
     let mut random = fastrand::Rng::with_seed(i);
     let mut texts = |count: usize| -> Vec<String> {
         // A few hundred texts, so that there is something to learn, and some that no other pod has.
-        let mut text =
-            || if random.u8(..4) == 0 { random.u64(..) } else { random.u64(..300) * 0x9E37_79B9_7F4A_7C15 };
+        let mut text = || {
+            if random.u8(..4) == 0 {
+                random.u64(..)
+            } else {
+                random.u64(..300).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            }
+        };
         (0..count).map(|_| format!("{:016x}", text())).collect()
     };
     let pod = json!({"kind": "Pod", "apiVersion": "v1", "spec": {"texts": texts(400)},

@@ -69,7 +69,7 @@ impl Reflector {
 
     fn note_failure(&mut self, class: Class, error: &ListWatchError, recovery: Recovery) {
         let why = match class {
-            Class::Absent => self.telemetry.unserved(),
+            Class::Absent => format!("{} ({error})", self.telemetry.unserved()),
             _ => error.to_string(),
         };
         self.health.note(class, why, recovery);
