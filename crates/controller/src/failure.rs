@@ -39,13 +39,13 @@ pub enum FailureCause {
     /// The reconcile function returned an error.
     #[error("{}", chain(&**.0))]
     Error(BoxError),
-    /// The cleanup function of [`Controller::finalizer`](crate::Controller::finalizer) returned an error, so the finalizer
-    /// stays, and with it the object.
+    /// The cleanup function of [`Controller::finalizer`](crate::Controller::finalizer) returned an error or panicked, so the
+    /// finalizer stays, and with it the object.
     #[error("finalizer {finalizer} and the object stay: {}", chain(&**.source))]
     CleanUp {
         /// The finalizer.
         finalizer: Arc<str>,
-        /// The error.
+        /// The error, or the message of the panic.
         source: BoxError,
     },
     /// The reconcile function panicked with this message.
@@ -81,14 +81,32 @@ impl FailureCause {
         Self::Panic(panic_message(panic))
     }
 
+    /// Whether a function of the user panicked.
+    pub(crate) fn is_panic(&self) -> bool {
+        matches!(self, Self::Panic(_))
+            || matches!(self, Self::CleanUp { source, .. } if source.is::<Panicked>())
+    }
+
     /// The label `result` of metrics.
     pub(crate) fn label(&self) -> &'static str {
         match self {
-            Self::Error(_) | Self::CleanUp { .. } => "error",
             Self::Panic(_) => "panic",
+            Self::CleanUp { .. } if self.is_panic() => "panic",
+            Self::Error(_) | Self::CleanUp { .. } => "error",
             Self::Deadline(_) => "deadline",
             Self::StaleCache(_) => "stale_cache",
         }
+    }
+}
+
+/// A panic of a cleanup function, with its message.
+#[derive(Debug, thiserror::Error)]
+#[error("panicked: {0}")]
+pub(crate) struct Panicked(String);
+
+impl Panicked {
+    pub(crate) fn new(panic: &(dyn Any + Send)) -> Self {
+        Self(panic_message(panic))
     }
 }
 

@@ -1,9 +1,6 @@
 //! Log lines and metrics of a controller.
 
-use crate::{
-    action::Action,
-    failure::{FailureCause, ReconcileFailure},
-};
+use crate::{action::Action, failure::ReconcileFailure};
 use kube_informer::ObjectKey;
 use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 use std::{sync::Arc, time::Duration};
@@ -62,11 +59,10 @@ impl Telemetry {
             Some(delay) => format!("next retry in {delay:?}"),
             None => "it will be retried".to_owned(),
         };
-        match cause {
-            FailureCause::Panic(_) => {
-                error!(%controller, %key, failures, %cause, ?took, "{call} panicked; {next}");
-            }
-            _ => warn!(%controller, %key, failures, %cause, ?took, "{call} failed; {next}"),
+        if cause.is_panic() {
+            error!(%controller, %key, failures, %cause, ?took, "{call} panicked; {next}");
+        } else {
+            warn!(%controller, %key, failures, %cause, ?took, "{call} failed; {next}");
         }
         self.finished(cause.label(), took);
     }

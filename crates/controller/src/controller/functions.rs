@@ -4,14 +4,14 @@ use super::{Controller, Reconciling};
 use crate::{
     action::Action,
     context::Context,
-    failure::{BoxError, CleanUpFailed},
+    failure::{BoxError, CleanUpFailed, Panicked},
     finalizer::Finalizer,
     intake::Primary,
     run::{Reconcile, RunController, Shared},
 };
 use futures_util::FutureExt;
 use kube_informer::{HandlerOptions, Object, ObjectKey, WorkQueue};
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 impl<K: 'static> Controller<K> {
     /// Adds the finalizer `name` to objects before they are reconciled, and calls `clean_up` for those that are being deleted.
@@ -71,10 +71,19 @@ impl<K: 'static> Controller<K> {
     {
         let name: String = name.into();
         let finalizer: Arc<str> = Arc::from(name.as_str());
+        let clean_up = Arc::new(clean_up);
         let clean_up = move |object, context| {
-            let (cleaned_up, finalizer) = (clean_up(object, context), Arc::clone(&finalizer));
+            let (clean_up, finalizer) = (Arc::clone(&clean_up), Arc::clone(&finalizer));
             async move {
-                cleaned_up.await.map_err(|error| CleanUpFailed { finalizer, source: error.into() }.into())
+                // The call is inside, because it may panic before it returns a future.
+                let cleaned_up =
+                    AssertUnwindSafe(async { clean_up(object, context).await }).catch_unwind().await;
+                let source = match cleaned_up {
+                    Ok(Ok(action)) => return Ok(action),
+                    Ok(Err(error)) => error.into(),
+                    Err(panic) => Panicked::new(&*panic).into(),
+                };
+                Err(CleanUpFailed { finalizer, source }.into())
             }
             .boxed()
         };

@@ -67,9 +67,33 @@ fn cut(text: &str, max: usize) -> String {
     text[..end].to_owned()
 }
 
-/// Events that are repetitions of each other have the same id: uid of the object, type, reason and action.
+/// Events that are repetitions of each other have the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct SeriesId(String, EventType, String, String);
+pub(crate) struct SeriesId {
+    uid: String,
+    event_type: EventType,
+    reason: String,
+    action: String,
+    /// API version, kind, namespace, name and uid of the other object, if there is one.
+    related: Option<[Option<String>; 5]>,
+}
+
+impl SeriesId {
+    fn of(occurrence: &Occurrence) -> Self {
+        let Occurrence { regarding, event_type, reason, action, related, note: _ } = occurrence;
+        let related = related.as_ref().map(|related| {
+            let ObjectReference { api_version, kind, namespace, name, uid, .. } = related;
+            [api_version, kind, namespace, name, uid].map(Clone::clone)
+        });
+        Self {
+            uid: regarding.uid.clone().unwrap_or_default(),
+            event_type: *event_type,
+            reason: reason.clone(),
+            action: action.clone(),
+            related,
+        }
+    }
+}
 
 /// A write that is due.
 #[derive(Debug)]
@@ -140,9 +164,7 @@ impl Series {
         occurrence: Occurrence,
         now: Instant,
     ) -> Result<Option<EventWrite>, Limited> {
-        let uid = occurrence.regarding.uid.clone().unwrap_or_default();
-        let (reason, action) = (occurrence.reason.clone(), occurrence.action.clone());
-        let id = SeriesId(uid.clone(), occurrence.event_type, reason, action);
+        let id = SeriesId::of(&occurrence);
         let time = self.clock.now();
         if let Some(entry) =
             self.entries.get_mut(&id).filter(|entry| now.duration_since(entry.last_at) < FINISH)
@@ -152,7 +174,7 @@ impl Series {
             // The second one shows that this is a series.
             return Ok((entry.count == 2).then(|| entry.write(id, now)));
         }
-        self.take_token(uid, now)?;
+        self.take_token(id.uid.clone(), now)?;
         let event = self.event(occurrence, time);
         make_room(&mut self.entries, |entry| entry.last_at);
         let (namespace, name) = (event.metadata.namespace.clone(), event.metadata.name.clone());
@@ -300,6 +322,24 @@ mod tests {
         assert_eq!(event.note.as_deref(), Some("no volume"));
         let second = series.observe(with_note("no address"), start).unwrap();
         assert!(matches!(second, Some(EventWrite::Count { count: 2, .. })), "{second:?}");
+    }
+
+    #[test]
+    fn an_event_about_another_related_object_is_not_a_repetition() {
+        let (mut series, start) = (series(), Instant::now());
+        let mut observe = |related: Option<&str>| {
+            let related = related.map(|name| ObjectReference {
+                kind: Some("Pod".to_owned()),
+                name: Some(name.to_owned()),
+                ..ObjectReference::default()
+            });
+            let write = series.observe(occurrence("a", "Bound").related(related), start).unwrap();
+            write.as_ref().map(describe)
+        };
+        assert_eq!(observe(Some("b")).as_deref(), Some("create"));
+        assert_eq!(observe(Some("c")).as_deref(), Some("create"), "another object");
+        assert_eq!(observe(None).as_deref(), Some("create"), "no other object");
+        assert_eq!(observe(Some("b")).as_deref(), Some("2"));
     }
 
     #[test]

@@ -273,3 +273,37 @@ async fn a_failed_cleanup_is_reported_as_such() {
     assert!(captured.text().contains("cleanup failed; next retry in "), "{}", captured.text());
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cleanup_that_panics_is_reported_as_such_and_retried() {
+    let world = World::start().await;
+    let (reported, captured) = (Log::default(), CapturedLog::capture(Level::WARN));
+    let (noted, calls) = (reported.clone(), AtomicUsize::new(0));
+    let run = Controller::new(&world.configs(), world.client.clone())
+        .on_error(move |failure| {
+            assert!(matches!(failure.cause, FailureCause::CleanUp { .. }), "{failure}");
+            noted.note(failure.to_string());
+        })
+        .finalizer(FINALIZER, move |_: Object<ConfigMap>, _| {
+            let nth = calls.fetch_add(1, Ordering::SeqCst);
+            assert!(nth != 0, "before the future is made");
+            async move {
+                assert!(nth != 1, "in the future");
+                Ok::<_, BoxError>(Action::done())
+            }
+        })
+        .run(|_: Object<ConfigMap>, _| std::future::ready(Ok::<_, BoxError>(Action::done())));
+    let running = Running::start(run);
+    world.create("a").await;
+    tokio::time::sleep(secs(1)).await;
+    world.delete("a").await;
+    eventually(|| world.configs().lister().is_empty()).await;
+    let expected = ["before the future is made", "in the future"].map(|message| {
+        format!(
+            "configmaps: cleanup of default/a failed: finalizer {FINALIZER} and the object stay: panicked: {message}"
+        )
+    });
+    assert_eq!(reported.lines(), expected);
+    assert!(captured.text().contains("cleanup panicked; next retry in "), "{}", captured.text());
+    running.stop().await;
+}
