@@ -284,6 +284,9 @@ impl Controller {
             }
             (None, _) => {}
         }
+        if let Some(partition) = batch.replaced {
+            store.set_unconfirmed(partition, batch.unconfirmed());
+        }
         store.reach(batch.positions.clone());
         self.fail_points.at(FailPoint::BatchApplied);
         let restored = batch.replaced.filter(|_| batch.restored.is_some());

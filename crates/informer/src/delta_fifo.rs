@@ -141,6 +141,11 @@ impl Batch {
         self.deltas.iter().cloned().chain(self.list.iter().flat_map(|list| list.deltas()))
     }
 
+    /// Objects that the list of this batch keeps without showing their state.
+    pub(crate) fn unconfirmed(&self) -> &[ObjectKey] {
+        self.list.as_ref().map_or(&[], |list| list.unconfirmed())
+    }
+
     /// Adds the deltas of the list.
     #[cfg(test)]
     pub(crate) fn expanded(mut self) -> Self {

@@ -182,6 +182,11 @@ impl Transaction<'_> {
         self.next.confirm(partition);
     }
 
+    /// The newest list of a partition kept these objects without showing their state, and confirmed all others.
+    pub(crate) fn set_unconfirmed(&mut self, partition: Partition, keys: &[ObjectKey]) {
+        self.next.set_unconfirmed(partition, keys);
+    }
+
     /// The initial list of a partition is complete.
     pub(crate) fn mark_listed(&mut self, partition: Partition) {
         self.next.mark_listed(partition);

@@ -14,9 +14,15 @@ pub(crate) struct Replacement {
     pub(super) restored: Option<SyncedBy>,
     tombstones: BTreeMap<ObjectKey, Deleted<Value>>,
     changed: Changed,
+    /// Objects that are kept although the list does not show their state.
+    unconfirmed: Vec<ObjectKey>,
 }
 
 impl Replacement {
+    pub(super) fn unconfirmed(&self) -> &[ObjectKey] {
+        &self.unconfirmed
+    }
+
     pub(super) fn len(&self) -> usize {
         self.tombstones.len().saturating_add(self.changed.len())
     }
@@ -137,9 +143,9 @@ impl DeltaFifo {
         }
         let partition = position.partition;
         self.unconfirmed.retain(|key| !self.partitions.contains(partition, key));
-        self.unconfirmed.extend(unconfirmed);
+        self.unconfirmed.extend(unconfirmed.iter().cloned());
         let changed = staged.take_changed();
-        self.file_list(Replacement { position, restored: None, tombstones, changed });
+        self.file_list(Replacement { position, restored: None, tombstones, changed, unconfirmed });
         staged
     }
 
@@ -148,9 +154,15 @@ impl DeltaFifo {
         if self.closed {
             return;
         }
+        // A version that the saved state has not reached is one of an earlier history: the list that was saved last did not
+        // show the object.
+        let unconfirmed =
+            objects.iter().filter(|object| position.version.is_older_than(object.resource_version()));
+        let unconfirmed: Vec<_> = unconfirmed.map(|object| object.key().clone()).collect();
+        self.unconfirmed.extend(unconfirmed.iter().cloned());
         let changed = Changed::of(objects);
         let tombstones = BTreeMap::new();
-        self.file_list(Replacement { position, restored: Some(synced_by), tombstones, changed });
+        self.file_list(Replacement { position, restored: Some(synced_by), tombstones, changed, unconfirmed });
     }
 
     fn file_list(&mut self, list: Replacement) {

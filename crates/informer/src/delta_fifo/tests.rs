@@ -450,6 +450,16 @@ fn an_object_kept_by_a_malformed_item_does_not_outlive_its_history() {
     assert_eq!(update(&mut fifo, "ns/a", 101, &store), Offered::Stale);
 }
 
+/// Its last list before the restart had a malformed item in the place of the object.
+#[test]
+fn a_restored_object_of_an_earlier_history_may_be_replaced_by_a_lower_version() {
+    let (mut fifo, mut store) = (fifo(), Stored::default());
+    fifo.restore(vec![object("ns/a", 900), object("ns/b", 99)], at(101), SyncedBy::Proof);
+    apply(&mut fifo, 1, &mut store);
+    assert_eq!(update(&mut fifo, "ns/a", 102, &store), Offered::Queued);
+    assert_eq!(update(&mut fifo, "ns/b", 98, &store), Offered::Stale);
+}
+
 #[test]
 fn capacity_of_a_large_list_is_given_back() {
     let (mut fifo, mut store) = (fifo(), Stored::default());

@@ -52,6 +52,14 @@ impl Contents {
         self.objects.is_same(&other.objects)
     }
 
+    /// Whether the objects of a partition are others in another state. Takes time in proportion to all changes that lead to it.
+    pub(crate) fn differs_in(&self, partition: Partition, new: &Self) -> bool {
+        let key = |change: &ContentsChange<'_>| match change {
+            ContentsChange::Put(object) | ContentsChange::Removed(object) => object.key().clone(),
+        };
+        !self.is_same(new) && self.diff(new).any(|change| self.partitions.contains(partition, &key(&change)))
+    }
+
     /// The changes that lead to another state. Takes time in proportion to them.
     pub(crate) fn diff<'a>(&'a self, new: &'a Self) -> impl Iterator<Item = ContentsChange<'a>> {
         self.objects.diff(&new.objects, Keyed::is_identical).map(|change| match change {
@@ -92,6 +100,9 @@ pub(crate) struct Snapshot {
     filled: BTreeSet<Partition>,
     /// Partitions that show a restored state, until it is proven to be that of the server.
     unproven: BTreeSet<Partition>,
+    /// Objects that the newest list kept without showing their state. Their versions may belong to an earlier history of the
+    /// server. Invariant: all of them are in `objects`.
+    unconfirmed: Arc<BTreeSet<ObjectKey>>,
     /// Number of complete lists.
     lists: u64,
     bytes: usize,
@@ -123,6 +134,7 @@ impl Snapshot {
             withdrawn: BTreeSet::new(),
             filled: BTreeSet::new(),
             unproven: BTreeSet::new(),
+            unconfirmed: Arc::default(),
             lists: 0,
             bytes: 0,
         }
@@ -228,6 +240,11 @@ impl Snapshot {
         self.withdrawn.contains(&partition)
     }
 
+    /// Whether the version of an object can be compared with others: a list or a watch showed its state.
+    pub(crate) fn is_confirmed(&self, key: &ObjectKey) -> bool {
+        !self.unconfirmed.contains(key)
+    }
+
     /// Whether every partition is synced: it shows a state that the server had after this process started.
     pub(crate) fn is_listed(&self) -> bool {
         self.filled.len() == self.partitions.len() && self.unproven.is_empty()
@@ -256,6 +273,7 @@ impl Snapshot {
         self.by_key.insert(hash(&object), object.clone(), is_it, hash);
         self.bytes -= old.as_ref().map_or(0, |old| old.own_size());
         self.update_indexes(old.as_ref(), Some(&object), panicked);
+        self.note_confirmed(object.key());
         old
     }
 
@@ -264,6 +282,7 @@ impl Snapshot {
         self.by_key.remove(self.hasher.hash_one(key), |object| object.key() == key);
         self.bytes -= old.own_size();
         self.update_indexes(Some(&old), None, &mut Vec::new());
+        self.note_confirmed(key);
         Some(old)
     }
 
@@ -378,6 +397,23 @@ impl Snapshot {
     pub(super) fn confirm(&mut self, partition: Partition) {
         self.withdrawn.remove(&partition);
         self.unproven.remove(&partition);
+    }
+
+    pub(super) fn set_unconfirmed(&mut self, partition: Partition, keys: &[ObjectKey]) {
+        if self.unconfirmed.is_empty() && keys.is_empty() {
+            return;
+        }
+        let Self { unconfirmed, partitions, .. } = self;
+        let unconfirmed = Arc::make_mut(unconfirmed);
+        unconfirmed.retain(|key| !partitions.contains(partition, key));
+        unconfirmed.extend(keys.iter().cloned());
+    }
+
+    /// A change of an object shows its state.
+    fn note_confirmed(&mut self, key: &ObjectKey) {
+        if self.unconfirmed.contains(key) {
+            Arc::make_mut(&mut self.unconfirmed).remove(key);
+        }
     }
 
     pub(super) fn mark_listed(&mut self, partition: Partition) {

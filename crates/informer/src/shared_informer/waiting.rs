@@ -220,7 +220,8 @@ fn shows(snapshot: &Snapshot, partition: Partition, key: &ObjectKey, version: &R
     let not_older = |known: &ResourceVersion| known >= version;
     !snapshot.is_withdrawn(partition)
         && (snapshot.position(partition).is_some_and(not_older)
-            || snapshot.get(key).is_some_and(|object| not_older(object.resource_version())))
+            || snapshot.is_confirmed(key)
+                && snapshot.get(key).is_some_and(|object| not_older(object.resource_version())))
 }
 
 impl Core {

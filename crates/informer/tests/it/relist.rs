@@ -2,7 +2,7 @@
 
 use crate::support::{cached, encoded, object, pass, secs, settle, source, started, versioned, watched};
 use kube_informer::{
-    SharedInformer, Status, WatchEvent,
+    SharedInformer, Status, WaitError, WatchEvent,
     testing::{FakeSource, Fault, Request},
 };
 use serde_json::{Value, json};
@@ -195,11 +195,7 @@ async fn an_object_that_became_malformed_is_not_reported_as_gone() {
         source.put(object(name, 1));
     }
     let (informer, recorder) = watched(&source, |builder| builder).await;
-    let mut monster = object("b", 2);
-    for i in 0..5000 {
-        monster["metadata"]["labels"][format!("l{i}")] = "x".into();
-    }
-    source.put(monster);
+    source.put(malformed("b"));
     source.delete_unnoticed("ns/c");
     pass(5).await;
     assert_eq!(recorder.take(), ["-c@103?"], "and what is gone is gone");
@@ -207,6 +203,15 @@ async fn an_object_that_became_malformed_is_not_reported_as_gone() {
     source.put(object("b", 3));
     settle().await;
     assert_eq!(recorder.take(), ["~b@102>106"]);
+}
+
+/// An object with more labels than an informer accepts.
+fn malformed(name: &str) -> Value {
+    let mut malformed = object(name, 2);
+    for i in 0..5000 {
+        malformed["metadata"]["labels"][format!("l{i}")] = "x".into();
+    }
+    malformed
 }
 
 /// A server that a backup was restored to and that has passed its former version since: `other` has the version it
@@ -320,4 +325,24 @@ async fn a_write_to_a_restored_server_is_reached_when_the_cache_shows_it() {
     assert!(written < 101, "the versions of the server start over");
     informer.reached_version(&other, &written.into(), secs(60)).await.unwrap();
     assert_eq!(content_of(&informer, "ns/other"), "7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_an_earlier_history_does_not_show_a_write() {
+    let (source, informer) = with_two_objects().await;
+    source.skip_versions(900);
+    source.put(object("other", 2));
+    settle().await;
+    let message = "Too large resource version: 1003, current: 50";
+    source.fail_watch(Fault::Status(Status::failure(504, "Timeout", message)));
+    source.restore(50, Vec::new());
+    source.put_unnoticed(malformed("other"));
+    pass(30).await;
+    assert_eq!(cached(&informer), ["other@1003"], "kept, because the malformed item is it");
+    let (other, written) = ("ns/other".parse().unwrap(), source.put_unnoticed(object("other", 7)));
+    let early = informer.reached_version(&other, &written.into(), secs(1)).await;
+    assert!(matches!(early, Err(WaitError::Timeout { .. })), "{early:?}");
+    let written = source.put(object("other", 8));
+    informer.reached_version(&other, &written.into(), secs(1)).await.unwrap();
+    assert_eq!(content_of(&informer, "ns/other"), "8");
 }
