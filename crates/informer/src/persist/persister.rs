@@ -185,7 +185,12 @@ impl Persister {
             slot.saved = Some(Saved { contents, version: None });
         }
         let contents = snapshot.contents();
-        let has_changed = slot.saved.as_ref().is_none_or(|saved| !saved.contents.is_same(&contents));
+        // The changes of other partitions are in the same snapshot.
+        let has_changed =
+            slot.saved.as_ref().is_none_or(|saved| saved.contents.differs_in(slot.partition, &contents));
+        if let Some(saved) = slot.saved.as_mut().filter(|_| !has_changed) {
+            saved.contents = Arc::clone(&contents);
+        }
         let has_advanced = slot.saved.as_ref().is_none_or(|saved| saved.version.as_ref() != Some(&version));
         if !has_changed && !has_advanced {
             return None;

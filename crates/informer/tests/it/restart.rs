@@ -430,3 +430,27 @@ async fn namespaces_have_logs_of_their_own() {
         end(informer).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_change_in_one_namespace_is_written_to_its_log_only() {
+    let (machine, source) = (Machine::new(), source());
+    let put = |namespace: &str, value: u64| {
+        source.put(json!({"metadata": {"namespace": namespace, "name": "a"}, "data": value}));
+    };
+    put("one", 0);
+    put("two", 0);
+    let scope = kube_informer::Scope::namespaces(["one", "two"]).unwrap();
+    let informer = machine.informer(&source, |builder| builder.scope(scope));
+    informer.start();
+    pass(10).await;
+    let before = machine.disk.files();
+    for value in 1..=10 {
+        put("one", value);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let mut changed = machine.disk.files();
+    changed.retain(|name, bytes| before.get(name) != Some(bytes));
+    let changed: Vec<_> = changed.into_keys().collect();
+    assert!(!changed.is_empty() && changed.iter().all(|name| name.contains("one")), "{changed:?}");
+    end(informer).await;
+}
