@@ -211,7 +211,12 @@ impl Packer {
         let rewrite = |tag, packed: &[u8], out: &mut Vec<u8>| {
             rewriter.rewrite(Repack::Outdated, (tag, packed), out, dictionaries)
         };
-        self.bodies.compact(bytes, rewrite).more
+        let more = self.bodies.compact(bytes, rewrite).more;
+        drop(rewriter);
+        if !more {
+            self.lock().sweep();
+        }
+        more
     }
 
     /// Whether much of the content is packed worse than it could be: there was no time when it arrived, or there is a new
@@ -370,6 +375,13 @@ impl State {
             trained.compressor = None;
         }
         self.buffers().into_iter().for_each(|buffer| *buffer = Vec::new());
+    }
+
+    /// Removes shared values that no object has any more: much content became garbage, and its labels with it.
+    fn sweep(&mut self) {
+        self.labels.sweep();
+        self.owners.sweep();
+        self.fields.sweep();
     }
 
     /// Keeps buffers for the next object unless one is large.

@@ -8,8 +8,8 @@ const FIRST_SWEEP: usize = 1024;
 
 /// Keeps one copy of each value in use.
 ///
-/// Unused values are removed when there are twice as many values as were in use after the last removal, so that at most half
-/// of the values are unused.
+/// Unused values are removed when there are twice as many values as were in use after the last removal, and by
+/// [`sweep`](Self::sweep).
 pub(super) struct Interner<T: ?Sized> {
     known: HashSet<Arc<T>>,
     sweep_at: usize,
@@ -22,12 +22,17 @@ impl<T: ?Sized + Eq + Hash> Interner<T> {
             return Arc::clone(known);
         }
         if self.known.len() >= self.sweep_at {
-            self.known.retain(|known| Arc::strong_count(known) > 1);
-            self.known.shrink_to(2 * self.known.len());
-            self.sweep_at = FIRST_SWEEP.max(2 * self.known.len());
+            self.sweep();
         }
         self.known.insert(Arc::clone(&value));
         value
+    }
+
+    /// Removes unused values.
+    pub(super) fn sweep(&mut self) {
+        self.known.retain(|known| Arc::strong_count(known) > 1);
+        self.known.shrink_to(2 * self.known.len());
+        self.sweep_at = FIRST_SWEEP.max(2 * self.known.len());
     }
 
     /// Bytes on the heap; `len` is the size of a value.

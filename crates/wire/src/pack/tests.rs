@@ -278,6 +278,24 @@ fn garbage_goes_and_the_report_follows() {
 }
 
 /// Writes everything to disk that can be written.
+#[test]
+fn labels_go_with_the_objects_that_had_them() {
+    let packer = Packer::new(Packing::Packed);
+    let pack = |i| {
+        let origin = Arc::new(crate::Origin::new(crate::Kind::namespaced("", "v1", "Pod", "pods")));
+        packer.pack(
+            Object::<serde_json::Value>::parse(&origin, pod(i, "cart").bytes, &crate::Limits::default())
+                .unwrap(),
+        )
+    };
+    let objects: Vec<_> = (0..3000).map(pack).collect();
+    let full = packer.usage().labels;
+    drop(objects);
+    while packer.compact(1 << 20) {}
+    let empty = packer.usage().labels;
+    assert!(empty * 20 < full, "{empty} of {full} bytes");
+}
+
 fn spill(packer: &Packer) {
     while packer.is_spill_due() {
         packer.spill().unwrap();
