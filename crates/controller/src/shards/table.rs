@@ -161,11 +161,6 @@ impl Table {
         Some((seen.lease.spec.clone(), seen.at))
     }
 
-    fn states(&self) -> Vec<Option<LeaseState>> {
-        let now = self.clock.now();
-        self.lock().iter().map(|shard| shard.state(now)).collect()
-    }
-
     fn state(&self, shard: u32) -> Option<LeaseState> {
         let now = self.clock.now();
         get(&self.lock(), shard)?.state(now)
@@ -183,8 +178,11 @@ impl Table {
 
     /// The shard that this replica should ask for.
     pub(super) fn request(&self) -> Option<Request> {
-        let shard = rules::request(&self.states(), &self.identity)?;
+        let now = self.clock.now();
+        // The version is that of the state that decided: a Lease that is seen in between may name another replica.
         let shards = self.lock();
+        let states: Vec<_> = shards.iter().map(|shard| shard.state(now)).collect();
+        let shard = rules::request(&states, &self.identity)?;
         let version = shards.get(shard)?.seen.as_ref()?.lease.version.clone();
         drop(shards);
         Some(Request { lease: self.lease_name(u32::try_from(shard).ok()?), version })
