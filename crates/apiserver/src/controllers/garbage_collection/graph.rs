@@ -24,13 +24,15 @@ impl Graph {
     }
 
     fn replace(&mut self, key: &Arc<str>, node: Option<Metadata>) {
-        self.unlink(key);
-        let Some(node) = node else { return };
-        for owner in &node.owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(Arc::clone(key));
+        let old = self.unlink(key);
+        if let Some(node) = node {
+            for owner in &node.owners {
+                self.dependents.entry(owner.uid.clone()).or_default().insert(Arc::clone(key));
+            }
+            self.keys.insert(node.uid.clone(), Arc::clone(key));
+            self.nodes.insert(Arc::clone(key), node);
         }
-        self.keys.insert(node.uid.clone(), Arc::clone(key));
-        self.nodes.insert(Arc::clone(key), node);
+        self.forget_owners(old.as_ref());
     }
 
     fn unlink(&mut self, key: &str) -> Option<Metadata> {
@@ -41,15 +43,25 @@ impl Graph {
                 dependents.remove(key);
                 if dependents.is_empty() {
                     self.dependents.remove(&owner.uid);
-                    self.removed.remove(&owner.uid);
                 }
             }
         }
         Some(node)
     }
 
+    /// Forgets the removed owners of a node that have no dependents any more. Called when the node has been replaced: a
+    /// dependent that changes stays one.
+    fn forget_owners(&mut self, node: Option<&Metadata>) {
+        for owner in node.into_iter().flat_map(|node| &node.owners) {
+            if !self.dependents.contains_key(&owner.uid) {
+                self.removed.remove(&owner.uid);
+            }
+        }
+    }
+
     fn remove_object(&mut self, key: &str) -> Option<Metadata> {
         let node = self.unlink(key)?;
+        self.forget_owners(Some(&node));
         if self.dependents.contains_key(&node.uid) {
             self.removed.insert(node.uid.clone());
         }
@@ -125,5 +137,29 @@ impl Graph {
         node.is_orphaning()
             || node.waits_for_dependents()
             || node.owners.iter().any(|o| owner(&o.uid).is_none_or(Metadata::waits_for_dependents))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_dependent_that_changes_stays_one_of_its_removed_owner() {
+        let mut graph = Graph::default();
+        let (owner, dependent): (Arc<str>, Arc<str>) = ("owner".into(), "dependent".into());
+        let node = |uid: &str, owners: &[&str]| {
+            let owners: Vec<_> = owners.iter().map(|uid| json!({ "uid": uid })).collect();
+            serde_json::from_value(json!({"uid": uid, "ownerReferences": owners})).ok()
+        };
+        graph.replace(&owner, node("1", &[]));
+        graph.replace(&dependent, node("2", &["1"]));
+        graph.remove_object(&owner);
+        assert!(graph.was_removed("1"));
+        graph.replace(&dependent, node("2", &["1"]));
+        assert!(graph.was_removed("1"), "only an update");
+        graph.replace(&dependent, node("2", &[]));
+        assert!(!graph.was_removed("1") && graph.removed.is_empty());
     }
 }
