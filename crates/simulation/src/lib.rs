@@ -19,6 +19,7 @@ mod log;
 mod model;
 mod network;
 mod operator;
+mod reader;
 mod restarts;
 mod retry_after;
 mod run_state;

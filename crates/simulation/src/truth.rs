@@ -96,6 +96,15 @@ impl KeyRange {
     }
 }
 
+/// What a stream has brought to its client last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Received {
+    /// A whole list, which the client has applied when it polls again.
+    List(EpochVersion),
+    /// Events, which it handles in groups: it has applied them when it has waited.
+    Events(EpochVersion),
+}
+
 /// Whether a client lost a change because an event was malformed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum EventLoss {
@@ -282,7 +291,8 @@ impl TruthState {
         }
     }
 
-    /// A watch has brought a client to a state. Returns whether the client may be in that state now.
+    /// A watch has brought a client to a state. Returns whether the client is certainly in that state once it has applied the
+    /// event.
     ///
     /// A repetition does not move a client back. After a restore, a version below the one that the client has looks like
     /// a repetition: it does not show the client that the history is another one. Only a list does.
@@ -291,14 +301,16 @@ impl TruthState {
             true => state.1 <= known.1,
             false => state.1 < known.1 && self.is_undone(known),
         };
-        let new = !self.clients[client].possible.iter().any(repeats);
-        if new {
+        let possible = &self.clients[client].possible;
+        let repeated = possible.iter().filter(|known| repeats(known)).count();
+        let is_new = possible.is_empty() || repeated < possible.len();
+        if is_new && !possible.contains(&state) {
             self.clients[client].possible.push(state);
         }
-        new
+        repeated == 0
     }
 
-    /// A client polls its stream again: it has applied the state that it received last.
+    /// A client has certainly applied a state that it received.
     pub(crate) fn applied(&mut self, client: ClientId, state: EpochVersion) {
         let possible = &mut self.clients[client].possible;
         if possible.contains(&state) {
@@ -395,5 +407,16 @@ mod tests {
         assert!(state.would_hide_restore(1), "the client may have dropped the last event");
         state.applied(client, (1, 105));
         assert!(!state.would_hide_restore(1) && state.would_hide_restore(2));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_may_have_applied_a_list_may_have_applied_the_events_after_it() {
+        let (truth, client) = restored();
+        let mut state = truth.lock();
+        state.received_list(client, (1, 101));
+        state.history.advance_to(102);
+        assert!(!state.received_event(client, (1, 102)), "a repetition if it dropped the list");
+        assert!(state.history.restore(101));
+        assert!(state.would_hide_restore(1), "it may have applied both");
     }
 }

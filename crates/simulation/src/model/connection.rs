@@ -3,11 +3,11 @@
 use super::{ModelState, broken, error_response};
 use crate::{
     faults::{Condition, StreamFaults, Termination},
-    history::{EpochVersion, Write},
+    history::Write,
     retry_after::RetryAfter,
     selection::Part,
     totals::Fault,
-    truth::ClientId,
+    truth::{ClientId, Received},
 };
 use kube_informer::{Bookmark, ListWatchError, Malformed, Object, Status, WatchEvent};
 use serde_json::Value;
@@ -33,8 +33,7 @@ pub(super) struct Connection {
     /// The connection is reset after this many events.
     pub(super) break_after: Option<usize>,
     pub(super) faults: StreamFaults,
-    /// The state that the client has applied when it polls again.
-    pub(super) last: Option<EpochVersion>,
+    pub(super) last: Option<Received>,
 }
 
 /// The next step of a connection.
@@ -60,10 +59,19 @@ impl Connection {
 }
 
 impl ModelState {
-    /// The client polls its stream: it has applied the last event.
+    /// The client polls its stream.
     pub(super) fn polled(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if let Some(state) = connection.last.take() {
+        if let Some(Received::List(state)) = connection.last {
+            connection.last = None;
+            self.truth.lock().applied(connection.client, state);
+        }
+    }
+
+    /// The client has waited for its stream.
+    pub(super) fn waited(&mut self, id: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if let Some(Received::List(state) | Received::Events(state)) = connection.last.take() {
             self.truth.lock().applied(connection.client, state);
         }
     }
@@ -96,7 +104,7 @@ impl ModelState {
         }
         let client = connection.client;
         if let Some(version) = connection.initial_end.take_if(|_| !connection.no_end_bookmark) {
-            connection.last = Some((epoch, version));
+            connection.last = Some(Received::List((epoch, version)));
             self.truth.lock().received_list(client, (epoch, version));
             return bookmark(version, true);
         }
@@ -113,7 +121,7 @@ impl ModelState {
             connection.faults.bookmark_due = false;
             connection.cursor = current;
             if self.truth.lock().received_event(client, (epoch, current)) {
-                connection.last = Some((epoch, current));
+                connection.last = Some(Received::Events((epoch, current)));
             }
             return bookmark(current, false);
         }
@@ -141,7 +149,7 @@ impl ModelState {
         if connection.initial_end.is_none() {
             let state = (connection.epoch, write.version);
             if truth.received_event(client, state) {
-                connection.last = Some(state);
+                connection.last = Some(Received::Events(state));
             }
             truth.watched(client, &write.key, state);
         }

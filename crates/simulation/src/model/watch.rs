@@ -3,6 +3,7 @@
 use super::{ModelServer, ModelState, connection::Connection, connection::Next, requested_version};
 use crate::{
     faults::{Condition, RequestFault, RequestInfo},
+    reader::after_waits,
     selection::Part,
     totals::Fault,
     truth::ClientId,
@@ -131,7 +132,12 @@ impl ClientStream {
         if self.ended {
             return None;
         }
-        self.server.lock().polled(self.id);
+        let (server, id) = (Arc::clone(&self.server), self.id);
+        server.lock().polled(id);
+        after_waits(self.receive(), || server.lock().waited(id)).await
+    }
+
+    async fn receive(&mut self) -> Option<Result<WatchEvent, ListWatchError>> {
         let delay = self.server.lock().delay(self.id);
         match delay {
             Delay::None => {}

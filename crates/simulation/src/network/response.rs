@@ -4,9 +4,9 @@ use super::{BoxError, Network, in_flight::NextStep, reset, transcoding};
 use crate::{
     cluster::unrelated_write,
     faults::{Condition, RequestFault, RequestInfo},
-    history::EpochVersion,
+    reader::after_waits,
     totals::Fault,
-    truth::ClientId,
+    truth::{ClientId, Received},
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -32,8 +32,7 @@ pub(super) struct ResponseBody {
     compact_after: bool,
     ended: bool,
     encoding: BodyEncoding,
-    /// The state that the client has applied when it polls again.
-    last: Option<EpochVersion>,
+    last: Option<Received>,
 }
 
 /// How the client receives the body.
@@ -119,10 +118,23 @@ impl ResponseBody {
         if self.ended {
             return None;
         }
+        let (network, client, mut last) = (Arc::clone(&self.network), self.client, self.last.take());
         // The client polls when no complete event is left in what it received.
-        if let Some(state) = self.last.take() {
-            self.network.truth.lock().applied(self.client, state);
+        if let Some(Received::List(state)) = last {
+            last = None;
+            network.truth.lock().applied(client, state);
         }
+        let waited = || {
+            if let Some(Received::List(state) | Received::Events(state)) = last.take() {
+                network.truth.lock().applied(client, state);
+            }
+        };
+        let frame = after_waits(self.receive(), waited).await;
+        self.last = self.last.take().or(last);
+        frame
+    }
+
+    async fn receive(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
         self.delay().await;
         let network = Arc::clone(&self.network);
         loop {
@@ -234,12 +246,12 @@ impl ResponseBody {
             match milestone {
                 Milestone::Event(version) => {
                     if truth.received_event(self.client, (epoch, version)) {
-                        self.last = Some((epoch, version));
+                        self.last = Some(Received::Events((epoch, version)));
                     }
                 }
                 Milestone::List(version) => {
                     truth.received_list(self.client, (epoch, version));
-                    self.last = Some((epoch, version));
+                    self.last = Some(Received::List((epoch, version)));
                 }
                 Milestone::MalformedEvent(version) => truth.received_malformed(self.client, version),
             }
