@@ -149,7 +149,12 @@ impl ResponseBody {
                     continue;
                 }
                 NextStep::Break => return self.end(Some(Err(reset()))),
-                NextStep::Truncate => return self.end(None),
+                NextStep::Truncate => {
+                    if self.is_whole() {
+                        self.complete().await;
+                    }
+                    return self.end(None);
+                }
                 NextStep::SendError(event) => self.send(event.into(), None),
                 NextStep::End if self.pending.is_empty() => return self.end(None),
                 NextStep::End => {}
@@ -260,6 +265,16 @@ impl ResponseBody {
 
     fn epoch(&self) -> u32 {
         self.network.lock().in_flight.get(&self.id).map_or(0, |response| response.epoch)
+    }
+
+    /// Whether nothing but the end is left to receive.
+    fn is_whole(&mut self) -> bool {
+        let has_ended = match (&mut self.body, &self.encoding) {
+            (None, _) => true,
+            (Some(body), BodyEncoding::Json) => matches!(body.frame().now_or_never(), Some(None)),
+            (Some(_), BodyEncoding::Protobuf(_)) => false,
+        };
+        has_ended && self.pending.is_empty()
     }
 
     /// The client has received a whole page.
