@@ -26,7 +26,7 @@ const OBJECT: usize = 1300;
 const IDENTITY: usize = 200;
 const OPENINGS: usize = 7;
 
-/// What is measured.
+/// The options of a measurement.
 struct Measured {
     key: Option<EncryptionKey>,
     commit_each: bool,

@@ -53,7 +53,7 @@ pub(super) fn cut(bytes: &[u8], message: &Message, fields: &impl FieldSet) -> Re
     }
 }
 
-/// What becomes of one field on the wire.
+/// The result of a cut for one field on the wire.
 enum Fate {
     Stays,
     Replaced(Vec<u8>),
