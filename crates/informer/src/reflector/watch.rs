@@ -112,8 +112,8 @@ impl Reflector {
         }
     }
 
-    /// Queues the changes of the group, with one lock, so that they become one batch of the store. Only then the machine
-    /// gets to know how far the watch is: a panic before that loses nothing.
+    /// Queues the changes of the group, with one lock, so that they become one batch of the store. The machine receives
+    /// the version of the watch only after that: a panic before that loses nothing.
     fn flush(&mut self, stream: &mut OpenStream) -> Command {
         if self.group.changes.is_empty() {
             return Command::Follow;

@@ -140,7 +140,7 @@ impl Machine {
         WatchOptions::new().allow_bookmarks(true).timeout(timeout)
     }
 
-    /// Asks for the version of the server, unless it is known.
+    /// Requests the version of the server, unless it is known.
     pub(super) fn watch_opened(&mut self) -> Command {
         if self.resume.as_ref().is_none_or(|resume| resume.current.is_some()) {
             return self.follow();
