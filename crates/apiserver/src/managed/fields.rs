@@ -211,7 +211,7 @@ impl Fields {
         self.find(step).ok().map(|at| &mut self.below[at].1)
     }
 
-    /// What is below the path to this node, in order.
+    /// The nodes below the path to this node, in order.
     pub(super) fn below(&self) -> impl Iterator<Item = (&Step, &Self)> {
         self.below.iter().map(|(step, set)| (step, set))
     }
