@@ -4,7 +4,7 @@
 //! cargo run --release -p kube-informer-persist --example open -- DIRECTORY [OBJECTS]... [OPTION]...
 //! ```
 //!
-//! For each number it writes a log of so many objects (identity of 200 bytes, body of 1,100 bytes) in the order of keys,
+//! For each number it writes a log of that many objects (identity of 200 bytes, body of 1,100 bytes) in the order of keys,
 //! replaces a tenth of them in any order, and opens the log seven times. Files are in the page cache.
 //!
 //! - `--encrypted`: with a key.

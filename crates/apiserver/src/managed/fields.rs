@@ -221,7 +221,7 @@ impl Fields {
         self.first_paths(usize::MAX)
     }
 
-    /// The first paths of the set, up to about so many bytes.
+    /// The first paths of the set, up to about this many bytes.
     pub(super) fn first_paths(&self, bytes: usize) -> Vec<String> {
         let mut found = Vec::new();
         self.collect(&mut String::new(), &mut found, &mut { bytes });

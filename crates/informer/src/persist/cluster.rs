@@ -21,7 +21,7 @@ pub(crate) enum Cluster {
 ///
 /// It may be unknown, because access is denied or the server is down. Then it is not compared: the server may be down for
 /// long, and the cache is to be readable. The object with the highest version, which is read before a watch is resumed, shows
-/// another cluster all the same.
+/// another cluster nevertheless.
 pub(crate) struct KubeSystem {
     source: KubeSource,
     /// Set once it was read.

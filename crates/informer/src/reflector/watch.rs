@@ -184,7 +184,7 @@ impl Reflector {
     fn receive_change(&mut self, change: Change, stream: &mut OpenStream) -> Command {
         let version = change.object().resource_version().clone();
         if !self.shards.matches(change.object().uid()) {
-            // The server ignores the shard selector. The stream has reached this version all the same.
+            // The server ignores the shard selector. The stream has reached this version nevertheless.
             return self.reach(Some(version).filter(|_| stream.in_version_order), stream);
         }
         let rewound = stream.in_version_order

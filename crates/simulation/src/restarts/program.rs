@@ -64,7 +64,7 @@ pub(crate) enum ClockChange {
 /// A fault of the disk that lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiskFault {
-    /// Only so many more bytes can be written.
+    /// Only this many more bytes can be written.
     Full(u64),
     Failing(Failing),
     Healed,

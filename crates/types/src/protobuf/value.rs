@@ -165,7 +165,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
     }
 }
 
-/// Reads the zero value of a field that is not on the wire and that JSON has all the same.
+/// Reads the zero value of a field that is not on the wire and that JSON has anyway.
 #[derive(Clone, Copy)]
 pub(super) struct ZeroReader<'m> {
     pub(super) encoding: &'static Encoding,

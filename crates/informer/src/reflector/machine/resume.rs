@@ -1,7 +1,7 @@
 //! Resuming the watch at a version that an earlier process saved.
 //!
 //! The server may have another history than the one that was saved: it was restored from a backup, or it is another cluster.
-//! A watch from the saved version is accepted all the same once the server has passed it. So before the state counts as
+//! A watch from the saved version is nevertheless accepted once the server has passed it. So before the state counts as
 //! synced,
 //!
 //! 1. the object with the highest version, the *witness*, must be on the server as it was saved, or newer. If it is gone, or
