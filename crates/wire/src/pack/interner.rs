@@ -8,8 +8,8 @@ const FIRST_SWEEP: usize = 1024;
 
 /// Keeps one copy of each value in use.
 ///
-/// Unused values are removed when there are twice as many values as were in use after the last removal, so that at most half
-/// of the values are unused.
+/// Unused values are removed when there are twice as many values as the last removal left, and at least [`FIRST_SWEEP`]. Until
+/// then they stay, however many they are.
 pub(super) struct Interner<T: ?Sized> {
     known: HashSet<Arc<T>>,
     sweep_at: usize,
