@@ -1,6 +1,6 @@
 //! Admission plugins: they complete and check objects between decoding and storage, by what other objects say.
 //!
-//! [`plugins`] is the list. Plugins that only this request needs are in `verbs/`: `NamespaceLifecycle` in `verbs/namespaces.rs`.
+//! [`plugins`] is the list. `NamespaceLifecycle` is a part of the verbs: see `verbs/namespaces.rs`.
 
 mod claim_resize;
 mod default_class;
@@ -250,7 +250,7 @@ impl Admission {
             let allowed = priority::check_class(&self.priority_classes, object);
             allowed.map_err(|why| forbidden(resource, object, why))?;
         }
-        // The usage follows from the change of the object.
+        // Checked, not charged: the change of the object makes the controller compute the usage again.
         if old.is_some() && usage::may_grow(resource) && self.has(Plugin::ResourceQuota) {
             for quota in self.quotas.in_namespace(object.namespace().unwrap_or_default()) {
                 let charged = quota::charge(&quota, resource, object, old);
@@ -276,7 +276,7 @@ impl Admission {
         }
         let turn = self.quota_turn().await;
         let quotas = self.quotas.in_namespace(namespace);
-        // All of them are asked first, so that none is charged if another one rejects the object.
+        // All of them are checked first, so that none is charged if another one rejects the object.
         for quota in &quotas {
             quota::charge(quota, resource, object, None).map_err(|why| forbidden(resource, object, why))?;
         }

@@ -1,4 +1,4 @@
-//! Who sends a request: users, static bearer tokens, client certificates, and the tokens of service accounts that this server issued.
+//! The users of requests: static bearer tokens, client certificates, and the tokens of service accounts that this server issued.
 
 mod bound_objects;
 mod certificate;

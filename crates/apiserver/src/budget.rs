@@ -23,7 +23,7 @@ impl Budget {
         self.left
     }
 
-    /// Allows so many bytes more, or nothing from now on.
+    /// Allows this many more bytes, or nothing from now on.
     pub(crate) fn spend(&mut self, bytes: usize) -> Result<(), TooLarge> {
         match self.left.checked_sub(bytes) {
             Some(left) => {

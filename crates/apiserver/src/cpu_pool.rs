@@ -20,11 +20,14 @@ const MAX_PER_CONNECTION: usize = 25;
 ///
 /// 1. They run on threads of their own, on half of the processors: the tasks of all other requests keep the rest.
 /// 2. One connection computes one request at a time, and connections take turns.
-/// 3. A request whose client no longer waits is abandoned at its next [step](Work::step). It keeps its place until then.
+/// 3. A request whose client no longer waits is abandoned at its next [step](Work::step). It keeps its thread and the turn
+///    of its connection until then.
 /// 4. Beyond 200 requests, or 25 of one connection, the next is refused with 429.
 #[derive(Debug)]
 pub(crate) struct CpuPool {
-    places: Semaphore,
+    /// Requests that may wait or run at once.
+    requests: Semaphore,
+    /// Requests that may run at once.
     threads: Arc<Semaphore>,
 }
 
@@ -44,18 +47,18 @@ pub(crate) enum PoolError {
 pub(crate) struct ConnectionTurn {
     turn: Arc<Semaphore>,
     /// Requests that may wait or run at once.
-    places: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
 }
 
 impl ConnectionTurn {
     pub(crate) fn new() -> Self {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
-        Self { turn: semaphore(1), places: semaphore(MAX_PER_CONNECTION) }
+        Self { turn: semaphore(1), requests: semaphore(MAX_PER_CONNECTION) }
     }
 }
 
-/// The right to wait in the pool.
-struct Place<'p> {
+/// The permits of a request to wait in the pool.
+struct Permits<'p> {
     _pool: SemaphorePermit<'p>,
     _connection: Option<OwnedSemaphorePermit>,
 }
@@ -67,7 +70,7 @@ impl CpuPool {
     }
 
     fn with_threads(threads: usize) -> Self {
-        Self { places: Semaphore::new(MAX_REQUESTS), threads: Arc::new(Semaphore::new(threads)) }
+        Self { requests: Semaphore::new(MAX_REQUESTS), threads: Arc::new(Semaphore::new(threads)) }
     }
 
     /// Runs `request` in the pool. `work` is the request's own, and is abandoned if the caller stops waiting.
@@ -78,7 +81,7 @@ impl CpuPool {
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
         let _awaited = work.awaited();
-        let _place = self.place(extensions)?;
+        let _permits = self.acquire(extensions)?;
         let turn = turn(extensions).await;
         let thread = Arc::clone(&self.threads).acquire_owned().await.ok();
         work.check().map_err(PoolError::from)?;
@@ -90,9 +93,7 @@ impl CpuPool {
         });
         joined(done.await)?
     }
-}
 
-impl CpuPool {
     /// Calls `step` in the pool until it returns a result. Between two steps the thread is free for other requests, in the order in which
     /// they wait: of several long requests none waits for the whole of another.
     pub(crate) async fn run_in_steps<T, E, S>(
@@ -107,7 +108,7 @@ impl CpuPool {
         S: FnMut() -> Result<Option<T>, E> + Send + 'static,
     {
         let _awaited = work.awaited();
-        let _place = self.place(extensions)?;
+        let _permits = self.acquire(extensions)?;
         let _turn = turn(extensions).await;
         loop {
             let thread = Arc::clone(&self.threads).acquire_owned().await.ok();
@@ -124,15 +125,15 @@ impl CpuPool {
         }
     }
 
-    fn place(&self, extensions: &Extensions) -> Result<Place<'_>, PoolError> {
+    fn acquire(&self, extensions: &Extensions) -> Result<Permits<'_>, PoolError> {
         let refused = |error| match error {
             TryAcquireError::NoPermits => PoolError::Full,
             TryAcquireError::Closed => PoolError::ShuttingDown,
         };
         let connection = extensions.get::<ConnectionTurn>();
-        let connection = connection.map(|turn| Arc::clone(&turn.places).try_acquire_owned()).transpose();
+        let connection = connection.map(|turn| Arc::clone(&turn.requests).try_acquire_owned()).transpose();
         let connection = connection.map_err(refused)?;
-        Ok(Place { _pool: self.places.try_acquire().map_err(refused)?, _connection: connection })
+        Ok(Permits { _pool: self.requests.try_acquire().map_err(refused)?, _connection: connection })
     }
 }
 
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_connection_does_not_take_all_places() {
+    async fn one_connection_does_not_take_all_permits() {
         let pool = CpuPool::with_threads(1);
         let (greedy, other, work) = (connection(), connection(), Work::default());
         let (started, _end, request) = busy(&work);
@@ -303,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_many_requests_are_refused() {
-        let pool = CpuPool { places: Semaphore::new(0), threads: Arc::new(Semaphore::new(1)) };
+        let pool = CpuPool { requests: Semaphore::new(0), threads: Arc::new(Semaphore::new(1)) };
         let (extensions, work) = (Extensions::new(), Work::default());
         let refused = pool.run(&extensions, &work, async { Ok::<_, PoolError>(()) });
         assert_eq!(refused.now_or_never(), Some(Err(PoolError::Full)));

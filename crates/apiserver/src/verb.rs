@@ -1,6 +1,6 @@
 //! The verbs of the API.
 
-/// What a request does to a resource.
+/// The verb of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {

@@ -1,4 +1,5 @@
-//! One file for each verb, and the parts they share. A verb takes a resolved request and returns a response or a [`VerbError`](error::VerbError).
+//! One file for each verb, and the parts they share. A verb takes a resolved request and returns a response or a
+//! [`VerbError`](error::VerbError).
 //!
 //! A write goes decode → prepare → validate → storage; a read goes options → watch cache. Nothing here depends on HTTP, and nothing
 //! tests for a resource by name: resources differ by their rules and their lifecycle.

@@ -1,6 +1,7 @@
 //! The cost that an expression may have at most, from the sizes that its schema allows.
 //!
-//! kube-apiserver rejects a CRD whose rules could cost too much, so that the estimate is part of the API: it is computed step by step as there.
+//! kube-apiserver rejects a CRD whose rules could cost too much, so that the estimate is part of the API: it is computed step by step as
+//! there.
 
 mod calls;
 mod range;
@@ -15,7 +16,7 @@ use crate::types::Type;
 
 use range::Range;
 
-/// Returns the largest cost of a checked expression.
+/// Returns the least and the largest cost of a checked expression.
 pub(crate) fn estimate(root: &Expr, checked: &Checked, declared: &Declared) -> (u64, u64) {
     let mut estimator = Estimator {
         checked,

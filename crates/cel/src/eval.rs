@@ -96,7 +96,7 @@ impl<'p, 'a> Evaluator<'p, 'a> {
         let result = match (left, right) {
             (Ok(left), Ok(right)) => match left.equals(&right, &mut self.meter) {
                 Ok(equal) => Ok(Value::Bool(equal != negated)),
-                // What cannot be compared is not equal.
+                // Values that cannot be compared are not equal.
                 Err(Failure::Error(_)) if negated => Ok(Value::Bool(true)),
                 Err(failure) => Err(failure),
             },

@@ -6,8 +6,8 @@ pub(crate) const MAX_CODE_POINTS: usize = 100_000;
 pub(crate) const MAX_DEPTH: usize = 250;
 /// The most parts of an expression. Macros may repeat their target, which doubles with each level.
 pub(crate) const MAX_NODES: usize = 200_000;
-/// The most elements and chunks of text that one evaluation copies or compares. Kubernetes charges nothing, or too little, for some operations that
-/// copy; without this bound an expression within the cost limit could use any amount of memory and time.
+/// The most elements and chunks of text that one evaluation copies or compares. Kubernetes charges nothing, or too little, for some
+/// operations that copy; without this bound an expression within the cost limit could use any amount of memory and time.
 pub(crate) const MAX_WORK: u64 = 5_000_000;
 
 /// The largest cost of one evaluation.

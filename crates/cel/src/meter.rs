@@ -1,4 +1,4 @@
-//! What an evaluation has cost so far.
+//! The cost of an evaluation so far.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Programs: checked expressions in the form in which they are evaluated.
 //!
-//! The form decides about the cost of variables, selections and constants, which is that of kube-apiserver: a chain such as `self.a[0].b` is one
-//! attribute with qualifiers, and what is constant is evaluated once.
+//! The form decides about the cost of variables, selections and constants, which is that of kube-apiserver: a chain such as `self.a[0].b`
+//! is one attribute with qualifiers, and what is constant is evaluated once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -12,12 +12,12 @@ pub use defaults::check_defaults;
 pub use definition::check_rules;
 pub use validator::{Validator, Verdict};
 
-/// What is wrong with one field, in the words of kube-apiserver.
+/// A problem of one field, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The path of the field; `<nil>` is the object as a whole.
     pub field: String,
-    /// What is wrong.
+    /// The kind of the problem.
     pub kind: ProblemKind,
 }
 

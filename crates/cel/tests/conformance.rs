@@ -6,7 +6,7 @@
 use kube_informer_cel::{CompileError, Environment, Output, PER_CALL_LIMIT, Schema};
 use serde_json::{Map, Value as Json, json};
 
-/// What the oracle and this crate say about a case.
+/// The outcome of a case, of the oracle or of this crate.
 fn outcome(case: &Json) -> Map<String, Json> {
     let declared = case.get("schema").cloned();
     let schema = match &declared {

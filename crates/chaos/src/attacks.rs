@@ -87,7 +87,7 @@ struct Outcome {
     attack: Attack,
     without: Latencies,
     with: Latencies,
-    /// What the attack did.
+    /// The result of the attack.
     summary: String,
     /// Growth of the memory of the server, in bytes.
     growth: u64,

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Replicas at a time.
 const REPLICAS: usize = 3;
-/// Every so many pauses, a replica is killed instead.
+/// One of this many pauses kills the replica instead.
 const KILL_EVERY: u32 = 10;
 /// How long a take-over may take beyond the lease: much longer than promised, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -149,7 +149,7 @@ pub(crate) struct ServeOptions {
     pub(crate) seed: Option<u64>,
 }
 
-/// Format of the line that tells that the server is ready.
+/// Format of the line that announces that the server is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadyFormat {
     /// Sentences

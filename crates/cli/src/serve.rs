@@ -156,7 +156,7 @@ fn advise(error: StartError, options: &ServeOptions) -> anyhow::Error {
     }
 }
 
-/// What a program that started the server needs to use it, as one line.
+/// The line for the program that started the server: URL, credentials and files.
 fn ready_line(server: &ApiServer, kubeconfig: Option<&Kubeconfig>) -> serde_json::Value {
     serde_json::json!({
         "url": server.url(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What to do after a reconcile that did not fail. Each of them forgets earlier failures of the key.
+/// The next step after a reconcile that did not fail. Each of them forgets earlier failures of the key.
 ///
 /// Whatever the action, a change of the object, or of an object that the controller owns or watches, reconciles it again.
 ///

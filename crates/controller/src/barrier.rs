@@ -52,7 +52,7 @@ struct Pending {
     expected: Expected,
 }
 
-/// What a cache has to show.
+/// The state that a cache has to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expected {
     /// The outcome of the write is unknown: what the server shows.
@@ -196,7 +196,7 @@ fn is_removed(object: &Value) -> bool {
     !meta["deletionTimestamp"].is_null() && !kept && !ending
 }
 
-/// What a cache has to show after a write that left `object`.
+/// The state that a cache has to show after a write that left `object`.
 fn expected(cache: &SharedInformer<Value>, object: &Value, version: &ResourceVersion) -> Expected {
     match selection::includes(cache, object) {
         true => Expected::Version(version.clone()),

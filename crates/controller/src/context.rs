@@ -1,4 +1,4 @@
-//! What a reconcile function receives besides its object.
+//! The second argument of a reconcile function: its writes, events and time.
 
 mod writes;
 

@@ -20,7 +20,7 @@ pub struct ReconcileFailure {
     pub key: ObjectKey,
     /// Number of failures in a row, this one included.
     pub failures: u32,
-    /// What went wrong.
+    /// The cause.
     pub cause: FailureCause,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for ReconcileFailure {
     }
 }
 
-/// What went wrong in a reconcile.
+/// The cause of a failed reconcile.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureCause {

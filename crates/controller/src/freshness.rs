@@ -5,7 +5,7 @@
 //!
 //! 1. A LIST of one object, without a resource version, returns the current version of the server.
 //! 2. If the cache has not reached it, either an event of the kind is missing, or there was none: the version counts all kinds. A short
-//!    WATCH from the version of the cache tells which: it returns the missing events, then a bookmark.
+//!    WATCH from the version of the cache distinguishes the two: it returns the missing events, then a bookmark.
 //! 3. The cache has to reach the last of these events.
 
 use crate::{failure::BoxError, time};

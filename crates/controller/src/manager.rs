@@ -122,7 +122,7 @@ pub enum ManagerError {
         /// The cause.
         source: io::Error,
     },
-    /// Several controllers have one name, so their queues, metrics, events and field managers could not be told apart.
+    /// Several controllers have one name, so their queues, metrics, events and field managers could not be distinguished.
     #[error(
         "{} controllers are named {name:?} (of {}): give each a name of its own with Controller::named",
         resources.len(), resources.join(", ")

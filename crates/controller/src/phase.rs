@@ -1,9 +1,9 @@
-//! What a controller is doing.
+//! The stages of a controller.
 
 use kube_informer_wire::sync::lock;
 use std::{fmt, sync::Mutex};
 
-/// What a controller is doing.
+/// The stage of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Phase {
     /// It was not started; with leader election, another process may be leading.

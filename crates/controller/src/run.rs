@@ -88,7 +88,7 @@ impl Settings {
     }
 }
 
-/// What all reconciles of a controller share.
+/// The state that all reconciles of a controller share.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) queue: WorkQueue<ObjectKey>,

@@ -150,7 +150,7 @@ async fn lost(admission: Option<&Admission>) {
     }
 }
 
-/// What the task of each reconcile needs.
+/// The parts that the task of each reconcile needs.
 #[derive(Clone)]
 struct Worker {
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! What became of the statuses that were written.
+//! The statuses that the server made of those that were written.
 
 use kube_informer::Uid;
 use kube_informer_wire::sync::lock;

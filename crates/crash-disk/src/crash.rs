@@ -77,7 +77,7 @@ pub fn after_kill(operations: &[Operation], random: &mut fastrand::Rng) -> Memor
     files.into_disk()
 }
 
-/// The files after power was lost behind the last of these operations: of what was not synced, any part is lost.
+/// The files after power was lost behind the last of these operations: any part of the operations that were not synced is lost.
 pub fn after_power_loss(operations: &[Operation], random: &mut fastrand::Rng) -> MemoryDisk {
     let mut files = Files::default();
     let mut synced = HashMap::new();

@@ -21,7 +21,7 @@ pub enum Failing {
     Names,
 }
 
-/// What fails now, and how often something has failed.
+/// The operations that fail now, and the number of failures.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     failing: Mutex<Option<Failing>>,

@@ -29,7 +29,7 @@ pub enum Operation {
     Note(Note),
 }
 
-/// What a test noted between two operations.
+/// A note of a test between two operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// The commit of a state begins.

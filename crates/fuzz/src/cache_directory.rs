@@ -15,7 +15,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// Key, identity, tag and content.
 type Object = (String, Vec<u8>, u64, Vec<u8>);
 
-/// What was committed at one position.
+/// The state that was committed at one position.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct State {
     objects: BTreeMap<String, Object>,

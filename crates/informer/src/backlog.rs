@@ -37,7 +37,7 @@ pub(crate) struct Backlog {
     discarded: Discarded,
 }
 
-/// What a backlog no longer needs, to be dropped without a lock: with an object its decoded value may be dropped, which is code
+/// Values that a backlog no longer needs, to be dropped without a lock: with an object its decoded value may be dropped, which is code
 /// of the user.
 #[derive(Default)]
 pub(crate) struct Discarded {

@@ -31,7 +31,7 @@ const QUIET: Duration = Duration::from_secs(10);
 /// The part of all packed bytes that may arrive in that time, in percent.
 const QUIET_PERCENT: usize = 5;
 
-/// What the task works on.
+/// The parts that the task works on.
 pub(crate) struct Upkeep {
     pub(crate) packer: Arc<Packer>,
     pub(crate) views: Arc<Views>,

@@ -84,15 +84,14 @@
 //! # Metrics
 //!
 //! The crate reports through the `metrics` facade, with the labels `name`, `group`, `version`, `resource`, `scope` and
-//! `selector` (long values are cut, and end in a hash), so that no two informers, and no two handlers of one, write the
-//! same series:
-//! `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
-//! client-go, and `informer_lists_total` (`mode`), `informer_version_queries_total`, `informer_watches_total`, `informer_relists_total` (`reason`),
-//! `informer_events_total` (`type`), `informer_duplicate_events_total`, `informer_quarantined_total`,
-//! `informer_transform_failures_total`, `informer_cached_objects`, `informer_cached_bytes`, `informer_disk_bytes`,
-//! `informer_disk_write_failures_total`, `informer_lost_contents_total`, `informer_coalesced_total`,
-//! `informer_handler_lag_seconds`, `informer_handler_panics_total`, `informer_handler_slow_calls_total` (the first
-//! two of these with `handler`), `informer_task_failures_total` (`task`), `informer_persist_commits_total`,
+//! `selector` (long values are cut, and end in a hash), so that no two informers, and no two handlers of one, write the same
+//! series: `informer_queued_items`, `informer_processing_latency_seconds` and `informer_store_resource_version` as in
+//! client-go, and `informer_lists_total` (`mode`), `informer_version_queries_total`, `informer_watches_total`,
+//! `informer_relists_total` (`reason`), `informer_events_total` (`type`), `informer_duplicate_events_total`,
+//! `informer_quarantined_total`, `informer_transform_failures_total`, `informer_cached_objects`, `informer_cached_bytes`,
+//! `informer_disk_bytes`, `informer_disk_write_failures_total`, `informer_lost_contents_total`, `informer_coalesced_total` and
+//! `informer_handler_lag_seconds` (both with `handler`), `informer_handler_panics_total`,
+//! `informer_handler_slow_calls_total`, `informer_task_failures_total` (`task`), `informer_persist_commits_total`,
 //! `informer_persist_failures_total`. Install the recorder before building informers.
 
 // Time arithmetic saturates: clippy.toml lists the rejected operations. Tests may panic.

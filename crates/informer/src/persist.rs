@@ -1,6 +1,6 @@
 //! Saving caches, so that the next process starts with them.
 //!
-//! `options.rs` is what the user says, `cluster.rs` and `belongs_to.rs` are what a saved state belongs to. `directory.rs` opens
+//! `options.rs` has the options of the user, `cluster.rs` and `belongs_to.rs` say what a saved state belongs to. `directory.rs` opens
 //! the log of a partition and restores its objects, `load.rs` does that when the informer starts, `partition_log.rs` encodes
 //! objects, and `persister.rs` is the task that saves what changes.
 

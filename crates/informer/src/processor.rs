@@ -212,7 +212,7 @@ pub(crate) struct FanOut {
     next: ListenerId,
     /// Those from this one on joined later and found it in the store.
     end: ListenerId,
-    /// Whose turn it is.
+    /// The listener whose turn it is.
     current: Option<ListenerId>,
     /// Listeners with new events whose task is not woken yet, and how many events were coalesced.
     unannounced: VecDeque<(Arc<Listener>, u64)>,

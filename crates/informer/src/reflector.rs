@@ -278,7 +278,7 @@ impl Reflector {
         }
     }
 
-    /// Asks the server for its version. The watch stays open meanwhile.
+    /// Requests the version of the server. The watch stays open meanwhile.
     async fn probe(&mut self, options: ListOptions) -> Input {
         let deadline = self.deadlines.probe;
         let options = self.tweaks.list(options);

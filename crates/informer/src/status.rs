@@ -37,7 +37,7 @@ pub enum InformerStatus {
     Retrying {
         /// Since when.
         since: Instant,
-        /// What failed.
+        /// The failure.
         why: String,
         /// When it is retried; `None` is never.
         next: Option<Instant>,

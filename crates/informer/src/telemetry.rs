@@ -81,7 +81,7 @@ pub enum InformerError {
     /// The cache could not be saved. That is retried, and affects nothing but the next start.
     #[error("the cache is not saved: {why}")]
     Persist {
-        /// What failed.
+        /// The failure.
         why: String,
     },
     /// The cache is not saved, although the informer was built to do so.

@@ -85,7 +85,7 @@ impl Transform {
         self
     }
 
-    /// What the transform does, as text; `None` if it has functions without a version.
+    /// The transform as text; `None` if it has functions without a version.
     pub(crate) fn description(&self) -> Option<String> {
         let dropped: Vec<String> = self.dropped.iter().map(ToString::to_string).collect();
         let functions = match (&self.version, self.functions.len()) {

@@ -4,7 +4,7 @@
 //! cargo run --release -p kube-informer-persist --example open -- DIRECTORY [OBJECTS]... [OPTION]...
 //! ```
 //!
-//! For each number it writes a log of so many objects (identity of 200 bytes, body of 1,100 bytes) in the order of keys,
+//! For each number it writes a log of that many objects (identity of 200 bytes, body of 1,100 bytes) in the order of keys,
 //! replaces a tenth of them in any order, and opens the log seven times. Files are in the page cache.
 //!
 //! - `--encrypted`: with a key.
@@ -26,7 +26,7 @@ const OBJECT: usize = 1300;
 const IDENTITY: usize = 200;
 const OPENINGS: usize = 7;
 
-/// What is measured.
+/// The options of a measurement.
 struct Measured {
     key: Option<EncryptionKey>,
     commit_each: bool,

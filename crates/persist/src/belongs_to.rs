@@ -1,6 +1,6 @@
-//! What a log belongs to.
+//! The pairs that a log belongs to.
 
-/// What a log belongs to: the cluster, the resource, the selectors and everything else on which its content depends.
+/// The pairs that a log belongs to: the cluster, the resource, the selectors and everything else on which its content depends.
 ///
 /// A log is restored only if it was written for equal pairs. The pairs are not encrypted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl BelongsTo {
         self.pairs.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the first pair that differs: its name, and its value here and there.
+    /// Returns the name of the first pair that differs.
     pub(crate) fn difference<'a>(&'a self, other: &'a Self) -> Option<&'a str> {
         let names = self.pairs.iter().chain(&other.pairs).map(|(name, _)| name.as_str());
         names.into_iter().find(|name| self.get(name) != other.get(name))

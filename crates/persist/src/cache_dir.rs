@@ -52,8 +52,8 @@ impl<D: Disk> Owned<D> {
 impl CacheDir {
     /// Opens a directory, and creates it with mode 0700 if it is missing.
     ///
-    /// Permissions of others are taken from the directory and from the files of the cache. If other files are in the
-    /// directory too, nothing is changed, and the directory is refused.
+    /// If other users have access to the directory or to the files of the cache, their permissions are removed. If the
+    /// directory has other files, too, nothing is changed, and the directory is refused.
     ///
     /// # Errors
     ///

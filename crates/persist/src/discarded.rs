@@ -24,7 +24,7 @@ pub enum Discarded {
         /// Where in the log.
         at: u64,
     },
-    /// The file of bodies is missing, or shorter than the log says.
+    /// The file of bodies is missing, or too short for every position in the log.
     #[error("the saved state has no bodies")]
     BodiesMissing,
     /// It is encrypted, and no key was given.

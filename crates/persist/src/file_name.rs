@@ -53,7 +53,7 @@ impl Stem {
     }
 }
 
-/// What a file of a cache directory is.
+/// A file of a cache directory, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileName {
     Log(Stem),

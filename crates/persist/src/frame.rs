@@ -127,7 +127,7 @@ pub(crate) fn was_synced(log: &[u8], at: usize, checksums: Checksums) -> bool {
         .any(|commit| commit.place.synced > at as u64)
 }
 
-/// What an encrypted frame is bound to.
+/// The context that an encrypted frame is authenticated with.
 fn context(at: u64, fields: &[u8]) -> Vec<u8> {
     [&at.to_le_bytes()[..], fields].concat()
 }

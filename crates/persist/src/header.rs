@@ -1,4 +1,4 @@
-//! The header of a log: format, generation, salt, and what the log belongs to.
+//! The header of a log: format, generation, salt, and the pairs that the log belongs to.
 //!
 //! ```text
 //! magic 8 | format u32 | checksum of these u32     every format begins with these 16 bytes
@@ -19,7 +19,7 @@ use std::io;
 
 /// The format that this version writes and reads.
 pub(crate) const FORMAT: u32 = 1;
-/// The length of what every format begins with.
+/// The length of the beginning that all formats share.
 pub(crate) const PREAMBLE: usize = 16;
 const MAGIC: [u8; 8] = *b"kinflog\n";
 const SALT: usize = 32;
@@ -35,7 +35,7 @@ pub(crate) struct Header {
     pub(crate) salt: [u8; SALT],
     /// Proves that a key is the right one.
     proof: Vec<u8>,
-    /// What the proof is about.
+    /// The bytes that the proof authenticates.
     proven: Vec<u8>,
 }
 
@@ -111,7 +111,7 @@ impl Header {
         from.is_empty().then_some((header, PREAMBLE + 8 + content.len()))
     }
 
-    /// Makes what decrypts the log, after it has proven that the key is the right one.
+    /// Returns the encryption of the log, after the proof has shown that `key` is the right one; `None` without encryption.
     pub(crate) fn sealing(&self, key: Option<&EncryptionKey>) -> Result<Option<Sealing>, Discarded> {
         match (self.is_encrypted, key) {
             (false, None) => Ok(None),

@@ -1,4 +1,4 @@
-//! Reading of a cache directory by somebody who does not own it.
+//! Reading of a cache directory that another process may own.
 
 use crate::{
     belongs_to::BelongsTo,
@@ -15,16 +15,16 @@ use std::{fmt, io, path::Path};
 /// How often a log is read again because a rewrite replaced it in between.
 const ATTEMPTS: usize = 5;
 
-/// What is in a log.
+/// The content of a log.
 #[non_exhaustive]
 pub struct InspectedLog<D: Disk = Directory> {
     /// The name of its file.
     pub file: String,
     /// The name with which it was opened. Empty if the header cannot be read.
     pub name: String,
-    /// What it belongs to.
+    /// The pairs that it belongs to.
     pub belongs_to: BelongsTo,
-    /// How often it was rewritten.
+    /// The number of its generation. Each rewrite makes a new one.
     pub generation: u64,
     /// Whether it is encrypted. Without the key only the header can be read.
     pub is_encrypted: bool,

@@ -37,9 +37,9 @@
 //!
 //! 1. A restored state is the state at a position that was committed, never anything else.
 //! 2. If the process is killed, it is the last committed position. If power is lost, it may be an earlier one, but
-//!    not earlier than the last [`Log::sync`] or the last finished [`Rewrite`], unless the disk loses what it synced.
-//! 3. What was written since the last sync may be incomplete or damaged; it is dropped, and the position before it is
-//!    restored. Damage in what was synced before discards the log, with a reason.
+//!    not earlier than the last [`Log::sync`] or the last finished [`Rewrite`], unless the disk loses synced bytes.
+//! 3. The part that was written since the last sync may be incomplete or damaged; it is dropped, and the position before
+//!    it is restored. Damage in the synced part discards the log, with a reason.
 //! 4. A body whose checksum does not match is an error for this body alone.
 //! 5. A log that belongs to something else, has another key or another format is discarded or refused, with a reason.
 //! 6. One process at a time. Another one receives [`OpenError::Locked`].

@@ -34,7 +34,7 @@ pub struct Log<D: Disk = Directory> {
     pub(crate) is_new: bool,
 }
 
-/// What a log and its rewrite share.
+/// The part that a log and its rewrite share.
 pub(crate) struct SharedLog<D: Disk> {
     pub(crate) directory: Arc<Owned<D>>,
     pub(crate) stem: Stem,
@@ -68,8 +68,8 @@ impl<D: Disk> Log<D> {
         self.writer.dictionary(id, bytes);
     }
 
-    /// Writes what is buffered: bodies, changes, and the position that covers them. After that a killed process loses
-    /// none of it.
+    /// Writes the buffered bodies and changes, and the position that covers them. After that a killed process loses none
+    /// of them.
     ///
     /// # Errors
     ///
@@ -92,8 +92,8 @@ impl<D: Disk> Log<D> {
 
     /// Waits until everything that was committed is on the disk and survives a loss of power.
     ///
-    /// Without it the operating system writes within some seconds, in any order; what it had not written is dropped
-    /// after a loss of power, and the position before it is restored.
+    /// Without it the operating system writes within some seconds, in any order. After a loss of power, the rest is
+    /// dropped, and the position before it is restored.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@ struct Change {
     is_delete: bool,
 }
 
-/// What has been read so far.
+/// The state of a scan: the entries that were read so far.
 #[derive(Debug, Default)]
 struct Walk {
     changes: Vec<Change>,
@@ -51,7 +51,7 @@ struct Walk {
     committed: Committed,
 }
 
-/// What the newest position covers.
+/// The part of the log that the newest position covers.
 #[derive(Debug, Default)]
 struct Committed {
     position: Option<Position>,
@@ -65,7 +65,7 @@ struct Committed {
 
 /// Why an intact frame is not used.
 enum Refusal {
-    /// It is not what the format says.
+    /// It contradicts the format.
     Malformed,
     /// Its position covers bodies that are not in the file of bodies.
     BodiesMissing,

@@ -38,7 +38,7 @@ impl fmt::Debug for EncryptionKey {
     }
 }
 
-/// What is encrypted. Bytes of one kind are not accepted as another.
+/// The kind of encrypted bytes. Bytes of one kind are not accepted as another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     Header = 0,

@@ -12,15 +12,15 @@ use crate::{
 };
 use std::{io, sync::Arc};
 
-/// What is buffered before it is written.
+/// Bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 20;
-/// What is buffered at most while writes fail. With more, the log is broken.
+/// Most bytes that are buffered while writes fail. With more, the log is broken.
 const MAX_UNWRITTEN: usize = 16 << 20;
 
 /// Appends to the two files of one generation.
 ///
 /// 1. Bodies are written before the entries that refer to them, entries before the position that covers them.
-/// 2. If a write fails, what was not written stays in the buffers, and the next one repeats it at the same offset: no
+/// 2. If a write fails, the rest stays in the buffers, and the next write repeats it at the same offset: no
 ///    later position covers less than all changes before it.
 /// 3. If that is impossible, the writer is broken, and every later commit fails.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl<D: Disk> Writer<D> {
         if self.is_broken {
             return Err(self.broken());
         }
-        // What could not be written before is tried again.
+        // Bytes that could not be written before are written now.
         self.failure = None;
         self.write_bodies()?;
         let uncovered = self.entries.len();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Words of garbage after which open segments are looked at again.
 const GARBAGE_STEP: usize = 512;
 
-/// What one step of compaction did.
+/// The result of one step of compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactionStep {
@@ -86,7 +86,7 @@ impl Compaction {
         let (mut seen, mut moved) = (0, 0);
         while seen < budget {
             if shared.is_congested() {
-                // What is not rewritten yet stays to be rewritten; compaction is due again after something was written.
+                // Segments that are not rewritten yet stay marked; compaction is due again after something was written.
                 shared.tolerate(usize::MAX);
                 return CompactionStep {
                     moved: moved * size_of::<u64>(),

@@ -44,7 +44,7 @@ impl DiskOptions {
         Self::at(Place::Directory(directory.into()))
     }
 
-    /// A file that `open` returns. It is called again if it fails, and once if it does not.
+    /// A file that `open` returns. `open` is called until it succeeds.
     pub fn with_file(open: impl Fn() -> io::Result<Box<dyn SegmentFile>> + Send + Sync + 'static) -> Self {
         Self::at(Place::Open(Arc::new(open)))
     }
@@ -53,15 +53,15 @@ impl DiskOptions {
         Self { place, cache_bytes: 8 << 20, buffer_bytes: 16 << 20 }
     }
 
-    /// Sets how many bytes of bodies that were written or read last are in memory, too; 8 MiB by default.
+    /// Sets the size of the cache in memory for bodies that were written or read recently; 8 MiB by default.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Sets how many bytes may be in memory because they are not written yet, before
-    /// [`room`](crate::SegmentStore::room) waits; 16 MiB by default, and 1 MiB at least.
+    /// Sets the limit of bytes in memory that are not written yet; beyond it [`room`](crate::SegmentStore::room) waits.
+    /// 16 MiB by default, and 1 MiB at least.
     #[must_use]
     pub fn buffer_bytes(mut self, bytes: usize) -> Self {
         self.buffer_bytes = bytes.max(MIN_BUFFER);
@@ -69,7 +69,7 @@ impl DiskOptions {
     }
 }
 
-/// A file in the directory for temporary files. That may be in memory (`tmpfs`), which then saves none.
+/// A file in the directory for temporary files. If that directory is in memory (`tmpfs`), no memory is saved.
 impl Default for DiskOptions {
     fn default() -> Self {
         Self::in_directory(std::env::temp_dir())

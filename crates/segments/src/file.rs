@@ -10,9 +10,9 @@ use std::{
 ///
 /// Offsets are absolute, and several threads read at once.
 pub trait SegmentFile: Send + Sync + 'static {
-    /// Reads bytes from an offset on, and returns how many; 0 at the end of the file.
+    /// Reads bytes from an offset on, and returns their number; 0 at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes bytes at an offset, and returns how many. A file that is too short grows.
+    /// Writes bytes at an offset, and returns their number. A file that is too short grows.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
     /// Cuts the file off behind this many bytes.
     fn set_len(&self, bytes: u64) -> io::Result<()>;

@@ -19,7 +19,7 @@
 //! # Compaction
 //!
 //! A dropped [`Body`] leaves garbage in its segment. [`SegmentStore::compact`] copies the bodies that are still in use
-//! out of the segment with the least live content, then frees the segment. It works in steps of bounded size, beside
+//! out of the segment with the largest share of garbage, then frees the segment. It works in steps of bounded size, beside
 //! readers and the writer, and stops neither. A body that is held for hours moves like any other: it never keeps its
 //! segment alive.
 //!
@@ -27,7 +27,7 @@
 //!
 //! [`SegmentStore::on_disk`] makes a store that writes its segments to a private file. Bodies are always inserted into segments
 //! in memory; [`SegmentStore::spill`] writes the live bodies of closed ones as one segment on disk, and then lets their slots
-//! point there. So a write that fails leaves everything as it was, readers of what is still in memory never wait for the disk,
+//! point there. So a write that fails leaves everything as it was, readers of bodies in memory never wait for the disk,
 //! and compaction is the same: it moves live bodies into memory, from where they are written again.
 //!
 //! Each body is encrypted with a key that is nowhere but in this process, and authenticated together with a number that is only

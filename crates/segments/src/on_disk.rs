@@ -62,7 +62,7 @@ impl OnDisk {
         self.words
     }
 
-    /// The blocks that it has, and the last one of them.
+    /// The number of its blocks, and the end of the last one.
     pub(crate) fn blocks(&self) -> (u32, u32) {
         let last = self.runs.iter().map(|run| run.start + run.len).max();
         (self.runs.iter().map(|run| run.len).sum(), last.unwrap_or_default())

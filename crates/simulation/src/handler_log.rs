@@ -258,7 +258,7 @@ impl HandlerLog {
         ))
     }
 
-    /// Whether two writes of different epochs cannot be told apart: they have the same content, or the transform
+    /// Whether two writes of different epochs cannot be distinguished: they have the same content, or the transform
     /// removes the content of both.
     fn is_indistinguishable(&self, n: u64, other: &Write) -> bool {
         let transform = self.shared.view.transform;

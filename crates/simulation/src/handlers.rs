@@ -32,7 +32,7 @@ pub(crate) enum Behaviour {
     },
     /// Adds keys to a work queue.
     Enqueueing,
-    /// Reads events from a stream, with pauses of up to so many milliseconds.
+    /// Reads events from a stream, with pauses of up to this many milliseconds.
     Slow {
         pause: u64,
     },

@@ -163,7 +163,7 @@ impl History {
     }
 
     /// The writes that an object of an informer may show, oldest first. There are several only if two epochs have the
-    /// same uid and version, and the transform removed the content that tells them apart. A write that moved the object
+    /// same uid and version, and the transform removed the content in which they differ. A write that moved the object
     /// out of the selector of the informer is shown by the state before it.
     pub(crate) fn candidates<'a>(
         &'a self,

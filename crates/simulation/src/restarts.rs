@@ -1,8 +1,8 @@
-//! Worlds in which a program saves its caches to a disk, crashes, and starts again with what the disk has.
+//! Worlds in which a program saves its caches to a disk, crashes, and starts again with the files on the disk.
 //!
 //! `schedule.rs` makes the steps, `program.rs` executes crashes and starts, `damage.rs` changes the files in between.
-//! `persistence.rs` is how one informer saves its cache, `expected.rs` knows which state its files have, and
-//! `undetectable.rs` has the rule that excludes what no client can detect.
+//! `persistence.rs` has the options of one informer and its disk, `expected.rs` finds the state that its files have, and
+//! `undetectable.rs` has the rule that excludes restores which no client can detect.
 
 mod damage;
 mod expected;

@@ -43,7 +43,7 @@ pub(crate) enum Action {
     /// Writes another resource, so that the version advances.
     Advance(u64),
     Compact,
-    /// Restores the state of so many versions ago.
+    /// Restores the state of this many versions ago.
     Restore(u64),
     /// Restarts the server.
     Restart,

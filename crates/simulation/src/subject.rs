@@ -40,7 +40,7 @@ use serde_json::Value;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Indexes are checked after convergence, and with every so many checks of the cache.
+/// Indexes are checked after convergence, and with one of this many checks of the cache.
 const INDEX_CHECK_EVERY: u64 = 4;
 
 /// Time limit for stopping an informer and for removing a handler.

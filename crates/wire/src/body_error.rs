@@ -16,7 +16,7 @@ pub enum BodyError {
     Syntax {
         /// Byte position.
         at: usize,
-        /// What was expected there.
+        /// The expected token or value.
         expected: &'static str,
     },
     /// A `Table`, the representation that kubectl prints.

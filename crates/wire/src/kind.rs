@@ -1,4 +1,4 @@
-//! Kinds, and what the objects of a collection share.
+//! Kinds, and the origin that the objects of a collection share.
 
 use crate::sync::lock;
 use crate::{

@@ -26,7 +26,7 @@ impl Encoded {
         Self { media_type: MediaType::Json, bytes }
     }
 
-    /// The same in an allocation of its own, which does not keep a larger buffer alive.
+    /// A copy in an allocation of its own, which does not keep a larger buffer alive.
     pub(crate) fn copied(&self) -> Self {
         Self { media_type: self.media_type, bytes: Bytes::copy_from_slice(&self.bytes) }
     }

@@ -54,7 +54,7 @@ impl Prune {
     }
 }
 
-/// What is left of a message.
+/// The rest of a message.
 pub(crate) enum Pruned {
     Message(Bytes),
     /// Protobuf cannot be without the fields as JSON can.

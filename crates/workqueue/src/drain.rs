@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use crate::queue::WorkQueue;
 
-/// What a drain does with delayed keys.
+/// The treatment of delayed keys in a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delayed {

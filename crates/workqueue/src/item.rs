@@ -23,7 +23,7 @@ pub struct Item<K: Clone + Eq + Hash + Send + Sync + 'static> {
     hash: u32,
     flight: FlightId,
     priority: Priority,
-    /// What happens to the key when the item is dropped.
+    /// The treatment of the key when the item is dropped.
     again: Again,
 }
 

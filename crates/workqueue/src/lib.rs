@@ -49,10 +49,10 @@ pub use workers::HandlerError;
 pub use workers::RunWorkers;
 pub use workers::Verdict;
 
-/// Number of keys of one hash value that a queue tells apart, among the queued keys and among the delayed ones.
+/// Number of keys of one hash value that a queue distinguishes, among the queued keys and among the delayed ones.
 ///
 /// Keys with the same hash value must be compared one by one. The bound keeps the cost of an operation constant, so a poor
-/// [`Hash`](std::hash::Hash) cannot stall the queue: adding a key costs at most so many comparisons, and one more for each
+/// [`Hash`](std::hash::Hash) cannot stall the queue: adding a key costs at most this many comparisons, and one more for each
 /// key in flight with the same hash value. Further keys are distinguished by their order if the queue is
 /// [`ordered`](Builder::ordered); [`WorkQueue`] documents what happens to them otherwise.
 pub const MAX_KEYS_PER_HASH: usize = 64;

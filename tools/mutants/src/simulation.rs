@@ -31,7 +31,7 @@ pub struct Simulation {
     temporary: PathBuf,
     patience: Duration,
     worlds: Vec<Worlds>,
-    /// Text in the results of mutants that were tried in vain.
+    /// Text in the results of mutants that the simulation did not notice.
     pub in_vain: String,
 }
 

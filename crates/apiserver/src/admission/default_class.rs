@@ -36,7 +36,7 @@ fn set(object: &mut Object, field: &str, annotation: &str, class: impl FnOnce() 
     }
 }
 
-/// Of several default classes the newest counts; of those, the first by name.
+/// Of several default classes the newest counts; of equally new ones, the first by name.
 fn newest(classes: &Index, annotations: &[&str]) -> Option<Arc<Object>> {
     let is_default = |class: &Arc<Object>| {
         annotations.iter().any(|annotation| annotation_of(class, annotation) == Some("true"))

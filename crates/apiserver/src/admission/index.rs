@@ -48,7 +48,7 @@ impl Index {
         self.read().get(self.resource.storage_key(namespace, name).as_str()).map(Arc::clone)
     }
 
-    /// Returns an object. The store is asked about one that is not known here: it may be newer.
+    /// Returns an object. One that is not known here is read from the store, which may be newer.
     pub(super) async fn get(
         &self,
         storage: &dyn Storage,

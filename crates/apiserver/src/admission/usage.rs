@@ -1,4 +1,4 @@
-//! What an object counts towards the quotas of its namespace.
+//! The usage of an object, as the quotas of its namespace count it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +103,7 @@ pub(crate) fn may_grow(resource: &Resource) -> bool {
     matches!(Counting::of(resource), Counting::Services | Counting::Claims)
 }
 
-/// Returns what an object counts.
+/// Returns the usage of an object.
 pub(crate) fn of(resource: &Resource, object: &Object) -> ResourceList {
     let one = Quantity::count(1);
     let mut usage = ResourceList::from([(count_name(resource), one)]);
@@ -118,7 +118,7 @@ pub(crate) fn of(resource: &Resource, object: &Object) -> ResourceList {
     usage
 }
 
-/// A pod that has ended uses nothing but its place in the store.
+/// A pod that has ended counts as an object only.
 fn pod(pod: &Object, usage: &mut ResourceList) {
     if !["Succeeded", "Failed"].contains(&pod.str_at("/status/phase")) {
         let (requests, limits) = (of_pod(pod, Kind::Requests), of_pod(pod, Kind::Limits));

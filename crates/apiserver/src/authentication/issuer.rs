@@ -98,7 +98,8 @@ impl Issuer {
         Some(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// The user of a valid token whose objects exist, and those of `audiences` that it is for. Without audiences it must be for this server.
+    /// The user of a valid token whose objects exist, and those of `audiences` that it is for. Without audiences it must be for this
+    /// server.
     pub(crate) fn verify(&self, token: &str, audiences: Option<&[String]>) -> Option<(User, Vec<String>)> {
         let claims = self.claims(token)?;
         let own = [ISSUER.to_owned()];

@@ -101,8 +101,8 @@ impl CustomResourceDefinitions {
         object.section_mut("status").insert("acceptedNames".to_owned(), names);
     }
 
-    /// Changes the status of a CRD as kube-apiserver's own controllers do. Returns the revision it then has, or `None` if it is
-    /// gone.
+    /// Changes the status of a CRD as kube-apiserver's own controllers do. Returns the revision it then has, or `None` if it does
+    /// not exist.
     async fn write_status(
         &self,
         name: &str,

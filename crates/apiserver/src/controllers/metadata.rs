@@ -122,7 +122,7 @@ impl<'c> Observation<'c> {
         self.change.current.is_none()
     }
 
-    /// The metadata of the object as it is now; `None` if it is gone.
+    /// The metadata of the object as it is now; `None` if it was removed.
     pub(super) fn metadata(&self) -> Option<&Metadata> {
         let read = || self.change.current.as_deref().and_then(Metadata::read);
         self.metadata.get_or_init(read).as_ref()

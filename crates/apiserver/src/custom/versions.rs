@@ -12,8 +12,8 @@ use crate::server::OBJECT_BYTES;
 /// The versions of a CRD, for requests in one of them.
 ///
 /// 1. A stored object has only fields of the storage version.
-/// 2. An object that is read has the defaults of the version in which it was stored, and only fields that this version and the requested one
-///    have. The defaults of the requested version are only for request bodies.
+/// 2. An object that is read has the defaults of the version in which it was stored, and only fields that this version and the requested
+///    one have. The defaults of the requested version are only for request bodies.
 #[derive(Debug, Clone)]
 pub(crate) struct Versions {
     /// The name and the schema of every version, served or not. Versions with equal schemas share one.

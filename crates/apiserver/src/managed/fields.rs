@@ -211,7 +211,7 @@ impl Fields {
         self.find(step).ok().map(|at| &mut self.below[at].1)
     }
 
-    /// What is below the path to this node, in order.
+    /// The nodes below the path to this node, in order.
     pub(super) fn below(&self) -> impl Iterator<Item = (&Step, &Self)> {
         self.below.iter().map(|(step, set)| (step, set))
     }
@@ -221,7 +221,7 @@ impl Fields {
         self.first_paths(usize::MAX)
     }
 
-    /// The first paths of the set, up to about so many bytes.
+    /// The first paths of the set, up to about this many bytes.
     pub(super) fn first_paths(&self, bytes: usize) -> Vec<String> {
         let mut found = Vec::new();
         self.collect(&mut String::new(), &mut found, &mut { bytes });

@@ -24,24 +24,24 @@ impl FieldSet {
         self.0.paths()
     }
 
-    /// What is in either.
+    /// The paths in either.
     pub fn union(&self, other: &Self) -> Self {
         let mut both = self.0.clone();
         both.add(other.0.clone());
         Self(both)
     }
 
-    /// What is in both.
+    /// The paths in both.
     pub fn intersection(&self, other: &Self) -> Self {
         Self(self.0.intersection(&other.0))
     }
 
-    /// What is here and not there.
+    /// The paths that are here and not there.
     pub fn difference(&self, other: &Self) -> Self {
         Self(self.0.difference(&other.0))
     }
 
-    /// What is left without the paths at or below those of another.
+    /// The rest without the paths at or below those of another.
     pub fn without_trees(&self, other: &Self) -> Self {
         let mut left = self.0.clone();
         left.remove_trees(&other.0);

@@ -1,7 +1,7 @@
 //! The table of built-in resources, in the order of discovery.
 //!
-//! A row is everything the server knows about one built-in resource. Other code uses the [`Resource`] made from the row and never
-//! looks a resource up by name.
+//! A row is everything the server knows about one built-in resource. Other code uses the [`Resource`] made from the row, and looks a
+//! resource up by name only for admission plugins and for the objects of the server itself.
 
 mod row;
 

@@ -62,7 +62,7 @@ pub(super) use self::workloads::replication_controller;
 pub(super) use self::workloads::stateful_set;
 
 thread_local! {
-    /// What is left of the budget of the object that this thread fills in. The functions of this module, one for each kind, know
+    /// The rest of the budget of the object that this thread fills in. The functions of this module, one for each kind, know
     /// nothing of it but that [`each`] ends early.
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
 }

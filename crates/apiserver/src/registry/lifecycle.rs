@@ -20,9 +20,9 @@ pub(crate) enum Lifecycle {
 /// The subject of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Review {
-    /// Whose token is this?
+    /// Finds the user of a token.
     Token,
-    /// Who is the caller?
+    /// Finds the user of the caller.
     SelfSubject,
     /// Which rules apply to the caller?
     Rules,

@@ -1,6 +1,6 @@
 //! What the API promises and this server does not do: the only list of it.
 //!
-//! Every write of an object with such a promise is answered with a `Warning` that names it. The tests of this module walk all served
+//! The response to every write of an object with such a promise has a `Warning` that names it. The tests of this module walk all served
 //! resources, fields and parameters, and fail for one that is neither in this list nor covered by a named test.
 
 use serde_json::Value;

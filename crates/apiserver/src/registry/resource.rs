@@ -274,8 +274,8 @@ impl Resource {
         Ok((errors, warnings))
     }
 
-    /// Evaluates the CEL rules of a custom resource, unless it has errors on which they rely. Returns the warnings about invalid values that
-    /// did not change.
+    /// Evaluates the CEL rules of a custom resource, unless it has errors on which they rely. Returns the warnings about invalid values
+    /// that did not change.
     fn check_rules(
         &self,
         object: &Object,

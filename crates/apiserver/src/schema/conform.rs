@@ -60,7 +60,8 @@ impl<'p> Path<'p> {
         Self(Some((self, segment)))
     }
 
-    /// The path without list indexes and map keys, each field with a dot before it: kube-apiserver names fields with a wrong type like this.
+    /// The path without list indexes and map keys, each field with a dot before it: kube-apiserver names fields with a wrong type like
+    /// this.
     fn write_fields(&self, out: &mut String) {
         let Some((above, segment)) = self.0 else { return };
         above.write_fields(out);

@@ -102,7 +102,7 @@ impl Activity {
             if deadline <= Instant::now() {
                 return;
             }
-            // While the connection is busy the deadline moves on, and is looked at again when the earliest possible one has come.
+            // While the connection is busy the deadline moves on, and is checked again at the earliest possible one.
             tokio::select! {
                 () = tokio::time::sleep_until(deadline) => {}
                 () = self.head_begins.notified() => {}
@@ -201,7 +201,7 @@ impl Drop for Busy {
 /// A response body whose reading is noted as activity of the connection.
 pub(super) struct TrackedBody {
     body: ResponseBody,
-    /// What is left of the last frame of `body`.
+    /// The rest of the last frame of `body`.
     rest: Bytes,
     busy: Busy,
     /// Whether it is noticed here that the client does not read.

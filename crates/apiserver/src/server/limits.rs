@@ -19,7 +19,8 @@ pub struct ServerLimits {
     pub header_timeout: Duration,
     /// The lifetime of a connection without a valid credential. 30 seconds.
     pub unauthenticated_lifetime: Duration,
-    /// The lifetime of a connection without a request or an open response, such as a watch, also before its first request. 90 seconds, as in kube-apiserver.
+    /// The lifetime of a connection without a request or an open response, such as a watch, also before its first request. 90 seconds, as
+    /// in kube-apiserver.
     pub idle_timeout: Duration,
     /// The longest time in which a client reads nothing of a response; then its connection is closed. Clients of an HTTP/2 watch may
     /// take any time as long as they acknowledge PINGs. 5 minutes.

@@ -92,7 +92,7 @@ impl FieldError {
         Self::new(field, "FieldValueTooLong", format!("Too long: may not be more than {limit} bytes"))
     }
 
-    /// What a CEL rule, or the check of one, found.
+    /// The error that a CEL rule, or the check of one, found.
     pub(crate) fn of_rule(problem: &Problem) -> Self {
         Self::new(problem.field.as_str(), problem.reason(), problem.message())
     }

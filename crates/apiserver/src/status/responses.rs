@@ -217,7 +217,7 @@ impl Status {
         Self::failure(410, Some("Expired"), message, None)
     }
 
-    /// The version of a continue token is gone. The replacement continues at the latest version.
+    /// The version of a continue token was compacted. The replacement continues at the latest version.
     pub(super) fn continue_expired(replacement: String) -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list \
                        without the continue parameter, or use the continue token in this response to retrieve the remainder of \

@@ -16,7 +16,7 @@ use crate::schema::{parse_json, parse_yaml};
 use crate::status::{FieldError, FieldErrors};
 use crate::storage::{StorageError, Stored, Update, UpdateError, Updated, guaranteed_update};
 
-/// What happens to the dependents of a deleted object.
+/// The treatment of the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PropagationPolicy {
     /// They are deleted after it.

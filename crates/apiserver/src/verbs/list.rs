@@ -42,7 +42,7 @@ pub(crate) async fn read(
     Ok(caches.of(&request.resource).await?.list(&list).await?)
 }
 
-/// What part of the resource the URL names.
+/// The part of the resource that the URL names.
 pub(crate) fn scope(request: &Request) -> Scope {
     match (request.namespace.clone(), request.name.clone()) {
         (None, None) => Scope::All,

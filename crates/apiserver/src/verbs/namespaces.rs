@@ -1,4 +1,5 @@
-//! Namespaces: which exist from the start (with other objects that every cluster has), which cannot be deleted, and whether one takes new objects.
+//! Namespaces: which exist from the start (with other objects that every cluster has), which cannot be deleted, and whether one takes new
+//! objects.
 
 use serde_json::{Value, json};
 

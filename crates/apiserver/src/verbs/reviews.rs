@@ -29,7 +29,7 @@ pub(crate) fn review(
     Ok(Response::made(201, object).with_warnings(decoded.warnings))
 }
 
-/// Whose token it is. A server without tokens accepts every token, but knows the users of those it issued.
+/// The user of a token. A server without tokens accepts every token, but knows the users of those it issued.
 fn token_status(authenticator: &Authenticator, review: &Object) -> Value {
     let token = review.str_at("/spec/token");
     let audiences = review.at("/spec/audiences").and_then(Value::as_array).into_iter().flatten();

@@ -82,7 +82,7 @@ async fn an_object_that_is_too_large_with_its_managers_is_stored_without_them() 
     assert!(made["metadata"].get("managedFields").is_none());
 }
 
-/// What kube-apiserver stores of a built-in kind is protobuf, in which a quote is one byte.
+/// kube-apiserver stores built-in kinds as protobuf, in which a quote is one byte.
 #[tokio::test(start_paused = true)]
 async fn the_limit_of_built_in_kinds_is_on_their_protobuf_form() {
     let c = Cluster::new().await;

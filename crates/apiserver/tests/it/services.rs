@@ -106,7 +106,7 @@ async fn load_balancers_have_node_ports_unless_they_decline() {
     let (_, both) = c.post(SERVICES, service("dns", json!({"type": "NodePort", "ports": dns}))).await;
     let ports = &both["spec"]["ports"];
     assert_eq!(ports[0]["nodePort"], ports[1]["nodePort"], "two protocols share a port: {ports}");
-    // A port that is named is respected all the same.
+    // A port that is named is still respected.
     let named = json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{"port": 80, "nodePort": 31234}]});
     let (_, made) = c.post(SERVICES, service("c", named)).await;
     assert_eq!(made["spec"]["ports"][0]["nodePort"], 31234);

@@ -14,7 +14,7 @@ use std::{
 
 /// The longest time between two events; the shortest is nothing.
 const PAUSE_MILLIS: u64 = 1000;
-/// One of so many events replaces a pod: it is deleted, and another one is added.
+/// One of this many events replaces a pod: it is deleted, and another one is added.
 const REPLACED: u32 = 20;
 
 /// Pods that change while they are watched. What it holds in memory does not grow. A clone is another handle.

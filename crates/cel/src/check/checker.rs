@@ -9,7 +9,7 @@ use crate::syntax::ast::{Comprehension, Entry, Expr, Id, Kind, Literal};
 use crate::syntax::source::{Issues, Offset};
 use crate::types::Type;
 
-/// What an identifier or a call refers to.
+/// The target of an identifier or a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Reference {
     /// A variable.

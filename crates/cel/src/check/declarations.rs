@@ -1,8 +1,8 @@
 //! The functions of the environment, read once from `functions.txt`.
 //!
-//! Each line has the name of a function, the id of an overload, its signature and its result. A type before the parentheses is that of
-//! the receiver. `A` and `B` are type parameters. The order of overloads is that of kube-apiserver: the first that matches binds types that are not
-//! known yet.
+//! Each line has the name of a function, the id of an overload, its signature and its result. A type before the parentheses is that of the
+//! receiver. `A` and `B` are type parameters. The order of overloads is that of kube-apiserver: the first that matches binds types that are
+//! not known yet.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

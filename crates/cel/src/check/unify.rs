@@ -2,7 +2,7 @@
 
 use crate::types::Type;
 
-/// What is known about type variables.
+/// The known types of type variables.
 #[derive(Debug, Default)]
 pub(super) struct Substitutions {
     bound: Vec<Option<Type>>,

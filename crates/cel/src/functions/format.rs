@@ -21,7 +21,7 @@ pub(crate) enum Clause {
     Octal,
 }
 
-/// What to do with each clause: print its argument, or check the type of it.
+/// The treatment of each clause: print its argument, or check the type of it.
 pub(crate) trait Formatting {
     type Error;
     /// Prints the next argument.

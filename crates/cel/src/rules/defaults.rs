@@ -8,7 +8,7 @@ use super::validator::{Checked, Ended, Level, Run, Validator};
 use crate::limits::OBJECT_BUDGET;
 use crate::schema::Schema;
 
-/// Returns what the rules in a structural schema, the value of `openAPIV3Schema` at a path, say about its defaults.
+/// Returns the problems of the defaults in a structural schema, the value of `openAPIV3Schema` at a path, by its rules.
 ///
 /// A default must satisfy the rules of a new value and those of a value that is unchanged. All defaults share the budget of one object.
 #[must_use]

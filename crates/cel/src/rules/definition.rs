@@ -12,7 +12,7 @@ const REASONS: [&str; 4] =
 /// The most expensive rules that an error about the total names.
 const MOST_EXPENSIVE: usize = 4;
 
-/// Returns what is wrong with the rules in a structural schema, the value of `openAPIV3Schema`, at a path.
+/// Returns the problems of the rules in a structural schema, the value of `openAPIV3Schema`, at a path.
 #[must_use]
 pub fn check_rules(schema: &Json, at: &str) -> Vec<Problem> {
     let mut walk = Walk { problems: Vec::new(), total: 0, expensive: Vec::new() };

@@ -18,12 +18,12 @@ pub struct Validator {
     root: Arc<Level>,
 }
 
-/// What the rules say about an object.
+/// The result of checking an object by its rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Why the object is rejected.
     pub errors: Vec<Problem>,
-    /// What is wrong with unchanged values, which stay accepted.
+    /// The problems of unchanged values, which stay accepted.
     pub warnings: Vec<Problem>,
 }
 

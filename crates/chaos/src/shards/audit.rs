@@ -48,7 +48,7 @@ enum Entry {
     Written { shard: u32, object: String, replica: String },
 }
 
-/// What the log shows.
+/// The result of the audit of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Checked {
     writes: usize,

@@ -17,7 +17,7 @@ const FIRST_OTHER_PART: u32 = 1 << 31;
 /// Objects that are named because they could not be exported; further ones are counted.
 const MOST_NAMES: usize = 5;
 
-/// What an export has to say to the user.
+/// The notes of an export for the user.
 #[derive(Debug, Default)]
 pub(crate) struct Exported {
     pub(crate) notes: Vec<String>,

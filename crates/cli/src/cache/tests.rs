@@ -79,7 +79,7 @@ fn save(disk: &MemoryDisk, kind: &Kind, objects: &[Value]) {
     commit(&mut log);
 }
 
-/// What is printed, as values, and the notes.
+/// The printed lines as values, and the notes.
 fn exported(log: &InspectedLog<MemoryDisk>) -> (Vec<Value>, Exported) {
     let mut out = Vec::new();
     let exported = export(log, &mut out).expect("memory can be written to");

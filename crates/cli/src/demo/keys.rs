@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 /// The keys, as the last line shows them.
 pub(crate) const HELP: &str = " w cut watches  e expire history  s stall  f fail writes  +/- scale  q quit";
 
-/// What a key press or a resize causes.
+/// The effect of a key press or a resize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Quit,

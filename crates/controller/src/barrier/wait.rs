@@ -15,7 +15,7 @@ pub struct StaleCache {
     pub resource: String,
     /// The object that was written.
     pub key: ObjectKey,
-    /// What is known about the delay.
+    /// The known reason of the delay.
     pub why: String,
 }
 

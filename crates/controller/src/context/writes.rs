@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 /// # Writes
 ///
-/// The next reconcile of this key starts when the caches of the controller show these writes, whatever became of them. Within
+/// The next reconcile of this key starts when the caches of the controller show these writes, whatever their outcome. Within
 /// one reconcile, [`caught_up`](Context::caught_up) waits for them. Writes with [`client`](Context::client) are not
 /// remembered.
 ///

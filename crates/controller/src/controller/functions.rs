@@ -109,8 +109,9 @@ impl<K: 'static> Controller<K> {
     /// Sets the function that reconciles a key: for controllers that also act on objects that no longer exist, which are
     /// `None`.
     ///
-    /// A process that was not running when an object was deleted does not learn of it. Work that must be done after a delete
+    /// A process that was not running when an object was deleted is not notified of it. Work that must be done after a delete
     /// needs a [`finalizer`](Self::finalizer).
+    ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use kube_informer::{InformerFactory, Object, ObjectKey};

@@ -75,7 +75,7 @@ enum Trigger {
 pub struct Controller<K: Resource> {
     store: Store<K>,
     dyntype: K::DynamicType,
-    /// What owner references to objects of the controller name.
+    /// The kind that owner references to objects of the controller name.
     kind: Kind,
     caches: Vec<SharedInformer<Value>>,
     intakes: Vec<Intake>,

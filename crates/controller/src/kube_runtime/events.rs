@@ -23,7 +23,7 @@ pub struct Event {
     pub reason: String,
     /// A sentence for people.
     pub note: Option<String>,
-    /// What was done: a word in CamelCase.
+    /// The action that was taken: a word in CamelCase.
     pub action: String,
     /// Another object that the event is about.
     pub secondary: Option<ObjectReference>,

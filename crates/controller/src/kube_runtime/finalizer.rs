@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{fmt::Debug, sync::Arc};
 
-/// What has to be done for an object.
+/// The work that has to be done for an object.
 #[derive(Debug)]
 pub enum Event<K> {
     /// The finalizer is in place: bring the object into its desired state.

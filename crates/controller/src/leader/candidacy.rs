@@ -1,4 +1,4 @@
-//! What a process that waits for a lease knows of it, for health reports.
+//! A lease as a process that waits for it knows it, for health reports.
 
 use kube_informer_wire::sync::lock;
 use std::{sync::Mutex, time::Duration};

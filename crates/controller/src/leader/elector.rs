@@ -72,7 +72,7 @@ impl Elector {
         &self.leadership
     }
 
-    /// What is known of the lease while another process holds it.
+    /// The known state of the lease while another process holds it.
     pub(crate) fn candidacy(&self) -> &Arc<Candidacy> {
         &self.candidacy
     }
@@ -82,7 +82,7 @@ impl Elector {
     /// 1. When `work` is done, the lease is released and the result returned.
     /// 2. When the lease is lost, `work` is dropped at once, and the result is an error. The process should end, or be sure that all
     ///    work that needs the lease has ended, before it takes part in the election again.
-    /// 3. When `stop` resolves before the lease is held, the result is `None`. Later it is the matter of `work` to stop.
+    /// 3. When `stop` resolves before the lease is held, the result is `None`. Later `work` has to stop by itself.
     pub async fn run<F>(
         mut self,
         stop: impl Future,

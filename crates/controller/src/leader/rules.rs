@@ -5,7 +5,7 @@ use k8s_openapi::{
 };
 use std::time::Duration;
 
-/// What one process knows of a lease.
+/// A lease as one process knows it.
 ///
 /// Times are of the local boot clock. The times in the Lease are for people: they are written and never compared.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Rules {
     observed_at: Duration,
 }
 
-/// What to do after the Lease was read.
+/// The next step after the Lease was read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Next {
     /// The Lease does not exist.

@@ -32,7 +32,7 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// An endpoint that listens.
 pub(super) struct Endpoint(TcpListener);
 
-/// What requests are served from.
+/// The state that requests are served from.
 struct Parts {
     health: Health,
     render: Option<Render>,

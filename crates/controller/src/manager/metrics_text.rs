@@ -37,7 +37,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// What `/metrics` returns.
+/// The text that `/metrics` returns.
 #[derive(Clone)]
 pub(super) struct Render {
     text: Arc<dyn Fn() -> String + Send + Sync>,

@@ -30,7 +30,7 @@ const BATCH: usize = 256;
 /// A key is admitted to be reconciled if
 ///
 /// 1. this replica holds the shard of its object, and the shard is ready;
-/// 2. no other replica reconciles an earlier object of the key, or will.
+/// 2. no other replica reconciles, or will reconcile, an earlier object of the key.
 ///
 /// A deleted object is reconciled once by the holder of its shard, unless the key exists again.
 pub(crate) struct ShardKeys {
@@ -98,7 +98,7 @@ pub(crate) struct Admission {
     tenure: Tenure,
 }
 
-/// What a key is admitted for.
+/// The object that a key is admitted for.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     uid: Uid,
@@ -159,8 +159,8 @@ impl ShardKeys {
         lock(&self.registration).as_ref().map_or(0, |registration| registration.load().coalesced)
     }
 
-    /// Admits a key to be reconciled, if that is the matter of this replica, and now. Otherwise it is added to the queue again when
-    /// that may have changed.
+    /// Admits a key to be reconciled, if this replica may reconcile it now. Otherwise the key is added to the queue again when that
+    /// may have changed.
     pub(crate) fn enter(self: &Arc<Self>, key: &ObjectKey) -> Option<Admission> {
         // Read under the lock: `progress` reads the cache before it takes the lock. So it finds the key in flight, or the object was
         // read later than its version.
@@ -230,7 +230,7 @@ impl ShardKeys {
         Decision::Admit { uid: known.uid, exists: false, shard, tenure }
     }
 
-    /// Whether no other replica reconciles another object of a key than this one, or will.
+    /// Whether no other replica reconciles, or will reconcile, another object of a key.
     fn is_released(
         &self,
         state: &mut KeyState,
@@ -270,7 +270,7 @@ impl ShardKeys {
         true
     }
 
-    /// How far the reconciles in a shard that this replica holds have come; `None` if that cannot be told.
+    /// The progress of the reconciles in a shard that this replica holds; `None` if it is not known.
     pub(super) fn progress(&self, shard: u32) -> Option<KeyProgress> {
         let snapshot = self.lister.snapshot();
         let version = self.version(&snapshot)?;
@@ -305,13 +305,13 @@ impl ShardKeys {
         versions.into_iter().reduce(|a, b| if b.is_older_than(&a) { b } else { a })
     }
 
-    /// A shard becomes ready, in which the caches show the state of the server at `version`: deletions until then were the matter of
-    /// the previous holder.
+    /// A shard becomes ready: the caches show the state of the server at `version`. The previous holder has reconciled deletions until
+    /// then.
     pub(super) fn gained(&self, shard: u32, version: Option<ResourceVersion>) {
         lock(&self.state).gained.insert(shard, version);
     }
 
-    /// A shard is not the matter of this replica any more.
+    /// This replica does not hold a shard any more.
     pub(super) fn lost(&self, shard: u32) {
         let mut state = lock(&self.state);
         state.gained.remove(&shard);
@@ -420,7 +420,7 @@ impl Admission {
         self.tenure.lost.cancelled().await;
     }
 
-    /// The reconcile has done everything that it had to.
+    /// The reconcile is done.
     pub(crate) fn settle(&self) {
         let mut state = lock(&self.keys.state);
         if let Some(departed) = state.departed.get_mut(&self.key) {

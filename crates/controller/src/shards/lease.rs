@@ -1,6 +1,6 @@
-//! What replicas write into the Lease of a shard, besides its spec.
+//! The annotations that replicas write into the Lease of a shard.
 //!
-//! These are annotations: API servers drop `spec.preferredHolder` unless coordinated leader election is enabled, and reject it
+//! They are annotations, because API servers drop `spec.preferredHolder` unless coordinated leader election is enabled, and reject it
 //! without a strategy.
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -19,9 +19,9 @@ pub(super) const PREFERRED: &str = "kube-informer/preferred-holder";
 /// The annotation with the progress of the holder.
 const PROGRESS: &str = "kube-informer/shard-progress";
 
-/// How far the reconciles of a controller in a shard have come.
+/// The progress of the reconciles of a controller in a shard.
 ///
-/// No reconcile is running, or will, for an object of the shard that was deleted at this version or before it, except for those keys.
+/// No reconcile runs, or will run, for an object of the shard that was deleted at `version` or before, except for the keys in `busy`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeyProgress {
     pub(super) version: String,
@@ -33,7 +33,7 @@ pub(super) struct KeyProgress {
 pub(super) type Progress = BTreeMap<String, KeyProgress>;
 
 impl KeyProgress {
-    /// Whether no reconcile is running for an object of this key that was deleted at `version`, or will.
+    /// Whether no reconcile runs, or will run, for an object of this key that was deleted at `version`.
     pub(super) fn has_released(&self, key: &ObjectKey, version: &ResourceVersion) -> bool {
         self.has_reached(version) && !self.busy.contains(&key.to_string())
     }
@@ -74,7 +74,7 @@ impl ShardLease {
     }
 }
 
-/// Completes the metadata of a Lease before its holder writes it. A replica that takes the shard has got what was asked for.
+/// Completes the metadata of a Lease before its holder writes it. A replica that takes the shard removes the request for it.
 pub(super) fn annotate(metadata: &mut ObjectMeta, progress: &Progress, taking: bool) {
     let annotations = metadata.annotations.get_or_insert_default();
     // Maps of texts can be encoded.

@@ -68,7 +68,7 @@ impl Replica {
         Ok(Self { election, client: client.clone(), table, controllers, members, factory, leases })
     }
 
-    /// For reports on the state of the replica, which outlive it.
+    /// The table, for reports, which outlive the replica.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }

@@ -20,7 +20,7 @@ impl LeaseState {
         !self.holder.is_empty() && self.age < self.duration
     }
 
-    /// The replica that holds the shard, or will if everything goes as it was asked for.
+    /// The replica that asked for the shard, otherwise the one that holds it.
     fn planned(&self) -> Option<&str> {
         let holder = Some(self.holder.as_str()).filter(|_| self.is_held());
         Some(self.preferred.as_str()).filter(|preferred| !preferred.is_empty()).or(holder)

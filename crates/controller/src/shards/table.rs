@@ -1,4 +1,4 @@
-//! What a replica knows of all shards: their Leases as they were last seen, and which of them it holds.
+//! The shards as a replica knows them: their Leases as they were last seen, and which of them it holds.
 
 use super::{
     lease::ShardLease,
@@ -17,7 +17,7 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What a replica knows of all shards.
+/// The shards as a replica knows them.
 ///
 /// 1. A shard is held from the moment at which its Lease was acquired until all its reconciles have ended.
 /// 2. Reconciles start only in shards that are ready.
@@ -224,8 +224,8 @@ impl Table {
         tenure.filter(|tenure| tenure.stage == Stage::Ready && tenure.leadership.is_leading())
     }
 
-    /// Whether no replica but this one reconciles an object of the shard that was deleted at `version`, or will. Only the holder of the
-    /// shard can tell: a Lease that looks free may have been taken meanwhile.
+    /// Whether no other replica reconciles, or will reconcile, an object of the shard that was deleted at `version`. Only the holder of
+    /// the shard knows: a Lease that looks free may have been taken meanwhile.
     pub(super) fn is_released(
         &self,
         shard: u32,
@@ -239,8 +239,8 @@ impl Table {
         shard.is_held() || progress.is_some_and(|progress| progress.has_released(key, version))
     }
 
-    /// Whether no replica but this one reconciles an object that was deleted at `version`, or will, except for the returned keys. `None`
-    /// if a holder does not show that.
+    /// The keys for which other replicas may reconcile an object that was deleted at `version`, with their shards. `None` if a holder
+    /// does not show that it has reached this version.
     pub(super) fn busy_since(
         &self,
         controller: &str,
@@ -257,7 +257,7 @@ impl Table {
         Some(busy)
     }
 
-    /// What this replica holds, for reports.
+    /// The shards that this replica holds, for reports.
     pub(crate) fn report(&self) -> String {
         let shards = self.lock();
         let of = |stage: Stage| {

@@ -115,7 +115,7 @@ impl Log {
         self.0.lock().unwrap().len()
     }
 
-    /// Waits until there are at least so many lines.
+    /// Waits until there are at least `count` lines.
     #[track_caller]
     pub(crate) fn reaches(&self, count: usize) -> impl Future<Output = ()> {
         let (log, caller) = (self.clone(), std::panic::Location::caller());

@@ -35,7 +35,7 @@ fn drain(backlog: &mut Backlog) -> Vec<String> {
     std::iter::from_fn(|| backlog.next()).map(|event| short_event(&event)).collect()
 }
 
-/// What comes out after the first event.
+/// The events after the first one.
 fn net(events: impl IntoIterator<Item = (Event<Value>, Option<AnyObject>)>) -> Vec<String> {
     let mut backlog = full();
     push(&mut backlog, events);

@@ -41,7 +41,7 @@ fn pop(fifo: &mut DeltaFifo, max: usize) -> Vec<String> {
 }
 
 impl DeltaFifo {
-    /// What a reflector does with a listed object.
+    /// Stages a listed object as a reflector does.
     fn stage(&self, staged: &mut Staged, object: AnyObject, compare: Compare, known: &dyn Known) {
         if self.is_known(&object, compare, known) { staged.note(&object) } else { staged.insert(object) }
     }

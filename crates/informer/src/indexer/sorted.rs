@@ -93,7 +93,7 @@ impl<E: Clone> SortedSet<E> {
         Rest::new(self.root.as_deref(), before)
     }
 
-    /// The changes that turn this set into `new`, in order. Nodes that both share are skipped. `is_same` tells whether
+    /// The changes that turn this set into `new`, in order. Nodes that both share are skipped. `is_same` returns whether
     /// two entries that compare equal are one.
     pub(crate) fn diff<'a>(
         &'a self,
@@ -283,7 +283,7 @@ fn put<T>(items: &mut Vec<T>, at: usize, item: T, full: usize) -> Option<Vec<T>>
         items.insert(at, item);
         return None;
     }
-    // What is appended leaves full nodes behind.
+    // Appending leaves full nodes behind.
     let middle = if at == full { full } else { full / 2 };
     let mut second = items.split_off(middle);
     items.shrink_to_fit();

@@ -196,7 +196,7 @@ fn field_index(indexer: &Indexer, path: &str) -> Index<String> {
     Index::new(id)
 }
 
-/// What an index holds: its values with the versions of their objects, and how many it omits.
+/// The content of an index: its values with the versions of their objects, and how many it omits.
 fn content(snapshot: &Snapshot, index: Index<String>) -> (Vec<(String, Vec<String>)>, usize) {
     let of = |value: &String| {
         let objects = snapshot.index::<String>(index.id).unwrap().get(value);

@@ -1,4 +1,4 @@
-//! What the saved state of a partition belongs to.
+//! The pairs that the saved state of a partition belongs to.
 
 use super::{directory::LogSpec, options::Persistence};
 use crate::{scope::Scope, shared_informer::Selection, transform::Transform};
@@ -8,7 +8,7 @@ use kube_informer_wire::Kind;
 /// The version of the encoding of records.
 const RECORDS: &str = "1";
 
-/// What one informer caches.
+/// The objects that one informer caches.
 pub(crate) struct Subject<'a> {
     pub(crate) kind: &'a Kind,
     pub(crate) scope: &'a Scope,

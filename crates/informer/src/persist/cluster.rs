@@ -19,9 +19,9 @@ pub(crate) enum Cluster {
 
 /// The uid of the namespace `kube-system`, which every cluster has: it distinguishes clusters with the same authority.
 ///
-/// It may be unreadable, because access is denied or the server is down. Then it is not compared: the server may be down for
+/// It may be unknown, because access is denied or the server is down. Then it is not compared: the server may be down for
 /// long, and the cache is to be readable. The object with the highest version, which is read before a watch is resumed, shows
-/// another cluster all the same.
+/// another cluster nevertheless.
 pub(crate) struct KubeSystem {
     source: KubeSource,
     /// Set once it was read.
@@ -35,7 +35,7 @@ impl Cluster {
         Self::Authority { hash, kube_system: Box::new(KubeSystem { source, uid: OnceCell::new() }) }
     }
 
-    /// What is compared before a saved state is read.
+    /// The text that is compared before a saved state is read.
     pub(super) fn identity(&self) -> String {
         match self {
             Self::Named(name) => format!("id:{name}"),
@@ -43,7 +43,7 @@ impl Cluster {
         }
     }
 
-    /// What is compared when a saved state is read, if it is known.
+    /// The uid that is compared when a saved state is read, if it is known.
     pub(super) async fn kube_system(&self) -> Option<String> {
         let Self::Authority { kube_system, .. } = self else { return None };
         let KubeSystem { source, uid } = &**kube_system;

@@ -20,7 +20,7 @@ pub(crate) struct LogSpec {
     pub(super) key: Option<EncryptionKey>,
 }
 
-/// What objects are restored for.
+/// The informer that objects are restored for.
 pub(crate) struct RestoreTarget {
     pub(super) packer: Arc<Packer>,
     pub(super) origin: Arc<Origin>,

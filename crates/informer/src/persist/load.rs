@@ -16,7 +16,7 @@ use kube_informer_wire::{Origin, Packer};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
-/// What is needed to load the saved state of a partition.
+/// The parts that load the saved state of a partition.
 pub(crate) struct Loading {
     pub(crate) persistence: Persistence,
     pub(crate) spec: LogSpec,

@@ -94,8 +94,8 @@ impl PersistOptions {
     }
 
     /// A state that was saved longer ago is compared with a list instead of being resumed by a watch; ten minutes by default. A
-    /// cluster that was restored from a backup since then, and has passed the saved version, cannot be told from one that was
-    /// not.
+    /// cluster that was restored from a backup since then, and has passed the saved version, cannot be distinguished from one
+    /// that was not.
     pub fn resume_within(mut self, age: Duration) -> Self {
         self.resume_within = age;
         self

@@ -75,7 +75,7 @@ struct Slot {
     opening: Option<OpenedLog>,
     /// `None` while it is written to, and if it could not be opened.
     log: Option<Box<dyn PartitionLog>>,
-    /// What the log has; `None` if that is unknown.
+    /// The state in the log; `None` if it is unknown.
     saved: Option<Saved>,
     /// When the log was last written to.
     written: Option<Instant>,
@@ -229,7 +229,7 @@ impl Persister {
     /// Writes a state to the log of a partition.
     async fn write(&mut self, at: usize, state: StateToSave) -> io::Result<()> {
         let target = RestoreTarget {
-            // What a log has that could not be opened before is not used: these objects are not shown.
+            // The objects of a log that could not be opened before are not shown.
             packer: Arc::new(Packer::new(kube_informer_wire::Packing::Raw)),
             origin: Arc::clone(&self.origin),
             paths: Vec::new(),

@@ -25,7 +25,7 @@ pub enum PersistStatus {
     Failing {
         /// Since when.
         since: Instant,
-        /// What failed.
+        /// The failure.
         why: String,
     },
 }

@@ -8,7 +8,7 @@ use crate::{
 use kube_informer_wire::{ListWatchError, ResourceVersion};
 use tokio::time::Instant;
 
-/// What has been failing, and since when.
+/// The failing operation, and since when it fails.
 #[derive(Default)]
 pub(super) struct Health {
     failure: Option<Failing>,
@@ -23,7 +23,7 @@ struct Failing {
     recovery: Recovery,
 }
 
-/// What ends a failure.
+/// The success that ends a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recovery {
     List,

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 /// Objects between two updates of the status.
 const STATUS_EVERY: usize = 256;
 
-/// What is done with the items of a list.
+/// The use of the items of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Items {
     Stage,

@@ -68,7 +68,7 @@ pub(crate) enum Input {
     },
     /// The watch delivered the delete that [`Machine::awaits_delete`] asks for.
     WitnessDeleted,
-    /// The time has come that [`Machine::proof_due`] returned.
+    /// The time that [`Machine::proof_due`] returned is reached.
     ProofDue,
     /// A request failed, or a list broke off.
     Failed(Failure),
@@ -98,7 +98,7 @@ pub(crate) enum Input {
     ContentLost {
         now: Instant,
     },
-    /// The time has come that [`Machine::repair_due`] returned.
+    /// The time that [`Machine::repair_due`] returned is reached.
     RepairDue {
         now: Instant,
     },

@@ -112,8 +112,8 @@ impl Reflector {
         }
     }
 
-    /// Queues the changes of the group, with one lock, so that they become one batch of the store. Only then the machine
-    /// gets to know how far the watch is: a panic before that loses nothing.
+    /// Queues the changes of the group, with one lock, so that they become one batch of the store. The machine receives
+    /// the version of the watch only after that: a panic before that loses nothing.
     fn flush(&mut self, stream: &mut OpenStream) -> Command {
         if self.group.changes.is_empty() {
             return Command::Follow;
@@ -184,7 +184,7 @@ impl Reflector {
     fn receive_change(&mut self, change: Change, stream: &mut OpenStream) -> Command {
         let version = change.object().resource_version().clone();
         if !self.shards.matches(change.object().uid()) {
-            // The server ignores the shard selector. The stream has reached this version all the same.
+            // The server ignores the shard selector. The stream has reached this version nevertheless.
             return self.reach(Some(version).filter(|_| stream.in_version_order), stream);
         }
         let rewound = stream.in_version_order

@@ -26,7 +26,8 @@ impl<T: 'static> SharedInformer<T> {
 
     /// The current status, then every change of it: for a progress bar or a health endpoint.
     ///
-    /// A slow reader skips statuses that are outdated. A sign of life of the server while the informer is live is no change. The stream ends after [`InformerStatus::Stopped`]; it does not keep the informer alive.
+    /// A slow reader skips statuses that are outdated. A sign of life of the server while the informer is live is no change.
+    /// The stream ends after [`InformerStatus::Stopped`]; it does not keep the informer alive.
     ///
     /// ```
     /// # use futures_util::StreamExt;

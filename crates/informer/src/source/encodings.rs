@@ -4,7 +4,7 @@ use super::request::Content;
 use kube_informer_wire::Kind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What a source requests: protobuf for built-in kinds, until a response shows that it must be JSON.
+/// The encoding that a source requests: protobuf for built-in kinds, until a response shows that it must be JSON.
 #[derive(Debug)]
 pub(super) struct Encodings {
     protobuf: AtomicBool,

@@ -10,7 +10,7 @@ use kube_informer_wire::ListWatchError;
 /// The `Accept` header of a request.
 pub(super) struct Accept(&'static str);
 
-/// What a request asks for.
+/// The content that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     /// Protobuf, or JSON if the server prefers that.

@@ -30,7 +30,7 @@ impl Names {
         let mut used = (labels, base.to_owned());
         let mut all = self.lock();
         let mut number = 1_u32;
-        // What is compared is the shown name: the base of another holder may look like a number of this one.
+        // The shown name is compared: the base of another holder may look like a number of this one.
         while all.contains(&used) {
             number = number.saturating_add(1);
             used.1 = format!("{base}#{number}");

@@ -151,7 +151,7 @@ async fn versions_that_are_no_numbers_are_never_older() {
     assert_eq!(cached(&informer), ["a@mango"]);
 }
 
-/// Answers every list with the same parts, and watches with silence.
+/// Responds to every list with the same parts, and to watches with silence.
 struct Fixed(FakeSource, fn(&FakeSource) -> Vec<ListPart>);
 
 impl ListWatch for Fixed {

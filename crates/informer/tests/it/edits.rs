@@ -31,7 +31,7 @@ async fn create(client: &kube::Client, map: Value) {
     maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await.unwrap();
 }
 
-/// What an informer has of the config map.
+/// The part of the config map that an informer has.
 async fn cached(
     client: &kube::Client,
     configure: impl FnOnce(FactoryBuilder) -> FactoryBuilder,
@@ -55,7 +55,7 @@ async fn get(client: &kube::Client, path: &str) -> Value {
     client.request(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap()
 }
 
-/// What the server makes of the patch of an edit.
+/// The object after the server has applied the patch of an edit.
 async fn patch(client: &kube::Client, path: &str, patch: &impl Serialize) -> Result<Value, kube::Error> {
     let request = http::Request::patch(path).header("content-type", "application/json-patch+json");
     client.request(request.body(serde_json::to_vec(patch).unwrap()).unwrap()).await
@@ -198,7 +198,7 @@ async fn what_is_not_held_is_written_by_apply_and_the_rest_stays() {
     wanted["metadata"]["annotations"]["b"] = "2".into();
     wanted["data"]["b"] = "2".into();
     assert_eq!(comparable(get(&client, PATH).await), wanted);
-    // What the manager leaves out later is taken away again, and nothing of others.
+    // Fields that the manager leaves out later are removed, and none of others.
     let fewer = slim.edit_via_apply("tests", |fields| fields["data"]["b"] = "2".into()).unwrap();
     apply(&client, &fewer).await.unwrap();
     wanted["metadata"]["annotations"].as_object_mut().unwrap().remove("b");

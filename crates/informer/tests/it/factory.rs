@@ -1,4 +1,4 @@
-//! One informer for each resource, however often it is asked for.
+//! One informer for each resource, however often it is requested.
 
 use crate::support::{Recorder, pass, secs, settle};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// A fake server: one collection for each kind, and what was asked of it.
+/// A fake server: one collection for each kind, and its requests.
 #[derive(Clone, Default)]
 struct Server {
     sources: Arc<Mutex<BTreeMap<String, FakeSource>>>,

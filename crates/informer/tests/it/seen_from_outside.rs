@@ -62,7 +62,7 @@ async fn handlers_are_listed_with_their_load() {
     };
     assert_eq!(told(&informer), [("quick".into(), true, 0), ("slow".into(), false, 1)]);
     slow.next().await.unwrap();
-    // Whoever asks for the next event is through with the one before.
+    // A caller that requests the next event is done with the one before.
     assert!(slow.next().now_or_never().is_none());
     quick.remove().await;
     assert_eq!(told(&informer), [("slow".into(), true, 0)]);
@@ -163,7 +163,7 @@ fn metrics_tell_lists_from_relists() {
         source.put_unnoticed(object("a", 1));
         source.expire_history().cut();
         pass(60).await;
-        // What was counted before has been taken out by the first look.
+        // The first look has taken out earlier counts.
         let after = measured(&snapshotter, "reason");
         assert_eq!(after.get("informer_relists_total expired"), Some(&1.0), "{after:#?}");
     });

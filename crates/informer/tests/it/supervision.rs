@@ -97,7 +97,7 @@ async fn the_limit_of_retry_after_can_be_changed() {
     assert!(informer.ready(secs(3600)).is_err());
 }
 
-/// Answers every request with a `Retry-After` that no clock can represent.
+/// Responds to every request with a `Retry-After` that no clock can represent.
 async fn overloaded_server() -> http::Uri {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     const RESPONSE: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 18446744073709551615\r\n\
@@ -284,7 +284,7 @@ async fn a_controller_that_panics_during_the_first_list_delivers_it_once() {
     }
 }
 
-/// An index value whose order cannot be told.
+/// An index value whose `Ord` panics.
 #[derive(Clone, PartialEq, Eq)]
 struct Unordered(String);
 

@@ -105,7 +105,7 @@ pub(crate) async fn pass(seconds: u64) {
     settle().await;
 }
 
-/// What the lister shows: `a@101`.
+/// The objects that the lister shows: `a@101`.
 pub(crate) fn cached(informer: &SharedInformer<Value>) -> Vec<String> {
     informer
         .lister()

@@ -135,7 +135,7 @@ async fn a_condition_waits_for_the_namespace_of_its_object_only() {
     assert!(matches!(denied, WaitError::Timeout { .. }), "{denied}");
 }
 
-/// What a write of `ns/name` returned.
+/// The object that a write of `ns/name` returned.
 fn written(name: &str, version: u64, app: &str) -> ConfigMap {
     let mut written = ConfigMap::default();
     written.metadata.name = Some(name.into());

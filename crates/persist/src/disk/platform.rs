@@ -1,4 +1,4 @@
-//! What differs between operating systems. Permissions are those of Unix; elsewhere a directory inherits them.
+//! The operations that differ between operating systems. Permissions are those of Unix; elsewhere a directory inherits them.
 
 pub(crate) use system::{check, create_directory, private, read_at, repair, sync_directory, write_at};
 

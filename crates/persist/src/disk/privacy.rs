@@ -1,6 +1,6 @@
 //! Permissions of a cache directory and its files.
 //!
-//! A directory with only our files is repaired, because permissions change without anybody's intent: Kubernetes makes
+//! A directory with only our files is repaired, because permissions change unintentionally: Kubernetes makes
 //! everything in a volume accessible to the `fsGroup` of a pod each time it mounts the volume. A directory with other
 //! files in it may have been named by mistake, and is refused.
 
@@ -29,7 +29,7 @@ pub(crate) fn check(directory: &Path) -> io::Result<Result<(), NotPrivate>> {
     Ok(Ok(()))
 }
 
-/// Takes all permissions of others from the directory and from our files in it.
+/// Removes the permissions of other users from the directory and from our files in it.
 pub(crate) fn repair(directory: &Path) -> io::Result<Result<(), NotPrivate>> {
     let mode = fs::metadata(directory)?.permissions().mode() & 0o7777;
     let mut repaired = restrict(directory, 0o700);
@@ -40,7 +40,7 @@ pub(crate) fn repair(directory: &Path) -> io::Result<Result<(), NotPrivate>> {
         }
     }
     match repaired {
-        // Somebody else owns it.
+        // Another user owns it.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Err(NotPrivate { mode })),
         repaired => repaired.map(Ok),
     }

@@ -12,7 +12,7 @@ const SEEDS: u64 = 12;
 /// Crashes of each kind for a seed.
 const CRASHES: usize = 6;
 
-/// What was committed.
+/// A committed state.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct State {
     objects: BTreeMap<String, Object>,

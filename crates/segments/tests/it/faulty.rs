@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
-/// What is wrong with the file.
+/// The fault of the file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
     /// The file cannot become longer than this.

@@ -33,7 +33,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..300)
 }
 
-/// The bytes of a body, made from its content so that another encoding of them can be told from the wrong ones.
+/// The bytes of a body, made from its content so that another encoding of them can be distinguished from wrong ones.
 fn encode(tag: u64, byte: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| byte.wrapping_add(at as u8).wrapping_mul(tag as u8 | 1)).collect()
 }

@@ -100,7 +100,7 @@ impl Cluster {
         truth.history.last_write_of(key).filter(|write| write.version == written.revision).cloned()
     }
 
-    /// Writes an object of another resource, so many times.
+    /// Writes an object of another resource `by` times.
     pub(crate) async fn advance(&self, by: u64) {
         let Some(_permit) = self.truth.permit(by) else { return };
         for _ in 0..by {

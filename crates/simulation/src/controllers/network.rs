@@ -80,7 +80,7 @@ struct Link {
     resets: u64,
 }
 
-/// What happens to a request on its way.
+/// The fate of a request between process and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Arrives,

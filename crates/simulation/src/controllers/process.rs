@@ -52,7 +52,7 @@ impl Process {
         state.kill_at = Some(state.kill_at.map_or(at, |known| known.min(at)));
     }
 
-    /// The process does nothing any more.
+    /// Kills the process now.
     pub(super) fn end(&self) {
         self.lock().dead = true;
         self.died.notify_one();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) const NAMESPACE: &str = "default";
 /// The finalizer of the operator.
 pub(super) const FINALIZER: &str = "sim.example/account";
-/// A finalizer of somebody else.
+/// A finalizer of a user.
 pub(super) const USER_FINALIZER: &str = "sim.example/user";
 /// The label of a child with its number among the children of its site.
 pub(super) const SLOT: &str = "sim.example/slot";

@@ -1,4 +1,4 @@
-//! What really happened in a world: the objects in the store, the reconciles in flight, and the effects outside the
+//! The true state of a world: the objects in the store, the reconciles in flight, and the effects outside the
 //! cluster.
 
 mod departures;

@@ -96,7 +96,7 @@ impl InFlight {
 }
 
 impl State {
-    /// The next step of a response of which the client has received so many bytes.
+    /// The next step of a response of which the client has received this many bytes.
     pub(super) fn next_step(&mut self, id: u64, received: u64, log: &Log) -> NextStep {
         let generation = self.generation;
         let Some(response) = self.in_flight.get_mut(&id) else { return NextStep::Break };

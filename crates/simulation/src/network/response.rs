@@ -27,7 +27,7 @@ pub(super) struct ResponseBody {
     pending: VecDeque<Bytes>,
     sent: u64,
     received: u64,
-    /// The states that the client has received once it has so many bytes.
+    /// The states that the client has received once it has that many bytes.
     milestones: VecDeque<(u64, Milestone)>,
     compact_after: bool,
     ended: bool,

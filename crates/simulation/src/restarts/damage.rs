@@ -1,4 +1,4 @@
-//! What happens to the files of a directory between two processes.
+//! Damage to the files of a directory between two processes.
 
 use super::persistence::Files;
 use crate::totals::Fault;

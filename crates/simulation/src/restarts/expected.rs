@@ -5,7 +5,7 @@ use crate::{history::EpochVersion, subject::Coverage};
 use kube_informer_persist::{EncryptionKey, InspectedLog, MemoryDisk, inspect_on};
 use std::time::SystemTime;
 
-/// What a process may show of a partition before it has talked to the server.
+/// The state that a process may show of a partition before its first request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Expected {
     /// The states that the saved one may be: several only if versions have repeated. None if nothing may be restored.
@@ -69,7 +69,7 @@ pub(super) fn logs_of(files: &Files, coverage: &Coverage) -> Vec<Option<SavedLog
     coverage.partitions().into_iter().map(of_partition).collect()
 }
 
-/// What the next process may restore from files, if the logs of its partitions were `before` any damage.
+/// The state that the next process may restore from files, if the logs of its partitions were `before` any damage.
 pub(super) fn expected(
     persistence: &Persistence,
     coverage: &Coverage,

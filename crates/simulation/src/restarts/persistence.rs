@@ -72,7 +72,7 @@ pub(crate) struct Persistence {
     /// Copies of the directory, as it was when earlier processes ended.
     pub(super) copies: Arc<Mutex<Vec<Files>>>,
     saved: Arc<Mutex<SavedStates>>,
-    /// What the files have when the process starts, for each partition.
+    /// The state in the files when the process starts, for each partition.
     pub(crate) expected: Vec<Expected>,
     /// The check of the cache, which knows the state that is about to be saved.
     cache: Arc<OnceLock<Weak<CacheCheck>>>,

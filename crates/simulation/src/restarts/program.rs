@@ -21,10 +21,10 @@ use std::{sync::Arc, time::Duration};
 
 /// Time within which a converged cache is saved. The longest pause after failures of the disk is two minutes.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(130);
-/// A process that is killed in an operation is killed in one of the last so many.
+/// A process that is killed in an operation is killed in one of this many last ones.
 const LAST_OPERATIONS: usize = 30;
 
-/// The end of a program, and what happens to its directories until it starts again.
+/// The end of a program, and the damage to its directories until it starts again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Crash {
     pub(crate) ending: Ending,
@@ -51,7 +51,7 @@ pub(crate) struct Boot {
     pub(crate) clock: ClockChange,
 }
 
-/// What happened to the wall clock while the program was down.
+/// The change of the wall clock while the program was down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClockChange {
     None,
@@ -64,7 +64,7 @@ pub(crate) enum ClockChange {
 /// A fault of the disk that lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiskFault {
-    /// Only so many more bytes can be written.
+    /// Only this many more bytes can be written.
     Full(u64),
     Failing(Failing),
     Healed,

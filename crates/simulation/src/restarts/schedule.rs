@@ -59,7 +59,7 @@ fn restart(rng: &mut fastrand::Rng) -> Vec<Step> {
     let damage = Damage::random(rng);
     let mut steps = Vec::new();
     if rng.bool() {
-        // What is saved last is a delete.
+        // The last saved change is a delete.
         steps.push(Step { action: Action::Delete, pause: until_saved(rng), pick: rng.u64(..) });
     }
     steps.push(at_once(Action::Crash(Crash { ending, damage, may_hide_restore }), rng));

@@ -1,4 +1,4 @@
-//! The rule that excludes what no client can detect.
+//! The rule that excludes restores which no client can detect.
 
 use crate::{history::EpochVersion, selection::Part, truth::TruthState};
 

@@ -53,7 +53,7 @@ pub(super) fn cut(bytes: &[u8], message: &Message, fields: &impl FieldSet) -> Re
     }
 }
 
-/// What becomes of one field on the wire.
+/// The result of a cut for one field on the wire.
 enum Fate {
     Stays,
     Replaced(Vec<u8>),
@@ -121,7 +121,7 @@ fn in_message(
     if groups.is_one_emptied() { Err(Stop::NeedsJson) } else { Ok(rest) }
 }
 
-/// Checks that no field is cut that is not on the wire and that JSON has all the same: nothing can be cut out of a zero
+/// Checks that no field is cut that is not on the wire and that JSON has anyway: nothing can be cut out of a zero
 /// value.
 fn check_absent(message: &Message, present: u128, fields: &impl FieldSet, depth: usize) -> Result<(), Stop> {
     for &position in message.written().iter().filter(|position| present >> **position & 1 == 0) {

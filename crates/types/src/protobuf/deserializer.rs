@@ -110,7 +110,7 @@ impl<'de> Level<'de> {
         Self { message, fields: Fields(bytes), seen: 0, last: 0 }
     }
 
-    /// The next slot to read and its first value: those on the wire, then those that JSON has all the same.
+    /// The next slot to read and its first value: those on the wire, then those that JSON has anyway.
     #[inline]
     fn next_slot(&mut self, notes: &Notes) -> Result<Option<(&'static Slot, Option<Wire<'de>>)>, Fault> {
         let slots = self.message.slots();
@@ -149,7 +149,7 @@ enum Pending<'de> {
     /// None, or it has been read.
     Nothing,
     TypeMeta(&'de str),
-    /// A field that is not on the wire and that JSON has all the same.
+    /// A field that is not on the wire and that JSON has anyway.
     Absent(&'static Field),
     Null,
     Single(&'static Field, Wire<'de>),

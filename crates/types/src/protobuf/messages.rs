@@ -13,7 +13,7 @@ pub(super) struct Message {
     slots: Vec<Slot>,
     /// The position in `slots` of each number up to the largest, plus one; 0 for numbers without a field.
     positions: Vec<u8>,
-    /// What is inside the field of each number up to the largest: every field of every message that arrives is looked up.
+    /// The content of the field of each number up to the largest: every field of every message that arrives is looked up.
     inside: Vec<Inside>,
     /// The positions of fields that JSON has even if the wire has not, and of nested messages that have such fields.
     written: Vec<u8>,

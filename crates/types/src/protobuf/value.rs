@@ -109,7 +109,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
         }
     }
 
-    // What a type asks for is nearly always what the field is. These are small, so that decoding a struct does not run through
+    // The requested type is nearly always that of the field. These are small, so that decoding a struct does not run through
     // `deserialize_any` with all its cases for each of its fields.
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -165,7 +165,7 @@ impl<'de> de::Deserializer<'de> for Single<'de, '_> {
     }
 }
 
-/// Reads the zero value of a field that is not on the wire and that JSON has all the same.
+/// Reads the zero value of a field that is not on the wire and that JSON has anyway.
 #[derive(Clone, Copy)]
 pub(super) struct ZeroReader<'m> {
     pub(super) encoding: &'static Encoding,

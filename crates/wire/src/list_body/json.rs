@@ -26,7 +26,7 @@ pub(super) struct JsonSplitter {
     kind: Option<String>,
 }
 
-/// What is expected next in the body.
+/// The next expected part of the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Start,
@@ -57,7 +57,7 @@ enum Field {
     Other,
 }
 
-/// What is being captured.
+/// The value that is being captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Key,

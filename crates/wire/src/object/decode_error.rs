@@ -17,7 +17,7 @@ pub struct DecodeError {
     pub version: ResourceVersion,
     /// Path of the field that cannot be decoded; `.` is the whole object.
     pub path: String,
-    /// What the type expects there.
+    /// The value that the type expects there.
     pub expected: String,
     /// Which failure it is.
     pub failure: DecodeFailure,

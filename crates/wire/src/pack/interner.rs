@@ -8,7 +8,7 @@ const FIRST_SWEEP: usize = 1024;
 
 /// Keeps one copy of each value in use.
 ///
-/// Unused values are removed when there are twice as many values as were in use after the last removal, and by
+/// Unused values are removed when there are twice as many values as the last removal left, and at least [`FIRST_SWEEP`], and by
 /// [`sweep`](Self::sweep).
 pub(super) struct Interner<T: ?Sized> {
     known: HashSet<Arc<T>>,

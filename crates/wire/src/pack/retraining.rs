@@ -26,7 +26,7 @@ const SAMPLES: (usize, usize) = (64, 2048);
 const SIZE: usize = 64 << 10;
 /// Bytes of samples for each byte of the dictionary. With fewer, training yields a dictionary that is worse than a small one.
 const SAMPLES_PER_BYTE: usize = 16;
-/// One sample of so many is not trained on: it shows whether the new dictionary is better.
+/// One of this many samples is not trained on: it shows whether the new dictionary is better.
 const TRIAL: usize = 8;
 
 impl Packer {

@@ -39,7 +39,7 @@ pub(crate) enum Part {
     Oversized(Bytes),
 }
 
-/// What is expected next in the body.
+/// The next expected part of the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     /// This many magic bytes were read.
@@ -53,7 +53,7 @@ enum State {
     Failed(BodyError),
 }
 
-/// What is being captured.
+/// The value that is being captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     TypeMeta,

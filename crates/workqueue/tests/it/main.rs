@@ -1,6 +1,6 @@
 //! Behaviour of the queue as its users see it. All under paused time; nothing sleeps.
 //!
-//! `UPSTREAM.md` beside this directory tells which of these tests pins which behaviour of client-go.
+//! `UPSTREAM.md` beside this directory lists which of these tests pins which behaviour of client-go.
 
 mod basics;
 mod delay;

@@ -9,7 +9,7 @@ use kube_workqueue::{Delayed, ExponentialLimiter, Priority, RateLimiter, WorkQue
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What panics, from now on.
+/// The operation that panics from now on.
 #[derive(Default)]
 struct Fuses {
     hash: AtomicBool,

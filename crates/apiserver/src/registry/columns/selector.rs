@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn selectors_are_written_by_key() {
-        let wishes = [
+        let requirements = [
             json!({"key": "b", "operator": "In", "values": ["y", "x"]}),
             json!({"key": "c", "operator": "Exists"}),
             json!({"key": "a", "operator": "DoesNotExist"}),
         ];
-        let all = json!({"matchLabels": {"d": "1"}, "matchExpressions": wishes});
+        let all = json!({"matchLabels": {"d": "1"}, "matchExpressions": requirements});
         assert_eq!(selector(Some(&all)), "!a,b in (x,y),c,d=1");
         assert_eq!(selector(Some(&json!({}))), "");
         assert_eq!(selector(None), "");

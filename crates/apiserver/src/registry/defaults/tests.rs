@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::registry::{Object, Registry};
 
-/// What the server makes of a new object, its identity aside.
+/// A new object with its defaults, without its identity.
 fn made(group: &str, version: &str, plural: &str, object: Value) -> Value {
     let registry = Registry::built_in();
     let resource = registry.find(group, version, plural).unwrap();

@@ -31,7 +31,7 @@ fn service(spec: Value) -> Object {
     service
 }
 
-/// What an update makes of a service that was `old`, and what is wrong with it.
+/// The service after an update of `old`, and its errors.
 fn updated(old: Value, new: Value) -> (Object, Vec<String>) {
     let registry = Registry::built_in();
     let rules = registry.find("", "v1", "services").unwrap().rules;

@@ -1,7 +1,7 @@
 //! A document serialized to bytes, for backends that store bytes.
 //!
-//! The format is a line of JSON with the offset of the resource version, the attributes and the recorded API version, followed by the object as JSON with an empty
-//! resource version. It is human-readable, and the object need not be decoded to be served.
+//! The format is a line of JSON with the offset of the resource version, the attributes and the recorded API version, followed by the
+//! object as JSON with an empty resource version. It is human-readable, and the object need not be decoded to be served.
 
 use std::borrow::Cow;
 

@@ -80,7 +80,7 @@ async fn objects_beyond_a_quota_are_rejected() {
         forbidden(&c, &pods, bare).await,
         "pods \"b\" is forbidden: failed quota: q: must specify requests.cpu for: c"
     );
-    // What was rejected is not charged, nor what already exists, nor a dry run.
+    // A rejected object is not charged, nor one that already exists, nor a dry run.
     assert_eq!(c.post(&pods, pod("a", "100m")).await.0, 409);
     assert_eq!(c.post(&format!("{pods}?dryRun=All"), pod("b", "100m")).await.0, 201);
     assert_eq!(used(&c, "q").await, json!({"configmaps": "0", "pods": "1", "requests.cpu": "600m"}));

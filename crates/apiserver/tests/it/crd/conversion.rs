@@ -1,7 +1,7 @@
 //! Pruning and defaulting of custom resources whose versions have different schemas.
 //!
-//! As in kube-apiserver, a stored object has only fields of the storage version, its defaults on read are those of the version it was stored
-//! in, and the requested version then drops the fields that it does not have.
+//! As in kube-apiserver, a stored object has only fields of the storage version, its defaults on read are those of the version it was
+//! stored in, and the requested version then drops the fields that it does not have.
 
 use serde_json::{Value, json};
 

@@ -30,7 +30,7 @@ async fn every_kind_is_written_and_read_as_protobuf() {
         let (_, json) = c.get(&kind.object_path()).await;
         let read = get(&c, &kind.object_path()).await;
         assert_eq!(protobuf::decode(&read).as_ref(), Ok(&json), "{}", kind.kind);
-        // What was read can be written back.
+        // An object that was read can be written back.
         let (code, _, _) = c.send_text("PUT", &kind.object_path(), PROTOBUF, read.to_vec()).await;
         assert_eq!((code, c.get(&kind.object_path()).await.1), (200, json), "{}", kind.kind);
         let list = get(&c, &kind.path()).await;

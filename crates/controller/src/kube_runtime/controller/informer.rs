@@ -43,7 +43,7 @@ where
     }
 }
 
-/// What an informer covers.
+/// The objects that an informer covers.
 #[derive(Default)]
 struct Selection {
     scope: Scope,

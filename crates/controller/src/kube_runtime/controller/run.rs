@@ -52,7 +52,7 @@ pub enum RunnerError {
     Informer(#[from] RunError),
 }
 
-/// What a task asks of the stream.
+/// A request of a task to the stream.
 enum Request<K, Fut: TryFuture> {
     /// Call the reconcile function.
     Reconcile { object: Arc<K>, reply: oneshot::Sender<Fut> },

@@ -13,7 +13,7 @@ pub(crate) enum Change<'a, E> {
 
 /// Walks both sets side by side. A node that both sets have is skipped where the walks meet at its start.
 pub(super) struct Diff<'a, E, F> {
-    /// What is still to be compared, the next part last.
+    /// The parts that are still to be compared, the next one last.
     old: Vec<Part<'a, E>>,
     new: Vec<Part<'a, E>>,
     is_same: F,

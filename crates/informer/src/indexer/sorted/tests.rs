@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::{collections::BTreeMap, panic::AssertUnwindSafe};
 
-/// Compared by the first number only; the second one tells who it is.
+/// Compared by the first number only; the second one distinguishes equal values.
 #[derive(Debug, Clone)]
 struct Numbered(u16, Arc<u32>);
 

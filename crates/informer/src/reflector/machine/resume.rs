@@ -1,7 +1,7 @@
 //! Resuming the watch at a version that an earlier process saved.
 //!
 //! The server may have another history than the one that was saved: it was restored from a backup, or it is another cluster.
-//! A watch from the saved version is accepted all the same once the server has passed it. So before the state counts as
+//! A watch from the saved version is nevertheless accepted once the server has passed it. So before the state counts as
 //! synced,
 //!
 //! 1. the object with the highest version, the *witness*, must be on the server as it was saved, or newer. If it is gone, or
@@ -140,7 +140,7 @@ impl Machine {
         WatchOptions::new().allow_bookmarks(true).timeout(timeout)
     }
 
-    /// Asks for the version of the server, unless it is known.
+    /// Requests the version of the server, unless it is known.
     pub(super) fn watch_opened(&mut self) -> Command {
         if self.resume.as_ref().is_none_or(|resume| resume.current.is_some()) {
             return self.follow();

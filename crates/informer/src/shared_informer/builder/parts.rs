@@ -22,7 +22,7 @@ use kube_informer_wire::{ListWatch, Origin, Packer};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What reflectors, controller and upkeep of one informer have in common.
+/// The parts that reflectors, controller and upkeep of one informer share.
 pub(super) struct Parts {
     pub(super) partitions: Partitions,
     pub(super) transform: Arc<Transform>,
@@ -55,7 +55,7 @@ impl Parts {
         }
     }
 
-    /// What is used to load and to save.
+    /// The parts that are used to load and to save.
     pub(super) fn saved(&self) -> SharedParts {
         SharedParts {
             origin: Arc::clone(&self.origin),

@@ -19,7 +19,7 @@ fn list(names: &[&str]) -> bytes::Bytes {
     list.finish()
 }
 
-/// What the requests accepted.
+/// The media types that the requests accepted.
 fn accepted(fake: &Fake) -> Vec<String> {
     fake.requests().iter().map(|request| request.headers[ACCEPT].to_str().unwrap().to_owned()).collect()
 }

@@ -19,14 +19,14 @@ pub(super) const JSON: &str = "application/json";
 
 pub(super) type FakeBody = UnsyncBoxBody<Bytes, io::Error>;
 
-/// What was asked.
+/// A request that was sent.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
 }
 
-/// A service that remembers what it was asked.
+/// A service that remembers its requests.
 pub(super) struct Fake {
     client: kube::Client,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -68,12 +68,12 @@ impl Fake {
     }
 }
 
-/// An answer with a complete body.
+/// A response with a complete body.
 pub(super) fn answer(code: u16, content_type: &str, body: &str) -> Response<FakeBody> {
     streamed(code, content_type, stream::iter([Ok(body.to_owned())]))
 }
 
-/// An answer in protobuf.
+/// A response in protobuf.
 pub(super) fn protobuf(code: u16, body: Bytes) -> Response<FakeBody> {
     let frames = stream::iter([Ok(Frame::data(body))]);
     Response::builder()
@@ -83,7 +83,7 @@ pub(super) fn protobuf(code: u16, body: Bytes) -> Response<FakeBody> {
         .unwrap()
 }
 
-/// An answer whose body comes piece by piece.
+/// A response whose body comes piece by piece.
 pub(super) fn streamed(
     code: u16,
     content_type: &str,

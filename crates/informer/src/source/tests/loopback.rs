@@ -29,7 +29,7 @@ use tokio_rustls::{
     },
 };
 
-/// A server that answers every request with one event naming the HTTP version, and then keeps the watch open.
+/// A server that responds to every request with one event naming the HTTP version, and then keeps the watch open.
 struct Server {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,

@@ -146,7 +146,7 @@ async fn a_full_disk_is_reported_and_stops_nothing() {
     assert!(informer.is_synced() && lists(&source).1 == 1);
 }
 
-/// What is on the disk while it is full is the state of before.
+/// While the disk is full it has the previous state.
 #[tokio::test(start_paused = true)]
 async fn a_log_never_claims_a_version_whose_changes_it_lacks() {
     let (machine, source) = (Machine::new(), source());

@@ -1,4 +1,4 @@
-//! The body of a response on its way to a replica.
+//! The body of a response between server and replica.
 
 use super::{BoxError, Network, Process, reset};
 use bytes::Bytes;

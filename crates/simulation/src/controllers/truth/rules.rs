@@ -27,7 +27,7 @@ impl Drop for Reconciling {
         let Some(running) = state.running.get_mut(&self.site) else { return };
         let before = running.len();
         running.retain(|work| work.id != self.id);
-        // The work of a dead process is not there any more.
+        // The work of a dead process was removed already.
         let was_running = running.len() < before;
         drop(state);
         if was_running && !self.ended {
@@ -238,7 +238,7 @@ impl Truth {
     }
 }
 
-/// What a change of a site breaks.
+/// The rule that a change of a site breaks.
 fn broken(state: &mut State, previous: &SiteState, current: Option<&SiteState>) -> Option<String> {
     let current = current.filter(|current| current.uid == previous.uid);
     let uid = &previous.uid;

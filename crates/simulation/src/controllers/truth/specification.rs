@@ -1,10 +1,10 @@
-//! What everything has to be like when faults have ended.
+//! The state that a world must reach when faults have ended.
 
 use super::{Child, SiteState, State, Truth};
 use std::collections::BTreeMap;
 
 impl Truth {
-    /// What differs from the specification; `None` if nothing does.
+    /// The first difference from the specification; `None` if there is none.
     pub(in crate::controllers) fn difference(&self) -> Option<String> {
         let state = self.lock();
         let sites = state.sites.iter().find_map(|(name, site)| {

@@ -11,7 +11,7 @@ const CONVERGENCE_TIMEOUT: Duration = Duration::from_secs(180);
 const STABLE: Duration = Duration::from_secs(10);
 /// Shards of a dead replica are taken within the lease duration and this.
 const TAKE_OVER: Duration = Duration::from_secs(2);
-/// A new holder proves that its caches are current within this time, and reconciles what it has got.
+/// A new holder proves that its caches are current within this time, and reconciles the sites of its leases.
 const PROOF: Duration = Duration::from_secs(6);
 /// For how long replicas are stopped in quick succession.
 const SUCCESSION: Duration = Duration::from_secs(6);

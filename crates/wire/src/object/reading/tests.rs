@@ -173,7 +173,7 @@ fn dropped_fields_are_the_same() {
     }
 }
 
-/// A field that is not on the wire, and that JSON has all the same.
+/// A field that is not on the wire, and that JSON has anyway.
 #[test]
 fn a_zero_value_can_be_dropped() {
     let mut object = pod("cart-1", 7);

@@ -71,7 +71,7 @@ fn an_empty_list_is_a_list() {
 #[test]
 fn every_truncation_is_noticed() {
     let body = list(&["a", "b"]);
-    // Two empty fields follow the list. Without them it is complete all the same.
+    // Two empty fields follow the list. It is complete without them.
     for length in 0..body.len() - 4 {
         let (_, end) = split(&body[..length], 7, Limits::default());
         assert!(end.is_err(), "{length} of {} bytes", body.len());

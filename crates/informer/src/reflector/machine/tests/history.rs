@@ -22,7 +22,7 @@ fn a_streaming_list_that_went_back_is_taken_again() {
 }
 
 /// The server may pass the known version before it is listed: the list is then newer than everything known, and
-/// shows another history all the same.
+/// shows another history nevertheless.
 #[test]
 fn a_server_that_was_behind_is_compared_by_content() {
     let probe = |answer| vec![Input::Quiet, answer];
