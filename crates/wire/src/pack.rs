@@ -62,6 +62,8 @@ const MIN_REPACK: usize = 64 << 10;
 const PATCH_SHARE: usize = 4;
 /// Changes in a row that were no patches before fewer are tried.
 const PATCH_FAILURES: u32 = 8;
+/// Objects in another encoding, less those in the encoding of before, after which the collection counts as encoded anew.
+const CHANGED_ENCODING: u32 = 256;
 /// Maximum size of the buffer that is kept for the next object.
 const MAX_SCRATCH: usize = 128 << 10;
 
@@ -97,8 +99,11 @@ pub struct Packer {
 
 #[derive(Default)]
 struct State {
-    /// The encoding of the last object. A server changes it at most once.
+    /// The encoding of most objects. A server changes it at most once, but a few objects may have the other one for ever: those
+    /// of which protobuf cannot be without a dropped field, and those of another namespace.
     media_type: MediaType,
+    /// Objects in the other encoding, less those in this one since.
+    other_encoding: u32,
     plain: Option<Compressor<'static>>,
     trained: Option<Trained>,
     training: Training,
@@ -379,13 +384,28 @@ impl State {
         }
     }
 
-    /// Prepares for content of another encoding than before: it has nothing in common with the dictionary, so that a new one
-    /// is trained.
+    /// Prepares for content of another encoding than before: it has little in common with the dictionary, so that a new one
+    /// is trained. Not for a few objects among others: each would cost a dictionary, and packing everything again with it.
     fn expect(&mut self, media_type: MediaType) {
-        if std::mem::replace(&mut self.media_type, media_type) != media_type {
+        if self.has_changed_to(media_type) && !self.training.is_collecting() {
             self.trained = None;
             self.training = Training::default();
         }
+    }
+
+    /// Counts an object. Returns whether most objects have another encoding now.
+    fn has_changed_to(&mut self, media_type: MediaType) -> bool {
+        if self.media_type == media_type {
+            self.other_encoding = self.other_encoding.saturating_sub(1);
+            return false;
+        }
+        self.other_encoding += 1;
+        // Samples may have either encoding.
+        let changed = self.training.is_collecting() || self.other_encoding >= CHANGED_ENCODING;
+        if changed {
+            (self.media_type, self.other_encoding) = (media_type, 0);
+        }
+        changed
     }
 
     /// Writes the content to `scratch` as a patch of an earlier version, and returns the encoding of that. `None` if the

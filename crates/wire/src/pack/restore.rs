@@ -104,7 +104,7 @@ impl Packer {
         }
         let mut state = self.lock();
         // The next objects come in the same encoding, most likely, and go on with the dictionary.
-        state.media_type = media_type;
+        state.has_changed_to(media_type);
         let raw = || Encoded { media_type, bytes: Bytes::copy_from_slice(bytes) };
         let content = match self.packing {
             Packing::Raw if encoding == Encoding::Stored && !patched => Content::raw(raw()),

@@ -355,3 +355,35 @@ fn a_large_change_and_content_with_an_older_dictionary_are_packed_as_a_whole() {
     assert!(!is_patched(&plain), "packed before there was a dictionary");
     assert_eq!(encoding(&plain), encoding(&kept[999]));
 }
+
+/// The same bytes in the other encoding.
+fn in_protobuf(json: Encoded) -> Encoded {
+    Encoded::protobuf(json.bytes)
+}
+
+#[test]
+fn a_few_objects_in_the_other_encoding_keep_the_dictionary() {
+    for nth in [2, 3, 300, 1000] {
+        let packer = Packer::new(Packing::Packed);
+        let raw = |i: u64| if i % nth == 1 { in_protobuf(pod(i, "cart")) } else { pod(i, "cart") };
+        let kept: Vec<Content> = (0..3000).map(|i| packer.pack_content(&raw(i), false, None)).collect();
+        assert_eq!(packer.stats().dictionaries, 1, "one of {nth} in protobuf");
+        let late: usize = kept[1000..].iter().map(Content::packed_len).sum();
+        let late_raw: usize = kept[1000..].iter().map(Content::raw_len).sum();
+        assert!(late * 10 < late_raw, "one of {nth} in protobuf: {late} of {late_raw} bytes");
+        for (i, kept) in kept.iter().enumerate() {
+            assert_eq!(kept.read().unwrap(), raw(i as u64));
+        }
+    }
+}
+
+#[test]
+fn a_collection_in_another_encoding_gets_a_dictionary_of_its_own() {
+    let packer = Packer::new(Packing::Packed);
+    let _json: Vec<Content> = (0..1000).map(|i| packer.pack_content(&pod(i, "cart"), false, None)).collect();
+    let protobuf: Vec<Content> =
+        (0..1000).map(|i| packer.pack_content(&in_protobuf(pod(i, "cart")), false, None)).collect();
+    assert_eq!(packer.stats().dictionaries, 2);
+    let newest = packer.bodies.context().newest().unwrap().id;
+    assert_eq!(encoding(&protobuf[999]), Some(Encoding::Dictionary(newest)));
+}
