@@ -106,12 +106,14 @@ impl Packer {
         // The next objects come in the same encoding, most likely, and go on with the dictionary.
         state.has_changed_to(media_type);
         let raw = || Encoded { media_type, bytes: Bytes::copy_from_slice(bytes) };
+        let is_raw = self.packing != Packing::Packed && encoding == Encoding::Stored && !patched;
+        // Content that is to stay as it is is not packed again.
+        let dense = dense || is_raw;
         let content = match self.packing {
-            Packing::Raw if encoding == Encoding::Stored && !patched => Content::raw(raw()),
-            Packing::Decoded if encoding == Encoding::Stored && secret && !patched => Content::raw(raw()),
-            Packing::Decoded if encoding == Encoding::Stored && !patched => Content::with_value(raw()),
+            Packing::Decoded if is_raw && !secret => Content::with_value(raw()),
+            _ if is_raw && !self.on_disk => Content::raw(raw()),
             // Content that is packed stays packed until the object changes, also if the packing was another one before.
-            _ => Content::Packed(self.bodies.insert(tag, bytes)),
+            _ => Content::Packed(self.bodies.insert(Tag { dense, ..Tag::from_bits(tag) }.bits(), bytes)),
         };
         state.stats.objects += 1;
         state.stats.raw_bytes += u64::from(raw_len);

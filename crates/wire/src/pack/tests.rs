@@ -387,3 +387,23 @@ fn a_collection_in_another_encoding_gets_a_dictionary_of_its_own() {
     let newest = packer.bodies.context().newest().unwrap().id;
     assert_eq!(encoding(&protobuf[999]), Some(Encoding::Dictionary(newest)));
 }
+
+#[test]
+fn restored_content_goes_to_disk_whatever_the_packing() {
+    for (packing, secret) in [(Packing::Raw, false), (Packing::Raw, true), (Packing::Decoded, true)] {
+        let packer = Packer::with_storage(packing, Storage::Disk(DiskOptions::default().cache_bytes(0)));
+        let kept: Vec<Content> = (0..500)
+            .map(|i| {
+                let Encoded { media_type, bytes } = pod(i, "cart");
+                let tag = Tag::loose(bytes.len() as u32, media_type, Encoding::Stored).bits();
+                packer.restored_content(tag, &bytes, secret, u32::MAX).expect("content")
+            })
+            .collect();
+        spill(&packer);
+        assert!(packer.usage().disk_live > 256 << 10, "{packing:?}: {:?}", packer.usage());
+        assert!(!packer.is_repacking_due(), "{packing:?}");
+        for (i, kept) in kept.iter().enumerate() {
+            assert_eq!(kept.read().unwrap(), pod(i as u64, "cart"));
+        }
+    }
+}
