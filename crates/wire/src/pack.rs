@@ -16,6 +16,7 @@ mod training;
 mod usage;
 
 pub(crate) use content::{Content, Unread};
+pub(crate) use restore::Restoring;
 pub use restore::SavedDictionary;
 pub use storage::Storage;
 pub use usage::PackUsage;
@@ -90,6 +91,8 @@ pub struct Packer {
     loose: AtomicUsize,
     /// Bytes of all packed content when a dictionary was last trained on a sample of it; 0 if there is none.
     retrained_at: AtomicUsize,
+    /// How many saved caches are being restored: content with any of their dictionaries may come.
+    restoring: AtomicUsize,
     /// Held while one object is packed. Most informers have one reflector, so that there is no contention.
     state: Mutex<State>,
     /// Held for one step of compaction, and while a new dictionary is added: no step sees two newest ones. Taken after
@@ -163,6 +166,7 @@ impl Packer {
             },
             loose: AtomicUsize::new(0),
             retrained_at: AtomicUsize::new(0),
+            restoring: AtomicUsize::new(0),
             state: Mutex::default(),
             rewriter: Mutex::default(),
         }
@@ -222,7 +226,8 @@ impl Packer {
     /// Whether much of the content is packed worse than it could be: there was no time when it arrived, or there is a new
     /// dictionary.
     pub fn is_repacking_due(&self) -> bool {
-        self.loose.load(Relaxed) > self.most_loose() || self.bodies.context().are_outdated()
+        !self.is_restoring()
+            && (self.loose.load(Relaxed) > self.most_loose() || self.bodies.context().are_outdated())
     }
 
     /// Bytes that may have been packed since everything was packed again, before that is due.
@@ -234,6 +239,9 @@ impl Packer {
     pub fn begin_repacking(&self) {
         let mut rewriter = lock(&self.rewriter);
         rewriter.begin(self.bodies.context());
+        if self.is_restoring() {
+            rewriter.keep_dictionaries();
+        }
         self.bodies.begin_rewrite();
         self.loose.store(0, Relaxed);
     }

@@ -36,7 +36,31 @@ impl fmt::Debug for SavedDictionary {
     }
 }
 
+/// A saved cache is being restored: no dictionary is forgotten meanwhile.
+pub(crate) struct Restoring<'a>(&'a Packer);
+
+impl Drop for Restoring<'_> {
+    fn drop(&mut self) {
+        self.0.restoring.fetch_sub(1, Relaxed);
+        self.0.bodies.wake();
+    }
+}
+
 impl Packer {
+    /// To be held until all objects of a saved cache are restored.
+    pub(crate) fn restoring(&self) -> Restoring<'_> {
+        // Under the lock: packing everything again either has begun, and keeps the dictionaries, or sees this when it begins.
+        let mut rewriter = lock(&self.rewriter);
+        self.restoring.fetch_add(1, Relaxed);
+        rewriter.keep_dictionaries();
+        drop(rewriter);
+        Restoring(self)
+    }
+
+    pub(super) fn is_restoring(&self) -> bool {
+        self.restoring.load(Relaxed) > 0
+    }
+
     /// The dictionary that content with a tag needs, if it needs one. The error is one that was forgotten.
     pub(crate) fn dictionary_of(&self, tag: u64) -> Result<Option<SavedDictionary>, u32> {
         match Tag::from_bits(tag).encoding {

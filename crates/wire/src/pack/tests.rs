@@ -407,3 +407,39 @@ fn restored_content_goes_to_disk_whatever_the_packing() {
         }
     }
 }
+
+/// A large cache takes long to restore, and another namespace may be quiet meanwhile.
+#[test]
+fn a_dictionary_is_not_forgotten_while_content_is_restored() {
+    let trained = |flavour: &str| {
+        let packer = Packer::new(Packing::Packed);
+        let kept: Vec<Content> =
+            (0..1000).map(|i| packer.pack_content(&pod(i, flavour), false, None)).collect();
+        let dictionary = packer.bodies.context().newest().unwrap().bytes().to_vec();
+        let mut packed = Vec::new();
+        let tag = kept[999].save(&mut packed).unwrap();
+        (dictionary, tag, packed)
+    };
+    let ((old, tag, packed), (new, ..)) = (trained("cart"), trained("shop"));
+    for begun in [false, true] {
+        let packer = Packer::new(Packing::Packed);
+        packer.add_saved_dictionaries(vec![(1, new.clone())]).unwrap();
+        if begun {
+            packer.begin_repacking();
+        }
+        let restoring = packer.restoring();
+        packer.add_saved_dictionaries(vec![(0, old.clone()), (1, new.clone())]).unwrap();
+        if !begun {
+            assert!(!packer.is_repacking_due());
+            packer.begin_repacking();
+        }
+        let restored = packer.restored_content(tag, &packed, false, u32::MAX).unwrap();
+        while packer.repack(20_000) {}
+        drop(restoring);
+        assert_eq!(restored.read().unwrap(), pod(999, "cart"), "begun before: {begun}");
+        assert!(packer.is_repacking_due());
+        repack(&packer);
+        assert_eq!(restored.read().unwrap(), pod(999, "cart"), "begun before: {begun}");
+        assert!(!packer.bodies.context().are_outdated());
+    }
+}
