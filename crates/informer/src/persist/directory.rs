@@ -84,8 +84,13 @@ impl RestoreTarget {
         let mut order: Vec<usize> = (0..restored.objects.len()).collect();
         order.sort_unstable_by_key(|&at| restored.objects[at].content.at);
         let mut objects: Vec<Option<AnyObject>> = vec![None; order.len()];
-        let mut content = Vec::new();
+        let (mut content, mut is_disk_working) = (Vec::new(), true);
         for at in order {
+            // Content that belongs on disk is not in memory as a whole before the first of it is written. A failure is
+            // reported when it is written later.
+            if is_disk_working && self.packer.is_spill_due() {
+                is_disk_working = self.packer.spill().is_ok();
+            }
             let saved = &restored.objects[at];
             restored.bodies.read(&saved.content, &mut content).map_err(|error| error.to_string())?;
             let (key, record) = (restored.key(saved), restored.identity(saved));
