@@ -430,3 +430,24 @@ async fn namespaces_have_logs_of_their_own() {
         end(informer).await;
     }
 }
+
+/// Namespaces are restored one after the other, while the views of the one before are being filled in.
+#[tokio::test(start_paused = true)]
+async fn views_are_filled_in_whichever_namespace_was_restored_last() {
+    let (machine, source) = (Machine::new(), source());
+    for (number, namespace) in (0..600).zip(["one", "two", "three"].into_iter().cycle()) {
+        let metadata = json!({"namespace": namespace, "name": format!("n{number}")});
+        source.put(json!({"metadata": metadata, "data": {"value": "v".repeat(200)}}));
+    }
+    let scope = kube_informer::Scope::namespaces(["one", "two", "three"]).unwrap();
+    for round in 0..2 {
+        let informer = machine.informer(&source, |builder| builder.scope(scope.clone()));
+        informer.keep_view::<Data>();
+        informer.start();
+        pass(5).await;
+        assert!(informer.is_synced() && lists(&source).1 == 3, "round {round}");
+        let without = informer.lister().list().iter().filter(|object| object.views_size() == 0).count();
+        assert_eq!(without, 0, "round {round}");
+        end(informer).await;
+    }
+}
