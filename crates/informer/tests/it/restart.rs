@@ -5,7 +5,8 @@ mod server;
 
 use crate::support::{Errors, Recorder, cached, object, pass, secs, settle, source};
 use kube_informer::{
-    HeapSize, InformerBuilder, InformerStatus, PersistOptions, SharedInformer, Stop, Transform,
+    HeapSize, InformerBuilder, InformerFactory, InformerOptions, InformerStatus, PersistOptions, Scope,
+    SharedInformer, Stop, Storage, Transform,
     testing::{FakeSource, Fault, Request},
 };
 use kube_informer_persist::MemoryDisk;
@@ -449,5 +450,49 @@ async fn views_are_filled_in_whichever_namespace_was_restored_last() {
         let without = informer.lister().list().iter().filter(|object| object.views_size() == 0).count();
         assert_eq!(without, 0, "round {round}");
         end(informer).await;
+    }
+}
+
+/// Which informer of a resource has which log depends on the order in which the informers are built.
+#[tokio::test(start_paused = true)]
+async fn informers_of_one_resource_are_saved_side_by_side() {
+    let namespaces =
+        |names: &[&str]| InformerOptions::new().scope(Scope::namespaces(names.iter().copied()).unwrap());
+    let whole = InformerOptions::new;
+    let pairs = [
+        (whole(), whole().transform(Transform::new().drop_field("data").unwrap())),
+        (whole(), whole().json_only(true)),
+        (whole(), whole().storage(Storage::disk())),
+        (namespaces(&["ns"]), namespaces(&["ns", "other"])),
+    ];
+    for (first, second) in pairs {
+        let (machine, source) = (Machine::new(), source());
+        source.put(object("a", 1));
+        let mut listed = None;
+        for round in 0..2 {
+            let of = source.clone();
+            let factory = InformerFactory::from_sources(move |_, _, namespace| of.source(namespace));
+            let factory = factory.persist(machine.options()).unwrap().build();
+            let informer = |options: &InformerOptions| {
+                let kind = source.origin().kind().clone();
+                factory.of_kind::<Value>(kind, |_| options.clone())
+            };
+            let (first, second) = (informer(&first), informer(&second));
+            // The tasks of the informers may run in any order.
+            if round == 0 {
+                first.start()
+            } else {
+                second.start()
+            }
+            settle().await;
+            factory.start();
+            pass(2).await;
+            for informer in [&first, &second] {
+                assert!(saved(informer).starts_with("sav"), "{first:?}, {second:?}: {}", saved(informer));
+                assert_eq!(cached(informer), ["a@101"]);
+            }
+            assert_eq!(*listed.get_or_insert(lists(&source).1), lists(&source).1, "{first:?}, {second:?}");
+            factory.shutdown().await;
+        }
     }
 }
