@@ -14,7 +14,7 @@ use super::{
 use crate::{
     controller::Controller,
     fail_point::{FailPoint, FailPoints},
-    indexer::{Contents, Snapshot},
+    indexer::{Contents, ContentsChange, Snapshot},
     reflector::Backoff,
     scope::Partition,
     supervision::{Restarts, Supervision, TaskId},
@@ -87,6 +87,17 @@ struct Slot {
 struct Saved {
     contents: Arc<Contents>,
     version: Option<ResourceVersion>,
+}
+
+impl Saved {
+    /// Whether a partition has changes that are not saved. All partitions are in one store: most changes are those of others.
+    fn lacks(&self, contents: &Contents, partition: Partition) -> bool {
+        !self.contents.is_same(contents)
+            && self.contents.diff(contents).any(|change| {
+                let (ContentsChange::Put(object) | ContentsChange::Removed(object)) = change;
+                contents.partitions().contains(partition, object.key())
+            })
+    }
 }
 
 /// Whether the informer goes on.
@@ -185,7 +196,11 @@ impl Persister {
             slot.saved = Some(Saved { contents, version: None });
         }
         let contents = snapshot.contents();
-        let has_changed = slot.saved.as_ref().is_none_or(|saved| !saved.contents.is_same(&contents));
+        let has_changed = slot.saved.as_ref().is_none_or(|saved| saved.lacks(&contents, slot.partition));
+        if let Some(saved) = slot.saved.as_mut().filter(|_| !has_changed) {
+            // It may have the same objects of this partition, and others of another one.
+            saved.contents = Arc::clone(&contents);
+        }
         let has_advanced = slot.saved.as_ref().is_none_or(|saved| saved.version.as_ref() != Some(&version));
         if !has_changed && !has_advanced {
             return None;
