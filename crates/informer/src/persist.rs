@@ -1,13 +1,14 @@
 //! Saving caches, so that the next process starts with them.
 //!
 //! `options.rs` has the options of the user, `cluster.rs` and `belongs_to.rs` say what a saved state belongs to. `directory.rs` opens
-//! the log of a partition and restores its objects, `load.rs` does that when the informer starts, `partition_log.rs` encodes
-//! objects, and `persister.rs` is the task that saves what changes.
+//! the log of a partition and restores its objects, `names.rs` gives each log a name of its own, `load.rs` restores when the
+//! informer starts, `partition_log.rs` encodes objects, and `persister.rs` is the task that saves what changes.
 
 mod belongs_to;
 mod cluster;
 mod directory;
 mod load;
+mod names;
 mod options;
 mod partition_log;
 mod persister;

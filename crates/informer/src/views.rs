@@ -49,8 +49,16 @@ type Keep = Arc<dyn Fn(&AnyObject) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Views {
     all: ArcSwap<Vec<(ViewId, Keep)>>,
-    /// Views that objects of before do not have yet. Held to add or take one.
-    unfilled: Mutex<Vec<(ViewId, Keep)>>,
+    /// Held to add or take one.
+    unfilled: Mutex<Unfilled>,
+}
+
+/// Views that objects of before do not have yet.
+#[derive(Default)]
+struct Unfilled {
+    views: Vec<(ViewId, Keep)>,
+    /// How often objects were cached that were not decoded when they arrived.
+    restored: u64,
 }
 
 impl Views {
@@ -62,7 +70,7 @@ impl Views {
             let _ = catch_unwind(AssertUnwindSafe(|| object.kept_view::<V>(id).is_ok()));
         });
         self.all.rcu(|all| all.iter().cloned().chain([(id, Arc::clone(&keep))]).collect::<Vec<_>>());
-        lock(&self.unfilled).push((id, keep));
+        lock(&self.unfilled).views.push((id, keep));
         KeptView { id, of: PhantomData }
     }
 
@@ -70,7 +78,7 @@ impl Views {
     pub(crate) fn remove<V>(&self, view: &KeptView<V>) {
         let stays = |(id, _): &&(ViewId, Keep)| *id != view.id;
         self.all.rcu(|all| all.iter().filter(stays).cloned().collect::<Vec<_>>());
-        lock(&self.unfilled).retain(|(id, _)| *id != view.id);
+        lock(&self.unfilled).views.retain(|(id, _)| *id != view.id);
     }
 
     /// Decodes all views of an object that arrives.
@@ -80,19 +88,23 @@ impl Views {
 
     /// Objects are cached that were not decoded when they arrived: they get their views from [`fill`](Self::fill).
     pub(crate) fn fill_again(&self) {
-        let all = self.all.load().to_vec();
-        *lock(&self.unfilled) = all;
+        let mut unfilled = lock(&self.unfilled);
+        unfilled.views = self.all.load().to_vec();
+        unfilled.restored += 1;
     }
 
     /// Whether there are views that objects of before do not have yet.
     pub(crate) fn is_filling_due(&self) -> bool {
-        !lock(&self.unfilled).is_empty()
+        !lock(&self.unfilled).views.is_empty()
     }
 
     /// Gives objects that were cached before a view was added that view.
     pub(crate) async fn fill(&self, indexer: &Indexer) {
         loop {
-            let next = lock(&self.unfilled).last().cloned();
+            let (next, restored) = {
+                let unfilled = lock(&self.unfilled);
+                (unfilled.views.last().cloned(), unfilled.restored)
+            };
             let Some((id, keep)) = next else { return };
             let snapshot = indexer.snapshot();
             for (position, object) in snapshot.objects().enumerate() {
@@ -101,7 +113,11 @@ impl Views {
                 }
                 keep(object);
             }
-            lock(&self.unfilled).retain(|(other, _)| *other != id);
+            let mut unfilled = lock(&self.unfilled);
+            // Objects that were restored meanwhile are not in the snapshot.
+            if unfilled.restored == restored {
+                unfilled.views.retain(|(other, _)| *other != id);
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod training;
 mod usage;
 
 pub(crate) use content::{Content, Unread};
+pub(crate) use restore::Restoring;
 pub use restore::SavedDictionary;
 pub use storage::Storage;
 pub use usage::PackUsage;
@@ -62,6 +63,8 @@ const MIN_REPACK: usize = 64 << 10;
 const PATCH_SHARE: usize = 4;
 /// Changes in a row that were no patches before fewer are tried.
 const PATCH_FAILURES: u32 = 8;
+/// Objects in another encoding, less those in the encoding of before, after which the collection counts as encoded anew.
+const CHANGED_ENCODING: u32 = 256;
 /// Maximum size of the buffer that is kept for the next object.
 const MAX_SCRATCH: usize = 128 << 10;
 
@@ -88,6 +91,8 @@ pub struct Packer {
     loose: AtomicUsize,
     /// Bytes of all packed content when a dictionary was last trained on a sample of it; 0 if there is none.
     retrained_at: AtomicUsize,
+    /// How many saved caches are being restored: content with any of their dictionaries may come.
+    restoring: AtomicUsize,
     /// Held while one object is packed. Most informers have one reflector, so that there is no contention.
     state: Mutex<State>,
     /// Held for one step of compaction, and while a new dictionary is added: no step sees two newest ones. Taken after
@@ -97,8 +102,11 @@ pub struct Packer {
 
 #[derive(Default)]
 struct State {
-    /// The encoding of the last object. A server changes it at most once.
+    /// The encoding of most objects. A server changes it at most once, but a few objects may have the other one for ever: those
+    /// of which protobuf cannot be without a dropped field, and those of another namespace.
     media_type: MediaType,
+    /// Objects in the other encoding, less those in this one since.
+    other_encoding: u32,
     plain: Option<Compressor<'static>>,
     trained: Option<Trained>,
     training: Training,
@@ -158,6 +166,7 @@ impl Packer {
             },
             loose: AtomicUsize::new(0),
             retrained_at: AtomicUsize::new(0),
+            restoring: AtomicUsize::new(0),
             state: Mutex::default(),
             rewriter: Mutex::default(),
         }
@@ -222,7 +231,8 @@ impl Packer {
     /// Whether much of the content is packed worse than it could be: there was no time when it arrived, or there is a new
     /// dictionary.
     pub fn is_repacking_due(&self) -> bool {
-        self.loose.load(Relaxed) > self.most_loose() || self.bodies.context().are_outdated()
+        !self.is_restoring()
+            && (self.loose.load(Relaxed) > self.most_loose() || self.bodies.context().are_outdated())
     }
 
     /// Bytes that may have been packed since everything was packed again, before that is due.
@@ -234,6 +244,9 @@ impl Packer {
     pub fn begin_repacking(&self) {
         let mut rewriter = lock(&self.rewriter);
         rewriter.begin(self.bodies.context());
+        if self.is_restoring() {
+            rewriter.keep_dictionaries();
+        }
         self.bodies.begin_rewrite();
         self.loose.store(0, Relaxed);
     }
@@ -391,13 +404,28 @@ impl State {
         }
     }
 
-    /// Prepares for content of another encoding than before: it has nothing in common with the dictionary, so that a new one
-    /// is trained.
+    /// Prepares for content of another encoding than before: it has little in common with the dictionary, so that a new one
+    /// is trained. Not for a few objects among others: each would cost a dictionary, and packing everything again with it.
     fn expect(&mut self, media_type: MediaType) {
-        if std::mem::replace(&mut self.media_type, media_type) != media_type {
+        if self.has_changed_to(media_type) && !self.training.is_collecting() {
             self.trained = None;
             self.training = Training::default();
         }
+    }
+
+    /// Counts an object. Returns whether most objects have another encoding now.
+    fn has_changed_to(&mut self, media_type: MediaType) -> bool {
+        if self.media_type == media_type {
+            self.other_encoding = self.other_encoding.saturating_sub(1);
+            return false;
+        }
+        self.other_encoding += 1;
+        // Samples may have either encoding.
+        let changed = self.training.is_collecting() || self.other_encoding >= CHANGED_ENCODING;
+        if changed {
+            (self.media_type, self.other_encoding) = (media_type, 0);
+        }
+        changed
     }
 
     /// Writes the content to `scratch` as a patch of an earlier version, and returns the encoding of that. `None` if the

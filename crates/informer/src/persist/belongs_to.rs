@@ -37,7 +37,7 @@ impl Subject<'_> {
         let Selection { labels, fields, shards } = self.selection;
         let (labels, fields, shards) = (labels.to_string(), fields.to_string(), shards.to_string());
         let namespace = namespace.unwrap_or("*");
-        // Informers that are used side by side need names of their own. A transform that changes replaces the log.
+        // A transform that changes replaces the log: what it drops from now on must not stay on the disk.
         let name = format!("{plural}.{group}/{version}/{namespace}/{content}/{labels}/{fields}/{shards}");
         let belongs_to = BelongsTo::new()
             .with("cluster", persistence.cluster.identity())
@@ -51,6 +51,7 @@ impl Subject<'_> {
             .with("transform", transform)
             .with("content", content)
             .with("encoding of records", RECORDS);
+        let name = persistence.names.reserve(name);
         Ok(LogSpec { name, belongs_to, key: persistence.key.clone() })
     }
 }
@@ -80,7 +81,7 @@ mod tests {
         };
         let [first, second] = [0, 1].map(|nth| log(ShardRange::nth(nth, 2).unwrap().into()));
         let all = log(ShardSelector::everything());
-        assert!(first.name != second.name && first.name != all.name);
+        assert!(first.name.text() != second.name.text() && first.name.text() != all.name.text());
         assert!(first.belongs_to != second.belongs_to && first.belongs_to != all.belongs_to);
     }
 }

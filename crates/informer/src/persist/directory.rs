@@ -1,6 +1,9 @@
 //! Logs of any disk, and the objects in them.
 
-use super::partition_log::{KUBE_SYSTEM, OpenLog, PATHS, PartitionLog, is_dictionary};
+use super::{
+    names::ReservedName,
+    partition_log::{KUBE_SYSTEM, OpenLog, PATHS, PartitionLog, is_dictionary},
+};
 use crate::delta::AnyObject;
 use kube_informer_persist::{BelongsTo, CacheDir, Disk, EncryptionKey, OpenedLog, Restored};
 use kube_informer_wire::{FieldPath, ObjectKey, Origin, Packer, ResourceVersion, Restorer};
@@ -15,7 +18,7 @@ pub(crate) trait Directory: Send + Sync + 'static {
 /// Which log is opened.
 #[derive(Clone)]
 pub(crate) struct LogSpec {
-    pub(super) name: String,
+    pub(super) name: Arc<ReservedName>,
     pub(super) belongs_to: BelongsTo,
     pub(super) key: Option<EncryptionKey>,
 }
@@ -50,7 +53,7 @@ pub(crate) struct SavedState {
 impl<D: Disk> Directory for CacheDir<D> {
     fn open(&self, spec: &LogSpec, target: &RestoreTarget) -> io::Result<Opened> {
         let OpenedLog { restored, discarded, log, .. } =
-            self.open_log(&spec.name, &spec.belongs_to, spec.key.as_ref())?;
+            self.open_log(spec.name.text(), &spec.belongs_to, spec.key.as_ref())?;
         let mut discarded = discarded.map(|why| why.to_string());
         let mut state = None;
         let mut known = Vec::new();
@@ -84,8 +87,13 @@ impl RestoreTarget {
         let mut order: Vec<usize> = (0..restored.objects.len()).collect();
         order.sort_unstable_by_key(|&at| restored.objects[at].content.at);
         let mut objects: Vec<Option<AnyObject>> = vec![None; order.len()];
-        let mut content = Vec::new();
+        let (mut content, mut is_disk_working) = (Vec::new(), true);
         for at in order {
+            // Content that belongs on disk is not in memory as a whole before the first of it is written. A failure is
+            // reported when it is written later.
+            if is_disk_working && self.packer.is_spill_due() {
+                is_disk_working = self.packer.spill().is_ok();
+            }
             let saved = &restored.objects[at];
             restored.bodies.read(&saved.content, &mut content).map_err(|error| error.to_string())?;
             let (key, record) = (restored.key(saved), restored.identity(saved));

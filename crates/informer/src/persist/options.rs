@@ -1,6 +1,6 @@
 //! Where and how caches are saved.
 
-use super::{cluster::Cluster, directory::Directory};
+use super::{cluster::Cluster, directory::Directory, names::Names};
 use kube_informer_persist::{CacheDir, Disk, EncryptionKey, OpenError};
 use std::{
     fmt,
@@ -19,7 +19,8 @@ const RESUME_WITHIN: Duration = Duration::from_secs(600);
 /// 2. It holds the objects as they are cached, that is, after the transform, and not encrypted unless [`key`](Self::key) is set.
 ///    Secrets are saved only with a key.
 /// 3. A saved state is used only if it belongs to the same cluster, resource, namespaces, selectors and transform. Otherwise,
-///    or if it is damaged, it is discarded, and the informer starts as usual.
+///    or if it is damaged, it is discarded, and the informer starts as usual. Informers that differ only in the transform, or in
+///    how objects are stored, are told apart by the order in which they are built.
 /// 4. It is on disk shortly after it is in the cache, and survives the end of the process, also by a signal. After a loss of
 ///    power an older state may come back, which is then brought up to date.
 /// 5. A disk that fails or is full is reported ([`PersistStatus`](crate::PersistStatus)), and affects nothing but the next start.
@@ -136,6 +137,7 @@ impl PersistOptions {
             resume_within: self.resume_within,
             trust_restored: self.trust_restored,
             clock: self.clock,
+            names: Arc::default(),
             inline: self.inline,
         })
     }
@@ -194,6 +196,8 @@ pub(crate) struct Persistence {
     pub(super) resume_within: Duration,
     pub(super) trust_restored: bool,
     pub(super) clock: Clock,
+    /// The logs of the directory that informers of this process use.
+    pub(super) names: Arc<Names>,
     inline: bool,
 }
 

@@ -2,14 +2,15 @@
 
 use crate::support::{Errors, pass, secs, source, watched};
 use kube_informer::{
-    DiskOptions, InformerBuilder, InformerStatus, Kind, Limits, Object, Packing, ReadAsync, SegmentFile,
-    SharedInformer, Storage, testing::FakeSource,
+    DiskOptions, HandlerFuncs, InformerBuilder, InformerStatus, Kind, Limits, Object, Packing,
+    PersistOptions, ReadAsync, SegmentFile, SharedInformer, Stop, Storage, testing::FakeSource,
 };
+use kube_informer_persist::MemoryDisk;
 use serde_json::{Value, json};
 use std::{
     collections::HashSet,
     io,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     thread::{self, ThreadId},
 };
 
@@ -121,6 +122,31 @@ async fn a_large_secret_takes_little_memory() {
     assert!(usage.cached <= 64 << 10, "{usage:?}");
     assert!(informer.cached_bytes() <= usage.total(), "{} of {usage:?}", informer.cached_bytes());
     check_all(&informer, 200, 0, 50_000);
+}
+
+/// A saved cache is as large as the collection: it must not be in memory as a whole before the first of it is written.
+#[tokio::test(start_paused = true)]
+async fn restoring_keeps_to_the_buffer() {
+    let (source, saved) = (secrets(), MemoryDisk::new());
+    for n in 0..200 {
+        source.put(noisy(n, 0, 50_000));
+    }
+    for round in 0..2 {
+        let file = TestFile::default();
+        let options = PersistOptions::on(saved.clone()).cluster_id("test").key([1; 32]).inline();
+        let informer = source.informer::<Value>(|builder| file.on_disk(builder).persist(options).unwrap());
+        let (at_first, own) = (Arc::new(OnceLock::new()), informer.clone());
+        let first = Arc::clone(&at_first);
+        informer
+            .add_handler(HandlerFuncs::new().on_add(move |_: &Object<Value>, _| _ = first.set(own.memory())));
+        informer.start();
+        pass(60).await;
+        let usage = at_first.get().expect("an initial add");
+        assert!(usage.content + usage.garbage + usage.unused <= 2 << 20, "round {round}: {usage:?}");
+        check_all(&informer, 200, 0, 50_000);
+        assert_eq!(informer.persist_status().to_string(), "saved at version 300");
+        informer.stop(Stop::Drop).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

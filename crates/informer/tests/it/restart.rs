@@ -5,7 +5,8 @@ mod server;
 
 use crate::support::{Errors, Recorder, cached, object, pass, secs, settle, source};
 use kube_informer::{
-    HeapSize, InformerBuilder, InformerStatus, PersistOptions, SharedInformer, Stop, Transform,
+    HeapSize, InformerBuilder, InformerFactory, InformerOptions, InformerStatus, PersistOptions, Scope,
+    SharedInformer, Stop, Storage, Transform,
     testing::{FakeSource, Fault, Request},
 };
 use kube_informer_persist::MemoryDisk;
@@ -431,26 +432,67 @@ async fn namespaces_have_logs_of_their_own() {
     }
 }
 
+/// Namespaces are restored one after the other, while the views of the one before are being filled in.
 #[tokio::test(start_paused = true)]
-async fn a_change_in_one_namespace_is_written_to_its_log_only() {
+async fn views_are_filled_in_whichever_namespace_was_restored_last() {
     let (machine, source) = (Machine::new(), source());
-    let put = |namespace: &str, value: u64| {
-        source.put(json!({"metadata": {"namespace": namespace, "name": "a"}, "data": value}));
-    };
-    put("one", 0);
-    put("two", 0);
-    let scope = kube_informer::Scope::namespaces(["one", "two"]).unwrap();
-    let informer = machine.informer(&source, |builder| builder.scope(scope));
-    informer.start();
-    pass(10).await;
-    let before = machine.disk.files();
-    for value in 1..=10 {
-        put("one", value);
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    for (number, namespace) in (0..600).zip(["one", "two", "three"].into_iter().cycle()) {
+        let metadata = json!({"namespace": namespace, "name": format!("n{number}")});
+        source.put(json!({"metadata": metadata, "data": {"value": "v".repeat(200)}}));
     }
-    let mut changed = machine.disk.files();
-    changed.retain(|name, bytes| before.get(name) != Some(bytes));
-    let changed: Vec<_> = changed.into_keys().collect();
-    assert!(!changed.is_empty() && changed.iter().all(|name| name.contains("one")), "{changed:?}");
-    end(informer).await;
+    let scope = kube_informer::Scope::namespaces(["one", "two", "three"]).unwrap();
+    for round in 0..2 {
+        let informer = machine.informer(&source, |builder| builder.scope(scope.clone()));
+        informer.keep_view::<Data>();
+        informer.start();
+        pass(5).await;
+        assert!(informer.is_synced() && lists(&source).1 == 3, "round {round}");
+        let without = informer.lister().list().iter().filter(|object| object.views_size() == 0).count();
+        assert_eq!(without, 0, "round {round}");
+        end(informer).await;
+    }
+}
+
+/// Which informer of a resource has which log depends on the order in which the informers are built.
+#[tokio::test(start_paused = true)]
+async fn informers_of_one_resource_are_saved_side_by_side() {
+    let namespaces =
+        |names: &[&str]| InformerOptions::new().scope(Scope::namespaces(names.iter().copied()).unwrap());
+    let whole = InformerOptions::new;
+    let pairs = [
+        (whole(), whole().transform(Transform::new().drop_field("data").unwrap())),
+        (whole(), whole().json_only(true)),
+        (whole(), whole().storage(Storage::disk())),
+        (namespaces(&["ns"]), namespaces(&["ns", "other"])),
+    ];
+    for (first, second) in pairs {
+        let (machine, source) = (Machine::new(), source());
+        source.put(object("a", 1));
+        let mut listed = None;
+        for round in 0..2 {
+            let of = source.clone();
+            let factory = InformerFactory::from_sources(move |_, _, namespace| of.source(namespace));
+            let factory = factory.persist(machine.options()).unwrap().build();
+            let informer = |options: &InformerOptions| {
+                let kind = source.origin().kind().clone();
+                factory.of_kind::<Value>(kind, |_| options.clone())
+            };
+            let (first, second) = (informer(&first), informer(&second));
+            // The tasks of the informers may run in any order.
+            if round == 0 {
+                first.start()
+            } else {
+                second.start()
+            }
+            settle().await;
+            factory.start();
+            pass(2).await;
+            for informer in [&first, &second] {
+                assert!(saved(informer).starts_with("sav"), "{first:?}, {second:?}: {}", saved(informer));
+                assert_eq!(cached(informer), ["a@101"]);
+            }
+            assert_eq!(*listed.get_or_insert(lists(&source).1), lists(&source).1, "{first:?}, {second:?}");
+            factory.shutdown().await;
+        }
+    }
 }

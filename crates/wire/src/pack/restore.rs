@@ -36,7 +36,31 @@ impl fmt::Debug for SavedDictionary {
     }
 }
 
+/// A saved cache is being restored: no dictionary is forgotten meanwhile.
+pub(crate) struct Restoring<'a>(&'a Packer);
+
+impl Drop for Restoring<'_> {
+    fn drop(&mut self) {
+        self.0.restoring.fetch_sub(1, Relaxed);
+        self.0.bodies.wake();
+    }
+}
+
 impl Packer {
+    /// To be held until all objects of a saved cache are restored.
+    pub(crate) fn restoring(&self) -> Restoring<'_> {
+        // Under the lock: packing everything again either has begun, and keeps the dictionaries, or sees this when it begins.
+        let mut rewriter = lock(&self.rewriter);
+        self.restoring.fetch_add(1, Relaxed);
+        rewriter.keep_dictionaries();
+        drop(rewriter);
+        Restoring(self)
+    }
+
+    pub(super) fn is_restoring(&self) -> bool {
+        self.restoring.load(Relaxed) > 0
+    }
+
     /// The dictionary that content with a tag needs, if it needs one. The error is one that was forgotten.
     pub(crate) fn dictionary_of(&self, tag: u64) -> Result<Option<SavedDictionary>, u32> {
         match Tag::from_bits(tag).encoding {
@@ -104,14 +128,16 @@ impl Packer {
         }
         let mut state = self.lock();
         // The next objects come in the same encoding, most likely, and go on with the dictionary.
-        state.media_type = media_type;
+        state.has_changed_to(media_type);
         let raw = || Encoded { media_type, bytes: Bytes::copy_from_slice(bytes) };
+        let is_raw = self.packing != Packing::Packed && encoding == Encoding::Stored && !patched;
+        // Content that is to stay as it is is not packed again.
+        let dense = dense || is_raw;
         let content = match self.packing {
-            Packing::Raw if encoding == Encoding::Stored && !patched => Content::raw(raw()),
-            Packing::Decoded if encoding == Encoding::Stored && secret && !patched => Content::raw(raw()),
-            Packing::Decoded if encoding == Encoding::Stored && !patched => Content::with_value(raw()),
+            Packing::Decoded if is_raw && !secret => Content::with_value(raw()),
+            _ if is_raw && !self.on_disk => Content::raw(raw()),
             // Content that is packed stays packed until the object changes, also if the packing was another one before.
-            _ => Content::Packed(self.bodies.insert(tag, bytes)),
+            _ => Content::Packed(self.bodies.insert(Tag { dense, ..Tag::from_bits(tag) }.bits(), bytes)),
         };
         state.stats.objects += 1;
         state.stats.raw_bytes += u64::from(raw_len);

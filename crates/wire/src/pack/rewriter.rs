@@ -80,6 +80,11 @@ impl Rewriter {
         self.target = dictionaries.newest().map(|newest| newest.id);
     }
 
+    /// Content comes in that may have any dictionary: none is forgotten when everything has been packed again.
+    pub(super) fn keep_dictionaries(&mut self) {
+        self.target = None;
+    }
+
     /// Everything has been packed again.
     pub(super) fn end(&mut self, dictionaries: &Dictionaries) {
         // Content is packed with this one, or with one that was added since.

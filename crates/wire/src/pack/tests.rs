@@ -373,3 +373,91 @@ fn a_large_change_and_content_with_an_older_dictionary_are_packed_as_a_whole() {
     assert!(!is_patched(&plain), "packed before there was a dictionary");
     assert_eq!(encoding(&plain), encoding(&kept[999]));
 }
+
+/// The same bytes in the other encoding.
+fn in_protobuf(json: Encoded) -> Encoded {
+    Encoded::protobuf(json.bytes)
+}
+
+#[test]
+fn a_few_objects_in_the_other_encoding_keep_the_dictionary() {
+    for nth in [2, 3, 300, 1000] {
+        let packer = Packer::new(Packing::Packed);
+        let raw = |i: u64| if i % nth == 1 { in_protobuf(pod(i, "cart")) } else { pod(i, "cart") };
+        let kept: Vec<Content> = (0..3000).map(|i| packer.pack_content(&raw(i), false, None)).collect();
+        assert_eq!(packer.stats().dictionaries, 1, "one of {nth} in protobuf");
+        let late: usize = kept[1000..].iter().map(Content::packed_len).sum();
+        let late_raw: usize = kept[1000..].iter().map(Content::raw_len).sum();
+        assert!(late * 10 < late_raw, "one of {nth} in protobuf: {late} of {late_raw} bytes");
+        for (i, kept) in kept.iter().enumerate() {
+            assert_eq!(kept.read().unwrap(), raw(i as u64));
+        }
+    }
+}
+
+#[test]
+fn a_collection_in_another_encoding_gets_a_dictionary_of_its_own() {
+    let packer = Packer::new(Packing::Packed);
+    let _json: Vec<Content> = (0..1000).map(|i| packer.pack_content(&pod(i, "cart"), false, None)).collect();
+    let protobuf: Vec<Content> =
+        (0..1000).map(|i| packer.pack_content(&in_protobuf(pod(i, "cart")), false, None)).collect();
+    assert_eq!(packer.stats().dictionaries, 2);
+    let newest = packer.bodies.context().newest().unwrap().id;
+    assert_eq!(encoding(&protobuf[999]), Some(Encoding::Dictionary(newest)));
+}
+
+#[test]
+fn restored_content_goes_to_disk_whatever_the_packing() {
+    for (packing, secret) in [(Packing::Raw, false), (Packing::Raw, true), (Packing::Decoded, true)] {
+        let packer = Packer::with_storage(packing, Storage::Disk(DiskOptions::default().cache_bytes(0)));
+        let kept: Vec<Content> = (0..500)
+            .map(|i| {
+                let Encoded { media_type, bytes } = pod(i, "cart");
+                let tag = Tag::loose(bytes.len() as u32, media_type, Encoding::Stored).bits();
+                packer.restored_content(tag, &bytes, secret, u32::MAX).expect("content")
+            })
+            .collect();
+        spill(&packer);
+        assert!(packer.usage().disk_live > 256 << 10, "{packing:?}: {:?}", packer.usage());
+        assert!(!packer.is_repacking_due(), "{packing:?}");
+        for (i, kept) in kept.iter().enumerate() {
+            assert_eq!(kept.read().unwrap(), pod(i as u64, "cart"));
+        }
+    }
+}
+
+/// A large cache takes long to restore, and another namespace may be quiet meanwhile.
+#[test]
+fn a_dictionary_is_not_forgotten_while_content_is_restored() {
+    let trained = |flavour: &str| {
+        let packer = Packer::new(Packing::Packed);
+        let kept: Vec<Content> =
+            (0..1000).map(|i| packer.pack_content(&pod(i, flavour), false, None)).collect();
+        let dictionary = packer.bodies.context().newest().unwrap().bytes().to_vec();
+        let mut packed = Vec::new();
+        let tag = kept[999].save(&mut packed).unwrap();
+        (dictionary, tag, packed)
+    };
+    let ((old, tag, packed), (new, ..)) = (trained("cart"), trained("shop"));
+    for begun in [false, true] {
+        let packer = Packer::new(Packing::Packed);
+        packer.add_saved_dictionaries(vec![(1, new.clone())]).unwrap();
+        if begun {
+            packer.begin_repacking();
+        }
+        let restoring = packer.restoring();
+        packer.add_saved_dictionaries(vec![(0, old.clone()), (1, new.clone())]).unwrap();
+        if !begun {
+            assert!(!packer.is_repacking_due());
+            packer.begin_repacking();
+        }
+        let restored = packer.restored_content(tag, &packed, false, u32::MAX).unwrap();
+        while packer.repack(20_000) {}
+        drop(restoring);
+        assert_eq!(restored.read().unwrap(), pod(999, "cart"), "begun before: {begun}");
+        assert!(packer.is_repacking_due());
+        repack(&packer);
+        assert_eq!(restored.read().unwrap(), pod(999, "cart"), "begun before: {begun}");
+        assert!(!packer.bodies.context().are_outdated());
+    }
+}

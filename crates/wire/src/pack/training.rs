@@ -50,6 +50,11 @@ impl Training {
         Self::Measuring { best: None, raw: 0, packed: 0, seen: 0 }
     }
 
+    /// Whether samples for a new dictionary are being taken.
+    pub(super) fn is_collecting(&self) -> bool {
+        matches!(self, Self::Collecting { .. })
+    }
+
     /// Bytes of the samples.
     pub(super) fn heap_size(&self) -> usize {
         match self {

@@ -3,7 +3,7 @@
 use super::record::{self, SavedRecord};
 use crate::{
     FieldPath, Labels, Object, ObjectKey, Origin, Owner, Packer, fields::Found, identity::Identity,
-    kept_views::KeptViews, object::Record,
+    kept_views::KeptViews, object::Record, pack::Restoring,
 };
 use hashbrown::HashMap;
 use serde_json::Value;
@@ -40,6 +40,7 @@ const MAX_CONTENT: u32 = 256 << 20;
 /// 2. Labels, owners and fields are shared, as the packer shares those of new objects.
 pub struct Restorer<'a> {
     packer: &'a Packer,
+    _restoring: Restoring<'a>,
     origin: Arc<Origin>,
     /// The fields that restored objects are to have, by slot.
     wanted: Vec<Option<FieldPath>>,
@@ -68,6 +69,7 @@ impl<'a> Restorer<'a> {
     pub fn new(packer: &'a Packer, origin: Arc<Origin>, wanted: Vec<Option<FieldPath>>) -> Self {
         Self {
             packer,
+            _restoring: packer.restoring(),
             origin,
             wanted,
             fields: HashMap::new(),

@@ -3,7 +3,7 @@
 use super::{Machine, end, lists, save_three, saved};
 use crate::support::{Errors, cached, object, pass, secs, settle, source};
 use kube_informer::{
-    InformerBuilder, Kind, PersistError, PersistOptions, PersistStatus, Transform, testing::FakeSource,
+    InformerBuilder, Kind, PersistError, PersistOptions, PersistStatus, Scope, Transform, testing::FakeSource,
 };
 use kube_informer_persist::MemoryDisk;
 use serde_json::{Value, json};
@@ -210,4 +210,34 @@ async fn a_panic_of_the_persister_is_survived() {
     pass(5).await;
     assert!(informer.status().is_live());
     assert_eq!(saved(&informer), "saved at version 101");
+}
+
+/// Namespaces are in one store, and a change of one is none of the others.
+#[tokio::test(start_paused = true)]
+async fn a_change_in_one_namespace_writes_no_log_of_another() {
+    let (machine, source) = (Machine::new(), source());
+    let put = |namespace: &str, value: u64| {
+        source.put(json!({"metadata": {"namespace": namespace, "name": "a"}, "data": {"value": value}}))
+    };
+    put("one", 0);
+    put("two", 0);
+    let scope = Scope::namespaces(["one", "two"]).unwrap();
+    let informer = machine.informer(&source, |builder| builder.scope(scope));
+    informer.start();
+    pass(1).await;
+    let length = |namespace: &str| {
+        let is_log = |name: &str| name.contains(namespace) && name.ends_with(".log");
+        machine.disk.files().iter().find(|(name, _)| is_log(name)).map(|(_, bytes)| bytes.len()).unwrap()
+    };
+    let (one, two) = (length("one"), length("two"));
+    for value in 1..20 {
+        put("two", value);
+        pass(1).await;
+    }
+    assert!(length("two") > two + 19 * 50, "{} was {two}", length("two"));
+    assert_eq!(length("one"), one);
+    put("one", 1);
+    pass(1).await;
+    assert!(length("one") > one, "its own change");
+    end(informer).await;
 }
