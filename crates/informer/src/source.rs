@@ -10,6 +10,8 @@ mod response;
 pub use client::ClientError;
 pub use client::informer_client;
 
+pub(crate) use encodings::may_be_built_in;
+
 use crate::{Scope, ScopeError};
 use encodings::Encodings;
 use kube_informer_wire::{

@@ -181,6 +181,15 @@ impl MessageType {
     }
 }
 
+/// Identifies the tables of types and of field numbers. Messages that were checked for unknown fields with one table may have
+/// fields that another table does not know.
+pub fn tables_fingerprint() -> u64 {
+    // 64-bit FNV-1a: the same in every version of Rust.
+    let tables = [include_str!("types.txt"), include_str!("protobuf/numbers.txt")];
+    let bytes = tables.iter().flat_map(|table| table.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// Returns whether objects of a kind have a protobuf encoding.
 pub fn knows(api_version: &str, kind: &str) -> bool {
     messages().of_kind(api_version, kind).is_some()

@@ -1,8 +1,9 @@
 //! The pairs that the saved state of a partition belongs to.
 
 use super::{directory::LogSpec, options::Persistence};
-use crate::{scope::Scope, shared_informer::Selection, transform::Transform};
+use crate::{scope::Scope, shared_informer::Selection, source::may_be_built_in, transform::Transform};
 use kube_informer_persist::BelongsTo;
+use kube_informer_types::protobuf::tables_fingerprint;
 use kube_informer_wire::Kind;
 
 /// The version of the encoding of records.
@@ -50,9 +51,19 @@ impl Subject<'_> {
             .with("shards", shards)
             .with("transform", transform)
             .with("content", content)
-            .with("encoding of records", RECORDS);
+            .with("encoding of records", RECORDS)
+            .with("table of types", self.table_of_types());
         let name = persistence.names.reserve(name);
         Ok(LogSpec { name, belongs_to, key: persistence.key.clone() })
+    }
+
+    /// The table with which content in protobuf was checked for unknown fields: a program with an older table, after a
+    /// rollback, could not read all of them.
+    fn table_of_types(&self) -> String {
+        match may_be_built_in(&self.kind.group) {
+            true => format!("{:016x}", tables_fingerprint()),
+            false => "none".to_owned(),
+        }
     }
 }
 
@@ -63,22 +74,40 @@ mod tests {
     use kube_informer_persist::MemoryDisk;
     use kube_informer_wire::{ShardRange, ShardSelector};
 
+    fn log(persistence: &Persistence, kind: &Kind, shards: ShardSelector) -> LogSpec {
+        let selection = Selection { shards, ..Selection::default() };
+        let (scope, transform) = (Scope::all(), Transform::new());
+        let subject = Subject {
+            kind,
+            scope: &scope,
+            selection: &selection,
+            transform: &transform,
+            metadata_only: false,
+        };
+        subject.log(persistence, None).unwrap()
+    }
+
+    fn persistence() -> Persistence {
+        PersistOptions::on(MemoryDisk::default()).cluster_id("test").open(None).unwrap()
+    }
+
+    #[test]
+    fn content_of_built_in_kinds_belongs_to_the_table_it_was_checked_with() {
+        let persistence = persistence();
+        let table = |kind: Kind| {
+            let log = log(&persistence, &kind, ShardSelector::everything());
+            log.belongs_to.get("table of types").map(str::to_owned)
+        };
+        let current = format!("{:016x}", tables_fingerprint());
+        assert_eq!(table(Kind::namespaced("", "v1", "Pod", "pods")), Some(current));
+        let custom = table(Kind::namespaced("example.com", "v1", "Widget", "widgets"));
+        assert_eq!(custom.as_deref(), Some("none"), "always JSON");
+    }
+
     #[test]
     fn each_set_of_shards_has_a_log_of_its_own() {
-        let persistence = PersistOptions::on(MemoryDisk::default()).cluster_id("test").open(None).unwrap();
-        let log = |shards| {
-            let kind = Kind::namespaced("", "v1", "Pod", "pods");
-            let selection = Selection { shards, ..Selection::default() };
-            let (scope, transform) = (Scope::all(), Transform::new());
-            let subject = Subject {
-                kind: &kind,
-                scope: &scope,
-                selection: &selection,
-                transform: &transform,
-                metadata_only: false,
-            };
-            subject.log(&persistence, None).unwrap()
-        };
+        let persistence = persistence();
+        let log = |shards| log(&persistence, &Kind::namespaced("", "v1", "Pod", "pods"), shards);
         let [first, second] = [0, 1].map(|nth| log(ShardRange::nth(nth, 2).unwrap().into()));
         let all = log(ShardSelector::everything());
         assert!(first.name.text() != second.name.text() && first.name.text() != all.name.text());

@@ -33,6 +33,6 @@ impl Encodings {
 
 /// Whether built-in kinds may be in a group. A program that only watches custom resources does not parse the table of types,
 /// which takes a megabyte.
-fn may_be_built_in(group: &str) -> bool {
+pub(crate) fn may_be_built_in(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
