@@ -259,6 +259,30 @@ async fn a_resize_changes_amounts_of_cpu_and_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scale_has_a_table_and_metadata() {
+    let c = Cluster::new().await;
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}});
+    let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template}});
+    c.post(sets, set).await;
+    let path = format!("{sets}/s/scale");
+    let (code, table) = c.get_as(&path, "application/json;as=Table;v=v1;g=meta.k8s.io").await;
+    assert_eq!((code, &table["kind"]), (200, &json!("Table")));
+    let columns: Vec<&Value> =
+        table["columnDefinitions"].as_array().expect("columns").iter().map(|c| &c["name"]).collect();
+    assert_eq!(columns, ["Name", "Desired", "Available", "Age"]);
+    let row = &table["rows"][0];
+    assert_eq!((&row["cells"], &row["object"]["metadata"]["name"]), (&json!(["s", 3, 0, "0s"]), &json!("s")));
+    let (_, metadata) = c.get_as(&path, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io").await;
+    assert_eq!(
+        (&metadata["kind"], &metadata["metadata"]["name"]),
+        (&json!("PartialObjectMetadata"), &json!("s"))
+    );
+    assert_eq!(metadata.get("spec"), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn writes_of_status_and_approval_are_kept() {
     let c = Cluster::new().await;
     let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
