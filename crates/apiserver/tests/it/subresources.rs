@@ -259,6 +259,28 @@ async fn a_resize_changes_amounts_of_cpu_and_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_running_pod_is_resized_if_its_kubelet_reports_resources() {
+    let c = Cluster::new().await;
+    c.post(PODS, pod("p")).await;
+    let resize =
+        json!({"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "200m"}}}]}});
+    let running = json!({"name": "main", "image": "app:1", "imageID": "app:1", "ready": true, "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}});
+    for (resources, code) in [(Value::Null, 422), (json!({}), 200)] {
+        let mut status = running.clone();
+        status["resources"] = resources;
+        let patch = json!({"status": {"containerStatuses": [status]}});
+        assert_eq!(c.patch(&format!("{PODS}/p/status"), MERGE, patch).await.0, 200);
+        let (resized, response) = c.patch(&format!("{PODS}/p/resize"), STRATEGIC, resize.clone()).await;
+        assert_eq!(resized, code, "{response}");
+        if code == 422 {
+            let message = "Forbidden: Pod running on node without support for resize";
+            assert_eq!(causes(&response), [("spec".to_owned(), message.to_owned())]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_scale_has_a_table_and_metadata() {
     let c = Cluster::new().await;
     let sets = "/apis/apps/v1/namespaces/default/replicasets";
