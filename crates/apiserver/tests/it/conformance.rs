@@ -217,6 +217,10 @@ async fn health_checks_are_listed_on_request() {
         assert!(verbose.lines().any(|line| line == "[+]ping ok"), "{verbose}");
         assert!(verbose.ends_with(&format!("{} check passed\n", &path[1..])), "{verbose}");
     }
+    let metrics = c.read_text("/metrics/slis", "").await;
+    for line in ["{name=\"ping\",type=\"healthz\"} 1", "{name=\"informer-sync\",type=\"readyz\"} 1"] {
+        assert!(metrics.contains(&format!("kubernetes_healthcheck{line}\n")), "{metrics}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
