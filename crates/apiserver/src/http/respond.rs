@@ -60,7 +60,7 @@ impl Responder<'_> {
         let mut response =
             encoded.unwrap_or_else(|error| respond_error(&error, options.representation.format));
         let deprecation = self.resource.deprecation();
-        warn(&mut response, warnings.iter().map(String::as_str).chain(deprecation));
+        warn(&mut response, deprecation.into_iter().chain(warnings.iter().map(String::as_str)));
         response
     }
 
