@@ -30,6 +30,7 @@ use imbl::OrdMap;
 
 pub(crate) use built_in::is_built_in;
 pub(crate) use columns::Columns;
+pub(crate) use columns::SCALE;
 pub(crate) use columns::age;
 pub(crate) use conversion::Conversion;
 pub(crate) use defaults::quality_of_service;

@@ -45,6 +45,7 @@ pub(crate) fn paths(registry: &Registry) -> Response<ResponseBody> {
         "/healthz",
         "/livez",
         "/metrics",
+        "/metrics/slis",
         "/openapi/v2",
         "/openapi/v3",
         "/readyz",

@@ -102,6 +102,7 @@ async fn serve_other(api: &Api, parts: &Parts, route: Route, query: &Query) -> R
         },
         Route::Version => probes::version(),
         Route::Metrics => metrics::scrape(&api.metrics, &api.caches, &*api.storage).await,
+        Route::HealthMetrics => metrics::health(api).await,
         Route::Faults(switch) if api.fault_endpoints => {
             switches::flip(&Faults::new(api), &parts.method, switch.as_deref(), query).await
         }

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
+use prometheus::proto::MetricFamily;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
 use super::body::ResponseBody;
 use super::error::HttpError;
 use super::negotiate::Format;
+use super::probes;
 use super::respond::{respond_error, respond_text};
+use crate::api::Api;
 use crate::caches::Caches;
 use crate::metrics::{Metrics, register};
 use crate::registry::Resource;
@@ -52,7 +55,24 @@ pub(crate) async fn scrape(
     }
     let mut families = metrics.gather();
     families.extend(snapshot.gather());
-    match TextEncoder::new().encode_to_string(&families) {
+    respond(&families)
+}
+
+/// `/metrics/slis`: the results of the health checks.
+pub(crate) async fn health(api: &Api) -> Response<ResponseBody> {
+    let registry = Registry::new();
+    let help = "Whether a health check passes.";
+    let results = gauges(&registry, "kubernetes_healthcheck", help, &["name", "type"]);
+    for endpoint in ["healthz", "livez", "readyz"] {
+        for (name, passes) in probes::checks(api, endpoint).await {
+            results.with_label_values(&[name, endpoint]).set(passes.into());
+        }
+    }
+    respond(&registry.gather())
+}
+
+fn respond(families: &[MetricFamily]) -> Response<ResponseBody> {
+    match TextEncoder::new().encode_to_string(families) {
         Ok(text) => respond_text(StatusCode::OK, CONTENT_TYPE, text),
         Err(error) => respond_error(&HttpError::Metrics(error), Format::Json),
     }

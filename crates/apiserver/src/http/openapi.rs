@@ -3,6 +3,7 @@
 
 mod descriptions;
 mod operations;
+mod protobuf;
 mod schemas;
 
 use std::sync::Arc;
@@ -69,14 +70,10 @@ pub(crate) fn document(
 
 /// `/openapi/v2`: one document for all groups.
 pub(crate) fn all(registry: &Registry, accept: Option<&str>, known: Option<&str>) -> Response<ResponseBody> {
-    const ACCEPTED: &[&str] = &["application/json"];
-    let json = |clause: &str| {
-        let media = clause.split(';').next().unwrap_or_default().trim();
-        matches!(media, "" | "application/json" | "application/*" | "*/*")
-    };
-    if !accept.unwrap_or_default().split(',').any(json) {
+    const ACCEPTED: &[&str] = &["application/json", protobuf::ACCEPTED];
+    let Some(content_type) = accept.unwrap_or_default().split(',').find_map(media_type_of_v2) else {
         return respond_error(&NotAcceptable::MediaType(ACCEPTED).into(), Format::Json);
-    }
+    };
     let hashes: String = registry
         .groups()
         .flat_map(|(group, versions)| {
@@ -85,7 +82,7 @@ pub(crate) fn all(registry: &Registry, accept: Option<&str>, known: Option<&str>
         .collect();
     let tag = format!("\"{:016X}\"", digest(hashes.as_bytes()));
     let mut response = if known == Some(tag.as_str()) {
-        respond_text(StatusCode::NOT_MODIFIED, JSON, "")
+        respond_text(StatusCode::NOT_MODIFIED, content_type, "")
     } else {
         let (paths, definitions) = describe(Dialect::V2, registry.all());
         let document = json!({
@@ -94,12 +91,23 @@ pub(crate) fn all(registry: &Registry, accept: Option<&str>, known: Option<&str>
             "paths": paths,
             "definitions": definitions,
         });
-        respond_text(StatusCode::OK, JSON, document.to_string())
+        let body =
+            if content_type == JSON { document.to_string().into() } else { protobuf::encode(&document) };
+        respond_text(StatusCode::OK, content_type, body)
     };
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(ETAG, tag);
     }
     response
+}
+
+/// The content type for a clause of an `Accept` header.
+fn media_type_of_v2(clause: &str) -> Option<&'static str> {
+    match clause.split(';').next().unwrap_or_default().trim() {
+        "" | JSON | "application/*" | "*/*" => Some(JSON),
+        protobuf::ACCEPTED | protobuf::CONTENT_TYPE => Some(protobuf::CONTENT_TYPE),
+        _ => None,
+    }
 }
 
 /// The paths and the schemas of resources.

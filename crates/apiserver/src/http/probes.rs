@@ -77,7 +77,8 @@ pub(crate) async fn health(
     respond_text(code, TEXT, lines)
 }
 
-async fn checks(api: &Api, endpoint: &str) -> Vec<(&'static str, bool)> {
+/// The names of the checks of an endpoint, and whether they pass.
+pub(super) async fn checks(api: &Api, endpoint: &str) -> Vec<(&'static str, bool)> {
     let revision = tokio::time::timeout(STORE_TIMEOUT, api.storage.current_revision()).await;
     let mut checks = vec![("ping", true), ("etcd", matches!(revision, Ok(Ok(_))))];
     if endpoint == "readyz" {

@@ -14,10 +14,10 @@ use super::frames::Frames;
 use super::gzip::{Gzip, THRESHOLD};
 use super::list_encoder::{ItemSource, ListEncoder};
 use super::negotiate::{Format, Representation, View};
-use super::table::{TableMaker, partial};
+use super::table::{TableMaker, of_scale, partial};
 use super::warnings::warn;
 use crate::api::Api;
-use crate::registry::Resource;
+use crate::registry::{Object, Resource};
 use crate::status::Status;
 use crate::verbs::{self, Content, Shown};
 use crate::watch_cache::{ListResponse, WatchStream};
@@ -49,7 +49,7 @@ impl Responder<'_> {
         let options = self.options;
         let encoded = match content {
             Content::Object { code, object } => self.object(code, object).await,
-            Content::OtherKind { code, object } => Ok(whole(code, encode(&object), options)),
+            Content::OtherKind { code, object } => Ok(whole(code, encode(&self.other_kind(object)), options)),
             Content::List(list) => self.list(list).await,
             Content::Watch(stream) => Ok(self.watch(stream)),
             Content::Deleted { target, uid } => {
@@ -60,8 +60,20 @@ impl Responder<'_> {
         let mut response =
             encoded.unwrap_or_else(|error| respond_error(&error, options.representation.format));
         let deprecation = self.resource.deprecation();
-        warn(&mut response, warnings.iter().map(String::as_str).chain(deprecation));
+        warn(&mut response, deprecation.into_iter().chain(warnings.iter().map(String::as_str)));
         response
+    }
+
+    /// The requested view of a Scale; others have no views.
+    fn other_kind(&self, value: Value) -> Value {
+        if value["kind"] != "Scale" {
+            return value;
+        }
+        match (self.options.representation.view, Object::new(value.clone())) {
+            (View::Table(options), Some(scale)) => of_scale(&scale, &self.api.writes.clock, options),
+            (View::Metadata, Some(scale)) => partial(&scale),
+            _ => value,
+        }
     }
 
     fn watch(&self, stream: WatchStream) -> Response<ResponseBody> {

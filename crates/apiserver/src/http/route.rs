@@ -35,6 +35,8 @@ pub(crate) enum Route {
     OpenIdKeys,
     /// `/metrics`
     Metrics,
+    /// `/metrics/slis`
+    HealthMetrics,
     /// `/faults` and one switch of them.
     Faults(Option<String>),
     /// `/snapshots`, `/snapshots/NAME` and `/snapshots/NAME/restore`
@@ -81,6 +83,7 @@ impl Route {
             [".well-known", "openid-configuration"] => Self::OpenIdConfiguration,
             ["openid", "v1", "jwks"] => Self::OpenIdKeys,
             ["metrics"] => Self::Metrics,
+            ["metrics", "slis"] => Self::HealthMetrics,
             ["faults"] => Self::Faults(None),
             ["faults", switch] => Self::Faults(Some((*switch).to_owned())),
             ["snapshots"] => Self::Snapshots(None),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::negotiate::{IncludeObject, MetaVersion, TableOptions};
 use crate::clock::Clock;
-use crate::registry::{CodecError, Object, Resource};
+use crate::registry::{CodecError, Columns, Object, Resource, SCALE};
 use crate::storage::Stored;
 
 /// Turns objects of one resource into rows.
@@ -50,7 +50,7 @@ impl TableMaker {
 
     fn table(&self, metadata: Value, rows: Vec<Value>, with_columns: bool) -> Value {
         let columns = if with_columns { self.resource.columns.definitions().into() } else { Value::Null };
-        json!({"kind": "Table", "apiVersion": self.options.version.api_version(), "metadata": metadata, "columnDefinitions": columns, "rows": rows})
+        table(self.options, metadata, columns, rows)
     }
 
     fn partial(&self, object: &Object) -> Value {
@@ -58,13 +58,29 @@ impl TableMaker {
     }
 
     fn row(&self, object: &Object) -> Value {
-        let shown = match self.options.include {
-            IncludeObject::Metadata => self.partial(object),
-            IncludeObject::Object => object.value().clone(),
-            IncludeObject::None => Value::Null,
-        };
-        json!({"cells": self.resource.columns.cells(object, self.clock.seconds()), "object": shown})
+        row(self.options, &self.resource.columns, object, &self.clock)
     }
+}
+
+/// The table of a Scale.
+pub(crate) fn of_scale(scale: &Object, clock: &Clock, options: TableOptions) -> Value {
+    let columns = Columns::Fixed(SCALE);
+    let metadata = json!({"resourceVersion": scale.resource_version()});
+    let rows = vec![row(options, &columns, scale, clock)];
+    table(options, metadata, columns.definitions().into(), rows)
+}
+
+fn table(options: TableOptions, metadata: Value, columns: Value, rows: Vec<Value>) -> Value {
+    json!({"kind": "Table", "apiVersion": options.version.api_version(), "metadata": metadata, "columnDefinitions": columns, "rows": rows})
+}
+
+fn row(options: TableOptions, columns: &Columns, object: &Object, clock: &Clock) -> Value {
+    let shown = match options.include {
+        IncludeObject::Metadata => partial_of(object, options.version),
+        IncludeObject::Object => object.value().clone(),
+        IncludeObject::None => Value::Null,
+    };
+    json!({"cells": columns.cells(object, clock.seconds()), "object": shown})
 }
 
 /// The metadata of the object alone.

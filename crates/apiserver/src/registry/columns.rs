@@ -14,6 +14,7 @@ pub(super) mod workloads;
 use serde_json::{Value, json};
 
 pub(crate) use age::age;
+pub(crate) use workloads::SCALE;
 
 use super::Object;
 use crate::custom::PrinterColumns;

@@ -9,6 +9,7 @@ mod event;
 mod network;
 mod numbers;
 mod pod;
+mod pod_details;
 mod policy;
 mod read;
 mod selector;

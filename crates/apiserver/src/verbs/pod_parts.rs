@@ -105,6 +105,9 @@ pub(crate) fn resize_errors(new: &Object, old: &Object) -> FieldErrors {
         let why = "Pod QOS Class may not change as a result of resizing";
         errors.push(FieldError::invalid("spec", class(new).unwrap_or_default(), why));
     }
+    if !node_resizes(old) {
+        errors.push(FieldError::forbidden("spec", "Pod running on node without support for resize"));
+    }
     for of in LISTS {
         let (after, before) = (list(new, of), list(old, of));
         if after.len() != before.len() {
@@ -122,6 +125,13 @@ pub(crate) fn resize_errors(new: &Object, old: &Object) -> FieldErrors {
         }
     }
     errors
+}
+
+/// Whether the kubelet of a running pod reports the resources of its containers, as those that can resize them do.
+fn node_resizes(pod: &Object) -> bool {
+    let containers = pod.at("/status/containerStatuses").and_then(Value::as_array).into_iter().flatten();
+    let mut running = containers.filter(|container| container["state"]["running"].is_object());
+    running.next().is_none_or(|container| container["resources"].is_object())
 }
 
 fn resource_errors(after: &Value, before: &Value, at: &str) -> FieldErrors {

@@ -217,6 +217,32 @@ async fn health_checks_are_listed_on_request() {
         assert!(verbose.lines().any(|line| line == "[+]ping ok"), "{verbose}");
         assert!(verbose.ends_with(&format!("{} check passed\n", &path[1..])), "{verbose}");
     }
+    let metrics = c.read_text("/metrics/slis", "").await;
+    for line in ["{name=\"ping\",type=\"healthz\"} 1", "{name=\"informer-sync\",type=\"readyz\"} 1"] {
+        assert!(metrics.contains(&format!("kubernetes_healthcheck{line}\n")), "{metrics}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_with_scheduling_gates_say_why_they_wait() {
+    let c = Cluster::new().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str, gates: Value| {
+        json!({"metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "schedulingGates": gates}})
+    };
+    let (_, gated) = c.post(pods, pod("gated", json!([{"name": "example.com/wait"}]))).await;
+    let condition = json!({"lastProbeTime": null, "lastTransitionTime": gated["metadata"]["creationTimestamp"],
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "reason": "SchedulingGated", "status": "False", "type": "PodScheduled"});
+    assert!(condition["lastTransitionTime"].is_string());
+    assert_eq!(gated["status"]["conditions"], json!([condition]));
+    let (_, table) = c.get_as(&format!("{pods}/gated"), "application/json;as=Table;v=v1;g=meta.k8s.io").await;
+    assert_eq!(table["rows"][0]["cells"][2], "SchedulingGated");
+    for gates in [json!([]), Value::Null] {
+        let (_, free) = c.post(pods, pod(&format!("free-{}", gates.is_null()), gates)).await;
+        assert_eq!(free["status"].get("conditions"), None);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -259,6 +259,52 @@ async fn a_resize_changes_amounts_of_cpu_and_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_running_pod_is_resized_if_its_kubelet_reports_resources() {
+    let c = Cluster::new().await;
+    c.post(PODS, pod("p")).await;
+    let resize =
+        json!({"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "200m"}}}]}});
+    let running = json!({"name": "main", "image": "app:1", "imageID": "app:1", "ready": true, "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}});
+    for (resources, code) in [(Value::Null, 422), (json!({}), 200)] {
+        let mut status = running.clone();
+        status["resources"] = resources;
+        let patch = json!({"status": {"containerStatuses": [status]}});
+        assert_eq!(c.patch(&format!("{PODS}/p/status"), MERGE, patch).await.0, 200);
+        let (resized, response) = c.patch(&format!("{PODS}/p/resize"), STRATEGIC, resize.clone()).await;
+        assert_eq!(resized, code, "{response}");
+        if code == 422 {
+            let message = "Forbidden: Pod running on node without support for resize";
+            assert_eq!(causes(&response), [("spec".to_owned(), message.to_owned())]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_has_a_table_and_metadata() {
+    let c = Cluster::new().await;
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}});
+    let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "s"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template}});
+    c.post(sets, set).await;
+    let path = format!("{sets}/s/scale");
+    let (code, table) = c.get_as(&path, "application/json;as=Table;v=v1;g=meta.k8s.io").await;
+    assert_eq!((code, &table["kind"]), (200, &json!("Table")));
+    let columns: Vec<&Value> =
+        table["columnDefinitions"].as_array().expect("columns").iter().map(|c| &c["name"]).collect();
+    assert_eq!(columns, ["Name", "Desired", "Available", "Age"]);
+    let row = &table["rows"][0];
+    assert_eq!((&row["cells"], &row["object"]["metadata"]["name"]), (&json!(["s", 3, 0, "0s"]), &json!("s")));
+    let (_, metadata) = c.get_as(&path, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io").await;
+    assert_eq!(
+        (&metadata["kind"], &metadata["metadata"]["name"]),
+        (&json!("PartialObjectMetadata"), &json!("s"))
+    );
+    assert_eq!(metadata.get("spec"), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn writes_of_status_and_approval_are_kept() {
     let c = Cluster::new().await;
     let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";

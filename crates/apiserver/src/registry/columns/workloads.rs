@@ -31,6 +31,15 @@ pub(in crate::registry) const DEPLOYMENT: Fixed = Fixed {
     },
 };
 
+/// The table of `/scale`, of built-in resources and of custom ones.
+pub(crate) const SCALE: Fixed = Fixed {
+    columns: &[text("Name"), number("Desired"), number("Available"), AGE],
+    cells: |o, now| {
+        let [desired, available] = ["/spec/replicas", "/status/replicas"].map(|field| count(o, field).into());
+        vec![o.name().into(), desired, available, born(o, now)]
+    },
+};
+
 const REPLICAS: &[Column] = &[
     NAME,
     number("Desired"),

@@ -43,6 +43,28 @@ pub(in super::super) fn new_pod(object: &mut Object) {
     let status = object.section_mut("status");
     status.insert("phase".to_owned(), "Pending".into());
     status.insert("qosClass".to_owned(), class.into());
+    gate(object);
+}
+
+/// A scheduler ignores a pod with scheduling gates, so that the server says why it waits.
+fn gate(pod: &mut Object) {
+    let gates = pod.at("/spec/schedulingGates").and_then(Value::as_array);
+    if gates.is_none_or(Vec::is_empty) {
+        return;
+    }
+    let now = pod.meta_str("creationTimestamp").to_owned();
+    let conditions = pod.section_mut("status").entry("conditions").or_insert_with(|| json!([]));
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    if conditions.iter().all(|condition| condition["type"] != "PodScheduled") {
+        conditions.push(json!({
+            "lastProbeTime": null,
+            "lastTransitionTime": now,
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "reason": "SchedulingGated",
+            "status": "False",
+            "type": "PodScheduled",
+        }));
+    }
 }
 
 /// The defaults of a pod spec, alone or in a template.

@@ -59,6 +59,7 @@ fn job_spec(spec: Option<&Value>, at: &str) -> FieldErrors {
     let spec = spec.unwrap_or(&Value::Null);
     let mode = spec["completionMode"].as_str().unwrap_or_default();
     let mut errors = FieldErrors::new();
+    errors.extend(retries(spec, at));
     errors.extend(among(mode, &["NonIndexed", "Indexed"], format!("{at}.completionMode")));
     if mode == "Indexed" && spec["completions"].is_null() {
         let why = "when completion mode is Indexed";
@@ -70,6 +71,35 @@ fn job_spec(spec: Option<&Value>, at: &str) -> FieldErrors {
         "" | "Always" => errors.push(FieldError::required(field, "valid values: \"OnFailure\", \"Never\"")),
         policy => errors.extend(among(policy, &["OnFailure", "Never"], field)),
     }
+    errors
+}
+
+/// What only an indexed job has, and who replaces its pods.
+fn retries(spec: &Value, at: &str) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let fields = ["backoffLimitPerIndex", "maxFailedIndexes"];
+    for field in fields {
+        let number = spec[field].as_i64().filter(|number| *number < 0);
+        errors.extend(number.map(|number| {
+            FieldError::invalid(format!("{at}.{field}"), number, "must be greater than or equal to 0")
+        }));
+    }
+    if spec["backoffLimitPerIndex"].is_null() && !spec["maxFailedIndexes"].is_null() {
+        let field = format!("{at}.backoffLimitPerIndex");
+        errors.push(FieldError::required(field, "when maxFailedIndexes is specified"));
+    }
+    if let Some(controller) = spec["managedBy"].as_str().filter(|name| !name.contains('/')) {
+        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        errors.push(FieldError::invalid(format!("{at}.managedBy"), controller, why));
+    }
+    if spec["completionMode"] != "Indexed" {
+        for field in fields.into_iter().chain(["successPolicy"]).filter(|field| !spec[*field].is_null()) {
+            let why = "requires indexed completion mode";
+            errors.push(FieldError::invalid(format!("{at}.{field}"), &spec[field], why));
+        }
+    }
+    let policy = spec["podReplacementPolicy"].as_str().unwrap_or_default();
+    errors.extend(among(policy, &["Failed", "TerminatingOrFailed"], format!("{at}.podReplacementPolicy")));
     errors
 }
 

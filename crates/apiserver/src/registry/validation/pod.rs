@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::container::{among, container};
+use super::pod_details;
 use super::read::{each, text};
 use super::sysctl::sysctls;
 use crate::registry::Object;
@@ -26,6 +27,10 @@ pub(in crate::registry) fn pod(object: &Object) -> FieldErrors {
     let none = json!({});
     let spec = object.at("/spec").unwrap_or(&none);
     errors.extend(tokens_without_account(spec));
+    if each(spec, "schedulingGates").next().is_some() && !text(spec, "nodeName").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden("spec.nodeName", why));
+    }
     for list in ["containers", "initContainers"] {
         for (i, container) in each(spec, list) {
             let image = text(container, "image");
@@ -150,6 +155,7 @@ pub(super) fn pod_spec(spec: Option<&Value>, at: &str) -> FieldErrors {
     }
     errors.extend(tolerations(&spec["tolerations"], &format!("{at}.tolerations")));
     errors.extend(sysctls(spec, at));
+    errors.extend(pod_details::spec(spec, at));
     errors
 }
 
@@ -179,6 +185,7 @@ fn containers(spec: &Value, at: &str, volumes: &HashSet<&str>) -> FieldErrors {
         for (i, one) in all.iter().enumerate() {
             let at = format!("{at}.{list}[{i}]");
             errors.extend(container(one, &at, volumes));
+            errors.extend(pod_details::container(one, &at));
             let name = one["name"].as_str().unwrap_or_default();
             if !name.is_empty() && !names.insert(name) {
                 errors.push(FieldError::duplicate(format!("{at}.name"), name));

@@ -13,6 +13,7 @@ use crate::status::{FieldError, FieldErrors};
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 const POLICIES: [&str; 2] = ["Cluster", "Local"];
 const FAMILY_POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 const ONE_DAY: i64 = 86_400;
@@ -256,5 +257,7 @@ fn policies(spec: &Value) -> FieldErrors {
     }
     let within = text(spec, "internalTrafficPolicy");
     errors.extend(among(within, &POLICIES, "spec.internalTrafficPolicy".to_owned()));
+    let distribution = text(spec, "trafficDistribution");
+    errors.extend(among(distribution, &DISTRIBUTIONS, "spec.trafficDistribution".to_owned()));
     errors
 }

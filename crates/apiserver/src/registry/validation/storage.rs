@@ -69,6 +69,11 @@ pub(in crate::registry) fn claim(object: &Object) -> FieldErrors {
     if is_empty(&spec["accessModes"]) {
         errors.push(FieldError::required("spec.accessModes", "at least 1 access mode is required"));
     }
+    let modes: Vec<&str> = each(spec, "accessModes").filter_map(|(_, mode)| mode.as_str()).collect();
+    if modes.contains(&"ReadWriteOncePod") && modes.len() > 1 {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        errors.push(FieldError::forbidden("spec.accessModes", why));
+    }
     match spec["resources"]["requests"]["storage"].as_str().map(str::parse::<Quantity>) {
         Some(Ok(amount)) if amount.is_negative() || amount.to_string() == "0" => {
             let why = "must be greater than zero";

@@ -65,8 +65,30 @@ pub(in crate::registry) fn replica_set(object: &Object) -> FieldErrors {
 
 pub(in crate::registry) fn daemon_set(object: &Object) -> FieldErrors {
     let mut errors = chosen_template(object, "daemonset", "DaemonSet");
-    errors.extend(not_negative(object, &["/spec/minReadySeconds", "/spec/revisionHistoryLimit"]));
+    errors.extend(not_negative(object, &["/spec/minReadySeconds"]));
+    errors.extend(daemon_strategy(object.at("/spec/updateStrategy").unwrap_or(&Value::Null)));
+    errors.extend(not_negative(object, &["/spec/revisionHistoryLimit"]));
     errors
+}
+
+fn daemon_strategy(strategy: &Value) -> FieldErrors {
+    let at = "spec.updateStrategy";
+    match strategy["type"].as_str().unwrap_or_default() {
+        "OnDelete" => FieldErrors::new(),
+        "RollingUpdate" => {
+            let update = &strategy["rollingUpdate"];
+            let none = |share: &Value| share.as_i64() == Some(0) || share.as_str() == Some("0%");
+            let field = format!("{at}.rollingUpdate.maxUnavailable");
+            if update.is_object() && none(&update["maxUnavailable"]) && none(&update["maxSurge"]) {
+                return [FieldError::required(field, "cannot be 0 when maxSurge is 0")].into();
+            }
+            FieldErrors::new()
+        }
+        _ => {
+            let allowed = [json!("RollingUpdate"), json!("OnDelete")];
+            [FieldError::not_among(at, strategy, &allowed)].into()
+        }
+    }
 }
 
 pub(in crate::registry) fn stateful_set(object: &Object) -> FieldErrors {
@@ -81,6 +103,7 @@ pub(in crate::registry) fn stateful_set(object: &Object) -> FieldErrors {
     let strategy = object.at("/spec/updateStrategy").unwrap_or(&Value::Null);
     let text = strategy["type"].as_str().unwrap_or_default();
     errors.extend(either(text, "RollingUpdate", "OnDelete", "spec.updateStrategy", strategy));
+    errors.extend(not_negative(object, &["/spec/updateStrategy/rollingUpdate/partition"]));
     errors.extend(not_negative(object, &["/spec/replicas", "/spec/minReadySeconds", "/spec/ordinals/start"]));
     errors.extend(chosen_template(object, "statefulset", "StatefulSet"));
     errors

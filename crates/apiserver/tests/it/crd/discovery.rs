@@ -1,5 +1,7 @@
 //! Custom resources in discovery and OpenAPI.
 
+use http_body_util::BodyExt as _;
+use kube_informer_types::protobuf::{Fields, Wire};
 use serde_json::{Value, json};
 
 use super::*;
@@ -140,10 +142,77 @@ async fn openapi_v2_has_all_kinds_and_their_operations() {
         let name = reference.strip_prefix("#/definitions/").expect("a definition");
         assert!(document["definitions"][name].is_object(), "{name}");
     }
+    assert_eq!(c.get_as("/openapi/v2", "application/cbor").await.0, 406);
+}
+
+/// kubectl validates files of kind List with it.
+#[tokio::test(start_paused = true)]
+async fn openapi_v2_is_served_as_protobuf_too() {
+    let c = cluster(plain()).await;
+    let accepted = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let (_, document) = c.get("/openapi/v2").await;
+    let bytes =
+        c.open("/openapi/v2", accepted).await.collect().await.expect("a complete response").to_bytes();
+    assert_eq!(field(&bytes, &[1]), b"2.0");
+    let (paths, definitions) = (entries(field(&bytes, &[8]), 2), entries(field(&bytes, &[9]), 1));
+    let names = |of: &str| document[of].as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(paths.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), names("paths"));
+    assert_eq!(definitions.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), names("definitions"));
+    let of = |all: &[(String, Vec<u8>)], wanted: &str| {
+        all.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone()).expect("an entry")
+    };
+
+    let widget = of(&definitions, "com.example.v1.Widget");
+    let properties = entries(field(&widget, &[25]), 1);
     assert_eq!(
-        c.get_as("/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").await.0,
-        406
+        field(&of(&properties, "metadata"), &[1]),
+        b"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
     );
+    let spec = entries(field(&of(&properties, "spec"), &[25]), 1);
+    assert_eq!(field(&of(&spec, "size"), &[22, 1]), b"integer");
+    let kinds = r#"[{"group":"example.com","kind":"Widget","version":"v1"}]"#;
+    let extension = field(&widget, &[31]);
+    assert_eq!(field(extension, &[1]), b"x-kubernetes-group-version-kind");
+    assert_eq!(field(extension, &[2, 2]), kinds.as_bytes());
+    let containers =
+        of(&entries(field(&of(&definitions, "io.k8s.api.core.v1.PodSpec"), &[25]), 1), "containers");
+    assert_eq!(field(&containers, &[23, 1, 1]), b"#/definitions/io.k8s.api.core.v1.Container");
+
+    // An operation: its id, the type of its first parameter, and the schema of its response.
+    let pods = of(&paths, "/api/v1/namespaces/{namespace}/pods");
+    let list = field(&pods, &[2]);
+    assert_eq!(field(list, &[5]), b"listCoreV1NamespacedPod");
+    assert_eq!(field(list, &[8, 1, 2, 3, 4]), b"allowWatchBookmarks");
+    assert_eq!(field(list, &[8, 1, 2, 3, 6]), b"boolean");
+    assert_eq!(field(list, &[9, 1, 1]), b"200");
+    assert_eq!(field(list, &[9, 1, 2, 1, 2, 1, 1]), b"#/definitions/io.k8s.api.core.v1.PodList");
+    assert_eq!(field(&pods, &[9, 1, 2, 4, 4]), b"namespace");
+}
+
+/// The first field at a path of numbers, in messages inside each other.
+fn field<'m>(message: &'m [u8], path: &[u32]) -> &'m [u8] {
+    path.iter().fold(message, |message, number| {
+        let mut fields = Fields::new(message).map(|field| field.expect("a well-formed message"));
+        let found = fields.find_map(|(of, value)| match value {
+            Wire::Bytes(bytes) if of == *number => Some(bytes),
+            _ => None,
+        });
+        found.unwrap_or_else(|| panic!("no field {number} of {path:?}"))
+    })
+}
+
+/// The entries of a map, in the field of this number: names and values.
+fn entries(map: &[u8], number: u32) -> Vec<(String, Vec<u8>)> {
+    let entry = |bytes: &[u8]| {
+        let name = String::from_utf8(field(bytes, &[1]).to_vec()).expect("text");
+        (name, field(bytes, &[2]).to_vec())
+    };
+    let fields = Fields::new(map).map(|field| field.expect("a well-formed message"));
+    fields
+        .filter_map(|(of, value)| {
+            if let (true, Wire::Bytes(bytes)) = (of == number, value) { Some(entry(bytes)) } else { None }
+        })
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

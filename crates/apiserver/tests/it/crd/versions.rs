@@ -145,4 +145,11 @@ async fn deprecated_versions_warn() {
     assert_eq!(warnings, ["299 - \"example.com/v1 Widget is deprecated\""]);
     let (_, _, warnings) = c.request_with_warnings("GET", V2, Value::Null).await;
     assert_eq!(warnings, ["299 - \"use gizmos\""]);
+    // The version comes first, as in kube-apiserver.
+    let odd = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "odd"}, "spec": {"no": 1}});
+    let (_, _, warnings) = c.request_with_warnings("POST", WIDGETS, odd).await;
+    assert_eq!(
+        warnings,
+        ["299 - \"example.com/v1 Widget is deprecated\"", "299 - \"unknown field \\\"spec.no\\\"\""]
+    );
 }
