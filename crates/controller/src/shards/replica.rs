@@ -12,7 +12,7 @@ use crate::{
     run::RunController,
     time,
 };
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api,
@@ -26,6 +26,8 @@ use tracing::debug;
 
 /// Delay after a request for a shard that failed.
 const REQUEST_RETRY: Duration = Duration::from_secs(1);
+/// How often a replica tries to withdraw its requests before others have to wait until they count as those of a dead one.
+const WITHDRAWALS: usize = 3;
 /// How long a request for a shard may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -79,7 +81,7 @@ impl Replica {
     }
 
     /// Takes part in the division until `stop` is cancelled, then releases all shards. When `stopping` is cancelled, it asks for no
-    /// further shards: others would leave them to a replica that has ended.
+    /// further shards, and withdraws its requests: others would leave them to a replica that has ended.
     pub(crate) async fn run(self, stopping: &CancellationToken, stop: &CancellationToken) {
         let Self { election, client, table, controllers, members, factory, leases } = self;
         factory.start();
@@ -100,16 +102,19 @@ impl Replica {
             () = stop.cancelled() => {}
             () = warm => {
                 let api = Api::namespaced(client, &election.namespace);
-                let members = join_all(members.into_iter().map(|member| member.run(stop.clone())));
+                let leaving = stopping.child_token();
+                let members = async {
+                    join_all(members.into_iter().map(|member| member.run(stop.clone()))).await;
+                    leaving.cancel();
+                };
+                let asking = async {
+                    ask(&table, &api, &election.identity, &leaving).await;
+                    withdraw(&table, &api).await;
+                };
                 tokio::select! {
                     biased;
-                    _ = members => {}
+                    _ = join(members, asking) => {}
                     () = retry_parked(&table, &controllers) => {}
-                    () = async {
-                        // Never resolves by itself.
-                        stopping.run_until_cancelled(ask(&table, &api, &election.identity)).await;
-                        std::future::pending::<()>().await;
-                    } => {}
                 }
             }
         }
@@ -166,31 +171,59 @@ async fn retry_parked(table: &Table, controllers: &[Divided]) {
     }
 }
 
-/// Asks for shards as long as others have too many. Never resolves.
-async fn ask(table: &Table, api: &Api<Lease>, identity: &str) {
+/// Asks for shards as long as others have too many, until `leaving` is cancelled.
+async fn ask(table: &Table, api: &Api<Lease>, identity: &str, leaving: &CancellationToken) {
     let mut changes = table.changes();
-    loop {
+    while !leaving.is_cancelled() {
         changes.mark_unchanged();
-        if let Some(request) = table.request() {
-            match time::timeout(REQUEST_TIMEOUT, send(api, &request, identity)).await {
-                Ok(Ok(lease)) => table.observe(&lease),
-                Ok(Err(error)) => {
-                    debug!(lease = request.lease, error = chain(&error), "cannot ask for a shard")
-                }
-                Err(time::Elapsed) => debug!(lease = request.lease, "no response to a request for a shard"),
-            }
-            if table.request() == Some(request) {
-                time::sleep(REQUEST_RETRY).await;
-            }
+        let Some(request) = table.request() else {
+            // The table outlives this.
+            let _ = leaving.run_until_cancelled(changes.changed()).await;
             continue;
+        };
+        // Not cancelled: a request that the server processes later could not be withdrawn.
+        match time::timeout(REQUEST_TIMEOUT, send(api, &request, Some(identity))).await {
+            Ok(Ok(lease)) => table.observe(&lease),
+            Ok(Err(error)) => {
+                debug!(lease = request.lease, error = chain(&error), "cannot ask for a shard")
+            }
+            Err(time::Elapsed) => debug!(lease = request.lease, "no response to a request for a shard"),
         }
-        // The table outlives this.
-        let _ = changes.changed().await;
+        if table.request() == Some(request) {
+            leaving.run_until_cancelled(time::sleep(REQUEST_RETRY)).await;
+        }
     }
 }
 
-async fn send(api: &Api<Lease>, request: &Request, identity: &str) -> Result<Lease, kube::Error> {
-    let annotations = json!({PREFERRED: identity});
+/// Withdraws the requests for shards that this replica does not hold.
+async fn withdraw(table: &Table, api: &Api<Lease>) {
+    for _ in 0..WITHDRAWALS {
+        for request in table.requested() {
+            let lease = time::timeout(REQUEST_TIMEOUT, async {
+                match send(api, &request, None).await {
+                    Ok(lease) => Ok(lease),
+                    // It was changed meanwhile, most likely.
+                    Err(_) => api.get(&request.lease).await,
+                }
+            });
+            match lease.await {
+                Ok(Ok(lease)) => table.observe(&lease),
+                Ok(Err(error)) => {
+                    debug!(
+                        lease = request.lease,
+                        error = chain(&error),
+                        "cannot withdraw a request for a shard"
+                    )
+                }
+                Err(time::Elapsed) => return,
+            }
+        }
+    }
+}
+
+/// Names the replica that a shard is to be given to, or none.
+async fn send(api: &Api<Lease>, request: &Request, preferred: Option<&str>) -> Result<Lease, kube::Error> {
+    let annotations = json!({PREFERRED: preferred});
     let metadata = json!({"resourceVersion": request.version.to_string(), "annotations": annotations});
     let patch = Patch::Merge(json!({"metadata": metadata}));
     api.patch(&request.lease, &PatchParams::default(), &patch).await

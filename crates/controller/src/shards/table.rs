@@ -188,6 +188,22 @@ impl Table {
         Some(Request { lease: self.lease_name(u32::try_from(shard).ok()?), version })
     }
 
+    /// The requests of this replica for shards that it does not hold, as they were last seen.
+    pub(super) fn requested(&self) -> Vec<Request> {
+        let shards = self.lock();
+        let seen =
+            shards.iter().enumerate().filter_map(|(shard, held)| Some((shard, &held.seen.as_ref()?.lease)));
+        let own =
+            seen.filter(|(_, lease)| lease.preferred == self.identity && lease.holder() != self.identity);
+        own.filter_map(|(shard, lease)| {
+            Some(Request {
+                lease: self.lease_name(u32::try_from(shard).ok()?),
+                version: lease.version.clone(),
+            })
+        })
+        .collect()
+    }
+
     /// This replica holds a shard from now on.
     pub(super) fn begin(&self, shard: u32, leadership: Leadership) -> CancellationToken {
         let lost = CancellationToken::new();

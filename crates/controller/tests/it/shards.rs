@@ -143,6 +143,36 @@ async fn a_replica_that_stops_asks_for_no_shards() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replica_that_stops_withdraws_its_requests() {
+    // The request is done when the replica stops, or under way.
+    for wait in [secs(5), secs(1) / 2] {
+        let (world, log) = (World::start().await, Log::default());
+        let leases: Api<Lease> = Api::namespaced(world.client.clone(), NAMESPACE);
+        for shard in 0..3 {
+            let lease = serde_json::from_value(json!({
+                "metadata": {"name": format!("shard-{shard}"), "labels": {"kube-informer/shards": "shard"}},
+                "spec": {"holderIdentity": "x", "leaseDurationSeconds": 600},
+            }));
+            leases.create(&PostParams::default(), &lease.unwrap()).await.unwrap();
+        }
+        let slow = FaultRule::new(Fault::Delay(secs(1))).verb(Verb::Patch).resource("leases").times(1);
+        world.server.faults().add(slow);
+        let replica = Replica::start(&world, "a", 3, &log);
+        let asked = || async {
+            let annotations = leases.list(&ListParams::default()).await.unwrap().items;
+            let preferred =
+                |lease: Lease| lease.metadata.annotations?.remove("kube-informer/preferred-holder");
+            annotations.into_iter().filter_map(preferred).collect::<Vec<_>>()
+        };
+        tokio::time::sleep(wait).await;
+        assert_eq!(asked().await.len(), usize::from(wait > secs(1)));
+        replica.stop().await;
+        tokio::time::sleep(secs(5)).await;
+        assert_eq!(asked().await, [""; 0], "stopped after {wait:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_shards_of_a_dead_replica_are_taken_within_the_lease_duration() {
     let (world, log) = (World::start().await, Log::default());
     let [a, b, c] = ["a", "b", "c"].map(|name| Replica::start(&world, name, 8, &log));
