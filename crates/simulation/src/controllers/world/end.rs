@@ -19,6 +19,9 @@ const SUCCESSION: Duration = Duration::from_secs(6);
 const SUCCESSION_LATENCY: Duration = Duration::from_millis(60);
 /// A lease that was released is taken within this time, which is less than the delay after an attempt that failed.
 const FREE: Duration = Duration::from_millis(950);
+/// After all faults ended, an informer may back off twice more for up to 30 s and jitter: for a connection that was reset, and
+/// for a version that has expired meanwhile.
+const BACKOFF: Duration = Duration::from_secs(120);
 /// Limit for a stop in order, beyond the time to drain.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -158,7 +161,8 @@ impl World {
     /// Stops replicas in quick succession, each as soon as it has taken a lease, and checks that the others leave none free.
     async fn check_succession(&mut self) {
         self.restart_all();
-        tokio::time::sleep(self.settings.lease * 2).await;
+        // An informer of the Leases that still backs off notices a release when it would have expired.
+        tokio::time::sleep(self.settings.lease * 2 + BACKOFF).await;
         let Some((index, _)) = self.holder() else { return };
         if self.failed() {
             return;
