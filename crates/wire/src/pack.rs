@@ -63,7 +63,7 @@ const MIN_REPACK: usize = 64 << 10;
 const PATCH_SHARE: usize = 4;
 /// Changes in a row that were no patches before fewer are tried.
 const PATCH_FAILURES: u32 = 8;
-/// Objects in another encoding, less those in the encoding of before, after which the collection counts as encoded anew.
+/// A collection has changed its encoding when this many more objects arrived in the new one than in the old one.
 const CHANGED_ENCODING: u32 = 256;
 /// Maximum size of the buffer that is kept for the next object.
 const MAX_SCRATCH: usize = 128 << 10;
@@ -102,10 +102,10 @@ pub struct Packer {
 
 #[derive(Default)]
 struct State {
-    /// The encoding of most objects. A server changes it at most once, but a few objects may have the other one for ever: those
-    /// of which protobuf cannot be without a dropped field, and those of another namespace.
+    /// The encoding of most objects. A server changes it at most once, but a few objects may always have the other one: those
+    /// with a dropped field that protobuf cannot omit, and those of a namespace that is read in it.
     media_type: MediaType,
-    /// Objects in the other encoding, less those in this one since.
+    /// How many more objects have arrived in the other encoding than in this one, lately.
     other_encoding: u32,
     plain: Option<Compressor<'static>>,
     trained: Option<Trained>,
