@@ -4,6 +4,7 @@ mod body;
 mod client;
 mod connections;
 mod encodings;
+mod own_connection;
 mod request;
 mod response;
 

@@ -1,11 +1,18 @@
 //! As many HTTP/2 connections as the open streams need.
 
+use super::own_connection::{self, Driven};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body::{Frame, SizeHint};
-use hyper::body::Incoming;
+use hyper::{
+    body::Incoming,
+    rt::{Read, Write},
+};
 use hyper_util::{
-    client::legacy::{Client, Error, connect::Connect},
+    client::legacy::{
+        Client,
+        connect::{Connect, Connection},
+    },
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::client::Body;
@@ -17,7 +24,7 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tower::Service;
+use tower::{BoxError, Service};
 
 /// Streams on one connection. Servers allow about 250, and a watch beyond that waits for another one to end, which may
 /// take an hour.
@@ -84,46 +91,69 @@ impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
     }
 }
 
-impl<C: Connect + Clone + Send + Sync + 'static> Service<Request<Body>> for Connections<C> {
-    type Response = Response<Held>;
-    type Error = Error;
-    type Future = BoxFuture<'static, Result<Response<Held>, Error>>;
+impl<C> Service<Request<Body>> for Connections<C>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + Unpin + 'static,
+    C::Error: Into<BoxError>,
+{
+    type Response = Response<ConnectionBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<ConnectionBody>, BoxError>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if own_connection::is_for(&request) {
+            let connector = self.connector.clone();
+            return Box::pin(async move {
+                let response = own_connection::send(connector, request).await?;
+                Ok(response.map(ConnectionBody::Own))
+            });
+        }
         let (client, token) = self.lane();
         Box::pin(async move {
             let response = client.request(request).await?;
-            Ok(response.map(|body| Held { body, _token: token }))
+            Ok(response.map(|body| ConnectionBody::Shared { body, _token: token }))
         })
     }
 }
 
-/// A body that counts as a stream of its connection until it is dropped.
-pub(super) struct Held {
-    body: Incoming,
-    _token: Arc<()>,
+/// The body of a response.
+pub(super) enum ConnectionBody {
+    /// Counts as a stream of its connection until it is dropped.
+    Shared { body: Incoming, _token: Arc<()> },
+    Own(Driven),
 }
 
-impl http_body::Body for Held {
+impl http_body::Body for ConnectionBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        match self.get_mut() {
+            Self::Shared { body, .. } => Pin::new(body).poll_frame(context),
+            Self::Own(body) => Pin::new(body).poll_frame(context),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match self {
+            Self::Shared { body, .. } => body.is_end_stream(),
+            Self::Own(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self {
+            Self::Shared { body, .. } => body.size_hint(),
+            Self::Own(body) => body.size_hint(),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! HTTP requests.
 
+use super::own_connection::LongStream;
 use http::{
     HeaderValue, Request,
     header::{ACCEPT, ACCEPT_ENCODING},
@@ -52,6 +53,7 @@ pub(super) fn watch(url: &str, accept: Accept) -> Result<Request<Body>, ListWatc
     let mut request = list(url, accept)?;
     // Servers compress a stream as several gzip members, of which many clients read only the first.
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    request.extensions_mut().insert(LongStream);
     Ok(request)
 }
 

@@ -18,7 +18,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -173,9 +173,77 @@ async fn a_refused_connection_is_an_error_of_its_own() {
     let ours = informer_client(config.clone()).unwrap();
     let theirs = kube::Client::try_from(config).unwrap();
     for client in [ours, theirs] {
-        let error = KubeSource::new(client, pods(), None).list(ListOptions::default()).await.err().unwrap();
+        let source = KubeSource::new(client, pods(), None);
+        let error = source.list(ListOptions::default()).await.err().unwrap();
+        assert!(error.is_connection_refused(), "{error:?}");
+        let error = source.watch(WatchOptions::default()).await.err().unwrap();
         assert!(error.is_connection_refused(), "{error:?}");
     }
+}
+
+/// Accepts one connection, reads the head of a request and sends some bytes. Returns the head, and what the client still sends.
+async fn respond_once(listener: TcpListener, response: &'static str, close: bool) -> (String, Option<usize>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let (mut socket, _) = listener.accept().await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(socket.read_u8().await.unwrap());
+    }
+    socket.write_all(response.as_bytes()).await.unwrap();
+    let rest = if close { None } else { Some(socket.read(&mut [0; 64]).await.unwrap()) };
+    (String::from_utf8(head).unwrap(), rest)
+}
+
+/// A source that asks a server which responds once.
+async fn source_of(response: &'static str, close: bool) -> (KubeSource, JoinHandle<(String, Option<usize>)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let config = kube::Config::new(format!("http://{}/base", listener.local_addr().unwrap()).parse().unwrap());
+    let server = tokio::spawn(respond_once(listener, response, close));
+    (KubeSource::new(informer_client(config).unwrap(), pods(), None), server)
+}
+
+const EVENT: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n\
+    2f\r\n{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\r\n\
+    5\r\n\"}}}\n\r\n";
+
+#[tokio::test]
+async fn a_watch_over_plain_http_closes_its_connection_when_it_is_dropped() {
+    let (source, server) = source_of(EVENT, false).await;
+    let (name, watch) = first_name(&source).await;
+    assert_eq!(name, "a");
+    drop(watch);
+    let (head, rest) = server.await.unwrap();
+    assert!(head.starts_with("GET /base/api/v1/pods?"), "{head}");
+    assert!(head.to_lowercase().contains("\r\nhost: 127.0.0.1:"), "{head}");
+    assert_eq!(rest, Some(0), "the end of the connection");
+}
+
+#[tokio::test]
+async fn a_watch_that_is_cut_in_the_middle_is_broken() {
+    let (source, server) = source_of(EVENT, true).await;
+    let (_, mut watch) = first_name(&source).await;
+    let end = watch.next().await;
+    assert!(matches!(&end, Some(Err(ListWatchError::Broken { .. }))), "{end:?}");
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_watch_that_gets_no_response_is_a_failed_connection() {
+    let (source, server) = source_of("", true).await;
+    let error = source.watch(WatchOptions::default()).await.err().unwrap();
+    assert!(matches!(&error, ListWatchError::Connect { refused: false, .. }), "{error:?}");
+    assert!(error.to_string().contains("closed the connection before it responded"), "{error}");
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_watch_that_is_rejected_has_the_status_of_the_server() {
+    const GONE: &str = "HTTP/1.1 410 Gone\r\ncontent-type: application/json\r\ncontent-length: 66\r\n\r\n\
+        {\"kind\":\"Status\",\"status\":\"Failure\",\"code\":410,\"reason\":\"Expired\"}";
+    let (source, server) = source_of(GONE, false).await;
+    let error = source.watch(WatchOptions::default()).await.err().unwrap();
+    assert!(error.is_expired(), "{error:?}");
+    assert_eq!(server.await.unwrap().1, Some(0), "the end of the connection");
 }
 
 #[tokio::test]
