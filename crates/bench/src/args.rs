@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Publish(PublishOptions),
     /// Measure a restart after `kill -9`, and write restart.json.
     Restart(RestartOptions),
+    /// Measure the memory of one informer with very many objects, or with objects on disk.
+    Scale(ScaleOptions),
     /// The driver of the server; reads commands from standard input.
     #[command(hide = true)]
     Driver(DriverOptions),
@@ -31,6 +33,43 @@ pub(crate) enum Command {
     /// An informer whose cache is saved; reads commands from standard input.
     #[command(hide = true)]
     Saved(SavedOptions),
+    /// A server that generates the objects of a list while it sends them; reads commands from standard input.
+    #[command(hide = true)]
+    Generator(GeneratorOptions),
+}
+
+#[derive(Args)]
+pub(crate) struct ScaleOptions {
+    /// Number of objects.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub(crate) objects: usize,
+    /// The resource: pods, configmaps, secrets (of 50 KB), events or widgets.
+    #[arg(long, default_value = "pods")]
+    pub(crate) kind: String,
+    /// Pods that compress badly.
+    #[arg(long)]
+    pub(crate) stubborn: bool,
+    /// Keep the content on disk.
+    #[arg(long)]
+    pub(crate) disk: bool,
+    /// The file for the result, in JSON.
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+    /// Seed of the generators.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct GeneratorOptions {
+    #[arg(long)]
+    pub(crate) kind: String,
+    #[arg(long)]
+    pub(crate) objects: usize,
+    #[arg(long)]
+    pub(crate) stubborn: bool,
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Args)]
@@ -204,6 +243,9 @@ pub(crate) struct ContenderOptions {
     /// Or a program with a store: reflector.
     #[arg(long, default_value = "packed")]
     pub(crate) variant: String,
+    /// Keep the content on disk.
+    #[arg(long)]
+    pub(crate) disk: bool,
 }
 
 impl CompareOptions {

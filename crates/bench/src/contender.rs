@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use handler_calls::HandlerCalls;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    HandlerFuncs, Index, InformerBuilder, InformerFactory, Kind, Packing, Scope, SharedInformer, Transform,
+    HandlerFuncs, Index, InformerBuilder, InformerFactory, Kind, Packing, Scope, SharedInformer, Storage, Transform,
     informer_client,
 };
 use readers::Readers;
@@ -26,6 +26,9 @@ use tokio::time::Instant;
 
 /// Time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Time limit of packing everything again, which uses a tenth of a processor.
+const SETTLED_WITHIN: Duration = Duration::from_secs(3600);
 
 /// Number of objects from which on repacking makes a difference.
 const MANY: usize = 100;
@@ -78,9 +81,10 @@ async fn informer(options: &ContenderOptions) -> anyhow::Result<SharedInformer<P
         other => bail!("unknown kind {other:?}"),
     };
     let kind = Kind::namespaced(group, version, kind, &options.kind);
+    let storage = if options.disk { Storage::disk() } else { Storage::Memory };
     let client = informer_client(config(Some(&options.server), options.kubeconfig.as_deref()).await?)?;
     let factory = InformerFactory::builder(client)
-        .configure(move |builder: InformerBuilder| builder.packing(packing))
+        .configure(move |builder: InformerBuilder| builder.packing(packing).storage(storage.clone()))
         .build();
     let scope = options.namespace.as_deref().map_or(Ok(Scope::all()), Scope::namespace)?;
     // The type is Pod for every kind, because only pods are decoded.
@@ -120,6 +124,7 @@ impl Contender {
             }
             Some("stall") => Ok(self.stall()),
             Some("stats") => Ok(self.stats()),
+            Some("memory") => Ok(self.memory()),
             other => bail!("unknown command {other:?}"),
         }
     }
@@ -140,7 +145,7 @@ impl Contender {
         }
         let (mut before, mut unchanged) = (0, Duration::ZERO);
         let start = Instant::now();
-        while unchanged < QUIET && start.elapsed() < TIMEOUT {
+        while unchanged < QUIET && start.elapsed() < SETTLED_WITHIN {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let now = self.informer.memory().total();
             unchanged = if now == before { unchanged + Duration::from_secs(1) } else { Duration::ZERO };
@@ -175,6 +180,14 @@ impl Contender {
             }
         }));
         json!({})
+    }
+
+    fn memory(&self) -> Value {
+        let memory = self.informer.memory();
+        json!({"total": memory.total(), "records": memory.records, "keys": memory.keys, "labels": memory.labels,
+            "owners": memory.owners, "fields": memory.fields, "trees": memory.trees, "content": memory.content,
+            "garbage": memory.garbage, "unused": memory.unused, "tables": memory.tables, "cached": memory.cached,
+            "dictionaries": memory.dictionaries, "disk": memory.disk()})
     }
 
     fn stats(&self) -> Value {

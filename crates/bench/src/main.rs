@@ -8,6 +8,7 @@ mod args;
 mod compare;
 mod contender;
 mod driver;
+mod generator;
 mod goals;
 mod peers;
 mod plot;
@@ -19,6 +20,7 @@ mod reconcile;
 mod restart;
 mod results;
 mod saved;
+mod scale;
 mod table;
 
 use args::{Arguments, Command};
@@ -31,9 +33,11 @@ fn main() -> anyhow::Result<()> {
         Command::Reconcile(options) => reconcile::run(&options),
         Command::Publish(options) => publish::run(&options),
         Command::Restart(options) => restart::run(&options),
+        Command::Scale(options) => scale::run(&options),
         Command::Driver(options) => runtime()?.block_on(driver::run(options)),
         Command::Contender(options) => runtime()?.block_on(contender::run(options)),
         Command::Saved(options) => runtime()?.block_on(saved::run(options)),
+        Command::Generator(options) => runtime()?.block_on(generator::run(options)),
     }
 }
 

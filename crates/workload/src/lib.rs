@@ -8,6 +8,7 @@ mod app;
 mod kinds;
 mod node;
 mod pod;
+mod stored;
 mod stubborn;
 
 pub use app::App;
@@ -18,4 +19,5 @@ pub use kinds::widget;
 pub use kinds::widget_definition;
 pub use node::node;
 pub use pod::Pods;
+pub use stored::stored;
 pub use stubborn::StubbornPods;
