@@ -31,6 +31,7 @@ mod subject;
 mod tag;
 mod totals;
 mod truth;
+mod until;
 mod work;
 mod world;
 
