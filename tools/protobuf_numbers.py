@@ -52,6 +52,30 @@ def structs(directory):
     return found
 
 
+class Packages:
+    """The structs of the Go packages of group versions. Each package is read once."""
+
+    def __init__(self, api, machinery, extensions, aggregator):
+        self.api, self.machinery, self.extensions, self.aggregator = api, machinery, extensions, aggregator
+        self.read = {}
+
+    def structs(self, group, version):
+        directory = {
+            "meta": self.machinery / "pkg/apis/meta/v1",
+            "apiextensions": self.extensions / "pkg/apis/apiextensions" / version,
+            "apiregistration": self.aggregator / "pkg/apis/apiregistration" / version,
+        }.get(group, self.api / group / version)
+        if directory not in self.read:
+            self.read[directory] = structs(directory) if directory.is_dir() else {}
+        return self.read[directory]
+
+    def types(self, group, version):
+        """package -> structs, with the names by which a package imports others"""
+        imported = {"metav1": ("meta", "v1"), "v1": ("core", "v1"), "corev1": ("core", "v1")}
+        own = {f"{group}.{version}": self.structs(group, version)}
+        return own | {alias: self.structs(*other) for alias, other in imported.items()}
+
+
 def fields(types, package, name):
     """json name -> (numbers, union)"""
     result = {}
@@ -75,34 +99,19 @@ def fields(types, package, name):
 
 
 def main():
-    table, api, machinery, extensions, aggregator = map(pathlib.Path, sys.argv[1:])
+    table, *modules = map(pathlib.Path, sys.argv[1:])
     print(HEADER)
-    current, known, cache = None, {}, {}
+    packages, known = Packages(*modules), {}
     for line in table.read_text().splitlines():
         if line.startswith("#") or not line:
             continue
         if not line.startswith(" "):
             full = line.split(" ")[0]
             group, version, name = full.split(".")
-            directory = {
-                "meta": machinery / "pkg/apis/meta/v1",
-                "apiextensions": extensions / "pkg/apis/apiextensions" / version,
-                "apiregistration": aggregator / "pkg/apis/apiregistration" / version,
-            }.get(group, api / group / version)
-            key = f"{group}.{version}"
-            if key not in cache:
-                cache[key] = structs(directory) if directory.is_dir() else {}
-            # How the package names others: by their group and version, as an alias of the import.
-            types = {key: cache[key]}
-            for alias, (other_group, other_version) in {"metav1": ("meta", "v1"), "v1": ("core", "v1"), "corev1": ("core", "v1")}.items():
-                other = machinery / "pkg/apis/meta/v1" if other_group == "meta" else api / other_group / other_version
-                other_key = f"{other_group}.{other_version}"
-                if other_key not in cache:
-                    cache[other_key] = structs(other)
-                types[alias] = cache[other_key]
+            key, types = f"{group}.{version}", packages.types(group, version)
             known = fields(types, key, name)
             # A type without fields is a message all the same.
-            if known or cache[key].get(name) == []:
+            if known or types[key].get(name) == []:
                 print(full)
         elif known:
             field = line.split(" ")[1]

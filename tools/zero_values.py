@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-from protobuf_numbers import structs
+from protobuf_numbers import Packages
 
 # Shapes that are structs in Go: `omitempty` does not leave those out.
 STRUCTS = "@tuqx"
@@ -40,26 +40,12 @@ def mark(shape, go_type, options):
 
 
 def main():
-    table, api, machinery, extensions, aggregator = map(pathlib.Path, sys.argv[1:])
-    cache = {}
-
-    def package(group, version):
-        directory = {
-            "meta": machinery / "pkg/apis/meta/v1",
-            "apiextensions": extensions / "pkg/apis/apiextensions" / version,
-            "apiregistration": aggregator / "pkg/apis/apiregistration" / version,
-        }.get(group, api / group / version)
-        key = f"{group}.{version}"
-        if key not in cache:
-            cache[key] = structs(directory) if directory.is_dir() else {}
-        return cache[key]
-
-    lines, known = [], {}
+    table, *modules = map(pathlib.Path, sys.argv[1:])
+    packages, lines, known = Packages(*modules), [], {}
     for line in table.read_text().splitlines():
         if line and not line.startswith(("#", " ")):
             group, version, name = line.split(" ")[0].split(".")
-            types = {f"{group}.{version}": package(group, version), "metav1": package("meta", "v1")}
-            types |= {alias: package("core", "v1") for alias in ("v1", "corev1")}
+            types = packages.types(group, version)
             known = fields(types, f"{group}.{version}", name)
         elif line.startswith(" "):
             field, shape = line[1:].split(" ", 1)

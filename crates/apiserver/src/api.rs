@@ -63,24 +63,9 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) async fn start(config: ApiConfig) -> Result<Arc<Self>, StorageError> {
-        let storage = config.storage;
         let resources = ServedResources::new();
-        let snapshot = resources.snapshot();
-        let namespaces = snapshot.registry.with_lifecycle(Lifecycle::Namespace);
-        let budgets = snapshot.registry.find("policy", "v1", "poddisruptionbudgets");
-        let services = snapshot.registry.find("", "v1", "services");
-        let writes = Arc::new(WriteContext {
-            storage: Arc::clone(&storage),
-            resources: Arc::clone(&resources),
-            namespaces: Arc::clone(namespaces.expect("a built-in resource")),
-            disruption_budgets: Arc::clone(budgets.expect("a built-in resource")),
-            admission: Admission::new(&snapshot.registry, config.plugins),
-            service_addresses: ServiceAddresses::new(Arc::clone(services.expect("a built-in resource"))),
-            clock: config.clock,
-            ids: Ids::new(config.seed),
-            garbage_collection: config.controllers.garbage_collection || config.controllers.elsewhere,
-            object_bytes: config.limits.object_bytes,
-        });
+        let writes = Arc::new(write_context(&config, &resources));
+        let storage = config.storage;
         let authenticator = Arc::new(Authenticator::new(config.tokens, writes.clock.clone()));
         let caches = Caches::new(Arc::clone(&resources), Arc::clone(&storage), config.cache_options);
         let caches = Arc::new(caches);
@@ -122,6 +107,25 @@ impl Api {
             cpu_pool: config.cpu_pool,
             shutdown: Shutdown::default(),
         }))
+    }
+}
+
+fn write_context(config: &ApiConfig, resources: &Arc<ServedResources>) -> WriteContext {
+    let registry = &resources.snapshot().registry;
+    let namespaces = registry.with_lifecycle(Lifecycle::Namespace);
+    let budgets = registry.find("policy", "v1", "poddisruptionbudgets");
+    let services = registry.find("", "v1", "services");
+    WriteContext {
+        storage: Arc::clone(&config.storage),
+        resources: Arc::clone(resources),
+        namespaces: Arc::clone(namespaces.expect("a built-in resource")),
+        disruption_budgets: Arc::clone(budgets.expect("a built-in resource")),
+        admission: Admission::new(registry, config.plugins),
+        service_addresses: ServiceAddresses::new(Arc::clone(services.expect("a built-in resource"))),
+        clock: config.clock.clone(),
+        ids: Ids::new(config.seed),
+        garbage_collection: config.controllers.garbage_collection || config.controllers.elsewhere,
+        object_bytes: config.limits.object_bytes,
     }
 }
 

@@ -69,6 +69,19 @@ impl Process {
         Ok(response)
     }
 
+    /// Waits for a version, and then until the number of calls stays the same for some time. Returns the last response.
+    pub(crate) fn wait_until_idle(&mut self, version: &Value, idle: Duration) -> anyhow::Result<Value> {
+        let mut calls = self.request(&format!("await {version}"))?;
+        loop {
+            std::thread::sleep(idle);
+            let now = self.request(&format!("await {version}"))?;
+            if now["calls"] == calls["calls"] {
+                return Ok(now);
+            }
+            calls = now;
+        }
+    }
+
     /// Ends the process without giving it a chance to do anything, as `kill -9` does.
     pub(crate) fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill()?;

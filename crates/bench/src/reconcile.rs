@@ -71,7 +71,8 @@ fn measure(
     process.request("reset")?;
     let before = process.cpu()?;
     driver.request("release")?;
-    let done = wait_until_idle(&mut process, &recorded["version"])?;
+    // Reconciles need not run in the order of versions.
+    let done = process.wait_until_idle(&recorded["version"], IDLE)?;
     let (calls, seconds) =
         (number(&done, "calls")?, (number(&done, "last")? - number(&done, "first")?) / 1e9);
     figures.put("reconciles", calls);
@@ -85,7 +86,7 @@ fn measure(
     sleep(IDLE);
     process.request("reset")?;
     let written = driver.request(&format!("rate {} {}", RATE.0, RATE.1))?;
-    wait_until_idle(&mut process, &written["version"])?;
+    process.wait_until_idle(&written["version"], IDLE)?;
     let latency = process.request("latency")?;
     figures.put("latency_p50_us", number(&latency, "p50_us")?);
     figures.put("latency_p99_us", number(&latency, "p99_us")?);
@@ -114,17 +115,4 @@ fn start(peer: &Peer, url: &str) -> anyhow::Result<Process> {
     let mut arguments = arguments.clone();
     arguments.extend(["--server", url, "--variant", peer.variant]);
     Process::start(program, &arguments)
-}
-
-/// Waits for a version, and then until no more reconciles run: they need not run in the order of versions.
-fn wait_until_idle(process: &mut Process, version: &Value) -> anyhow::Result<Value> {
-    let mut calls = process.request(&format!("await {version}"))?;
-    loop {
-        sleep(IDLE);
-        let now = process.request(&format!("await {version}"))?;
-        if now["calls"] == calls["calls"] {
-            return Ok(now);
-        }
-        calls = now;
-    }
 }

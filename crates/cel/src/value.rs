@@ -19,7 +19,7 @@ pub(crate) use compare::compare;
 pub(crate) use json::to_value;
 pub(crate) use list::{Items, List};
 pub(crate) use map::{Key, Map};
-pub(crate) use number::{format_g, parse_double, quote};
+pub(crate) use number::{format_g, parse_double, quote, short_escape};
 pub(crate) use time::{Timestamp, format_seconds, parse_duration};
 
 /// A value of an expression.

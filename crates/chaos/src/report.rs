@@ -2,6 +2,7 @@
 
 pub(crate) use kube_informer_wire::sync::lock;
 
+use harness::FaultCounts;
 use kube_informer::Uid;
 use std::{
     collections::HashMap,
@@ -44,8 +45,7 @@ pub struct Report {
     pub checks: AtomicU64,
     /// Waits of writers for their own write in a cache.
     pub awaited: AtomicU64,
-    /// Injected faults, in the order of [`Fault::ALL`].
-    faults: Vec<AtomicU64>,
+    faults: Mutex<FaultCounts<Fault>>,
     failed: AtomicBool,
     failures: Mutex<Vec<String>>,
     /// The server epoch in which an object was created, if known.
@@ -63,7 +63,7 @@ impl Report {
             delivered: AtomicU64::new(0),
             checks: AtomicU64::new(0),
             awaited: AtomicU64::new(0),
-            faults: Fault::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            faults: Mutex::default(),
             failed: AtomicBool::new(false),
             failures: Mutex::default(),
             creation_epochs: Mutex::default(),
@@ -71,12 +71,12 @@ impl Report {
     }
 
     pub(crate) fn record_fault(&self, fault: Fault) {
-        self.faults[fault as usize].fetch_add(1, Ordering::Relaxed);
+        lock(&self.faults).add(fault, 1);
     }
 
     /// Returns how often a fault was injected.
     pub fn fault_count(&self, fault: Fault) -> u64 {
-        self.faults[fault as usize].load(Ordering::Relaxed)
+        lock(&self.faults).count(fault)
     }
 
     /// Records a failed check.
@@ -122,10 +122,7 @@ impl Display for Report {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (writes, delivered) = (count(&self.writes), count(&self.delivered));
         let (checks, awaited) = (count(&self.checks), count(&self.awaited));
-        write!(f, "writes={writes} delivered={delivered} checks={checks} awaited={awaited}")?;
-        for &fault in Fault::ALL {
-            write!(f, " {}={}", fault.name(), self.fault_count(fault))?;
-        }
-        Ok(())
+        let faults = lock(&self.faults);
+        write!(f, "writes={writes} delivered={delivered} checks={checks} awaited={awaited}{faults}")
     }
 }

@@ -12,6 +12,8 @@ mod work_log;
 pub use captured_log::CapturedLog;
 pub use etcd::ETCD_TIMEOUT;
 pub use etcd::Etcd;
+pub use faults::FaultCounts;
+pub use faults::FaultList;
 pub use namespaces::NAMESPACES;
 pub use wait::TimedOut;
 pub use wait::wait_until;

@@ -50,7 +50,10 @@
 //!
 //! All calls block on the disk.
 
+// Time arithmetic is checked: clippy.toml lists the rejected operations. Tests may panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod belongs_to;
 mod bodies;

@@ -45,6 +45,9 @@
 //!   live if its slot still points here. It publishes the new location by a compare-and-swap, which fails if the body
 //!   was dropped in the meantime.
 
+#![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
+
 mod appender;
 mod blocks;
 mod body;

@@ -23,6 +23,7 @@ mod reader;
 mod restarts;
 mod retry_after;
 mod run_state;
+mod runtime;
 mod schedule;
 mod selection;
 mod shrink;
@@ -30,6 +31,7 @@ mod subject;
 mod tag;
 mod totals;
 mod truth;
+mod until;
 mod work;
 mod world;
 

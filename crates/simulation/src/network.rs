@@ -12,6 +12,7 @@ use crate::{
     selection::Part,
     totals::Fault,
     truth::{ClientId, Truth},
+    until::until,
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -239,15 +240,7 @@ impl Network {
     /// Resolves when connections are reset.
     async fn until_reset(&self) {
         let before = self.lock().resets;
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before the state is read, so that no change is missed.
-            changed.as_mut().enable();
-            if self.lock().resets > before {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, || self.lock().resets > before).await;
     }
 
     /// Delays or rejects a request, or returns the fault of its response.

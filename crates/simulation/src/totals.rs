@@ -1,5 +1,6 @@
 //! Counts of faults, writes, events and checks.
 
+use harness::FaultCounts;
 use std::fmt;
 
 harness::faults! {
@@ -88,24 +89,23 @@ pub struct Totals {
     pub delivered: u64,
     /// Caches compared with the history.
     pub checks: u64,
-    fault_counts: Vec<u64>,
+    faults: FaultCounts<Fault>,
 }
 
 impl Totals {
     /// Adds to the count of a fault.
     pub fn add_faults(&mut self, fault: Fault, times: u64) {
-        self.fault_counts.resize(Fault::ALL.len(), 0);
-        self.fault_counts[fault as usize] += times;
+        self.faults.add(fault, times);
     }
 
     /// How often a fault took effect.
     pub fn count(&self, fault: Fault) -> u64 {
-        self.fault_counts.get(fault as usize).copied().unwrap_or(0)
+        self.faults.count(fault)
     }
 
     /// How often any fault took effect.
     pub fn faults(&self) -> u64 {
-        self.fault_counts.iter().sum()
+        self.faults.total()
     }
 
     /// Adds other totals.
@@ -114,20 +114,13 @@ impl Totals {
         self.writes += other.writes;
         self.delivered += other.delivered;
         self.checks += other.checks;
-        self.fault_counts.resize(Fault::ALL.len(), 0);
-        for (sum, more) in self.fault_counts.iter_mut().zip(&other.fault_counts) {
-            *sum += more;
-        }
+        self.faults.add_all(&other.faults);
     }
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seeds, writes, delivered, checks, .. } = self;
-        write!(f, "seeds={seeds} writes={writes} delivered={delivered} checks={checks}")?;
-        for &fault in Fault::ALL {
-            write!(f, " {}={}", fault.name(), self.count(fault))?;
-        }
-        Ok(())
+        let Self { seeds, writes, delivered, checks, faults } = self;
+        write!(f, "seeds={seeds} writes={writes} delivered={delivered} checks={checks}{faults}")
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     model::ModelServer,
     operator::{Operator, WriteMode},
     restarts::{Boot, ClockChange, Crash, DiskFault, Program},
+    runtime::run_paused,
     schedule::{Action, Pause, Schedule, Step},
     subject::{IndexKind, NAMES, NAMESPACES, Settings, SharedFactory, StopMode, Subject},
     totals::{Fault, Totals},
@@ -63,8 +64,7 @@ pub fn run_restarts(seed: u64, trace: Option<Sink>) -> Outcome {
 }
 
 pub(crate) fn run_schedule(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime without I/O").block_on(run_world(schedule, trace))
+    run_paused(run_world(schedule, trace))
 }
 
 async fn run_world(schedule: &Schedule, trace: Option<Sink>) -> Outcome {

@@ -23,6 +23,9 @@
 //! # Ok::<(), protobuf::ProtobufError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
+
 pub mod protobuf;
 mod table;
 

@@ -9,6 +9,7 @@
 
 mod cut;
 mod deserializer;
+mod encode_value;
 mod encoder;
 mod envelope;
 mod fault;
@@ -21,7 +22,7 @@ mod transcode;
 mod union;
 mod unknown;
 mod value;
-mod write;
+pub mod write;
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -259,7 +260,7 @@ impl ListWriter {
         let mut raw = Vec::new();
         if let (Some(metadata), Some(message)) = (metadata.as_object(), messages().named("meta.v1.ListMeta"))
         {
-            write::nested(&mut raw, 1, |out| write::message(out, message, metadata))?;
+            write::nested(&mut raw, 1, |out| encode_value::message(out, message, metadata))?;
         }
         Ok(Self { api_version: api_version.to_owned(), kind: kind.to_owned(), item, raw })
     }
@@ -292,10 +293,7 @@ pub fn encode_event(event_type: &str, object: &[u8]) -> Result<Bytes, ProtobufEr
     let object = encode(object)?;
     let mut event = Vec::with_capacity(object.len() + 32);
     write::text(&mut event, 1, event_type);
-    write::nested(&mut event, 2, |extension| {
-        write::bytes(extension, 1, &object);
-        Ok(())
-    })?;
+    write::nested(&mut event, 2, |extension| write::bytes(extension, 1, &object));
     let length = u32::try_from(event.len()).map_err(|_| ProtobufError::Malformed)?;
     let mut frame = BytesMut::with_capacity(event.len() + 4);
     frame.put_u32(length);

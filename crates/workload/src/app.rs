@@ -75,3 +75,9 @@ pub(crate) fn word(rng: &mut Rng, len: usize) -> String {
 pub(crate) fn hex(rng: &mut Rng, len: usize) -> String {
     (0..len).map(|_| char::from(pick(rng, b"0123456789abcdef"))).collect()
 }
+
+/// A time in the first four weeks of 2026.
+pub(crate) fn time(rng: &mut Rng) -> String {
+    let (day, hour, minute, second) = (rng.u8(1..29), rng.u8(0..24), rng.u8(0..60), rng.u8(0..60));
+    format!("2026-01-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}

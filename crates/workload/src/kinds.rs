@@ -1,6 +1,6 @@
 //! Generators of other kinds than pods. The number makes a name unique.
 
-use crate::app::{App, hex, pick, word};
+use crate::app::{App, hex, pick, time, word};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
@@ -45,13 +45,7 @@ pub fn event(rng: &mut Rng, number: usize) -> Value {
         ],
     );
     let pod = format!("{}-{}-{}", app.name, app.template_hash, word(rng, 5));
-    let time = format!(
-        "2026-01-{:02}T{:02}:{:02}:{:02}Z",
-        rng.u8(1..29),
-        rng.u8(0..24),
-        rng.u8(0..60),
-        rng.u8(0..60)
-    );
+    let time = time(rng);
     json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"name": format!("{pod}.{}", hex(rng, 16)), "namespace": app.namespace},

@@ -3,6 +3,7 @@
 //! Objects are JSON values, so they do not depend on a version of k8s-openapi. The same seed gives the same objects.
 
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 mod app;
 mod kinds;

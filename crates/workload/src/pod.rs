@@ -1,6 +1,6 @@
 //! Pods like those of a busy production cluster: a few KB each, largely the same for the pods of one application.
 
-use crate::app::{App, hex, pick, word};
+use crate::app::{App, hex, pick, time, word};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
@@ -199,13 +199,7 @@ fn volumes(app: &App, token: &str) -> Value {
 fn status(rng: &mut Rng, app: &App, node: usize, containers: &Value) -> Value {
     let ready = rng.u8(0..20) != 0;
     let truth = if ready { "True" } else { "False" };
-    let time = format!(
-        "2026-01-{:02}T{:02}:{:02}:{:02}Z",
-        rng.u8(1..29),
-        rng.u8(0..24),
-        rng.u8(0..60),
-        rng.u8(0..60)
-    );
+    let time = time(rng);
     let condition =
         |kind: &str, status: &str| json!({"type": kind, "status": status, "lastTransitionTime": time});
     let (digest, restarts) = (hex(&mut Rng::with_seed(seed_of(app)), 64), rng.u8(0..4));

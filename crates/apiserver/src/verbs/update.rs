@@ -266,15 +266,7 @@ fn carry_over(
     if matches!(part, Part::Status | Part::Approval) {
         (rules.prepare_status)(new, old, &context.clock.timestamp());
     }
-    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if !new.metadata().contains_key(field) {
-            new.copy_meta(field, old);
-        }
-    }
-    new.copy_meta("creationTimestamp", old);
-    new.copy_meta("generation", old);
-    new.metadata_mut().remove("selfLink");
-    new.copy_meta("resourceVersion", old);
+    carry_over_metadata(new, old);
     resource.default(new, context.object_bytes)?;
     if part == Part::Main {
         context.admission.complete_update(resource, new, old);
@@ -286,6 +278,19 @@ fn carry_over(
         new.metadata_mut().insert("generation".to_owned(), (old.generation() + 1).into());
     }
     Ok(())
+}
+
+/// Completes the metadata of a sent object with the fields that belong to the server.
+fn carry_over_metadata(new: &mut Object, old: &Object) {
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if !new.metadata().contains_key(field) {
+            new.copy_meta(field, old);
+        }
+    }
+    for field in ["creationTimestamp", "generation", "resourceVersion"] {
+        new.copy_meta(field, old);
+    }
+    new.metadata_mut().remove("selfLink");
 }
 
 fn spec_changed(rule: Generation, new: &Object, old: &Object) -> bool {

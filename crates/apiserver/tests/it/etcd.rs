@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use kube_embedded_apiserver::storage::{EtcdOptions, EtcdStorage};
 use tokio::sync::{Mutex, MutexGuard};
 
-pub(crate) use harness::{ETCD_TIMEOUT, Etcd};
+pub(crate) use harness::Etcd;
+use harness::{ETCD_TIMEOUT, TimedOut, wait_until};
 
 /// Held by the test that uses the shared etcd: compaction affects all stores, and tests count revisions.
 static LOCK: Mutex<u32> = Mutex::const_new(0);
@@ -26,6 +27,12 @@ pub(crate) async fn shared() -> Option<SharedEtcd> {
     *number += 1;
     let etcd = SHARED.get_or_init(Etcd::start).as_ref()?;
     Some(SharedEtcd { number, etcd })
+}
+
+/// Waits until a condition holds.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waited = wait_until(ETCD_TIMEOUT, what, async || Ok::<_, TimedOut>(holds().await)).await;
+    waited.unwrap_or_else(|timed_out| panic!("{timed_out}"));
 }
 
 impl SharedEtcd {

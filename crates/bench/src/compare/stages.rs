@@ -8,7 +8,6 @@ use crate::{
     progress::print_progress,
     results::{Figures, median},
 };
-use serde_json::Value;
 use std::{path::Path, thread::sleep, time::Duration};
 
 /// Changes a second when latency is measured, and for how many seconds.
@@ -173,7 +172,8 @@ impl Measurement<'_> {
                     continue;
                 }
             };
-            let calls = wait_until_idle(process, &changed["version"], self.idle())?;
+            // A contender may deliver that version before the end of a list.
+            let calls = process.wait_until_idle(&changed["version"], self.idle())?;
             let (peak, wall) = (process.peak()?, number(&calls, "last")? - number(&changed, "released_at")?);
             let cpu = process.cpu()? - before;
             process.request("settle")?;
@@ -302,19 +302,5 @@ impl Measurement<'_> {
         self.figures.put(names[0], process.rss()? as f64 - before as f64);
         self.figures.put(names[1], self.options.stall_events());
         Ok(())
-    }
-}
-
-/// Waits for a version, and then until no more events arrive: a contender may deliver that version before the end of a
-/// list.
-fn wait_until_idle(process: &mut Process, version: &Value, idle: Duration) -> anyhow::Result<Value> {
-    let mut calls = process.request(&format!("await {version}"))?;
-    loop {
-        sleep(idle);
-        let now = process.request(&format!("await {version}"))?;
-        if now["calls"] == calls["calls"] {
-            return Ok(now);
-        }
-        calls = now;
     }
 }

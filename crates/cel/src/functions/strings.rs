@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Native, no_overload};
 use crate::meter::Meter;
-use crate::value::{Eval, Failure, Value, error};
+use crate::value::{Eval, Failure, Value, error, short_escape};
 
 pub(super) fn native(function: &str) -> Option<Native> {
     Some(match function {
@@ -177,17 +177,9 @@ fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        match c {
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            c => out.push(c),
+        match short_escape(c) {
+            Some(escape) => out.push_str(escape),
+            None => out.push(c),
         }
     }
     out.push('"');

@@ -59,32 +59,38 @@ fn parse_hex(hex: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
+/// The escape sequence of a character that has one of two characters.
+pub(crate) fn short_escape(c: char) -> Option<&'static str> {
+    Some(match c {
+        '"' => "\\\"",
+        '\\' => "\\\\",
+        '\u{7}' => "\\a",
+        '\u{8}' => "\\b",
+        '\u{c}' => "\\f",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\u{b}' => "\\v",
+        _ => return None,
+    })
+}
+
 /// Quotes a string like `%q`.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
-            }
-            c if !is_printable(c) && (c as u32) < 0x10000 => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c if !is_printable(c) => {
-                let _ = write!(out, "\\U{:08x}", c as u32);
-            }
-            c => out.push(c),
+        if let Some(escape) = short_escape(c) {
+            out.push_str(escape);
+            continue;
         }
+        let code = c as u32;
+        let _ = match c {
+            _ if code < 0x20 || code == 0x7f => write!(out, "\\x{code:02x}"),
+            c if is_printable(c) => out.write_char(c),
+            _ if code < 0x10000 => write!(out, "\\u{code:04x}"),
+            _ => write!(out, "\\U{code:08x}"),
+        };
     }
     out.push('"');
     out

@@ -1,6 +1,6 @@
 //! The initial content of the store of every cluster, created once.
 
-use crate::subject::NAMESPACES;
+use crate::{runtime::run_apart, subject::NAMESPACES};
 use http::Request;
 use kube_embedded_apiserver::storage::{MemoryStorage, Storage};
 use kube_embedded_apiserver::watch_cache::CacheOptions;
@@ -22,14 +22,7 @@ impl Template {
     /// world runs like every other.
     pub(super) fn get() -> &'static Self {
         static TEMPLATE: OnceLock<Template> = OnceLock::new();
-        TEMPLATE.get_or_init(|| {
-            let template = std::thread::spawn(|| {
-                let runtime =
-                    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-                runtime.expect("a runtime without I/O").block_on(create())
-            });
-            template.join().expect("the template is created")
-        })
+        TEMPLATE.get_or_init(|| run_apart(create))
     }
 }
 

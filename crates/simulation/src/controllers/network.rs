@@ -9,6 +9,7 @@ use super::{
     totals::Fault,
     truth::{Truth, WriteRequest},
 };
+use crate::until::until;
 use bytes::Bytes;
 use call::Call;
 use http::{Request, Response};
@@ -344,15 +345,7 @@ impl Network {
 
     /// Resolves when the state of the network meets a condition.
     async fn until(&self, condition: impl Fn(&State) -> bool) {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before the state is read, so that no change is missed.
-            changed.as_mut().enable();
-            if condition(&self.lock()) {
-                return;
-            }
-            changed.await;
-        }
+        until(&self.changed, || condition(&self.lock())).await;
     }
 
     /// The fate of a request, and how long it takes.

@@ -1,5 +1,6 @@
 //! The embedded API server of a world, and the initial content of its store.
 
+use crate::runtime::run_apart;
 use http::Request;
 use kube_embedded_apiserver::{ApiServer, LocalServer, storage::MemoryStorage, watch_cache::CacheOptions};
 use serde_json::{Value, json};
@@ -17,15 +18,7 @@ pub(super) fn day() -> SystemTime {
 /// every other.
 pub(super) fn storage() -> MemoryStorage {
     static STORAGE: OnceLock<MemoryStorage> = OnceLock::new();
-    let template = STORAGE.get_or_init(|| {
-        let created = std::thread::spawn(|| {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-            runtime.expect("a runtime without I/O").block_on(create())
-        });
-        created.join().expect("the initial store is created")
-    });
-    template.backup()
+    STORAGE.get_or_init(|| run_apart(create)).backup()
 }
 
 async fn create() -> MemoryStorage {

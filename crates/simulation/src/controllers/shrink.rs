@@ -1,7 +1,7 @@
 //! Shrinks the schedule of a failure to the steps that cause it.
 
 use super::{schedule::Schedule, world::run_schedule};
-use crate::Shrunk;
+use crate::{Shrunk, shrink::shrink_steps};
 
 /// Maximum number of runs for shrinking.
 const TRIES: usize = 200;
@@ -9,25 +9,10 @@ const TRIES: usize = 200;
 /// Shrinks the schedule of a seed that fails; `None` if it does not fail.
 pub fn shrink(seed: u64) -> Option<Shrunk> {
     let mut schedule = Schedule::generate(seed);
-    let mut failure = run_schedule(&schedule, None).failure?;
-    schedule.steps.truncate(failure.steps);
-    let (mut size, mut tries) = (schedule.steps.len() / 2, 0);
-    while size > 0 && tries < TRIES {
-        let mut at = 0;
-        while at < schedule.steps.len() && tries < TRIES {
-            tries += 1;
-            let mut shorter = schedule.clone();
-            shorter.steps.drain(at..(at + size).min(shorter.steps.len()));
-            match run_schedule(&shorter, None).failure {
-                Some(still) => {
-                    shorter.steps.truncate(still.steps);
-                    (schedule, failure) = (shorter, still);
-                }
-                None => at += size,
-            }
-        }
-        size /= 2;
-    }
-    let steps = schedule.steps.iter().map(|step| format!("{:?}, then {:?}", step.action, step.pause));
+    let steps = std::mem::take(&mut schedule.steps);
+    let (steps, failure) = shrink_steps(steps, TRIES, |steps| {
+        run_schedule(&Schedule { steps, ..schedule.clone() }, None).failure
+    })?;
+    let steps = steps.iter().map(|step| format!("{:?}, then {:?}", step.action, step.pause));
     Some(Shrunk { steps: steps.collect(), failure })
 }

@@ -1,5 +1,6 @@
 //! Counts of what happened in worlds of controllers.
 
+use harness::FaultCounts;
 use std::fmt;
 
 harness::faults! {
@@ -51,18 +52,17 @@ pub struct Totals {
     pub checked_writes: u64,
     /// Commits of children.
     pub children: u64,
-    fault_counts: Vec<u64>,
+    faults: FaultCounts<Fault>,
 }
 
 impl Totals {
     pub(super) fn add_fault(&mut self, fault: Fault) {
-        self.fault_counts.resize(Fault::ALL.len(), 0);
-        self.fault_counts[fault as usize] += 1;
+        self.faults.add(fault, 1);
     }
 
     /// How often a fault took effect.
     pub fn count(&self, fault: Fault) -> u64 {
-        self.fault_counts.get(fault as usize).copied().unwrap_or(0)
+        self.faults.count(fault)
     }
 
     /// Adds other totals.
@@ -73,21 +73,14 @@ impl Totals {
         self.cleanups += other.cleanups;
         self.checked_writes += other.checked_writes;
         self.children += other.children;
-        self.fault_counts.resize(Fault::ALL.len(), 0);
-        for (sum, more) in self.fault_counts.iter_mut().zip(&other.fault_counts) {
-            *sum += more;
-        }
+        self.faults.add_all(&other.faults);
     }
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seeds, writes, reconciles, cleanups, checked_writes, children, .. } = self;
+        let Self { seeds, writes, reconciles, cleanups, checked_writes, children, faults } = self;
         write!(f, "seeds={seeds} writes={writes} reconciles={reconciles} cleanups={cleanups}")?;
-        write!(f, " checked-writes={checked_writes} children={children}")?;
-        for &fault in Fault::ALL {
-            write!(f, " {}={}", fault.name(), self.count(fault))?;
-        }
-        Ok(())
+        write!(f, " checked-writes={checked_writes} children={children}{faults}")
     }
 }

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     log::{Log, Sink},
+    runtime::run_paused,
     world::Failure,
 };
 use kube_embedded_apiserver::{LocalServer, storage::MemoryStorage};
@@ -37,8 +38,7 @@ pub fn run(seed: u64, trace: Option<Sink>) -> Outcome {
 }
 
 pub(super) fn run_schedule(schedule: &Schedule, trace: Option<Sink>) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.expect("a runtime without I/O").block_on(run_world(schedule, trace))
+    run_paused(run_world(schedule, trace))
 }
 
 async fn run_world(schedule: &Schedule, trace: Option<Sink>) -> Outcome {

@@ -9,9 +9,8 @@ use serde::de::{
 };
 use serde_json::Value;
 
-use super::ProtobufError;
 use super::messages::{Encoding, Field, Message, messages};
-use super::write;
+use super::{ProtobufError, encode_value, write};
 
 /// Encodes an object. An object with repeated keys, which no server writes, is encoded through a tree: of these the
 /// last one counts.
@@ -28,7 +27,7 @@ pub(super) fn encode(out: &mut Vec<u8>, message: &'static Message, json: &[u8]) 
         (_, Some(Reason::RepeatedKey)) => {
             out.truncate(start);
             let object = serde_json::from_slice(json).map_err(|_| ProtobufError::Malformed)?;
-            write::message(out, message, &object)
+            encode_value::message(out, message, &object)
         }
         (Err(_), None) => Err(ProtobufError::Malformed),
     }
@@ -194,7 +193,7 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
             }
             encoding => {
                 let value = Value::deserialize(deserializer)?;
-                write::value(self.out, self.number, self.field, encoding, &value)
+                encode_value::value(self.out, self.number, self.field, encoding, &value)
                     .map_err(|error| self.failure.set(Reason::Error(error)))
             }
         }

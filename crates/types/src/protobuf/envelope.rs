@@ -22,11 +22,9 @@ impl<'a> Envelope<'a> {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.raw.len() + 64);
         out.extend_from_slice(MAGIC);
-        // The closure does not fail.
-        let _ = write::nested(&mut out, 1, |out| {
+        write::nested(&mut out, 1, |out| {
             write::text(out, 1, self.api_version);
             write::text(out, 2, self.kind);
-            Ok(())
         });
         write::bytes(&mut out, 2, self.raw);
         write::text(&mut out, 3, "");

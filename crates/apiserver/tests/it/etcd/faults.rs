@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube_embedded_apiserver::storage::{EtcdError, EtcdOptions, EtcdStorage, Storage, StorageError};
 use kube_embedded_apiserver::watch_cache::{CacheOptions, ListRequest, WatchItem, WatchRequest};
 
-use super::{ETCD_TIMEOUT, Etcd, shared};
+use super::{ETCD_TIMEOUT, Etcd, shared, until};
 use crate::contract::world::{Reader, World, at, key, kind, paths, text, v};
 
 async fn world(storage: EtcdStorage) -> World {
@@ -16,16 +16,6 @@ async fn world(storage: EtcdStorage) -> World {
 /// Options with a short timeout, because these tests stop etcd.
 fn options(url: &str) -> EtcdOptions {
     EtcdOptions::new([url]).timeout(Duration::from_secs(2))
-}
-
-/// Polls until a condition holds.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let polling = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(ETCD_TIMEOUT, polling).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use kube_embedded_apiserver::storage::{EtcdOptions, EtcdStorage};
 
 use crate::golden::exchange::{read, send};
 
-use super::{ETCD_TIMEOUT, Etcd, SharedEtcd, shared};
+use super::{Etcd, SharedEtcd, shared, until};
 
 async fn server(etcd: &SharedEtcd) -> ApiServer {
     ApiServer::builder().storage(Arc::new(etcd.store().await)).start().await.expect("the server starts")
@@ -66,21 +66,12 @@ async fn a_server_recovers_after_etcd_lost_its_data() {
         "{unready:?}"
     );
     etcd.restart_empty();
-    let works = async {
-        while maps.create(&PostParams::default(), &map("b")).await.is_err() {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(ETCD_TIMEOUT, works).await.expect("writes succeed again");
-    let seen = async {
-        loop {
-            let list = maps.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
-            let names: Vec<_> = list.into_iter().filter_map(|m| m.metadata.name).collect();
-            if names == ["b"] {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(ETCD_TIMEOUT, seen).await.expect("only the new object exists");
+    until("writes succeed again", async || maps.create(&PostParams::default(), &map("b")).await.is_ok())
+        .await;
+    until("only the new object exists", async || {
+        let list = maps.list(&Default::default()).await.map(|list| list.items).unwrap_or_default();
+        let names: Vec<_> = list.into_iter().filter_map(|m| m.metadata.name).collect();
+        names == ["b"]
+    })
+    .await;
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use kube_informer_types::protobuf::{self, Envelope};
+use kube_informer_types::protobuf::{self, Envelope, write};
 use serde_json::Value;
 
 use super::{Kind, kinds};
@@ -109,14 +109,8 @@ async fn damaged_protobuf_of_every_kind_is_refused_or_read() {
 fn nested(levels: usize) -> Vec<u8> {
     let mut message = Vec::new();
     for _ in 0..levels {
-        let mut outer = vec![0x0a];
-        let mut length = message.len();
-        while length >= 0x80 {
-            outer.push((length & 0x7f) as u8 | 0x80);
-            length >>= 7;
-        }
-        outer.push(length as u8);
-        outer.extend(&message);
+        let mut outer = Vec::new();
+        write::bytes(&mut outer, 1, &message);
         message = outer;
     }
     message
