@@ -13,6 +13,7 @@ use crate::{
     supervision::{Restarts, Supervision, TaskId},
     telemetry::{Task, Telemetry},
     time,
+    views::Views,
 };
 use futures_util::FutureExt;
 use kube_informer_wire::sync::lock;
@@ -46,6 +47,7 @@ pub(crate) struct Controller {
     in_flight: Mutex<Option<InFlight>>,
     telemetry: Arc<Telemetry>,
     packer: Arc<Packer>,
+    views: Arc<Views>,
     resync: Mutex<Resync>,
     /// The contents of the store when the restored state of a partition was published.
     restored: Mutex<BTreeMap<Partition, Arc<Contents>>>,
@@ -65,7 +67,7 @@ enum Resync {
 enum InFlight {
     /// The store does not show it.
     Taken(Arc<Batch>),
-    Published(Published),
+    Published(Box<Published>),
 }
 
 /// A batch in a store that is not published yet.
@@ -76,6 +78,8 @@ struct Applied<'a> {
     initial_list: Option<Partition>,
     /// The partition whose restored state the batch is.
     restored: Option<Partition>,
+    /// How many views had been added when the list began that the batch is.
+    views: Option<u64>,
 }
 
 /// How far a batch is published.
@@ -96,6 +100,8 @@ struct Published {
     becomes_synced: bool,
     notifications: Vec<Notification>,
     fan_out: FanOut,
+    /// How many views had been added when the list began that the batch is.
+    views: Option<u64>,
 }
 
 impl Controller {
@@ -108,7 +114,7 @@ impl Controller {
     ) -> Self {
         let (processor, in_flight) = (Mutex::new(processor), Mutex::new(None));
         let (resync, fail_points) = (Mutex::new(Resync::Idle), FailPoints::default());
-        let (restored, linger) = (Mutex::default(), None);
+        let (restored, linger, views) = (Mutex::default(), None, Arc::default());
         Self {
             queue,
             indexer,
@@ -116,11 +122,18 @@ impl Controller {
             in_flight,
             telemetry,
             packer,
+            views,
             resync,
             restored,
             linger,
             fail_points,
         }
+    }
+
+    /// The views that are filled in again after a list whose objects may lack some.
+    pub(crate) fn views(mut self, views: Arc<Views>) -> Self {
+        self.views = views;
+        self
     }
 
     /// Lets batches stay in flight for random times, as they do where threads are slow.
@@ -290,7 +303,7 @@ impl Controller {
         store.reach(batch.positions.clone());
         self.fail_points.at(FailPoint::BatchApplied);
         let restored = batch.replaced.filter(|_| batch.restored.is_some());
-        Applied { store, notifications, initial_list, restored }
+        Applied { store, notifications, initial_list, restored, views: batch.views() }
     }
 
     /// Publishes the store, notifies the listeners, of a long batch in steps, and commits the batch. From the moment at which
@@ -303,12 +316,13 @@ impl Controller {
             if !applied.store.is_current() {
                 return Progress::Stale(Box::new(applied));
             }
-            *in_flight = InFlight::Published(self.swap(applied, &processor));
+            *in_flight = InFlight::Published(Box::new(self.swap(applied, &processor)));
         }
         let InFlight::Published(published) = in_flight else {
             unreachable!("a batch is applied before it is published");
         };
-        let Published { swapped, initial_list, becomes_synced, notifications, fan_out } = published;
+        let Published { swapped, initial_list, becomes_synced, notifications, fan_out, .. } =
+            &mut **published;
         self.fail_points.at(FailPoint::BatchPublished);
         let queued = || self.fail_points.at(FailPoint::BatchQueued);
         let more = match *initial_list {
@@ -334,7 +348,11 @@ impl Controller {
         self.queue.commit();
         let taken = slot.take();
         drop(slot);
-        if let Some(InFlight::Published(Published { swapped, fan_out, .. })) = taken {
+        if let Some(InFlight::Published(published)) = taken {
+            let Published { swapped, fan_out, views, .. } = *published;
+            if views.is_some_and(|added| self.views.fill_since(added)) {
+                self.packer.wake();
+            }
             self.report(&swapped.panicked, fan_out.into_interrupted());
             let bytes = self.cached_bytes(&swapped.snapshot);
             self.telemetry.processed(start.elapsed(), self.queue.len(), &swapped.snapshot, bytes);
@@ -344,14 +362,14 @@ impl Controller {
 
     /// Makes a batch visible to readers.
     fn swap(&self, applied: Applied<'_>, processor: &Processor) -> Published {
-        let Applied { store, notifications, initial_list, restored } = applied;
+        let Applied { store, notifications, initial_list, restored, views } = applied;
         let was_synced = store.base().is_listed();
         let (swapped, fan_out) = (store.swap(), processor.fan_out());
         if let Some(partition) = restored {
             lock(&self.restored).insert(partition, swapped.snapshot.contents());
         }
         let becomes_synced = !was_synced && swapped.snapshot.is_listed();
-        Published { swapped, initial_list, becomes_synced, notifications, fan_out }
+        Published { swapped, initial_list, becomes_synced, notifications, fan_out, views }
     }
 
     /// The objects of a partition as they were restored, once: what its log has.

@@ -146,6 +146,11 @@ impl Batch {
         self.list.as_ref().map_or(&[], |list| list.unconfirmed())
     }
 
+    /// How many views had been added when the reflector began to receive the list of this batch.
+    pub(crate) fn views(&self) -> Option<u64> {
+        self.list.as_ref().and_then(|list| list.views())
+    }
+
     /// Adds the deltas of the list.
     #[cfg(test)]
     pub(crate) fn expanded(mut self) -> Self {

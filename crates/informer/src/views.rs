@@ -57,8 +57,10 @@ pub(crate) struct Views {
 #[derive(Default)]
 struct Unfilled {
     views: Vec<(ViewId, Keep)>,
-    /// How often objects were cached that were not decoded when they arrived.
-    restored: u64,
+    /// Number of views that were ever added.
+    added: u64,
+    /// How often objects were cached that may lack views although these had been filled in.
+    restarts: u64,
 }
 
 impl Views {
@@ -70,7 +72,10 @@ impl Views {
             let _ = catch_unwind(AssertUnwindSafe(|| object.kept_view::<V>(id).is_ok()));
         });
         self.all.rcu(|all| all.iter().cloned().chain([(id, Arc::clone(&keep))]).collect::<Vec<_>>());
-        lock(&self.unfilled).views.push((id, keep));
+        let mut unfilled = lock(&self.unfilled);
+        unfilled.views.push((id, keep));
+        unfilled.added += 1;
+        drop(unfilled);
         KeptView { id, of: PhantomData }
     }
 
@@ -86,11 +91,26 @@ impl Views {
         self.all.load().iter().for_each(|(_, keep)| keep(object));
     }
 
+    /// Number of views that were ever added.
+    pub(crate) fn added(&self) -> u64 {
+        lock(&self.unfilled).added
+    }
+
     /// Objects are cached that were not decoded when they arrived: they get their views from [`fill`](Self::fill).
     pub(crate) fn fill_again(&self) {
         let mut unfilled = lock(&self.unfilled);
         unfilled.views = self.all.load().to_vec();
-        unfilled.restored += 1;
+        unfilled.restarts += 1;
+    }
+
+    /// Objects are cached that began to arrive when `added` views had been added: they may lack those that were added since.
+    /// Returns whether there are any.
+    pub(crate) fn fill_since(&self, added: u64) -> bool {
+        let more = self.added() > added;
+        if more {
+            self.fill_again();
+        }
+        more
     }
 
     /// Whether there are views that objects of before do not have yet.
@@ -101,9 +121,9 @@ impl Views {
     /// Gives objects that were cached before a view was added that view.
     pub(crate) async fn fill(&self, indexer: &Indexer) {
         loop {
-            let (next, restored) = {
+            let (next, restarts) = {
                 let unfilled = lock(&self.unfilled);
-                (unfilled.views.last().cloned(), unfilled.restored)
+                (unfilled.views.last().cloned(), unfilled.restarts)
             };
             let Some((id, keep)) = next else { return };
             let snapshot = indexer.snapshot();
@@ -114,8 +134,8 @@ impl Views {
                 keep(object);
             }
             let mut unfilled = lock(&self.unfilled);
-            // Objects that were restored meanwhile are not in the snapshot.
-            if unfilled.restored == restored {
+            // Objects that were cached meanwhile are not in the snapshot.
+            if unfilled.restarts == restarts {
                 unfilled.views.retain(|(other, _)| *other != id);
             }
         }

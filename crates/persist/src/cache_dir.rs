@@ -7,7 +7,7 @@ use crate::{
         platform::{self, NotPrivate},
     },
     file_name::{FileName, Stem},
-    header::{FORMAT, PREAMBLE, format_of},
+    header::{FORMAT, Header, PREAMBLE, format_of},
     open::{self, OpenedLog},
     open_error::OpenError,
     seal::EncryptionKey,
@@ -107,6 +107,13 @@ impl<D: Disk> CacheDir<D> {
         key: Option<&EncryptionKey>,
     ) -> io::Result<OpenedLog<D>> {
         open::open(self.owned.clone(), name, belongs_to, key)
+    }
+
+    /// Returns the pairs that a log was written for. `None` if it is missing, or if its header cannot be read.
+    #[must_use]
+    pub fn belongs_to(&self, name: &str) -> Option<BelongsTo> {
+        let log = self.owned.disk().open(&Stem::new(name).log()).ok()?;
+        Header::of_file(&log).filter(|header| header.name == name).map(|header| header.belongs_to)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     checksum::Checksums,
     codec::{Decoder, put_bytes, put_u32, put_u64},
     discarded::Discarded,
-    disk::Disk,
+    disk::{Disk, DiskFile},
     seal::{EncryptionKey, OVERHEAD, Purpose, Sealing},
 };
 use std::io;
@@ -21,6 +21,8 @@ use std::io;
 pub(crate) const FORMAT: u32 = 1;
 /// The length of the beginning that all formats share.
 pub(crate) const PREAMBLE: usize = 16;
+/// The length of the part that says how long the rest is.
+const LENGTHS: usize = 8;
 const MAGIC: [u8; 8] = *b"kinflog\n";
 const SALT: usize = 32;
 const ENCRYPTED: u8 = 1;
@@ -85,6 +87,21 @@ impl Header {
         Self::decode(bytes).ok_or(Discarded::Damaged { at: PREAMBLE as u64 })
     }
 
+    /// Reads the header of a log and nothing else. `None` if that is not possible.
+    pub(crate) fn of_file(file: &impl DiskFile) -> Option<Self> {
+        let mut start = [0; PREAMBLE + LENGTHS];
+        file.read_at(&mut start, 0).ok()?;
+        let length = Decoder::new(&start[PREAMBLE..]).u32()? as usize;
+        let length = start.len().saturating_add(length);
+        // A damaged length must not cost memory.
+        if length as u64 > file.size().ok()? {
+            return None;
+        }
+        let mut bytes = vec![0; length];
+        file.read_at(&mut bytes, 0).ok()?;
+        Self::read(&bytes).ok().map(|(header, _)| header)
+    }
+
     fn decode(bytes: &[u8]) -> Option<(Self, usize)> {
         let mut from = Decoder::new(bytes.get(PREAMBLE..)?);
         let (len, checksum) = (from.u32()?, from.u32()?);
@@ -108,7 +125,7 @@ impl Header {
         let proven = content[..content.len() - from.remaining()].to_vec();
         let proof = from.take(if is_encrypted { OVERHEAD } else { 0 })?.to_vec();
         let header = Self { name, belongs_to, generation, is_encrypted, salt, proof, proven };
-        from.is_empty().then_some((header, PREAMBLE + 8 + content.len()))
+        from.is_empty().then_some((header, PREAMBLE + LENGTHS + content.len()))
     }
 
     /// Returns the encryption of the log, after the proof has shown that `key` is the right one; `None` without encryption.

@@ -65,6 +65,8 @@ const PATCH_SHARE: usize = 4;
 const PATCH_FAILURES: u32 = 8;
 /// A collection has changed its encoding when this many more objects arrived in the new one than in the old one.
 const CHANGED_ENCODING: u32 = 256;
+/// Shards of labels, owners and fields that are swept while the lock is held: some ten microseconds.
+const SWEEP_STEP: usize = 16;
 /// Maximum size of the buffer that is kept for the next object.
 const MAX_SCRATCH: usize = 128 << 10;
 
@@ -119,6 +121,8 @@ struct State {
     /// Changes in a row that were no patches.
     patch_failures: u32,
     stats: PackStats,
+    /// Whether compaction has yet to look at some of the shared values.
+    sweeping: bool,
     labels: Interner<[u8]>,
     owners: Interner<Owner>,
     fields: Interner<Found>,
@@ -213,7 +217,8 @@ impl Packer {
     }
 
     /// Does a part of the compaction that is due: looks at about `bytes` of packed content and removes what no object has
-    /// any more. Readers neither wait for it nor notice it. Returns whether more is due.
+    /// any more; after the content, at some of the shared labels, owners and fields. Readers neither wait for it nor notice it.
+    /// Returns whether more is due.
     pub fn compact(&self, bytes: usize) -> bool {
         let mut rewriter = lock(&self.rewriter);
         let dictionaries = self.bodies.context();
@@ -222,10 +227,7 @@ impl Packer {
         };
         let more = self.bodies.compact(bytes, rewrite).more;
         drop(rewriter);
-        if !more {
-            self.lock().sweep();
-        }
-        more
+        more || self.lock().sweep_some()
     }
 
     /// Whether much of the content is packed worse than it could be: there was no time when it arrived, or there is a new
@@ -390,11 +392,18 @@ impl State {
         self.buffers().into_iter().for_each(|buffer| *buffer = Vec::new());
     }
 
-    /// Removes shared values that no object has any more: much content became garbage, and its labels with it.
-    fn sweep(&mut self) {
-        self.labels.sweep();
-        self.owners.sweep();
-        self.fields.sweep();
+    /// Removes some of the shared values that no object has any more: much content became garbage, and its labels with it.
+    /// Returns whether there may be more.
+    fn sweep_some(&mut self) -> bool {
+        let Self { labels, owners, fields, .. } = self;
+        if !std::mem::replace(&mut self.sweeping, true) {
+            labels.begin_sweep();
+            owners.begin_sweep();
+            fields.begin_sweep();
+        }
+        let (labels, owners) = (labels.sweep_some(SWEEP_STEP), owners.sweep_some(SWEEP_STEP));
+        self.sweeping = fields.sweep_some(SWEEP_STEP) || labels || owners;
+        self.sweeping
     }
 
     /// Keeps buffers for the next object unless one is large.

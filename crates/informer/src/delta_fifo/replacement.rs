@@ -16,9 +16,15 @@ pub(crate) struct Replacement {
     changed: Changed,
     /// Objects that are kept although the list does not show their state.
     unconfirmed: Vec<ObjectKey>,
+    /// How many views had been added when the list began; `None` if its objects have none.
+    views: Option<u64>,
 }
 
 impl Replacement {
+    pub(super) fn views(&self) -> Option<u64> {
+        self.views
+    }
+
     pub(super) fn unconfirmed(&self) -> &[ObjectKey] {
         &self.unconfirmed
     }
@@ -144,8 +150,8 @@ impl DeltaFifo {
         let partition = position.partition;
         self.unconfirmed.retain(|key| !self.partitions.contains(partition, key));
         self.unconfirmed.extend(unconfirmed.iter().cloned());
-        let changed = staged.take_changed();
-        self.file_list(Replacement { position, restored: None, tombstones, changed, unconfirmed });
+        let (changed, views) = (staged.take_changed(), Some(staged.views()));
+        self.file_list(Replacement { position, restored: None, tombstones, changed, unconfirmed, views });
         staged
     }
 
@@ -161,8 +167,8 @@ impl DeltaFifo {
         let unconfirmed: Vec<_> = unconfirmed.map(|object| object.key().clone()).collect();
         self.unconfirmed.extend(unconfirmed.iter().cloned());
         let changed = Changed::of(objects);
-        let tombstones = BTreeMap::new();
-        self.file_list(Replacement { position, restored: Some(synced_by), tombstones, changed, unconfirmed });
+        let (tombstones, restored, views) = (BTreeMap::new(), Some(synced_by), None);
+        self.file_list(Replacement { position, restored, tombstones, changed, unconfirmed, views });
     }
 
     fn file_list(&mut self, list: Replacement) {

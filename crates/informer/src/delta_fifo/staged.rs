@@ -26,6 +26,8 @@ pub(crate) struct Staged {
     gaps: Vec<Gap>,
     /// Whether the item after the last gap has yet to come.
     gap_open: bool,
+    /// How many views had been added when the list began.
+    views: u64,
 }
 
 /// Objects in the order of a list, the last one of each key.
@@ -82,11 +84,22 @@ impl Default for Staged {
             ordered: true,
             gaps: Vec::new(),
             gap_open: false,
+            views: 0,
         }
     }
 }
 
 impl Staged {
+    /// A list that begins when this many views have been added.
+    pub(crate) fn begin(views: u64) -> Self {
+        Self { views, ..Self::default() }
+    }
+
+    /// How many views had been added when the list began: its objects may lack later ones.
+    pub(super) fn views(&self) -> u64 {
+        self.views
+    }
+
     /// How many distinct objects the list has so far.
     pub(crate) fn len(&self) -> usize {
         self.present.len()

@@ -101,8 +101,8 @@ pub(crate) struct Snapshot {
     /// Partitions that show a restored state, until it is proven to be that of the server.
     unproven: BTreeSet<Partition>,
     /// Objects that the newest list kept without showing their state. Their versions may belong to an earlier history of the
-    /// server. Invariant: all of them are in `objects`.
-    unconfirmed: Arc<BTreeSet<ObjectKey>>,
+    /// server. Invariant: all of them are in `objects`. Shared like them, because it may have every key.
+    unconfirmed: SortedSet<ObjectKey>,
     /// Number of complete lists.
     lists: u64,
     bytes: usize,
@@ -134,7 +134,7 @@ impl Snapshot {
             withdrawn: BTreeSet::new(),
             filled: BTreeSet::new(),
             unproven: BTreeSet::new(),
-            unconfirmed: Arc::default(),
+            unconfirmed: SortedSet::new(),
             lists: 0,
             bytes: 0,
         }
@@ -242,7 +242,7 @@ impl Snapshot {
 
     /// Whether the version of an object can be compared with others: a list or a watch showed its state.
     pub(crate) fn is_confirmed(&self, key: &ObjectKey) -> bool {
-        !self.unconfirmed.contains(key)
+        self.unconfirmed.get(key).is_none()
     }
 
     /// Whether every partition is synced: it shows a state that the server had after this process started.
@@ -273,7 +273,8 @@ impl Snapshot {
         self.by_key.insert(hash(&object), object.clone(), is_it, hash);
         self.bytes -= old.as_ref().map_or(0, |old| old.own_size());
         self.update_indexes(old.as_ref(), Some(&object), panicked);
-        self.note_confirmed(object.key());
+        // A change of an object shows its state.
+        self.unconfirmed.remove(object.key());
         old
     }
 
@@ -282,7 +283,7 @@ impl Snapshot {
         self.by_key.remove(self.hasher.hash_one(key), |object| object.key() == key);
         self.bytes -= old.own_size();
         self.update_indexes(Some(&old), None, &mut Vec::new());
-        self.note_confirmed(key);
+        self.unconfirmed.remove(key);
         Some(old)
     }
 
@@ -399,21 +400,12 @@ impl Snapshot {
         self.unproven.remove(&partition);
     }
 
+    /// Takes time in proportion to the old and the new keys: once for each list.
     pub(super) fn set_unconfirmed(&mut self, partition: Partition, keys: &[ObjectKey]) {
-        if self.unconfirmed.is_empty() && keys.is_empty() {
-            return;
-        }
-        let Self { unconfirmed, partitions, .. } = self;
-        let unconfirmed = Arc::make_mut(unconfirmed);
-        unconfirmed.retain(|key| !partitions.contains(partition, key));
-        unconfirmed.extend(keys.iter().cloned());
-    }
-
-    /// A change of an object shows its state.
-    fn note_confirmed(&mut self, key: &ObjectKey) {
-        if self.unconfirmed.contains(key) {
-            Arc::make_mut(&mut self.unconfirmed).remove(key);
-        }
+        let mut unconfirmed = SortedSet::new();
+        let others = self.unconfirmed.iter().filter(|key| !self.partitions.contains(partition, key));
+        others.chain(keys).for_each(|key| _ = unconfirmed.insert(key.clone()));
+        self.unconfirmed = unconfirmed;
     }
 
     pub(super) fn mark_listed(&mut self, partition: Partition) {
@@ -429,3 +421,6 @@ impl Snapshot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,7 @@ impl Subject<'_> {
             .with("content", content)
             .with("encoding of records", RECORDS)
             .with("table of types", self.table_of_types());
-        let name = persistence.names.reserve(name);
+        let name = persistence.names.reserve(name, belongs_to.clone());
         Ok(LogSpec { name, belongs_to, key: persistence.key.clone() })
     }
 
@@ -110,7 +110,8 @@ mod tests {
         let log = |shards| log(&persistence, &Kind::namespaced("", "v1", "Pod", "pods"), shards);
         let [first, second] = [0, 1].map(|nth| log(ShardRange::nth(nth, 2).unwrap().into()));
         let all = log(ShardSelector::everything());
-        assert!(first.name.text() != second.name.text() && first.name.text() != all.name.text());
+        let name = |log: &LogSpec| log.name.resolve(|_| None);
+        assert!(name(&first) != name(&second) && name(&first) != name(&all));
         assert!(first.belongs_to != second.belongs_to && first.belongs_to != all.belongs_to);
     }
 }

@@ -52,8 +52,9 @@ pub(crate) struct SavedState {
 
 impl<D: Disk> Directory for CacheDir<D> {
     fn open(&self, spec: &LogSpec, target: &RestoreTarget) -> io::Result<Opened> {
+        let name = spec.name.resolve(|name| self.belongs_to(name));
         let OpenedLog { restored, discarded, log, .. } =
-            self.open_log(spec.name.text(), &spec.belongs_to, spec.key.as_ref())?;
+            self.open_log(&name, &spec.belongs_to, spec.key.as_ref())?;
         let mut discarded = discarded.map(|why| why.to_string());
         let mut state = None;
         let mut known = Vec::new();

@@ -15,20 +15,22 @@ const MIN_DELAY: Duration = Duration::from_millis(1);
 ///    millisecond.
 /// 2. `Retry-After` is a lower bound of the delay, up to `max_retry_after`, with up to a tenth on top so that the
 ///    clients which a server rejected do not all return at once. A longer one counts as `max_retry_after`.
-/// 3. A success resets it.
+/// 3. A success resets it, and so does [`rewind_once`](Self::rewind_once) once between two successes.
 /// 4. No duration makes it panic or wrap: a delay that cannot be represented is `Duration::MAX`.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     start: Duration,
     cap: Duration,
     max_retry_after: Duration,
-    /// Failures since the last success.
+    /// Failures since it was reset.
     failures: u32,
+    /// Whether it was reset without a success since the last one.
+    rewound_once: bool,
 }
 
 impl Backoff {
     pub(crate) fn new(start: Duration, cap: Duration) -> Self {
-        let unset = Self { start, cap, max_retry_after: MAX_RETRY_AFTER, failures: 0 };
+        let unset = Self { start, cap, max_retry_after: MAX_RETRY_AFTER, failures: 0, rewound_once: false };
         unset.range(start, cap)
     }
 
@@ -53,7 +55,15 @@ impl Backoff {
     }
 
     pub(crate) fn rewind(&mut self) {
-        self.failures = 0;
+        (self.failures, self.rewound_once) = (0, false);
+    }
+
+    /// For a failure that shows that the server works. Only the first one since a success resets the delays: a server that
+    /// fails in this way every time must not be requested as often as that.
+    pub(crate) fn rewind_once(&mut self) {
+        if !std::mem::replace(&mut self.rewound_once, true) {
+            self.failures = 0;
+        }
     }
 }
 

@@ -150,7 +150,7 @@ impl Reflector {
             self.telemetry.relisting(reason);
         }
         self.stream = None;
-        self.staged = Staged::default();
+        self.staged = Staged::begin(self.views.added());
         if !self.indexer.snapshot().is_partition_filled(self.partition) && !self.health.is_failing() {
             self.set_status(InformerStatus::Syncing { so_far: 0, of: None });
         }

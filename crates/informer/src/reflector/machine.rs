@@ -219,15 +219,13 @@ impl Machine {
             (Phase::Waiting(AfterWait::Verify), Waited) => self.verify(),
             (Phase::Watching, WitnessDeleted) => self.witness_deleted(),
             (Phase::Watching, ProofDue) if self.resume.is_some() => self.relist(),
-            (Phase::Watching, ProofDue) => self.follow(),
             (Phase::Watching, WatchOpened) => self.watch_opened(),
             (Phase::Watching, Progress(position)) => self.progress(position),
             (Phase::Watching, Malformed { at, now }) => self.anomaly(Anomaly::Malformed, at, now),
             (Phase::Watching, Rewound { now }) => self.anomaly(Anomaly::Rewound, None, now),
             (Phase::Watching, ContentLost { now }) if self.repairs.request_list(now) => self.repair(),
-            (Phase::Watching, ContentLost { .. }) => self.follow(),
             (Phase::Watching, RepairDue { now }) if self.repairs.take_due(now) => self.repair(),
-            (Phase::Watching, RepairDue { .. }) => self.follow(),
+            (Phase::Watching, ProofDue | ContentLost { .. } | RepairDue { .. }) => self.follow(),
             (Phase::Watching, Quiet) => self.probe(),
             (Phase::Probing, Probed(version)) if self.resume.is_some() => self.version_found(version),
             (Phase::Probing, Probed(version)) => self.probed(version),
@@ -414,6 +412,10 @@ impl Machine {
             self.watch_succeeded();
         }
         self.watch_failures = self.watch_failures.saturating_add(1);
+        if failure.class == Class::Expired {
+            // The server works: failures before, such as those of a network partition, do not delay the list.
+            self.backoff.rewind_once();
+        }
         let then = match failure.class {
             _ if self.position.is_none() => AfterWait::Relist,
             // A broken connection does not make the known state invalid, however long it lasts. Many clients that all

@@ -1,7 +1,7 @@
 //! Views that are kept: decoded once, read as pointers.
 
-use crate::support::{pass, settle, source, started, watched};
-use kube_informer::{HeapSize, Object, Packing, Transform};
+use crate::support::{cached, pass, settle, source, started, watched};
+use kube_informer::{Bookmark, HeapSize, Object, Packing, Transform, WatchEvent};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -87,6 +87,24 @@ async fn a_view_that_is_added_later_is_filled_in() {
         assert_eq!(DECODED.load(Relaxed), 500, "no longer decoded on arrival");
         source.put(object("n0", 0));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_is_added_during_a_list_is_filled_in_after_it() {
+    counted!(Meanwhile, DECODED);
+    let source = source();
+    source.skip_end_bookmark(true);
+    (0..50).for_each(|n| _ = source.put(object(&format!("n{n}"), n)));
+    let informer = source.informer::<Value>(|builder| builder);
+    informer.start();
+    settle().await;
+    let _meanwhile = informer.keep_view::<Meanwhile>();
+    settle().await;
+    assert_eq!((cached(&informer).len(), DECODED.load(Relaxed)), (0, 0), "the list has not ended");
+    let end = Bookmark { resource_version: source.version().into(), initial_events_end: true };
+    source.send(|| WatchEvent::Bookmark(end.clone()));
+    pass(1).await;
+    assert_eq!((cached(&informer).len(), DECODED.load(Relaxed)), (50, 50), "each once, in the background");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! What is restored after a log was closed, killed or damaged.
 
 use crate::fixtures::{State, object, open, pods, position, put, put_new, state};
-use kube_informer_persist::{CacheDir, Discarded, EncryptionKey, Log, MemoryDisk, ReadError};
+use kube_informer_persist::{CacheDir, Discarded, Disk, DiskFile, EncryptionKey, Log, MemoryDisk, ReadError};
 
 /// Two commits: a, b, c; then b replaced, c deleted, d added, and a change that no position covers.
 fn written(key: Option<&EncryptionKey>) -> MemoryDisk {
@@ -73,6 +73,22 @@ fn a_log_of_another_owner_is_discarded() {
     let opened = CacheDir::on(disk.clone()).expect("opens").open_log("pods", &other, None).expect("opens");
     assert_eq!(opened.discarded, Some(Discarded::OtherOwner { pair: "cluster".into() }));
     assert!(opened.restored.is_none());
+}
+
+#[test]
+fn the_owner_of_a_log_is_read_without_opening_it() {
+    let key = EncryptionKey::new([7; 32]);
+    for key in [None, Some(&key)] {
+        let disk = written(key);
+        let cache = CacheDir::on(disk.clone()).expect("not locked");
+        assert_eq!(cache.belongs_to("pods"), Some(pods()), "also without the key");
+        assert_eq!(cache.belongs_to("nodes"), None);
+        // The length of the header is damaged, then the header.
+        for at in [19, 50] {
+            disk.open("pods.log").expect("exists").write_at(&[255], at).expect("writes");
+            assert_eq!(cache.belongs_to("pods"), None);
+        }
+    }
 }
 
 #[test]

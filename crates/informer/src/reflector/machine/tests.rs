@@ -355,6 +355,28 @@ fn a_list_alone_rewinds_nothing() {
     assert!(wait >= 30.0, "a watch that always fails is not worth a list a second: {wait}");
 }
 
+/// A 410 is the response of a server that works.
+#[test]
+fn the_first_watch_that_expires_is_not_delayed_by_the_failures_before() {
+    let mut machine = watching();
+    for _ in 0..6 {
+        run(&mut machine, [fail(Class::Transport), Input::Waited]);
+    }
+    let expired = |machine: &mut Machine| {
+        let wait = wait_of(&machine.step(fail(Class::Expired)));
+        run(machine, [Input::Waited, page(10, None), Input::Committed]);
+        wait
+    };
+    for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0] {
+        let wait = expired(&mut machine);
+        assert!((base..2.0 * base).contains(&wait), "{base}: {wait}");
+    }
+    run(&mut machine, [fail(Class::Transport), Input::Waited]);
+    assert!(expired(&mut machine) >= 30.0, "the watch has delivered nothing since it expired");
+    run(&mut machine, [Input::WatchOpened, progress(11), fail(Class::Transport), Input::Waited]);
+    assert!(expired(&mut machine) < 1.6, "it has");
+}
+
 #[test]
 fn retry_after_is_a_lower_bound() {
     let mut machine = watching();

@@ -103,6 +103,8 @@ impl Parts {
     pub(super) fn controller(&self, processor: Processor) -> Controller {
         let (queue, indexer) = (Arc::clone(&self.queue), Arc::clone(&self.indexer));
         let (telemetry, packer) = (Arc::clone(&self.telemetry), Arc::clone(&self.packer));
-        Controller::new(queue, indexer, processor, telemetry, packer).fail_points(self.fail_points.clone())
+        Controller::new(queue, indexer, processor, telemetry, packer)
+            .views(Arc::clone(&self.views))
+            .fail_points(self.fail_points.clone())
     }
 }
