@@ -16,8 +16,8 @@ use anyhow::{Context, bail};
 use handler_calls::HandlerCalls;
 use k8s_openapi::api::core::v1::Pod;
 use kube_informer::{
-    HandlerFuncs, Index, InformerBuilder, InformerFactory, Kind, Packing, Scope, SharedInformer, Storage, Transform,
-    informer_client,
+    HandlerFuncs, Index, InformerBuilder, InformerFactory, Kind, Packing, Scope, SharedInformer, Storage,
+    Transform, informer_client,
 };
 use readers::Readers;
 use serde_json::{Value, json};

@@ -90,7 +90,9 @@ impl Generator {
         };
         let media_type = match (protobuf, status) {
             (false, _) => HeaderValue::from_static(JSON),
-            (true, StatusCode::OK) => HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch"),
+            (true, StatusCode::OK) => {
+                HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch")
+            }
             (true, _) => HeaderValue::from_static(PROTOBUF),
         };
         let mut response = Response::new(body);
@@ -138,7 +140,8 @@ fn bookmark(kind: &str) -> Value {
 fn frame(event_type: &str, object: &Value, protobuf: bool) -> Bytes {
     let object = object.to_string();
     if protobuf {
-        return protobuf::encode_event(event_type, object.as_bytes()).expect("objects of the workload are valid");
+        return protobuf::encode_event(event_type, object.as_bytes())
+            .expect("objects of the workload are valid");
     }
     format!("{{\"type\":\"{event_type}\",\"object\":{object}}}\n").into()
 }

@@ -125,7 +125,10 @@ where
 /// The body of a response.
 pub(super) enum ConnectionBody {
     /// Counts as a stream of its connection until it is dropped.
-    Shared { body: Incoming, _token: Arc<()> },
+    Shared {
+        body: Incoming,
+        _token: Arc<()>,
+    },
     Own(Driven),
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, Response, Uri, header::HOST, uri::Scheme};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use hyper::{
     body::Incoming,
     client::conn::http1::{Builder, Connection},

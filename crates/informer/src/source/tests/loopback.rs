@@ -197,7 +197,8 @@ async fn respond_once(listener: TcpListener, response: &'static str, close: bool
 /// A source that asks a server which responds once.
 async fn source_of(response: &'static str, close: bool) -> (KubeSource, JoinHandle<(String, Option<usize>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let config = kube::Config::new(format!("http://{}/base", listener.local_addr().unwrap()).parse().unwrap());
+    let config =
+        kube::Config::new(format!("http://{}/base", listener.local_addr().unwrap()).parse().unwrap());
     let server = tokio::spawn(respond_once(listener, response, close));
     (KubeSource::new(informer_client(config).unwrap(), pods(), None), server)
 }
