@@ -125,6 +125,8 @@ struct State {
     sweeping: bool,
     labels: Interner<[u8]>,
     owners: Interner<Owner>,
+    /// Kinds of owners and their versions: one of a few in each owner.
+    owner_kinds: Interner<str>,
     fields: Interner<Found>,
 }
 
@@ -369,7 +371,7 @@ impl Packer {
     pub(crate) fn share(&self, identity: &mut Identity, fields: &mut Option<Arc<Found>>) {
         let mut state = self.lock();
         identity.labels.share(|labels| state.labels.intern(labels));
-        identity.controller = identity.controller.take().map(|owner| state.owners.intern(owner));
+        identity.controller = identity.controller.take().map(|owner| state.share_owner(owner));
         *fields = fields.take().map(|fields| state.fields.intern(fields));
     }
 
@@ -395,15 +397,29 @@ impl State {
     /// Removes some of the shared values that no object has any more: much content became garbage, and its labels with it.
     /// Returns whether there may be more.
     fn sweep_some(&mut self) -> bool {
-        let Self { labels, owners, fields, .. } = self;
+        let Self { labels, owners, owner_kinds, fields, .. } = self;
         if !std::mem::replace(&mut self.sweeping, true) {
             labels.begin_sweep();
             owners.begin_sweep();
+            owner_kinds.begin_sweep();
             fields.begin_sweep();
         }
         let (labels, owners) = (labels.sweep_some(SWEEP_STEP), owners.sweep_some(SWEEP_STEP));
-        self.sweeping = fields.sweep_some(SWEEP_STEP) || labels || owners;
+        let owner_kinds = owner_kinds.sweep_some(SWEEP_STEP);
+        self.sweeping = fields.sweep_some(SWEEP_STEP) || labels || owners || owner_kinds;
         self.sweeping
+    }
+
+    /// Returns the shared copy of an owner, whose kind is shared with other owners.
+    fn share_owner(&mut self, mut owner: Arc<Owner>) -> Arc<Owner> {
+        if let Some(known) = self.owners.find(&owner) {
+            return known;
+        }
+        let Owner { api_version, kind, .. } = Arc::make_mut(&mut owner);
+        for text in [api_version, kind] {
+            *text = self.owner_kinds.intern(Arc::clone(text));
+        }
+        self.owners.intern(owner)
     }
 
     /// Keeps buffers for the next object unless one is large.

@@ -35,12 +35,21 @@ pub(super) struct Interner<T: ?Sized> {
 }
 
 impl<T: ?Sized + Eq + Hash> Interner<T> {
+    /// Returns the shared copy if there is one.
+    pub(super) fn find(&self, value: &T) -> Option<Arc<T>> {
+        self.find_hashed(self.hasher.hash_one(value), value)
+    }
+
+    fn find_hashed(&self, hash: u64, value: &T) -> Option<Arc<T>> {
+        let shard = &self.shards[shard_of(hash, self.shards.len())];
+        shard.find(hash, |known| **known == *value).cloned()
+    }
+
     /// Returns the shared copy.
     pub(super) fn intern(&mut self, value: Arc<T>) -> Arc<T> {
         let hash = self.hasher.hash_one(&*value);
-        let shard = &self.shards[shard_of(hash, self.shards.len())];
-        if let Some(known) = shard.find(hash, |known| **known == *value) {
-            return Arc::clone(known);
+        if let Some(known) = self.find_hashed(hash, &value) {
+            return known;
         }
         self.insert(hash, Arc::clone(&value));
         self.arrived += 1;

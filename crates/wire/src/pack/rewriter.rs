@@ -6,12 +6,18 @@ use super::{
     encoding::{self, Encoding, Tag},
     free_memory,
 };
-use zstd::{bulk::Compressor, zstd_safe::compress_bound};
+use zstd::{
+    bulk::Compressor,
+    zstd_safe::{CParameter, compress_bound},
+};
 
 /// Bytes of content that are packed again before freed segments are returned to the system.
 const RETURN_AFTER: usize = 256 << 10;
 /// The level at which bodies are packed again: a fifth smaller than when they arrived, in seven times the time.
 const LEVEL: i32 = 9;
+/// Bytes of the shortest match that packing again looks for. The level looks for four, most of which take more than the
+/// bytes themselves: identities and numbers are random text.
+const MIN_MATCH: u32 = 5;
 
 /// Packs bodies with the newest dictionary, and better than there was time for when they arrived.
 #[derive(Default)]
@@ -112,11 +118,12 @@ impl Rewriter {
 }
 
 fn compressor(encoding: Encoding, dictionaries: &Dictionaries) -> Option<Compressor<'static>> {
-    let dictionary = |id: DictionaryId| dictionaries.get(id)?.compressor(LEVEL);
-    match encoding {
-        Encoding::Dictionary(id) => dictionary(id),
-        Encoding::Plain | Encoding::Stored => Compressor::new(LEVEL).ok(),
-    }
+    let mut compressor = match encoding {
+        Encoding::Dictionary(id) => dictionaries.get(id)?.compressor(LEVEL)?,
+        Encoding::Plain | Encoding::Stored => Compressor::new(LEVEL).ok()?,
+    };
+    compressor.set_parameter(CParameter::MinMatch(MIN_MATCH)).ok()?;
+    Some(compressor)
 }
 
 /// Whether packed content is so much smaller that unpacking it on each read pays.

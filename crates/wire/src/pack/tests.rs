@@ -277,17 +277,34 @@ fn garbage_goes_and_the_report_follows() {
     assert_eq!(packer.live_bytes(), 0);
 }
 
+fn packed_object(packer: &Packer, content: Encoded) -> Object<serde_json::Value> {
+    let origin = Arc::new(crate::Origin::new(crate::Kind::namespaced("", "v1", "Pod", "pods")));
+    packer.pack(Object::parse(&origin, content.bytes, &crate::Limits::default()).unwrap())
+}
+
+#[test]
+fn different_owners_share_their_kind() {
+    let packer = Packer::new(Packing::Packed);
+    let owned = |owner: &str| {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": true});
+        let pod = json!({"metadata": {"name": "a", "ownerReferences": [owner]}});
+        packed_object(&packer, Encoded::json(pod.to_string().into()))
+    };
+    let pods = ["a", "b", "a"].map(owned);
+    let [a, b, again] = pods.each_ref().map(|pod| pod.controller().unwrap());
+    assert!(std::ptr::eq(a, again));
+    assert_eq!((&*a.name, &*b.name, &*b.kind, &*b.api_version), ("a", "b", "ReplicaSet", "apps/v1"));
+    assert!(Arc::ptr_eq(&a.kind, &b.kind) && Arc::ptr_eq(&a.api_version, &b.api_version));
+    drop(pods);
+    assert!(packer.usage().owners > 0);
+    while packer.compact(1 << 20) {}
+    assert_eq!(packer.usage().owners, Packer::new(Packing::Packed).usage().owners, "no owner is left");
+}
+
 #[test]
 fn labels_go_with_the_objects_that_had_them() {
     let packer = Packer::new(Packing::Packed);
-    let pack = |i| {
-        let origin = Arc::new(crate::Origin::new(crate::Kind::namespaced("", "v1", "Pod", "pods")));
-        packer.pack(
-            Object::<serde_json::Value>::parse(&origin, pod(i, "cart").bytes, &crate::Limits::default())
-                .unwrap(),
-        )
-    };
-    let objects: Vec<_> = (0..3000).map(pack).collect();
+    let objects: Vec<_> = (0..3000).map(|i| packed_object(&packer, pod(i, "cart"))).collect();
     let full = packer.usage().labels;
     drop(objects);
     let (mut empty, mut more, mut largest_step) = (full, true, 0);
