@@ -11,6 +11,7 @@ mod patch;
 mod restore;
 mod retraining;
 mod rewriter;
+mod shared_values;
 mod storage;
 mod training;
 mod usage;
@@ -22,13 +23,13 @@ pub use storage::Storage;
 pub use usage::PackUsage;
 
 use crate::sync::lock;
-use crate::{FieldPaths, MediaType, Object, Owner, fields::Found, identity::Identity, media_type::Encoded};
+use crate::{FieldPaths, MediaType, Object, fields::Found, identity::Identity, media_type::Encoded};
 use dictionary::{Dictionaries, Dictionary, FIRST_SIZE};
 use encoding::{Encoding, Tag};
-use interner::Interner;
 use kube_informer_segments::{SegmentStore, StoreOptions};
 use patch::Patched;
 use rewriter::{Repack, Rewriter, is_worth};
+use shared_values::SharedValues;
 use std::{
     fmt,
     sync::{
@@ -65,8 +66,6 @@ const PATCH_SHARE: usize = 4;
 const PATCH_FAILURES: u32 = 8;
 /// A collection has changed its encoding when this many more objects arrived in the new one than in the old one.
 const CHANGED_ENCODING: u32 = 256;
-/// Shards of labels, owners and fields that are swept while the lock is held: some ten microseconds.
-const SWEEP_STEP: usize = 16;
 /// Maximum size of the buffer that is kept for the next object.
 const MAX_SCRATCH: usize = 128 << 10;
 
@@ -121,13 +120,7 @@ struct State {
     /// Changes in a row that were no patches.
     patch_failures: u32,
     stats: PackStats,
-    /// Whether compaction has yet to look at some of the shared values.
-    sweeping: bool,
-    labels: Interner<[u8]>,
-    owners: Interner<Owner>,
-    /// Kinds of owners and their versions: one of a few in each owner.
-    owner_kinds: Interner<str>,
-    fields: Interner<Found>,
+    shared: SharedValues,
 }
 
 /// The dictionary of new objects.
@@ -229,7 +222,7 @@ impl Packer {
         };
         let more = self.bodies.compact(bytes, rewrite).more;
         drop(rewriter);
-        more || self.lock().sweep_some()
+        more || self.lock().shared.sweep_some()
     }
 
     /// Whether much of the content is packed worse than it could be: there was no time when it arrived, or there is a new
@@ -369,10 +362,7 @@ impl Packer {
 
     /// Replaces labels, owner and fields by the shared copies of equal ones.
     pub(crate) fn share(&self, identity: &mut Identity, fields: &mut Option<Arc<Found>>) {
-        let mut state = self.lock();
-        identity.labels.share(|labels| state.labels.intern(labels));
-        identity.controller = identity.controller.take().map(|owner| state.share_owner(owner));
-        *fields = fields.take().map(|fields| state.fields.intern(fields));
+        self.lock().shared.share(identity, fields);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -392,34 +382,6 @@ impl State {
             trained.compressor = None;
         }
         self.buffers().into_iter().for_each(|buffer| *buffer = Vec::new());
-    }
-
-    /// Removes some of the shared values that no object has any more: much content became garbage, and its labels with it.
-    /// Returns whether there may be more.
-    fn sweep_some(&mut self) -> bool {
-        let Self { labels, owners, owner_kinds, fields, .. } = self;
-        if !std::mem::replace(&mut self.sweeping, true) {
-            labels.begin_sweep();
-            owners.begin_sweep();
-            owner_kinds.begin_sweep();
-            fields.begin_sweep();
-        }
-        let (labels, owners) = (labels.sweep_some(SWEEP_STEP), owners.sweep_some(SWEEP_STEP));
-        let owner_kinds = owner_kinds.sweep_some(SWEEP_STEP);
-        self.sweeping = fields.sweep_some(SWEEP_STEP) || labels || owners || owner_kinds;
-        self.sweeping
-    }
-
-    /// Returns the shared copy of an owner, whose kind is shared with other owners.
-    fn share_owner(&mut self, mut owner: Arc<Owner>) -> Arc<Owner> {
-        if let Some(known) = self.owners.find(&owner) {
-            return known;
-        }
-        let Owner { api_version, kind, .. } = Arc::make_mut(&mut owner);
-        for text in [api_version, kind] {
-            *text = self.owner_kinds.intern(Arc::clone(text));
-        }
-        self.owners.intern(owner)
     }
 
     /// Keeps buffers for the next object unless one is large.

@@ -1,7 +1,6 @@
 //! The memory of a packer.
 
 use super::Packer;
-use crate::{Owner, fields};
 
 /// Memory and disk space that a [`Packer`] uses for the objects that it packed, in bytes.
 ///
@@ -70,14 +69,9 @@ impl Packer {
             disk_garbage: bodies.disk_garbage,
             disk_unused: bodies.disk_unused,
             dictionaries: self.bodies.context().heap_size() + state.training.heap_size(),
-            labels: state.labels.heap_size(<[u8]>::len),
-            owners: state.owners.heap_size(owner_size) + state.owner_kinds.heap_size(str::len),
-            fields: state.fields.heap_size(fields::heap_size),
+            labels: state.shared.label_bytes(),
+            owners: state.shared.owner_bytes(),
+            fields: state.shared.field_bytes(),
         }
     }
-}
-
-/// Bytes of an owner without its kind and version, which it shares with others.
-fn owner_size(owner: &Owner) -> usize {
-    size_of::<Owner>() + 2 * size_of::<usize>() + owner.name.len()
 }
