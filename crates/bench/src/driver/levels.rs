@@ -18,6 +18,8 @@ const SAMPLES: usize = 200;
 const ROUNDS: usize = 5;
 /// The levels. Those below zero are zstd's fast ones.
 const LEVELS: [i32; 10] = [-7, -5, -3, -1, 1, 2, 3, 6, 9, 12];
+/// Levels that are also measured without matches of fewer bytes than this.
+const LONGER_MATCHES: ([i32; 4], u32) = ([3, 6, 9, 12], 5);
 
 /// Prints a table for both encodings and both corpora.
 pub(crate) async fn run(options: &LevelOptions) -> anyhow::Result<()> {
@@ -37,9 +39,12 @@ pub(crate) async fn run(options: &LevelOptions) -> anyhow::Result<()> {
             let (samples, measured) = objects.split_at(SAMPLES);
             let dictionary = zstd::dict::from_samples(samples, DICTIONARY)?;
             let encoding = media_type.rsplit(['/', '.']).next().unwrap_or_default();
-            for level in LEVELS {
-                let row = measure(measured, &dictionary, level)?;
-                println!("| {corpus} | {encoding} | {level} | {row} |");
+            let (levels, min_match) = LONGER_MATCHES;
+            let longer = levels.map(|level| (level, Some(min_match)));
+            for (level, min_match) in LEVELS.map(|level| (level, None)).into_iter().chain(longer) {
+                let row = measure(measured, &dictionary, level, min_match)?;
+                let matches = min_match.map(|min| format!(", matches from {min} bytes")).unwrap_or_default();
+                println!("| {corpus} | {encoding} | {level}{matches} | {row} |");
             }
         }
     }
@@ -47,11 +52,19 @@ pub(crate) async fn run(options: &LevelOptions) -> anyhow::Result<()> {
 }
 
 /// The cells of a row: bytes of an object before and after, and microseconds for both directions.
-fn measure(objects: &[Vec<u8>], dictionary: &[u8], level: i32) -> anyhow::Result<String> {
+fn measure(
+    objects: &[Vec<u8>],
+    dictionary: &[u8],
+    level: i32,
+    min_match: Option<u32>,
+) -> anyhow::Result<String> {
     let mut compressor = Compressor::with_dictionary(level, dictionary)?;
     compressor.set_parameter(CParameter::ForceAttachDict(DictAttachPref::ForceAttach))?;
     compressor.set_parameter(CParameter::ContentSizeFlag(false))?;
     compressor.set_parameter(CParameter::DictIdFlag(false))?;
+    if let Some(min_match) = min_match {
+        compressor.set_parameter(CParameter::MinMatch(min_match))?;
+    }
     let mut decompressor = Decompressor::with_dictionary(dictionary)?;
     let (mut pack, mut unpack, mut packed) = (f64::INFINITY, f64::INFINITY, Vec::new());
     for _ in 0..ROUNDS {
