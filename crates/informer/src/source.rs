@@ -5,6 +5,7 @@ mod client;
 mod connections;
 mod encodings;
 mod own_connection;
+mod relay;
 mod request;
 mod response;
 

@@ -1,5 +1,6 @@
 //! Compact storage for the content of many objects of one kind.
 
+mod compress;
 mod content;
 mod decompress;
 mod dictionary;
@@ -38,7 +39,7 @@ use std::{
     },
 };
 use training::{Offer, Training};
-use zstd::{bulk::Compressor, zstd_safe::compress_bound};
+use zstd::bulk::Compressor;
 
 /// How the content of cached objects is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -108,7 +109,6 @@ struct State {
     media_type: MediaType,
     /// How many more objects have arrived in the other encoding than in this one, lately.
     other_encoding: u32,
-    plain: Option<Compressor<'static>>,
     trained: Option<Trained>,
     training: Training,
     /// Buffer for packed bytes before they are appended to a segment.
@@ -356,7 +356,6 @@ impl Packer {
         self.bodies.context().add(&dictionary);
         drop(rewriter);
         state.trained = Some(Trained { dictionary, compressor });
-        state.plain = None;
         Some(())
     }
 
@@ -377,7 +376,6 @@ impl State {
 
     /// Drops compressors and buffers: few objects arrive, and the next one creates them again in some tenths of a millisecond.
     fn release(&mut self) {
-        self.plain = None;
         if let Some(trained) = &mut self.trained {
             trained.compressor = None;
         }
@@ -447,19 +445,16 @@ impl State {
 
     /// Compresses into `scratch`.
     fn compress(&mut self, raw: &[u8], with_dictionary: bool) -> Option<()> {
-        let compressor = match &mut self.trained {
-            Some(Trained { dictionary, compressor }) if with_dictionary => match compressor {
-                Some(compressor) => compressor,
-                none => none.insert(dictionary.compressor(LEVEL)?),
-            },
-            _ => match &mut self.plain {
-                Some(plain) => plain,
-                none => none.insert(Compressor::new(LEVEL).ok()?),
-            },
-        };
-        self.scratch.clear();
-        self.scratch.reserve_exact(compress_bound(raw.len()));
-        compressor.compress_to_buffer(raw, &mut self.scratch).ok().map(drop)
+        match &mut self.trained {
+            Some(Trained { dictionary, compressor }) if with_dictionary => {
+                let compressor = match compressor {
+                    Some(compressor) => compressor,
+                    none => none.insert(dictionary.compressor(LEVEL)?),
+                };
+                compress::compress_with(compressor, raw, &mut self.scratch)
+            }
+            _ => compress::compress(raw, &mut self.scratch),
+        }
     }
 }
 

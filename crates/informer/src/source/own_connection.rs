@@ -1,9 +1,10 @@
 //! A connection for one request, driven by whoever reads its response.
 
+use super::relay::Relay;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderValue, Request, Response, Uri, header::HOST, uri::Scheme};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::{
     body::Incoming,
     client::conn::http1::{Builder, Connection},
@@ -13,7 +14,8 @@ use kube::client::Body;
 use std::{
     future::poll_fn,
     pin::{Pin, pin},
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, Waker},
 };
 use tower::{BoxError, Service, ServiceExt};
 
@@ -75,7 +77,7 @@ where
     });
     let response = response.await.map_err(SendError::Closed)?;
     let connection = open.then(|| Box::pin(connection) as Pin<Box<dyn Drive>>);
-    Ok(response.map(|body| Driven { body, connection }))
+    Ok(response.map(|body| Driven { body, connection, relay: Arc::default() }))
 }
 
 /// A connection of any transport.
@@ -98,6 +100,28 @@ pub(super) struct Driven {
     body: Incoming,
     /// `None` once it has ended: the body has the rest, or the error.
     connection: Option<Pin<Box<dyn Drive>>>,
+    relay: Arc<Relay>,
+}
+
+/// Polls in a row without a frame, each after a wake-up, before other tasks run: a transport may wake whoever polls it too
+/// often.
+const MAX_POLLS: usize = 8;
+
+impl Driven {
+    /// Polls the body, drives the connection, and polls the body again.
+    fn poll_once(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        loop {
+            if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(task) {
+                return Poll::Ready(frame);
+            }
+            let Some(connection) = &mut self.connection else { return Poll::Pending };
+            if connection.as_mut().poll_drive(task).is_pending() {
+                // What the connection has just read may be a frame.
+                return Pin::new(&mut self.body).poll_frame(task);
+            }
+            self.connection = None;
+        }
+    }
 }
 
 impl http_body::Body for Driven {
@@ -109,17 +133,19 @@ impl http_body::Body for Driven {
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        loop {
-            if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(task) {
+        let waker = Waker::from(Arc::clone(&this.relay));
+        for _ in 0..MAX_POLLS {
+            this.relay.begin();
+            // After a frame the reader polls again before it waits: a wake-up until then needs to wake nobody.
+            if let Poll::Ready(frame) = this.poll_once(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(frame);
             }
-            let Some(connection) = &mut this.connection else { return Poll::Pending };
-            if connection.as_mut().poll_drive(task).is_pending() {
-                // What the connection has just read may be a frame.
-                return Pin::new(&mut this.body).poll_frame(task);
+            if this.relay.may_wait(task.waker()) {
+                return Poll::Pending;
             }
-            this.connection = None;
         }
+        task.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn is_end_stream(&self) -> bool {

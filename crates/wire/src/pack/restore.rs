@@ -1,7 +1,7 @@
 //! Packed content that survives the process.
 
 use super::{
-    Content, LEVEL, Packer, Packing, Trained,
+    Content, Packer, Packing, Trained,
     dictionary::{Dictionary, DictionaryId},
     encoding::{Encoding, MAX_DICTIONARY, Tag},
     patch::Patched,
@@ -91,7 +91,9 @@ impl Packer {
         let is_newest =
             |dictionary: &Arc<Dictionary>| dictionaries.newest().is_none_or(|known| known.id < dictionary.id);
         let trained = match newest.filter(is_newest) {
-            Some(dictionary) => Some(Trained { compressor: Some(dictionary.compressor(LEVEL)?), dictionary }),
+            Some(dictionary) => {
+                Some(Trained { compressor: Some(dictionary.compressor(super::LEVEL)?), dictionary })
+            }
             None => None,
         };
         dictionaries.add_saved(&new);
@@ -100,7 +102,6 @@ impl Packer {
             state.stats.dictionary_bytes = trained.dictionary.len() as u64;
             state.trained = Some(trained);
             state.training = Training::measuring();
-            state.plain = None;
         }
         Some(())
     }

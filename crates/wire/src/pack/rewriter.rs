@@ -2,14 +2,12 @@
 
 use super::{
     MIN_LENGTH,
+    compress::compress_with,
     dictionary::{Dictionaries, DictionaryId},
     encoding::{self, Encoding, Tag},
     free_memory,
 };
-use zstd::{
-    bulk::Compressor,
-    zstd_safe::{CParameter, compress_bound},
-};
+use zstd::{bulk::Compressor, zstd_safe::CParameter};
 
 /// Bytes of content that are packed again before freed segments are returned to the system.
 const RETURN_AFTER: usize = 256 << 10;
@@ -111,9 +109,7 @@ impl Rewriter {
             self.compressor = Some((encoding, compressor(encoding, dictionaries)?));
         }
         let (_, compressor) = self.compressor.as_mut()?;
-        out.clear();
-        out.reserve_exact(compress_bound(raw.len()));
-        compressor.compress_to_buffer(raw, out).ok().map(drop)
+        compress_with(compressor, raw, out)
     }
 }
 
