@@ -19,6 +19,8 @@ pub struct Pods {
     app: App,
     /// Pods left of the current application.
     left: usize,
+    /// Names of the pods of the current application: with enough pods, a random suffix comes twice.
+    names: Vec<String>,
     apps: usize,
 }
 
@@ -27,12 +29,13 @@ impl Pods {
     pub fn new(seed: u64, nodes: usize) -> Self {
         let mut rng = Rng::with_seed(seed);
         let app = App::generate(&mut rng, 0);
-        Self { left: PODS_PER_APP, nodes: nodes.max(1), app, rng, apps: 1 }
+        Self { left: PODS_PER_APP, names: Vec::new(), nodes: nodes.max(1), app, rng, apps: 1 }
     }
 
     fn next_app(&mut self) {
         self.app = App::generate(&mut self.rng, self.apps);
         self.apps += 1;
+        self.names.clear();
         self.left = self.rng.usize(1..2 * PODS_PER_APP);
     }
 }
@@ -45,7 +48,14 @@ impl Iterator for Pods {
             self.next_app();
         }
         self.left -= 1;
-        Some(pod(&mut self.rng, &self.app, self.nodes))
+        loop {
+            let pod = pod(&mut self.rng, &self.app, self.nodes);
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            if !self.names.contains(&name) {
+                self.names.push(name);
+                return Some(pod);
+            }
+        }
     }
 }
 
@@ -257,6 +267,15 @@ mod tests {
         let pods = |seed| Pods::new(seed, 5).take(100).collect::<Vec<_>>();
         assert_eq!(pods(1), pods(1));
         assert_ne!(pods(1), pods(2));
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_not_generated_again() {
+        let name = |pods: &mut Pods| pods.next().unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
+        let taken = name(&mut Pods::new(1, 5));
+        let mut pods = Pods::new(1, 5);
+        pods.names.push(taken.clone());
+        assert_ne!(name(&mut pods), taken);
     }
 
     #[test]
