@@ -143,15 +143,19 @@ impl Contender {
 
     /// Waits until compaction and repacking have nothing more to do. Of a few objects the difference is too small to wait for.
     async fn settle(&self) {
-        if self.informer.lister().len() < MANY {
+        let objects = self.informer.lister().len();
+        if objects < MANY {
             return;
         }
+        let objects = u32::try_from(objects).unwrap_or(u32::MAX);
         let (mut before, mut unchanged) = (0, Duration::ZERO);
         let start = Instant::now();
         while unchanged < QUIET && start.elapsed() < SETTLED_WITHIN {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            // The report walks all objects.
+            let pause = Duration::from_micros(20).saturating_mul(objects).max(Duration::from_secs(1));
+            tokio::time::sleep(pause).await;
             let now = self.informer.memory().total();
-            unchanged = if now == before { unchanged + Duration::from_secs(1) } else { Duration::ZERO };
+            unchanged = if now == before { unchanged + pause } else { Duration::ZERO };
             before = now;
         }
     }

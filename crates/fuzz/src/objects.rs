@@ -73,17 +73,21 @@ pub fn saved(data: &[u8]) {
     let path = || vec!["spec.nodeName".parse().ok()];
     let mut restorer = Restorer::new(&packer, origin(), path());
     restorer.add_paths(0, &save_paths(&path())).expect("paths that were saved are restored");
-    let Ok(object) = restorer.object("shop/cart", record, u64::from_le_bytes(*tag), content) else { return };
+    let Some(object) = restored(&mut restorer, record, u64::from_le_bytes(*tag), content) else { return };
     let (mut record, mut content) = (Vec::new(), Vec::new());
     object.save_record(0, &mut record);
     let saved = packer.save_content(&object, &mut content).expect("it needs no dictionary");
-    let again =
-        restorer.object("shop/cart", &record, saved.tag, &content).expect("a saved object is restored");
+    let again = restored(&mut restorer, &record, saved.tag, &content).expect("a saved object is restored");
     assert_eq!((object.uid(), object.resource_version()), (again.uid(), again.resource_version()));
     assert_eq!((object.labels(), object.controller()), (again.labels(), again.controller()));
     assert_eq!((object.generation(), object.omissions()), (again.generation(), again.omissions()));
     assert_eq!((object.packed_fields(), object.content_len()), (again.packed_fields(), again.content_len()));
     assert_eq!(object.json().ok(), again.json().ok());
+}
+
+fn restored(restorer: &mut Restorer<'_>, record: &[u8], tag: u64, content: &[u8]) -> Option<Object<Value>> {
+    let content = restorer.content(tag, content.to_vec()).ok()?;
+    restorer.object("shop/cart", record, content).ok()
 }
 
 /// Decoding, encoding and decoding protobuf gives an equal object; hostile bytes are an error.

@@ -4,7 +4,7 @@
 //! applying a batch, and garbage also appears without a batch, when a reader drops an old snapshot.
 
 use crate::{
-    disk::{DiskUpkeep, blocking},
+    disk::{self, DiskUpkeep},
     fail_point::{FailPoint, FailPoints},
     indexer::Indexer,
     supervision::{Restarts, Supervision, TaskId},
@@ -18,7 +18,7 @@ use tokio::{task::yield_now, time::Instant};
 
 /// Packed bytes that one step of compaction looks at before other tasks of the thread run: some microseconds.
 const COMPACT_STEP: usize = 16 << 10;
-/// The same for content on disk, in a thread for blocking work.
+/// The same for content that may have to be read from a file, in a thread for blocking work.
 const DISK_STEP: usize = 256 << 10;
 /// How long repacking pauses if content cannot be written to disk.
 const CONGESTED: Duration = Duration::from_secs(1);
@@ -38,6 +38,8 @@ pub(crate) struct Upkeep {
     pub(crate) indexer: Arc<Indexer>,
     pub(crate) disk: DiskUpkeep,
     pub(crate) fail_points: FailPoints,
+    /// Whether operations that block run in this task, as simulations need it.
+    pub(crate) inline: bool,
 }
 
 impl Upkeep {
@@ -78,31 +80,32 @@ impl Upkeep {
         }
     }
 
-    /// Does what readers may wait for: fills in views, writes to disk, and removes garbage until there is little of it.
+    /// Does what readers may wait for: moves restored content into memory, fills in views, writes to disk, and removes garbage
+    /// until there is little of it.
     async fn work(&self) {
-        self.views.fill(&self.indexer).await;
+        // Views of restored content are filled in when it is in memory: each would be read from its file otherwise.
+        if !self.packer.may_block() || self.packer.is_on_disk() {
+            self.views.fill(&self.indexer).await;
+        }
         self.disk.work().await;
-        while self.compact().await {
+        while self.step(DISK_STEP, COMPACT_STEP, Packer::compact).await {
             self.fail_points.at(FailPoint::Compacting);
             self.disk.work().await;
             yield_now().await;
         }
+        self.views.fill(&self.indexer).await;
     }
 
-    async fn compact(&self) -> bool {
-        if !self.packer.is_on_disk() {
-            return self.packer.compact(COMPACT_STEP);
+    /// Does one step of compaction or repacking, of `blocking` or `quick` bytes. Returns whether more is to be done.
+    async fn step(&self, blocking: usize, quick: usize, step: fn(&Packer, usize) -> bool) -> bool {
+        if !self.packer.may_block() {
+            return step(&self.packer, quick);
+        }
+        if self.inline {
+            return step(&self.packer, blocking);
         }
         let packer = Arc::clone(&self.packer);
-        blocking(move || packer.compact(DISK_STEP)).await.unwrap_or_default()
-    }
-
-    async fn repack_step(&self) -> bool {
-        if !self.packer.is_on_disk() {
-            return self.packer.repack(REPACK_STEP);
-        }
-        let packer = Arc::clone(&self.packer);
-        blocking(move || packer.repack(REPACK_STEP)).await.unwrap_or_default()
+        disk::blocking(move || step(&packer, blocking)).await.unwrap_or_default()
     }
 
     /// Waits until few objects arrive. Works meanwhile.
@@ -129,12 +132,12 @@ impl Upkeep {
     async fn repack(&self) {
         if self.packer.is_retraining_due() {
             let packer = Arc::clone(&self.packer);
-            blocking(move || packer.retrain()).await;
+            disk::blocking(move || packer.retrain()).await;
         }
         self.packer.begin_repacking();
         loop {
             let start = Instant::now();
-            if !self.repack_step().await {
+            if !self.step(REPACK_STEP, REPACK_STEP, Packer::repack).await {
                 return;
             }
             let pause = start.elapsed().saturating_mul(REPACK_PAUSE);

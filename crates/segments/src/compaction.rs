@@ -111,6 +111,8 @@ impl Compaction {
             }
             if victim.next < victim.segment.written() {
                 *self.victim(goal) = Some(victim);
+            } else {
+                shared.pass(&victim.segment);
             }
         }
         CompactionStep { moved: moved * size_of::<u64>(), more: true }
@@ -142,6 +144,7 @@ impl Compaction {
     ) {
         let Ok(old) = shared.read_at(segment, from, &mut self.read) else {
             segment.set_stuck();
+            shared.pass(segment);
             shared.lose(segment.header(from.word as usize).slot, from);
             return;
         };
@@ -167,6 +170,9 @@ impl Compaction {
         let mut closed = segments.iter().filter(|(_, segment)| segment.is_closed() && !segment.is_stuck());
         let chosen = match goal {
             Goal::Compact if !shared.is_compaction_due() => None,
+            Goal::Compact if shared.is_outside_due() => {
+                closed.find(|(_, segment)| segment.bodies_outside().is_some())
+            }
             Goal::Compact => {
                 // Segments in memory are about to be written to disk, without their garbage.
                 let closed = closed.filter(|(_, segment)| shared.disk.is_none() || !segment.is_in_memory());

@@ -98,7 +98,6 @@ impl fmt::Debug for DiskOptions {
 pub(crate) struct Disk {
     pub(crate) options: DiskOptions,
     pub(crate) cache: Cache,
-    pub(crate) lost: Lost,
     pub(crate) room: Room,
     /// Bytes of closed segments in memory: what can be written.
     pub(crate) closed: AtomicUsize,
@@ -112,7 +111,6 @@ impl Disk {
         Self {
             cache: Cache::new(options.cache_bytes),
             options,
-            lost: Lost::default(),
             room: Room::default(),
             closed: AtomicUsize::new(0),
             file: OnceLock::new(),

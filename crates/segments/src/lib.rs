@@ -35,6 +35,11 @@
 //! and bytes of an earlier body in the same place. Segments have blocks of 4 KiB anywhere in the file; blocks of freed segments
 //! are used again, and the file becomes shorter when many are free.
 //!
+//! # Outside
+//!
+//! [`SegmentStore::adopt`] makes bodies whose bytes are read from a [`BodySource`], such as the file of a saved cache: a process
+//! that starts with many bodies need not read them first. Compaction moves them into segments, in steps as always.
+//!
 //! # How it works without locks for readers
 //!
 //! - A body has a *slot*, a word that holds its *location*: the number of a segment and an offset in it.
@@ -59,6 +64,7 @@ mod due;
 mod file;
 mod location;
 mod on_disk;
+mod outside;
 mod read_error;
 mod sample;
 mod segment;
@@ -72,6 +78,8 @@ pub use body::Body;
 pub use compaction::CompactionStep;
 pub use disk::DiskOptions;
 pub use file::SegmentFile;
+pub use outside::BodySource;
+pub use outside::OutsideBody;
 pub use read_error::ReadError;
 pub use store::{SegmentStore, StoreOptions};
 pub use usage::Usage;

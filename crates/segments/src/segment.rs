@@ -1,6 +1,6 @@
 //! One segment: a block of words that is appended to.
 
-use crate::{ReadError, on_disk::OnDisk};
+use crate::{ReadError, on_disk::OnDisk, outside::Outside};
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -10,7 +10,7 @@ use std::sync::atomic::{
 pub(crate) const HEADER_WORDS: usize = 2;
 pub(crate) const WORD: usize = size_of::<u64>();
 
-/// A block of words, in memory or on disk.
+/// A block of words, in memory, on disk or outside of the store.
 pub(crate) struct Segment {
     words: Words,
     /// Words of live bodies, and one more while the segment is open for appending. At zero the segment is freed.
@@ -28,6 +28,8 @@ enum Words {
     InMemory(Box<[AtomicU64]>),
     /// Complete from the beginning.
     OnDisk(OnDisk),
+    /// Complete from the beginning.
+    Outside(Outside),
 }
 
 /// The head of a body in a segment.
@@ -65,6 +67,12 @@ impl Segment {
         Self::with(Words::OnDisk(bodies), written)
     }
 
+    /// A segment of bodies that are outside of the store. It is open until the locations of its bodies are published.
+    pub(crate) fn outside(bodies: Outside) -> Self {
+        let written = bodies.words();
+        Self::with(Words::Outside(bodies), written)
+    }
+
     fn with(words: Words, written: usize) -> Self {
         Self {
             words,
@@ -80,18 +88,27 @@ impl Segment {
         match &self.words {
             Words::InMemory(words) => words.len(),
             Words::OnDisk(bodies) => bodies.words(),
+            Words::Outside(bodies) => bodies.words(),
         }
     }
 
     pub(crate) fn is_in_memory(&self) -> bool {
-        self.bodies_on_disk().is_none()
+        matches!(self.words, Words::InMemory(_))
     }
 
     /// The bodies, if they are on disk.
     pub(crate) fn bodies_on_disk(&self) -> Option<&OnDisk> {
         match &self.words {
-            Words::InMemory(_) => None,
             Words::OnDisk(bodies) => Some(bodies),
+            Words::InMemory(_) | Words::Outside(_) => None,
+        }
+    }
+
+    /// The bodies, if they are outside of the store.
+    pub(crate) fn bodies_outside(&self) -> Option<&Outside> {
+        match &self.words {
+            Words::Outside(bodies) => Some(bodies),
+            Words::InMemory(_) | Words::OnDisk(_) => None,
         }
     }
 
@@ -168,14 +185,16 @@ impl Segment {
         match &self.words {
             Words::InMemory(words) => header(words, at),
             Words::OnDisk(bodies) => bodies.header(at),
+            Words::Outside(bodies) => bodies.header(at),
         }
     }
 
-    /// Replaces the content of `buffer` by the bytes of the body at a word. Fails only on disk.
+    /// Replaces the content of `buffer` by the bytes of the body at a word. Never fails in memory.
     pub(crate) fn read(&self, at: usize, buffer: &mut Vec<u8>) -> Result<Header, ReadError> {
         match &self.words {
             Words::InMemory(words) => Ok(read(words, at, buffer)),
             Words::OnDisk(bodies) => bodies.read(at, buffer),
+            Words::Outside(bodies) => bodies.read(at, buffer),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The store: inserting, reading, dropping.
 
 use crate::{
-    Body, CompactionStep, DiskOptions, ReadError, Usage,
+    Body, CompactionStep, DiskOptions, ReadError,
     appender::{Appender, Sizes},
     compaction::{Compaction, Goal},
-    disk::Disk,
+    disk::{Disk, Lost},
     due::Due,
     location::Location,
     sample,
@@ -19,7 +19,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -47,7 +47,7 @@ impl Default for StoreOptions {
 /// Cloning is a reference count: all clones are one store. `C` is what readers of a body need beside its bytes, such as
 /// dictionaries; see [`Body::context`].
 pub struct SegmentStore<C = ()> {
-    store: Arc<Store<C>>,
+    pub(crate) store: Arc<Store<C>>,
 }
 
 /// The store with its context, as bodies know it.
@@ -64,8 +64,18 @@ pub(crate) struct Shared {
     pub(crate) due: Due,
     /// `None` if everything is in memory.
     pub(crate) disk: Option<Disk>,
+    /// Bodies that could not be read from disk or from outside.
+    pub(crate) lost: Lost,
+    /// Segments of bodies outside of the store that compaction is to empty.
+    pub(crate) outside: AtomicUsize,
+    /// Whether compaction may empty them.
+    pub(crate) may_move: AtomicBool,
+    /// Whether bodies were ever outside.
+    pub(crate) has_adopted: AtomicBool,
+    /// How many bodies were ever dropped.
+    dropped: AtomicUsize,
     /// Words of live bodies in all segments.
-    live: AtomicUsize,
+    pub(crate) live: AtomicUsize,
     /// Words of bodies that are no longer in use, in segments that are not freed yet.
     garbage: AtomicUsize,
     /// Writes new bodies.
@@ -103,6 +113,11 @@ impl<C> SegmentStore<C> {
             table: Table::new(),
             due: Due::default(),
             disk,
+            lost: Lost::default(),
+            outside: AtomicUsize::new(0),
+            may_move: AtomicBool::new(false),
+            has_adopted: AtomicBool::new(false),
+            dropped: AtomicUsize::new(0),
             live: AtomicUsize::new(0),
             garbage: AtomicUsize::new(0),
             appender: Mutex::default(),
@@ -237,7 +252,12 @@ impl<C> SegmentStore<C> {
 
     /// The number of bodies that could not be read. One more wakes the task that waits until compaction is due.
     pub fn lost(&self) -> usize {
-        self.store.shared.disk.as_ref().map_or(0, |disk| disk.lost.len())
+        self.store.shared.lost.len()
+    }
+
+    /// How many bodies were ever dropped.
+    pub fn dropped(&self) -> usize {
+        self.store.shared.dropped.load(Relaxed)
     }
 
     /// Bytes of segments in memory, and of the cache of a store on disk.
@@ -254,34 +274,6 @@ impl<C> SegmentStore<C> {
     /// Bytes of all bodies in use, with their headers, in memory or on disk.
     pub fn live_bytes(&self) -> usize {
         self.store.shared.live.load(Relaxed) * WORD
-    }
-
-    /// The memory in use. Walks the segments: for reports, not for each object.
-    pub fn usage(&self) -> Usage {
-        let shared = &self.store.shared;
-        let segments = shared.table.all();
-        let mut usage = Usage::default();
-        for (_, segment) in segments.iter() {
-            usage.segments += 1;
-            let written = segment.written();
-            let live = segment.live().min(written);
-            if let Some(bodies) = segment.bodies_on_disk() {
-                usage.disk_live += live * WORD;
-                usage.disk_garbage += (written - live) * WORD;
-                usage.tables += bodies.heap_size();
-                continue;
-            }
-            usage.live += live * WORD;
-            usage.garbage += (written - live) * WORD;
-            usage.unused += (segment.capacity() - written) * WORD;
-        }
-        let per_segment = size_of::<Segment>() + 2 * size_of::<usize>() + size_of::<(u32, Arc<Segment>)>();
-        usage.tables += shared.slots.heap_size() + usage.segments * per_segment + size_of::<Store<C>>();
-        if let Some(disk) = &shared.disk {
-            usage.cached = disk.cache.bytes();
-            usage.disk_unused = disk.file_bytes().saturating_sub(usage.disk_live + usage.disk_garbage);
-        }
-        usage
     }
 }
 
@@ -323,12 +315,10 @@ impl Shared {
             let (segment, location) = self.find(slot);
             match self.read_at(&segment, location, buffer) {
                 Ok(header) => {
-                    if let Some(disk) = &self.disk {
-                        if !segment.is_in_memory() {
-                            disk.cache.put(location, buffer);
-                        }
-                        disk.lost.remove(slot);
+                    if let Some(disk) = self.disk.as_ref().filter(|_| !segment.is_in_memory()) {
+                        disk.cache.put(location, buffer);
                     }
+                    self.lost.remove(slot);
                     return Ok(header.tag);
                 }
                 // It was moved meanwhile.
@@ -342,7 +332,7 @@ impl Shared {
         }
     }
 
-    /// Reads a body from memory if it is there, otherwise from disk.
+    /// Reads a body from memory if it is there, otherwise from disk or from outside.
     pub(crate) fn read_at(
         &self,
         segment: &Segment,
@@ -362,28 +352,29 @@ impl Shared {
     }
 
     pub(crate) fn is_in_memory(&self, slot: u32) -> bool {
-        let Some(disk) = &self.disk else { return true };
+        if self.disk.is_none() && !self.has_adopted.load(Relaxed) {
+            return true;
+        }
         let (segment, location) = self.find(slot);
-        segment.is_in_memory() || disk.cache.contains(location)
+        segment.is_in_memory() || self.disk.as_ref().is_some_and(|disk| disk.cache.contains(location))
     }
 
     pub(crate) fn is_lost(&self, slot: u32) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.lost.contains(slot))
+        self.lost.contains(slot)
     }
 
     /// The body at a location could not be read. The caller need not have the body.
     pub(crate) fn lose(&self, slot: u32, location: Location) {
         self.mark_lost(slot);
         // Dropped meanwhile: the slot may have another body by now, or none.
-        if let Some(disk) = &self.disk
-            && self.slots.get(slot) != location
-        {
-            disk.lost.remove(slot);
+        if self.slots.get(slot) != location {
+            self.lost.remove(slot);
         }
     }
 
+    /// Only a body that was on disk or outside can be lost.
     pub(crate) fn mark_lost(&self, slot: u32) {
-        if self.disk.as_ref().is_some_and(|disk| disk.lost.insert(slot)) {
+        if (self.disk.is_some() || self.has_adopted.load(Relaxed)) && self.lost.insert(slot) {
             self.due.wake();
         }
     }
@@ -391,8 +382,9 @@ impl Shared {
     /// Drops the body of a slot.
     pub(crate) fn free(&self, slot: u32) {
         let location = self.slots.clear(slot);
+        self.dropped.fetch_add(1, Relaxed);
+        self.lost.remove(slot);
         if let Some(disk) = &self.disk {
-            disk.lost.remove(slot);
             disk.cache.remove(location);
         }
         if let Some(segment) = self.table.get(location.segment) {
@@ -440,15 +432,18 @@ impl Shared {
 
     fn remove(&self, number: u32, segment: &Segment) {
         self.table.remove(number);
+        self.pass(segment);
         self.garbage.fetch_sub(segment.written(), Relaxed);
         if let Some(disk) = self.disk.as_ref().filter(|_| segment.is_in_memory()) {
             disk.closed.fetch_sub(segment.capacity() * WORD, Relaxed);
         }
     }
 
-    /// Whether there is so much garbage, or so much free space in a file, that compaction pays.
+    /// Whether bodies are outside, or there is so much garbage, or so much free space in a file, that compaction pays.
     pub(crate) fn is_compaction_due(&self) -> bool {
-        self.is_garbage_due() || self.disk.as_ref().is_some_and(|disk| disk.is_sparse().is_some())
+        self.is_outside_due() && !self.is_congested()
+            || self.is_garbage_due()
+            || self.disk.as_ref().is_some_and(|disk| disk.is_sparse().is_some())
     }
 
     /// Whether there is so much garbage that compaction pays.

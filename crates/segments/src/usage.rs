@@ -1,5 +1,14 @@
 //! How much memory a store uses, and for what.
 
+use crate::{
+    SegmentStore,
+    on_disk::OnDisk,
+    outside::Outside,
+    segment::{Segment, WORD},
+    store::Store,
+};
+use std::sync::Arc;
+
 /// Memory and disk space that a [`SegmentStore`](crate::SegmentStore) uses, in bytes.
 ///
 /// [`total`](Self::total) adds up to the memory that the store has allocated, [`disk`](Self::disk) to the length of its file;
@@ -36,5 +45,36 @@ impl Usage {
     /// All bytes on disk.
     pub fn disk(&self) -> usize {
         self.disk_live + self.disk_garbage + self.disk_unused
+    }
+}
+
+impl<C> SegmentStore<C> {
+    /// The memory in use. Walks the segments: for reports, not for each object.
+    pub fn usage(&self) -> Usage {
+        let shared = &self.store.shared;
+        let segments = shared.table.all();
+        let mut usage = Usage::default();
+        for (_, segment) in segments.iter() {
+            usage.segments += 1;
+            let written = segment.written();
+            let live = segment.live().min(written);
+            let on_disk = segment.bodies_on_disk().map(OnDisk::heap_size);
+            if let Some(tables) = on_disk.or_else(|| segment.bodies_outside().map(Outside::heap_size)) {
+                usage.disk_live += live * WORD;
+                usage.disk_garbage += (written - live) * WORD;
+                usage.tables += tables;
+                continue;
+            }
+            usage.live += live * WORD;
+            usage.garbage += (written - live) * WORD;
+            usage.unused += (segment.capacity() - written) * WORD;
+        }
+        let per_segment = size_of::<Segment>() + 2 * size_of::<usize>() + size_of::<(u32, Arc<Segment>)>();
+        usage.tables += shared.slots.heap_size() + usage.segments * per_segment + size_of::<Store<C>>();
+        if let Some(disk) = &shared.disk {
+            usage.cached = disk.cache.bytes();
+            usage.disk_unused = disk.file_bytes().saturating_sub(usage.disk_live + usage.disk_garbage);
+        }
+        usage
     }
 }

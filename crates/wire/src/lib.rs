@@ -89,11 +89,13 @@ pub use pack::PackStats;
 pub use pack::PackUsage;
 pub use pack::Packer;
 pub use pack::Packing;
+pub use pack::Restoring;
 pub use pack::SavedDictionary;
 pub use pack::Storage;
 pub use prune::Prune;
 pub use query::Collection;
 pub use saved::RestoreError;
+pub use saved::RestoredContent;
 pub use saved::Restorer;
 pub use saved::SavedContent;
 pub use saved::save_paths;
@@ -116,8 +118,11 @@ pub use watch_body::WatchSplitter;
 
 // Content on disk.
 #[doc(inline)]
+pub use kube_informer_segments::BodySource;
 pub use kube_informer_segments::DiskOptions;
 #[doc(inline)]
+pub use kube_informer_segments::OutsideBody;
+pub use kube_informer_segments::ReadError;
 pub use kube_informer_segments::SegmentFile;
 
 /// Private parsers for the fuzz targets in `crates/fuzz`. Not part of the API.

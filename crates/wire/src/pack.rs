@@ -18,7 +18,7 @@ mod training;
 mod usage;
 
 pub(crate) use content::{Content, Unread};
-pub(crate) use restore::Restoring;
+pub use restore::Restoring;
 pub use restore::SavedDictionary;
 pub use storage::Storage;
 pub use usage::PackUsage;
@@ -222,7 +222,7 @@ impl Packer {
         };
         let more = self.bodies.compact(bytes, rewrite).more;
         drop(rewriter);
-        more || self.lock().shared.sweep_some()
+        more || self.lock().shared.sweep_some(self.bodies.dropped())
     }
 
     /// Whether much of the content is packed worse than it could be: there was no time when it arrived, or there is a new

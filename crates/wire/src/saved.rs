@@ -9,6 +9,7 @@ mod record;
 mod restorer;
 
 pub use restorer::RestoreError;
+pub use restorer::RestoredContent;
 pub use restorer::Restorer;
 
 use crate::{

@@ -77,7 +77,8 @@ fn export_batch<D: Disk>(
         let key = restored.key(saved);
         let read = restored.bodies.read(&saved.content, &mut content).map_err(|error| error.to_string());
         let line = read.and_then(|()| {
-            let object = restorer.object(key, restored.identity(saved), saved.content.tag, &content);
+            let content = restorer.content(saved.content.tag, std::mem::take(&mut content));
+            let object = content.and_then(|content| restorer.object(key, restored.identity(saved), content));
             line(&object.map_err(|error| error.to_string())?)
         });
         match line {

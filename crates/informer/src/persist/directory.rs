@@ -5,8 +5,12 @@ use super::{
     partition_log::{KUBE_SYSTEM, OpenLog, PATHS, PartitionLog, is_dictionary},
 };
 use crate::delta::AnyObject;
-use kube_informer_persist::{BelongsTo, CacheDir, Disk, EncryptionKey, OpenedLog, Restored};
-use kube_informer_wire::{FieldPath, ObjectKey, Origin, Packer, ResourceVersion, Restorer};
+use kube_informer_persist::{
+    BelongsTo, Bodies, CacheDir, Disk, EncryptionKey, OpenedLog, Restored, SavedContent, SavedObject,
+};
+use kube_informer_wire::{
+    BodySource, FieldPath, ObjectKey, Origin, OutsideBody, Packer, ReadError, ResourceVersion, Restorer,
+};
 use std::{io, sync::Arc, time::SystemTime};
 
 /// A directory with the logs of partitions, on any disk. All calls block.
@@ -70,6 +74,23 @@ impl<D: Disk> Directory for CacheDir<D> {
     }
 }
 
+/// The contents of a saved state, by the number of the object. They are read when they are needed, or moved into memory in the
+/// background.
+struct SavedBodies<D: Disk> {
+    bodies: Bodies<D>,
+    contents: Vec<SavedContent>,
+}
+
+impl<D: Disk> BodySource for SavedBodies<D> {
+    fn read(&self, number: u32, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+        let content = self.contents.get(number as usize).ok_or(ReadError::WrongBytes)?;
+        self.bodies.read(content, buffer).map_err(|error| match error {
+            kube_informer_persist::ReadError::Io(error) => error.into(),
+            _ => ReadError::WrongBytes,
+        })
+    }
+}
+
 impl RestoreTarget {
     /// The objects of a saved state. The error says why they cannot be used.
     fn restore<D: Disk>(&self, mut restored: Restored<D>) -> Result<SavedState, String> {
@@ -84,32 +105,31 @@ impl RestoreTarget {
             }
         }
         restorer.add_dictionaries(dictionaries).map_err(|error| error.to_string())?;
-        // Contents are read in the order in which they are on the disk.
-        let mut order: Vec<usize> = (0..restored.objects.len()).collect();
-        order.sort_unstable_by_key(|&at| restored.objects[at].content.at);
-        let mut objects: Vec<Option<AnyObject>> = vec![None; order.len()];
-        let (mut content, mut is_disk_working) = (Vec::new(), true);
-        for at in order {
-            // Content that belongs on disk is not in memory as a whole before the first of it is written. A failure is
-            // reported when it is written later.
-            if is_disk_working && self.packer.is_spill_due() {
-                is_disk_working = self.packer.spill().is_ok();
-            }
-            let saved = &restored.objects[at];
-            restored.bodies.read(&saved.content, &mut content).map_err(|error| error.to_string())?;
-            let (key, record) = (restored.key(saved), restored.identity(saved));
-            let object = restorer.object(key, record, saved.content.tag, &content);
+        let contents = restored.objects.iter().map(|saved| saved.content).collect();
+        let source: Arc<dyn BodySource> = Arc::new(SavedBodies { bodies: restored.bodies.clone(), contents });
+        let body = |(number, saved): (usize, &SavedObject)| {
+            let SavedContent { tag, len, .. } = saved.content;
+            Ok(OutsideBody {
+                number: u32::try_from(number).map_err(|_| "it has too many objects")?,
+                tag,
+                len,
+            })
+        };
+        let bodies = restored.objects.iter().enumerate().map(body).collect::<Result<Vec<_>, String>>()?;
+        let contents = restorer.contents(&source, &bodies).map_err(|error| error.to_string())?;
+        let mut objects = Vec::with_capacity(bodies.len());
+        for (saved, content) in restored.objects.iter().zip(contents) {
+            let object = restorer.object(restored.key(saved), restored.identity(saved), content);
             let object = object.map_err(|error| error.to_string())?;
             if !self.covers(object.key()) {
                 return Err("it has an object of another namespace".to_owned());
             }
-            objects[at] = Some(object);
+            objects.push(object);
         }
         let version = ResourceVersion::from(restored.position.version.as_str());
         if version.is_unset() {
             return Err("it has no resource version".to_owned());
         }
-        let objects = objects.into_iter().flatten().collect();
         Ok(SavedState { objects, version, saved_at: restored.position.saved_at })
     }
 

@@ -42,6 +42,7 @@ impl Loading {
         let kube_system = persistence.cluster.kube_system().await;
         // Indexes that were added before the start are filled from saved fields.
         let paths = indexer.snapshot().field_paths();
+        let restoring = packer.restoring();
         let target = RestoreTarget { packer, origin, paths, namespace, kube_system };
         let directory = Arc::clone(&persistence.directory);
         let Opened { log, state, discarded } =
@@ -67,6 +68,6 @@ impl Loading {
         let is_recent = age.as_ref().is_ok_and(|age| *age <= persistence.resume_within);
         let age = age.unwrap_or(Duration::ZERO);
         let synced_by = if persistence.trust_restored { SyncedBy::Trust } else { SyncedBy::Proof };
-        Some(Loaded { objects, version, age, is_recent, synced_by })
+        Some(Loaded { objects, version, age, is_recent, synced_by, restoring })
     }
 }

@@ -203,6 +203,11 @@ pub(crate) struct Persistence {
 }
 
 impl Persistence {
+    /// Whether operations that block run in the task that starts them, as simulations need it.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.inline
+    }
+
     /// Runs an operation that blocks on the disk. `None` if it panicked, or if the runtime is shut down.
     pub(super) async fn blocking<R: Send + 'static>(
         &self,

@@ -15,7 +15,7 @@ use crate::{
     time,
 };
 use futures_util::future::BoxFuture;
-use kube_informer_wire::{ObjectKey, ResourceVersion};
+use kube_informer_wire::{ObjectKey, ResourceVersion, Restoring};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
@@ -33,17 +33,20 @@ pub(crate) struct Loaded {
     /// Whether it is recent enough to resume at its version.
     pub(crate) is_recent: bool,
     pub(crate) synced_by: SyncedBy,
+    /// Dropped when the objects are shown.
+    pub(crate) restoring: Restoring,
 }
 
 impl Reflector {
     /// Shows the saved state to readers and handlers. Returns with what the machine starts.
     pub(super) async fn restore(&mut self, restore: Restore) -> Input {
         let Some(loaded) = restore.await else { return Input::Start };
-        let Loaded { objects, version, age, is_recent, synced_by } = loaded;
+        let Loaded { objects, version, age, is_recent, synced_by, restoring } = loaded;
         let witness = newest(&objects);
         let position = Position { partition: self.partition, version: version.clone() };
         self.queue.restore(objects, position, synced_by);
         shown(Arc::clone(&self.indexer), self.partition).await;
+        drop(restoring);
         self.views.fill_again();
         self.packer.wake();
         self.reason = Some(RelistReason::Restored);

@@ -147,6 +147,7 @@ async fn objects_are_as_they_were() {
     settle().await;
     let object = informer.lister().get(&"ns/a".parse().unwrap()).unwrap();
     assert_eq!(object.json().unwrap(), before);
+    pass(1).await;
     assert_eq!(
         (object.labels().get("app"), object.resource_version().to_string()),
         (Some("cart"), "101".into())

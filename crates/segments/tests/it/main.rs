@@ -5,4 +5,5 @@ mod disk_model;
 mod faulty;
 mod memory;
 mod model;
+mod outside;
 mod threads;

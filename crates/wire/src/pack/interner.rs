@@ -35,6 +35,11 @@ pub(super) struct Interner<T: ?Sized> {
 }
 
 impl<T: ?Sized + Eq + Hash> Interner<T> {
+    /// Number of values, used or not.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Returns the shared copy if there is one.
     pub(super) fn find(&self, value: &T) -> Option<Arc<T>> {
         self.find_hashed(self.hasher.hash_one(value), value)

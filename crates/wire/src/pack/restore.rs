@@ -4,11 +4,11 @@ use super::{
     Content, Packer, Packing, Trained,
     dictionary::{Dictionary, DictionaryId},
     encoding::{Encoding, MAX_DICTIONARY, Tag},
-    patch::Patched,
     training::Training,
 };
 use crate::{media_type::Encoded, sync::lock};
 use bytes::Bytes;
+use kube_informer_segments::{BodySource, OutsideBody};
 use std::{
     fmt,
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -36,25 +36,36 @@ impl fmt::Debug for SavedDictionary {
     }
 }
 
-/// A saved cache is being restored: no dictionary is forgotten meanwhile.
-pub(crate) struct Restoring<'a>(&'a Packer);
+/// A saved cache is being restored: no dictionary is forgotten meanwhile, and content stays where it is.
+///
+/// When the last one is dropped, compaction moves restored content into memory. What it cannot read is looked for among the
+/// cached objects, which must show what was restored by then.
+#[must_use = "it ends when this is dropped"]
+pub struct Restoring(Arc<Packer>);
 
-impl Drop for Restoring<'_> {
+impl Drop for Restoring {
     fn drop(&mut self) {
-        self.0.restoring.fetch_sub(1, Relaxed);
-        self.0.bodies.wake();
+        if self.0.restoring.fetch_sub(1, Relaxed) == 1 {
+            self.0.bodies.move_adopted();
+        }
+    }
+}
+
+impl fmt::Debug for Restoring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Restoring")
     }
 }
 
 impl Packer {
-    /// To be held until all objects of a saved cache are restored.
-    pub(crate) fn restoring(&self) -> Restoring<'_> {
+    /// To be held until all objects of a saved cache are restored and shown.
+    pub fn restoring(self: &Arc<Self>) -> Restoring {
         // Under the lock: packing everything again either has begun, and keeps the dictionaries, or sees this when it begins.
         let mut rewriter = lock(&self.rewriter);
         self.restoring.fetch_add(1, Relaxed);
         rewriter.keep_dictionaries();
         drop(rewriter);
-        Restoring(self)
+        Restoring(Arc::clone(self))
     }
 
     pub(super) fn is_restoring(&self) -> bool {
@@ -106,47 +117,83 @@ impl Packer {
         Some(())
     }
 
-    /// The content of a saved object as it is cached. `None` if the tag contradicts the bytes, names an unknown dictionary,
-    /// or names a content of more than `max` bytes.
-    pub(crate) fn restored_content(&self, tag: u64, bytes: &[u8], secret: bool, max: u32) -> Option<Content> {
-        let Tag { raw_len, media_type, encoding, dense, patched } = Tag::from_bits(tag);
-        // A patched content is as long as its base, roughly.
-        let (base, base_len) = match patched {
-            true => Patched::read(bytes).map(|patched| (patched.base, patched.base_len))?,
-            false => (bytes, raw_len),
-        };
-        let is_valid = raw_len.max(base_len) <= max
-            && match encoding {
-                Encoding::Stored => base.len() == base_len as usize,
-                Encoding::Plain => base.len() <= base_len as usize,
-                Encoding::Dictionary(id) => {
-                    base.len() <= base_len as usize && self.bodies.context().get(id).is_some()
-                }
-            };
-        // Bits that no tag has must not come back as another tag.
-        if !is_valid || Tag::from_bits(tag).bits() != tag {
-            return None;
+    /// The contents of saved objects as they are cached, in the order of `saved`, whose numbers are theirs in `source`. They stay
+    /// there until compaction moves them, unless they are to be in allocations of their own. `None` if a tag contradicts the
+    /// length, names an unknown dictionary, or names a content of more than `max` bytes, or if one that is needed now cannot be
+    /// read.
+    pub(crate) fn restored_contents(
+        &self,
+        source: &Arc<dyn BodySource>,
+        saved: &[OutsideBody],
+        secret: bool,
+        max: u32,
+    ) -> Option<Vec<Content>> {
+        let tags = saved.iter().map(|saved| self.restored_tag(saved, max)).collect::<Option<Vec<_>>>()?;
+        let (mut contents, mut outside) = (Vec::with_capacity(saved.len()), Vec::new());
+        for (saved, &tag) in saved.iter().zip(&tags) {
+            if self.has_own_allocation(tag, secret) {
+                contents.push(Some(self.own_content(source, saved, tag, secret)?));
+            } else {
+                contents.push(None);
+                outside.push(OutsideBody { tag: tag.bits(), ..*saved });
+            }
         }
+        let mut loose = 0;
         let mut state = self.lock();
-        // The next objects come in the same encoding, most likely, and go on with the dictionary.
-        state.has_changed_to(media_type);
-        let raw = || Encoded { media_type, bytes: Bytes::copy_from_slice(bytes) };
-        let is_raw = self.packing != Packing::Packed && encoding == Encoding::Stored && !patched;
-        // Content that is to stay as it is is not packed again.
-        let dense = dense || is_raw;
-        let content = match self.packing {
-            Packing::Decoded if is_raw && !secret => Content::with_value(raw()),
-            _ if is_raw && !self.on_disk => Content::raw(raw()),
-            // Content that is packed stays packed until the object changes, also if the packing was another one before.
-            _ => Content::Packed(self.bodies.insert(Tag { dense, ..Tag::from_bits(tag) }.bits(), bytes)),
-        };
-        state.stats.objects += 1;
-        state.stats.raw_bytes += u64::from(raw_len);
-        state.stats.packed_bytes += content.packed_len().max(content.own_len()) as u64;
-        drop(state);
-        if !dense {
-            self.loose.fetch_add(content.packed_len(), Relaxed);
+        for (saved, tag) in saved.iter().zip(&tags) {
+            // The next objects come in the same encoding, most likely, and go on with the dictionary.
+            state.has_changed_to(tag.media_type);
+            state.stats.objects += 1;
+            state.stats.raw_bytes += u64::from(tag.raw_len);
+            state.stats.packed_bytes += u64::from(saved.len);
+            loose += if tag.dense { 0 } else { saved.len as usize };
         }
-        Some(content)
+        drop(state);
+        self.loose.fetch_add(loose, Relaxed);
+        let mut adopted = self.bodies.adopt(source, &outside).into_iter();
+        contents.into_iter().map(|own| own.or_else(|| adopted.next().map(Content::Packed))).collect()
+    }
+
+    /// The tag that saved content has from now on.
+    fn restored_tag(&self, saved: &OutsideBody, max: u32) -> Option<Tag> {
+        let tag = Tag::from_bits(saved.tag);
+        let Tag { raw_len, encoding, patched, .. } = tag;
+        let is_known = match encoding {
+            Encoding::Stored | Encoding::Plain => true,
+            Encoding::Dictionary(id) => self.bodies.context().get(id).is_some(),
+        };
+        // A patched content is as long as its base, roughly, whose length is in its bytes.
+        let is_possible =
+            patched || saved.len == raw_len || saved.len < raw_len && encoding != Encoding::Stored;
+        // Bits that no tag has must not come back as another tag.
+        let is_valid = raw_len <= max && is_known && is_possible && tag.bits() == saved.tag;
+        // Content that is to stay as it is is not packed again.
+        is_valid.then_some(Tag { dense: tag.dense || self.is_raw(tag), ..tag })
+    }
+
+    /// Whether content with a tag is stored as the server sent it, by choice. Content that is packed stays packed until the
+    /// object changes, also if the packing was another one before.
+    fn is_raw(&self, tag: Tag) -> bool {
+        self.packing != Packing::Packed && tag.encoding == Encoding::Stored && !tag.patched
+    }
+
+    fn has_own_allocation(&self, tag: Tag, secret: bool) -> bool {
+        self.is_raw(tag) && (!self.on_disk || self.packing == Packing::Decoded && !secret)
+    }
+
+    /// Reads content that is stored in an allocation of its own.
+    fn own_content(
+        &self,
+        source: &Arc<dyn BodySource>,
+        saved: &OutsideBody,
+        tag: Tag,
+        secret: bool,
+    ) -> Option<Content> {
+        let mut bytes = Vec::new();
+        source.read(saved.number, &mut bytes).ok()?;
+        let encoded = Encoded { media_type: tag.media_type, bytes: Bytes::from(bytes) };
+        let is_whole = encoded.bytes.len() == tag.raw_len as usize;
+        let keeps_value = self.packing == Packing::Decoded && !secret;
+        is_whole.then(|| if keeps_value { Content::with_value(encoded) } else { Content::raw(encoded) })
     }
 }

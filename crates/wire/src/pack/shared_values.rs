@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// Shards of each kind of values that are swept while the lock is held: some ten microseconds.
 const SWEEP_STEP: usize = 16;
 
+/// All values are swept when this part of their number has been dropped: each drop costs a look at four values.
+const SWEEP_SHARE: usize = 4;
+
 /// Labels, owners and indexed fields, each once for all objects that have the same.
 #[derive(Default)]
 pub(super) struct SharedValues {
@@ -21,6 +24,8 @@ pub(super) struct SharedValues {
     fields: Interner<Found>,
     /// Whether the sweep of all values has yet to look at some of them.
     sweeping: bool,
+    /// How many contents had been dropped when that sweep began.
+    swept_at: usize,
 }
 
 impl SharedValues {
@@ -42,11 +47,16 @@ impl SharedValues {
         self.owners.intern(owner)
     }
 
-    /// Removes some of the values that no object has any more: much content became garbage, and its labels with it. Returns
-    /// whether there may be more.
-    pub(super) fn sweep_some(&mut self) -> bool {
-        let Self { labels, owners, owner_kinds, fields, sweeping } = self;
+    /// Removes some of the values that no object has any more, if many contents were dropped: the values go with them. `dropped` is
+    /// how many contents ever were. Returns whether there may be more.
+    pub(super) fn sweep_some(&mut self, dropped: usize) -> bool {
+        let Self { labels, owners, owner_kinds, fields, sweeping, swept_at } = self;
         if !*sweeping {
+            let values = labels.len() + owners.len() + owner_kinds.len() + fields.len();
+            if dropped.wrapping_sub(*swept_at) <= values / SWEEP_SHARE {
+                return false;
+            }
+            *swept_at = dropped;
             labels.begin_sweep();
             owners.begin_sweep();
             owner_kinds.begin_sweep();
@@ -77,5 +87,27 @@ impl SharedValues {
     /// Bytes of the indexed fields.
     pub(super) fn field_bytes(&self) -> usize {
         self.fields.heap_size(fields::heap_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_swept_only_after_many_were_dropped() {
+        let mut shared = SharedValues::default();
+        let labels =
+            (0..1000).map(|number: usize| shared.labels.intern(number.to_string().into_bytes().into()));
+        let mut used: Vec<_> = labels.collect();
+        assert!(!shared.sweep_some(0) && !shared.sweep_some(250));
+        used.truncate(400);
+        assert!(shared.sweep_some(600), "the first of several steps");
+        while shared.sweep_some(600) {}
+        assert_eq!(shared.labels.len(), 400);
+        assert!(!shared.sweep_some(700), "a hundred of four hundred");
+        drop(used);
+        while shared.sweep_some(1000) {}
+        assert_eq!(shared.labels.len(), 0);
     }
 }

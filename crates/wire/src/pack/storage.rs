@@ -35,6 +35,12 @@ impl Packer {
         self.on_disk
     }
 
+    /// Whether content may have to be read from a file: it is on disk, or it was restored and is not in memory yet. Compaction and
+    /// repacking block then.
+    pub fn may_block(&self) -> bool {
+        self.bodies.may_block()
+    }
+
     /// Whether [`spill`](Self::spill) has enough to write. Becoming so wakes the task that waits until compaction is due.
     pub fn is_spill_due(&self) -> bool {
         self.bodies.is_spill_due()

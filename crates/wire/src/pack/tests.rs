@@ -1,5 +1,5 @@
 use super::*;
-use kube_informer_segments::DiskOptions;
+use kube_informer_segments::{BodySource, DiskOptions, OutsideBody, ReadError};
 use serde_json::json;
 use std::{
     pin::pin,
@@ -426,6 +426,22 @@ fn a_collection_in_another_encoding_gets_a_dictionary_of_its_own() {
     assert_eq!(encoding(&protobuf[999]), Some(Encoding::Dictionary(newest)));
 }
 
+/// One content that was saved.
+struct OneBody(Vec<u8>);
+
+impl BodySource for OneBody {
+    fn read(&self, _: u32, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+        buffer.clone_from(&self.0);
+        Ok(())
+    }
+}
+
+fn restored(packer: &Packer, tag: u64, bytes: Vec<u8>, secret: bool) -> Content {
+    let saved = OutsideBody { number: 0, tag, len: bytes.len() as u32 };
+    let source: Arc<dyn BodySource> = Arc::new(OneBody(bytes));
+    packer.restored_contents(&source, &[saved], secret, u32::MAX).expect("content").remove(0)
+}
+
 #[test]
 fn restored_content_goes_to_disk_whatever_the_packing() {
     for (packing, secret) in [(Packing::Raw, false), (Packing::Raw, true), (Packing::Decoded, true)] {
@@ -434,7 +450,7 @@ fn restored_content_goes_to_disk_whatever_the_packing() {
             .map(|i| {
                 let Encoded { media_type, bytes } = pod(i, "cart");
                 let tag = Tag::loose(bytes.len() as u32, media_type, Encoding::Stored).bits();
-                packer.restored_content(tag, &bytes, secret, u32::MAX).expect("content")
+                restored(&packer, tag, bytes.to_vec(), secret)
             })
             .collect();
         spill(&packer);
@@ -460,7 +476,7 @@ fn a_dictionary_is_not_forgotten_while_content_is_restored() {
     };
     let ((old, tag, packed), (new, ..)) = (trained("cart"), trained("shop"));
     for begun in [false, true] {
-        let packer = Packer::new(Packing::Packed);
+        let packer = Arc::new(Packer::new(Packing::Packed));
         packer.add_saved_dictionaries(vec![(1, new.clone())]).unwrap();
         if begun {
             packer.begin_repacking();
@@ -471,7 +487,7 @@ fn a_dictionary_is_not_forgotten_while_content_is_restored() {
             assert!(!packer.is_repacking_due());
             packer.begin_repacking();
         }
-        let restored = packer.restored_content(tag, &packed, false, u32::MAX).unwrap();
+        let restored = restored(&packer, tag, packed.clone(), false);
         while packer.repack(20_000) {}
         drop(restoring);
         assert_eq!(restored.read().unwrap(), pod(999, "cart"), "begun before: {begun}");

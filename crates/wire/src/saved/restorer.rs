@@ -3,9 +3,10 @@
 use super::record::{self, SavedRecord};
 use crate::{
     FieldPath, Labels, Object, ObjectKey, Origin, Owner, Packer, fields::Found, identity::Identity,
-    kept_views::KeptViews, object::Record, pack::Restoring,
+    kept_views::KeptViews, object::Record, pack::Content,
 };
 use hashbrown::HashMap;
+use kube_informer_segments::{BodySource, OutsideBody, ReadError};
 use serde_json::Value;
 use std::{fmt, sync::Arc};
 
@@ -35,12 +36,11 @@ const MAX_CONTENT: u32 = 256 << 20;
 
 /// Makes objects from saved bytes, with a packer that then has their content.
 ///
-/// 1. Any bytes are an object or an error. Content is not unpacked: content that cannot be unpacked is a `DecodeError` for
-///    the caller that decodes it.
+/// 1. Any bytes are an object or an error. Content is read when it is needed, or moved into memory by compaction: content that
+///    cannot be read or unpacked is a `DecodeError` for the caller that decodes it, and counts as lost.
 /// 2. Labels, owners and fields are shared, as the packer shares those of new objects.
 pub struct Restorer<'a> {
     packer: &'a Packer,
-    _restoring: Restoring<'a>,
     origin: Arc<Origin>,
     /// The fields that restored objects are to have, by slot.
     wanted: Vec<Option<FieldPath>>,
@@ -50,6 +50,25 @@ pub struct Restorer<'a> {
     labels: Shared<Labels>,
     owners: Shared<Arc<Owner>>,
     origins: Shared<Arc<Origin>>,
+}
+
+/// A content in memory.
+struct OneContent(Vec<u8>);
+
+impl BodySource for OneContent {
+    fn read(&self, _: u32, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+        buffer.clone_from(&self.0);
+        Ok(())
+    }
+}
+
+/// The content of a saved object, which [`Restorer::object`] takes.
+pub struct RestoredContent(Content);
+
+impl fmt::Debug for RestoredContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RestoredContent")
+    }
 }
 
 /// Decoded values by their saved bytes.
@@ -64,12 +83,11 @@ struct SavedFields {
 }
 
 impl<'a> Restorer<'a> {
-    /// Restores objects of `origin` with a packer. The objects hold the values of `wanted` fields
+    /// Restores objects of `origin` with a packer that is [restoring](Packer::restoring). The objects hold the values of `wanted` fields
     /// ([`Object::packed_fields`]) as far as they were saved.
     pub fn new(packer: &'a Packer, origin: Arc<Origin>, wanted: Vec<Option<FieldPath>>) -> Self {
         Self {
             packer,
-            _restoring: packer.restoring(),
             origin,
             wanted,
             fields: HashMap::new(),
@@ -99,20 +117,36 @@ impl<'a> Restorer<'a> {
         Ok(())
     }
 
+    /// The contents of saved objects, in the order of `saved`. Their bytes stay in `source` until compaction moves them.
+    pub fn contents(
+        &self,
+        source: &Arc<dyn BodySource>,
+        saved: &[OutsideBody],
+    ) -> Result<Vec<RestoredContent>, RestoreError> {
+        let secret = self.origin.kind().is_secret();
+        let contents = self.packer.restored_contents(source, saved, secret, MAX_CONTENT);
+        Ok(contents.ok_or(RestoreError::Content)?.into_iter().map(RestoredContent).collect())
+    }
+
+    /// The content of one saved object, whose bytes are in memory.
+    pub fn content(&self, tag: u64, bytes: Vec<u8>) -> Result<RestoredContent, RestoreError> {
+        let len = u32::try_from(bytes.len()).map_err(|_| RestoreError::Content)?;
+        let source: Arc<dyn BodySource> = Arc::new(OneContent(bytes));
+        let mut contents = self.contents(&source, &[OutsideBody { number: 0, tag, len }])?;
+        contents.pop().ok_or(RestoreError::Content)
+    }
+
     /// The object that was saved under `key`.
     pub fn object(
         &mut self,
         key: &str,
         record: &[u8],
-        tag: u64,
-        content: &[u8],
+        content: RestoredContent,
     ) -> Result<Object<Value>, RestoreError> {
         let key: ObjectKey = key.parse().map_err(|_| RestoreError::Key)?;
         let saved = record::read(record).ok_or(RestoreError::Record)?;
         let (mut identity, origin, mut fields) = self.decode(key, &saved).ok_or(RestoreError::Record)?;
-        let secret = origin.kind().is_secret();
-        let content = self.packer.restored_content(tag, content, secret, MAX_CONTENT);
-        let content = content.ok_or(RestoreError::Content)?;
+        let RestoredContent(content) = content;
         self.packer.share(&mut identity, &mut fields);
         Ok(Object::from_record(Record { identity, origin, fields, content, views: KeptViews::default() }))
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{FieldPaths, Kind, Limits, Omissions, Origin, Packing};
+use kube_informer_segments::{BodySource, OutsideBody, ReadError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -28,6 +29,31 @@ fn pod(i: usize) -> Value {
 
 fn object(value: &Value) -> Object<Value> {
     Object::parse(&origin(), value.to_string().into(), &Limits::default()).unwrap()
+}
+
+/// Contents that were saved.
+struct Contents(Vec<Vec<u8>>);
+
+impl BodySource for Contents {
+    fn read(&self, number: u32, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+        *buffer = self.0[number as usize].clone();
+        Ok(())
+    }
+}
+
+fn contents(restorer: &Restorer<'_>, saved: &[(u64, &[u8])]) -> Result<Vec<RestoredContent>, RestoreError> {
+    let bodies: Vec<_> = saved
+        .iter()
+        .zip(0..)
+        .map(|((tag, bytes), number)| OutsideBody { number, tag: *tag, len: bytes.len() as u32 })
+        .collect();
+    let source = Contents(saved.iter().map(|(_, bytes)| bytes.to_vec()).collect());
+    restorer.contents(&(Arc::new(source) as Arc<dyn BodySource>), &bodies)
+}
+
+fn restore(restorer: &mut Restorer<'_>, saved: &Saved) -> Result<Object<Value>, RestoreError> {
+    let content = restorer.content(saved.tag, saved.content.clone())?;
+    restorer.object(&saved.key, &saved.record, content)
 }
 
 struct Saved {
@@ -79,17 +105,18 @@ fn objects_come_back_as_they_were_and_the_dictionary_goes_on() {
     let (saved, dictionaries) = save(&packer, &objects);
     assert_eq!(dictionaries.len(), 1, "trained");
 
-    let again = Packer::new(Packing::Packed);
+    let again = Arc::new(Packer::new(Packing::Packed));
+    let restoring = again.restoring();
     let mut restorer = Restorer::new(&again, origin(), paths(&["spec.containers[*].name", "spec.x"]));
-    assert_eq!(
-        restorer.object("a/b", &saved[0].record, saved[0].tag, &saved[0].content).err(),
-        Some(RestoreError::Record)
-    );
     restorer.add_paths(7, &save_paths(&paths(&["spec.nodeName", "spec.containers[*].name"]))).unwrap();
+    let all: Vec<_> = saved.iter().map(|saved| (saved.tag, &saved.content[..])).collect();
+    assert_eq!(contents(&restorer, &all).err(), Some(RestoreError::Content), "without its dictionary");
     restorer.add_dictionaries(dictionaries.clone()).unwrap();
+    let contents = contents(&restorer, &all).unwrap();
     let restored: Vec<_> = saved
         .iter()
-        .map(|saved| restorer.object(&saved.key, &saved.record, saved.tag, &saved.content).unwrap())
+        .zip(contents)
+        .map(|(saved, content)| restorer.object(&saved.key, &saved.record, content).unwrap())
         .collect();
     for (object, restored) in objects.iter().zip(&restored) {
         assert_same(object, restored);
@@ -101,6 +128,13 @@ fn objects_come_back_as_they_were_and_the_dictionary_goes_on() {
     );
     assert!(restored[0].labels().is_identical(restored[5].labels()), "shared");
     assert_eq!(packer.live_bytes(), again.live_bytes());
+    assert!(again.may_block() && restored.iter().any(|object| !object.is_content_in_memory()));
+    drop(restoring);
+    while again.compact(64 << 10) {}
+    assert!(!again.may_block() && restored.iter().all(Object::is_content_in_memory));
+    for (object, restored) in objects.iter().zip(&restored) {
+        assert_same(object, restored);
+    }
 
     let next = again.pack(object(&pod(700)));
     let dictionary =
@@ -117,16 +151,45 @@ fn objects_come_back_as_they_were_and_the_dictionary_goes_on() {
 fn content_that_contradicts_its_tag_is_an_error() {
     let packer = Packer::new(Packing::Packed);
     let (saved, _) = save(&packer, &[packer.pack(object(&pod(1)))]);
-    let Saved { key, record, tag, content } = &saved[0];
+    let Saved { record, tag, content, .. } = &saved[0];
     let mut restorer = Restorer::new(&packer, origin(), Vec::new());
-    assert!(restorer.object(key, record, *tag, content).is_ok());
-    let invalid = [1_u64 << 63, 9 << 34, (1 << 28 | 1 << 34) + 1];
+    assert!(restore(&mut restorer, &saved[0]).is_ok());
+    let invalid = [1_u64 << 63 | 9 << 34, 9 << 34, (1 << 28 | 1 << 34) + 1];
     for tag in invalid {
-        assert_eq!(restorer.object(key, record, tag, content).err(), Some(RestoreError::Content), "{tag:x}");
+        assert_eq!(restorer.content(tag, content.clone()).err(), Some(RestoreError::Content), "{tag:x}");
     }
-    assert_eq!(restorer.object("a/b/c", record, *tag, content).err(), Some(RestoreError::Key));
+    let mut object = |key: &str, record: &[u8]| {
+        let content = restorer.content(*tag, content.clone()).unwrap();
+        restorer.object(key, record, content).err()
+    };
+    assert_eq!(object("a/b/c", record), Some(RestoreError::Key));
     for end in 0..record.len() {
-        assert_eq!(restorer.object(key, &record[..end], *tag, content).err(), Some(RestoreError::Record));
+        assert_eq!(object("a/b", &record[..end]), Some(RestoreError::Record));
+    }
+}
+
+#[test]
+fn content_that_is_not_what_its_tag_says_is_lost() {
+    let packer = Packer::new(Packing::Packed);
+    let (saved, _) = save(&packer, &[packer.pack(object(&pod(1)))]);
+    let Saved { key, record, content, .. } = &saved[0];
+    let mut restorer = Restorer::new(&packer, origin(), Vec::new());
+    let patched = saved[0].tag | 1 << 63;
+    let content = restorer.content(patched, content.clone()).unwrap();
+    let restored = restorer.object(key, record, content).unwrap();
+    assert!(restored.decode().is_err() && restored.is_content_lost());
+}
+
+#[test]
+fn content_that_is_not_packed_is_read_at_once() {
+    for packing in [Packing::Raw, Packing::Decoded] {
+        let packer = Packer::new(packing);
+        let before = packer.pack(object(&pod(1)));
+        let (saved, _) = save(&packer, std::slice::from_ref(&before));
+        let mut restorer = Restorer::new(&packer, origin(), Vec::new());
+        let restored = restore(&mut restorer, &saved[0]).unwrap();
+        assert!(restored.is_content_in_memory() && !packer.may_block(), "{packing:?}");
+        assert_same(&before, &restored);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     disk::DiskUpkeep,
     fail_point::FailPoints,
     indexer::Indexer,
-    persist::SharedParts,
+    persist::{Persistence, SharedParts},
     processor::Processor,
     refetch::Refetch,
     reflector::{Restore, Wiring},
@@ -34,6 +34,8 @@ pub(super) struct Parts {
     indexer: Arc<Indexer>,
     refetch: Arc<Refetch>,
     fail_points: FailPoints,
+    /// Whether operations that block run in the task that starts them.
+    inline: bool,
 }
 
 impl Parts {
@@ -51,6 +53,7 @@ impl Parts {
             refetch: Arc::new(Refetch::new(partitions.clone())),
             origin: Arc::clone(origin),
             fail_points: builder.fail_points.clone(),
+            inline: builder.persistence.as_ref().is_some_and(Persistence::is_inline),
             partitions,
         }
     }
@@ -97,6 +100,7 @@ impl Parts {
             indexer: Arc::clone(&self.indexer),
             disk: DiskUpkeep::new(&self.packer, &self.indexer, Arc::clone(&self.refetch), &self.telemetry),
             fail_points: self.fail_points.clone(),
+            inline: self.inline,
         }
     }
 
