@@ -1,5 +1,7 @@
 //! The process loop: from the queue into the store, then to the handlers.
 
+mod fill;
+
 use crate::{
     delta::{AnyObject, Deleted, Delta},
     delta_fifo::{Batch, Known},
@@ -15,6 +17,7 @@ use crate::{
     time,
     views::Views,
 };
+use fill::fill_store;
 use futures_util::FutureExt;
 use kube_informer_wire::sync::lock;
 use kube_informer_wire::{ObjectKey, Packer};
@@ -276,19 +279,19 @@ impl Controller {
     }
 
     /// Applies a batch to a store that is not published yet. Index functions and `Ord` of index values run here, without a
-    /// lock. A long list is applied in steps, so that the other tasks of this thread do not wait for it.
+    /// lock. A long list is applied in steps, so that the other tasks of this thread do not wait for it. A list
+    /// for an empty store is stored at once: an initial list, or a restored state.
     async fn apply_batch(&self, batch: &Batch) -> Applied<'_> {
         let mut store = self.indexer.begin();
-        let mut notifications = Vec::with_capacity(batch.len());
-        for (applied, delta) in batch.all().enumerate() {
-            if applied > 0 && applied.is_multiple_of(BATCH) {
-                yield_now().await;
+        let initial_list = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
+        let notifications = match (store.begin_fill(batch.len()), batch.added()) {
+            (Some(fill), Some(objects)) => {
+                fill_store(&mut store, fill, objects, initial_list.is_some()).await
             }
-            apply(&mut store, delta, &mut notifications);
-        }
+            _ => apply_all(&mut store, batch).await,
+        };
         batch.withdrawn.iter().for_each(|&partition| store.withdraw(partition));
         batch.confirmed.iter().for_each(|&partition| store.confirm(partition));
-        let initial_list = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));
         match (batch.replaced, batch.restored) {
             (Some(partition), Some(synced_by)) => store.mark_restored(partition, synced_by),
             (Some(partition), None) => {
@@ -394,6 +397,18 @@ impl Controller {
     fn lock_in_flight(&self) -> MutexGuard<'_, Option<InFlight>> {
         lock(&self.in_flight)
     }
+}
+
+/// Applies the deltas of a batch one by one.
+async fn apply_all(store: &mut Transaction<'_>, batch: &Batch) -> Vec<Notification> {
+    let mut notifications = Vec::with_capacity(batch.len());
+    for (applied, delta) in batch.all().enumerate() {
+        if applied > 0 && applied.is_multiple_of(BATCH) {
+            yield_now().await;
+        }
+        apply(store, delta, &mut notifications);
+    }
+    notifications
 }
 
 /// Applies one delta to the store and collects the notifications of handlers.

@@ -141,6 +141,11 @@ impl Batch {
         self.deltas.iter().cloned().chain(self.list.iter().flat_map(|list| list.deltas()))
     }
 
+    /// The objects of a list that has nothing else, no two of them with the same key; `None` for another batch.
+    pub(crate) fn added(&self) -> Option<impl Iterator<Item = &AnyObject>> {
+        self.list.as_ref().filter(|_| self.deltas.is_empty())?.added()
+    }
+
     /// Objects that the list of this batch keeps without showing their state.
     pub(crate) fn unconfirmed(&self) -> &[ObjectKey] {
         self.list.as_ref().map_or(&[], |list| list.unconfirmed())

@@ -12,7 +12,7 @@ pub use index::Index;
 pub use index::IndexMissing;
 use index::{AnyIndex, TypedIndex};
 pub(crate) use index::{Extract, IndexId};
-pub(crate) use snapshot::{Contents, ContentsChange, Objects, Snapshot};
+pub(crate) use snapshot::{Contents, ContentsChange, Fill, Objects, Snapshot};
 use sorted::SortedSet;
 
 use crate::{
@@ -156,6 +156,17 @@ impl Transaction<'_> {
     /// Stores an object and returns what it replaces.
     pub(crate) fn put(&mut self, object: AnyObject) -> Option<AnyObject> {
         self.next.put(object, &mut self.panicked)
+    }
+
+    /// Begins to store many objects at once; `None` if the store has objects. The change is as before until
+    /// [`fill`](Self::fill).
+    pub(crate) fn begin_fill(&self, objects: usize) -> Option<Fill> {
+        self.next.begin_fill(objects)
+    }
+
+    /// Stores the objects that were added to a fill.
+    pub(crate) fn fill(&mut self, fill: Fill) {
+        self.next.fill(fill, &mut self.panicked);
     }
 
     /// Removes an object and returns it.

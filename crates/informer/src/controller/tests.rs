@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::{
-    delta_fifo::{Change, Position, Staged},
+    delta_fifo::{Change, Position, Staged, SyncedBy},
     fixtures::{object, parse, short, short_event},
+    indexer::{Extract, NewIndex},
     listener::{Listener, Next},
     scope::{Partitions, Scope},
     shared_informer::Selection,
+    telemetry::{ErrorHook, InformerError},
 };
 use futures_util::FutureExt;
 use kube_informer_wire::{Kind, Packing};
@@ -20,11 +22,15 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        Self::reporting(None)
+    }
+
+    fn reporting(hook: Option<ErrorHook>) -> Self {
         let partitions = Partitions::of_scope(&Scope::all());
         let queue = Arc::new(DeltaQueue::new(partitions.clone(), 100));
         let indexer = Arc::new(Indexer::new(partitions));
         let kind = Kind::namespaced("", "v1", "ConfigMap", "configmaps");
-        let telemetry = Arc::new(Telemetry::new("test", kind, &Scope::all(), &Selection::default(), None));
+        let telemetry = Arc::new(Telemetry::new("test", kind, &Scope::all(), &Selection::default(), hook));
         let listener = Arc::new(Listener::new(100, telemetry.listener("test")));
         let processor = Processor::new(Duration::ZERO);
         let controller =
@@ -220,5 +226,66 @@ fn an_owner_that_a_deleted_object_lost_is_notified_first() {
     ] {
         let (before, last) = (owned(before, 1), owned(last, 2));
         assert_eq!(noted(|notifications| drop(changed_owner(before, &last, notifications))), expected);
+    }
+}
+
+/// How a whole list reaches an empty store.
+#[derive(Clone, Copy)]
+enum Whole {
+    InitialList,
+    /// The initial list was empty.
+    Relist,
+    Restored,
+}
+
+/// A list that fills an empty store at once does what its objects do one by one.
+#[tokio::test(start_paused = true)]
+async fn a_list_for_an_empty_store_is_applied_as_its_objects_are() {
+    for whole in [Whole::InitialList, Whole::Relist, Whole::Restored] {
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let hook = Arc::clone(&reports);
+        let rig = Rig::reporting(Some(Arc::new(move |error: &InformerError| {
+            lock(&hook).push(error.to_string());
+        })));
+        let by_name = |object: &AnyObject| {
+            assert!(!object.name().starts_with('x'), "on purpose");
+            Some(vec![object.name().len()])
+        };
+        let new = NewIndex::Function(Extract::Function(Arc::new(by_name)));
+        let (id, _) = rig.controller.indexer.add_index(&new, || ());
+        if let Whole::Relist = whole {
+            rig.list([], 1);
+            rig.run();
+        }
+        // Not in key order, and one with a later version than the saved state.
+        let objects = ["ns/b", "ns/x2", "ns/ccc", "ns/a", "ns/x1"].into_iter().zip([2, 3, 4, 5, 9]);
+        let objects = objects.map(|(key, version)| object(key, version));
+        match whole {
+            Whole::InitialList | Whole::Relist => rig.list(objects, 8),
+            Whole::Restored => {
+                let position = Position { partition: 0, version: 8.into() };
+                rig.controller.queue.restore(objects.collect(), position, SyncedBy::Proof);
+            }
+        }
+        rig.run();
+        let snapshot = rig.controller.indexer.snapshot();
+        assert_eq!(rig.stored(), ["a@5", "b@2", "ccc@4", "x1@9", "x2@3"]);
+        let index = snapshot.index::<usize>(id).unwrap();
+        let found = |len| index.get(&len).map(short).collect::<Vec<_>>();
+        assert_eq!((found(1), found(3)), (vec!["a@5".to_owned(), "b@2".into()], vec!["ccc@4".to_owned()]));
+        assert_eq!((snapshot.omitted(id), index.values()), (Ok(2), vec![1, 3]));
+        let told = match whole {
+            Whole::Relist => ["+b@2", "+x2@3", "+ccc@4", "+a@5", "+x1@9"],
+            Whole::InitialList | Whole::Restored => ["+a@5!", "+b@2!", "+ccc@4!", "+x1@9!", "+x2@3!"],
+        };
+        assert_eq!(rig.told(), told);
+        let panicked = ["ns/x2", "ns/x1"];
+        let reported = lock(&reports).clone();
+        assert!(reported.iter().zip(panicked).all(|(report, key)| report.contains(key)), "{reported:?}");
+        assert_eq!(reported.len(), panicked.len());
+        let is_restored = matches!(whole, Whole::Restored);
+        assert_eq!(snapshot.is_confirmed(object("ns/x1", 9).key()), !is_restored);
+        assert_eq!((snapshot.is_listed(), snapshot.position(0).is_none()), (!is_restored, is_restored));
+        assert_eq!(rig.controller.take_restored(0).is_some(), is_restored);
     }
 }

@@ -51,6 +51,11 @@ impl Replacement {
         tombstones.chain(self.changed.iter().cloned().map(Delta::Replaced))
     }
 
+    /// Its objects in order, if it deletes none.
+    pub(super) fn added(&self) -> Option<impl Iterator<Item = &AnyObject>> {
+        self.tombstones.is_empty().then(|| self.changed.iter())
+    }
+
     /// The keys of its news.
     fn changed_keys(&self) -> impl Iterator<Item = &ObjectKey> {
         self.changed.iter().map(|object| object.key())

@@ -69,7 +69,10 @@ impl Changed {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &AnyObject> {
-        let is_current = |(at, object): &(usize, &AnyObject)| self.at.get(object.key()) == Some(at);
+        // Most lists show each object once: then their objects are not looked up.
+        let all = self.objects.len() == self.at.len();
+        let is_current =
+            move |(at, object): &(usize, &AnyObject)| all || self.at.get(object.key()) == Some(at);
         self.objects.iter().enumerate().filter(is_current).map(|(_, object)| object)
     }
 }

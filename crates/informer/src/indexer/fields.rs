@@ -101,6 +101,12 @@ impl<'a> Indexed<'a> {
         self.read.get_or_init(|| self.fields.read(self.object)).get(slot)?.as_deref()
     }
 
+    /// Identifies the values of a field among objects that exist at the same time: those with the same address share them.
+    pub(super) fn shared_address(&self, slot: Slot) -> Option<usize> {
+        let packed = self.object.packed_fields().filter(|packed| packed.len() > slot)?;
+        Some(packed.as_ptr().addr())
+    }
+
     /// Whether both have the very same values in a field, because they share them.
     pub(super) fn shares_values(&self, other: &Self, slot: Slot) -> bool {
         let packed = |indexed: &Self| indexed.object.packed_fields().filter(|packed| packed.len() > slot);

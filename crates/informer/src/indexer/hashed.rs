@@ -1,5 +1,7 @@
 //! A hash table that shares its pages with its clones.
 
+mod build;
+
 use std::sync::Arc;
 
 /// Bits of a hash that one branch looks at.

@@ -1,5 +1,9 @@
 //! Finding objects by something other than their name.
 
+mod fill;
+
+pub(crate) use fill::FillIndex;
+
 use super::{
     fields::{Indexed, Slot},
     keyed::Keyed,
@@ -8,6 +12,7 @@ use super::{
 };
 use crate::delta::AnyObject;
 use equivalent::{Comparable, Equivalent};
+use fill::Fill;
 use kube_informer_wire::ObjectKey;
 use serde_json::Value;
 use std::{
@@ -90,6 +95,31 @@ impl<V> Clone for Extract<V> {
     }
 }
 
+/// Code of the user panicked after some of the values of an object were found or added: these.
+struct Interrupted<V>(Vec<Shared<V>>);
+
+impl<V: Ord> Extract<V> {
+    /// The values of a state, which are added to `known`; `None` if the state cannot be read.
+    fn read(&self, new: &Indexed<'_>, known: &mut Values<V>) -> Result<Option<Filed<V>>, Interrupted<V>> {
+        let values = match self {
+            Self::Function(function) => catch_unwind(AssertUnwindSafe(|| function(new.object)))
+                .map_err(|_| Interrupted(Vec::new()))?,
+            Self::Field(slot, values) => new.values(*slot).map(values),
+        };
+        let Some(values) = values else { return Ok(None) };
+        let mut filed = Vec::with_capacity(values.len());
+        let mut values = values.into_iter();
+        while let Some(value) = values.next() {
+            let Ok(value) = known.get_or_insert(value) else {
+                values.for_each(drop_value);
+                return Err(Interrupted(filed));
+            };
+            filed.push(value);
+        }
+        Ok(Some(Filed::new(filed)))
+    }
+}
+
 /// Code of the user panicked on an object, which the index therefore omits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Panicked;
@@ -103,6 +133,8 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// Bytes on the heap, without those that values of types of the user have there.
     fn heap_size(&self) -> usize;
     fn clone_box(&self) -> Box<dyn AnyIndex>;
+    /// Begins to file about this many objects at once. The index must not cover any object yet.
+    fn begin_fill(&self, objects: usize) -> Box<dyn FillIndex>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -223,24 +255,10 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
 
     /// The values of a new state; `None` if it is omitted.
     fn read(&mut self, new: &Indexed<'_>) -> Result<Option<Filed<V>>, Panicked> {
-        let values = match &self.extract {
-            Extract::Function(function) => {
-                catch_unwind(AssertUnwindSafe(|| function(new.object))).map_err(|_| Panicked)?
-            }
-            Extract::Field(slot, values) => new.values(*slot).map(values),
-        };
-        let Some(values) = values else { return Ok(None) };
-        let mut filed = Vec::with_capacity(values.len());
-        let mut values = values.into_iter();
-        while let Some(value) = values.next() {
-            let Ok(value) = self.values.get_or_insert(value) else {
-                values.for_each(drop_value);
-                filed.iter().for_each(|value| self.remove_unused(value));
-                return Err(Panicked);
-            };
-            filed.push(value);
-        }
-        Ok(Some(Filed::new(filed)))
+        self.extract.read(new, &mut self.values).map_err(|Interrupted(values)| {
+            values.iter().for_each(|value| self.remove_unused(value));
+            Panicked
+        })
     }
 
     /// The values that an old state is filed under.
@@ -332,6 +350,10 @@ impl<V: Ord + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
             returned: self.returned.clone(),
             omitted: self.omitted.clone(),
         })
+    }
+
+    fn begin_fill(&self, objects: usize) -> Box<dyn FillIndex> {
+        Box::new(Fill::new(self, objects))
     }
 
     fn as_any(&self) -> &dyn Any {

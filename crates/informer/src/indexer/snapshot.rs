@@ -1,5 +1,9 @@
 //! One consistent state of the store.
 
+mod fill;
+
+pub(crate) use fill::Fill;
+
 use super::{
     fields::{Fields, Indexed, Slot},
     hashed::HashTable,
@@ -402,10 +406,8 @@ impl Snapshot {
 
     /// Takes time in proportion to the old and the new keys: once for each list.
     pub(super) fn set_unconfirmed(&mut self, partition: Partition, keys: &[ObjectKey]) {
-        let mut unconfirmed = SortedSet::new();
         let others = self.unconfirmed.iter().filter(|key| !self.partitions.contains(partition, key));
-        others.chain(keys).for_each(|key| _ = unconfirmed.insert(key.clone()));
-        self.unconfirmed = unconfirmed;
+        self.unconfirmed = SortedSet::from_sorted(others.chain(keys).cloned());
     }
 
     pub(super) fn mark_listed(&mut self, partition: Partition) {

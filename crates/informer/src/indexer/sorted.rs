@@ -1,8 +1,10 @@
 //! A sorted set that shares its nodes with its clones.
 
+mod build;
 mod diff;
 mod iter;
 
+pub(super) use build::SetBuilder;
 pub(super) use diff::Change;
 pub(super) use iter::{Iter, Rest};
 

@@ -261,7 +261,7 @@ fn an_index_does_not_depend_on_when_it_was_added() {
 
 /// A value whose comparison or drop panics on demand.
 #[derive(Debug, PartialEq, Eq)]
-struct Bomb(String);
+pub(super) struct Bomb(pub(super) String);
 
 impl Ord for Bomb {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {

@@ -53,23 +53,24 @@ impl<V: Ord> Values<V> {
 
     /// Finds a value, or adds it.
     pub(super) fn get_or_insert(&mut self, value: V) -> Result<Shared<V>, OrdPanicked> {
+        let found = catch_unwind(AssertUnwindSafe(|| self.sorted.get(&Probe(&value)).cloned()));
+        match found {
+            Ok(None) => self.insert(value),
+            found => {
+                drop_value(value);
+                found.ok().flatten().ok_or(OrdPanicked)
+            }
+        }
+    }
+
+    /// Adds a value that is not there.
+    fn insert(&mut self, value: V) -> Result<Shared<V>, OrdPanicked> {
         let new = Shared(Arc::new(Distinct { id: self.next, value: Some(value) }));
         // Comparisons come before any change of the tree, so that it is intact after a panic.
-        let found = catch_unwind(AssertUnwindSafe(|| {
-            let found = self.sorted.get(&new).cloned();
-            if found.is_none() {
-                self.sorted.insert(new.clone());
-            }
-            found
-        }));
-        match found {
-            Ok(Some(known)) => Ok(known),
-            Ok(None) => {
-                self.next += 1;
-                Ok(new)
-            }
-            Err(_) => Err(OrdPanicked),
-        }
+        let inserted = catch_unwind(AssertUnwindSafe(|| drop(self.sorted.insert(new.clone()))));
+        inserted.map_err(|_| OrdPanicked)?;
+        self.next += 1;
+        Ok(new)
     }
 
     /// Removes a value. If `Ord` panics it stays, which costs memory only: no object refers to it.

@@ -3,14 +3,14 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 /// A number whose hash has few bits, so that pages split deep and merge again.
-fn hash_of(&(key, _): &(u16, u32)) -> u64 {
+pub(super) fn hash_of(&(key, _): &(u16, u32)) -> u64 {
     let spread = u64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     if key % 3 == 0 { spread & 0xFFF0_0000_0000_0000 } else { spread }
 }
 
 impl<E: Clone> Node<E> {
     /// Checks the invariants of a node and returns its entries.
-    fn check(&self, level: u32, prefix: u64, bits: u32, hash_of: &dyn Fn(&E) -> u64) -> usize {
+    pub(super) fn check(&self, level: u32, prefix: u64, bits: u32, hash_of: &dyn Fn(&E) -> u64) -> usize {
         match self {
             Self::Page(page) => {
                 assert_eq!(page.depth, bits);

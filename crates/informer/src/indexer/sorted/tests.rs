@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, panic::AssertUnwindSafe};
 
 /// Compared by the first number only; the second one distinguishes equal values.
 #[derive(Debug, Clone)]
-struct Numbered(u16, Arc<u32>);
+pub(super) struct Numbered(pub(super) u16, pub(super) Arc<u32>);
 
 impl PartialEq for Numbered {
     fn eq(&self, other: &Self) -> bool {
@@ -23,7 +23,7 @@ impl Ord for Numbered {
     }
 }
 
-struct Key(u16);
+pub(super) struct Key(pub(super) u16);
 
 impl equivalent::Equivalent<Numbered> for Key {
     fn equivalent(&self, entry: &Numbered) -> bool {
@@ -38,7 +38,7 @@ impl Comparable<Numbered> for Key {
 
 impl Node<Numbered> {
     /// Checks the invariants of a node and returns its height.
-    fn check(&self) -> usize {
+    pub(super) fn check(&self) -> usize {
         match self {
             Self::Leaf(entries) => {
                 assert!(!entries.is_empty() && entries.len() <= LEAF && entries.is_sorted());
@@ -57,7 +57,7 @@ impl Node<Numbered> {
     }
 }
 
-fn numbers<'a>(entries: impl Iterator<Item = &'a Numbered>) -> Vec<(u16, u32)> {
+pub(super) fn numbers<'a>(entries: impl Iterator<Item = &'a Numbered>) -> Vec<(u16, u32)> {
     entries.map(|entry| (entry.0, *entry.1)).collect()
 }
 
