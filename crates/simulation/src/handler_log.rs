@@ -2,6 +2,7 @@
 
 use crate::{
     history::{History, View, Write},
+    restarts::Persistence,
     selection::Selection,
     truth::Truth,
 };
@@ -36,6 +37,8 @@ struct Shared {
     accept: Accept,
     /// Whether resyncs may repeat a state.
     resync: bool,
+    /// Content of restored objects may be lost, which repeats a state, too.
+    persistence: Option<Persistence>,
     view: View,
     state: Mutex<State>,
 }
@@ -79,6 +82,13 @@ impl Accept {
     }
 }
 
+impl Shared {
+    /// Whether a state may be repeated.
+    fn may_repeat(&self) -> bool {
+        self.resync || self.persistence.as_ref().is_some_and(Persistence::may_lose_content)
+    }
+}
+
 impl HandlerLog {
     pub(crate) fn new(
         name: String,
@@ -87,10 +97,23 @@ impl HandlerLog {
         accept: Accept,
         resync: bool,
         view: View,
+        persistence: Option<Persistence>,
     ) -> Self {
         let state = Mutex::new(State::default());
         let number = name.bytes().fold(0, |number: u64, byte| number.wrapping_mul(257) + u64::from(byte));
-        Self { shared: Arc::new(Shared { name, number, truth, lister, accept, resync, view, state }) }
+        Self {
+            shared: Arc::new(Shared {
+                name,
+                number,
+                truth,
+                lister,
+                accept,
+                resync,
+                persistence,
+                view,
+                state,
+            }),
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -151,7 +174,7 @@ impl HandlerLog {
             if from.uid != to.uid {
                 return Err(format!("{}: n={} and n={} have different uids", to.key, from.n, to.n));
             }
-            if from.n == to.n && !self.shared.resync {
+            if from.n == to.n && !self.shared.may_repeat() {
                 return Err(format!("{}: n={} repeated without a resync", to.key, to.n));
             }
             (last.n, last.epoch) = (to.n, epoch);

@@ -175,9 +175,10 @@ impl History {
         let by_label = object.labels().get("n").and_then(|n| n.parse().ok());
         let by_content = || object.view::<Content>().ok().and_then(|content| content.data.n.parse().ok());
         let stamp: Option<u64> = if numbers.len() > 1 { by_label.or_else(by_content) } else { by_label };
+        let is_lost = object.is_content_lost();
         let fits = move |shown: &Write| match stamp {
             Some(stamp) => stamp == shown.stamp,
-            None => numbers.len() == 1 || view.transform.hides(shown),
+            None => numbers.len() == 1 || is_lost || view.transform.hides(shown),
         };
         let writes = numbers.iter().filter_map(|&n| self.write(n));
         writes.filter(move |write| {

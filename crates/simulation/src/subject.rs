@@ -189,15 +189,16 @@ impl Subject {
         let name = format!("{}.{}", self.name, self.handlers_made);
         self.log.note(format_args!("{name} is added, {behaviour:?}"));
         let resync = durations::handler_resync(seed);
-        let may_repeat = !self.settings.durations.resync.is_zero();
+        let resync_of_informer = !self.settings.durations.resync.is_zero();
         let (truth, lister) = (Arc::clone(&self.truth), self.informer.lister());
         let handler_log = HandlerLog::new(
             name,
             truth,
             lister,
             behaviour.accept(),
-            may_repeat,
+            resync_of_informer,
             self.settings.coverage.view(),
+            self.settings.persistence.clone(),
         );
         let context = HandlerContext { informer: &self.informer, work, log: &self.log, seed, resync };
         self.handlers.push(Handler::add(behaviour, handler_log, &context));
@@ -249,7 +250,10 @@ impl Subject {
     /// Checks that a restored cache counts as synced and live only when it has reached the present.
     fn check_restored(&self) -> Result<(), String> {
         let Some(persistence) = &self.settings.persistence else { return Ok(()) };
-        if self.informer.is_synced() && !persistence.trusts_restored {
+        if persistence.trusts_restored {
+            return Ok(());
+        }
+        if self.informer.is_synced() {
             self.cache.check_synced()?;
         }
         let statuses = self.informer.namespace_statuses();

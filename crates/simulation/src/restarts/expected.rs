@@ -15,6 +15,8 @@ pub(crate) struct Expected {
     pub(crate) is_intact: bool,
     /// The informer must report why it does not use the files.
     pub(crate) must_report: bool,
+    /// A content in the files is damaged: it may be lost, and is fetched again.
+    pub(crate) may_lose_content: bool,
 }
 
 /// The log of one partition.
@@ -24,7 +26,10 @@ pub(super) struct SavedLog {
     file: String,
     /// The version of the state that would be restored, and when it was saved.
     pub(super) position: Option<(u64, SystemTime)>,
+    /// Whether the log cannot be used.
     is_damaged: bool,
+    /// Whether a content of it cannot be read. The rest is used.
+    has_damaged_content: bool,
     /// Whether it belongs to this cluster and this transform, as far as its header can be read.
     is_own: bool,
 }
@@ -38,11 +43,11 @@ impl SavedLog {
             (version, restored.position.saved_at)
         });
         let has_damaged_content = log.verify().is_ok_and(|damaged| !damaged.is_empty());
-        let is_damaged = log.problem.is_some() || has_damaged_content;
+        let is_damaged = log.problem.is_some();
         let is = |name, is: &dyn Fn(&str) -> bool| log.belongs_to.get(name).is_none_or(is);
         let is_own = is("cluster", &|cluster| cluster == format!("id:{CLUSTER}"))
             && is("transform", &|transform| transform.contains(coverage.transform.described_by()));
-        Self { file: log.file.clone(), position, is_damaged, is_own }
+        Self { file: log.file.clone(), position, is_damaged, has_damaged_content, is_own }
     }
 }
 
@@ -93,8 +98,10 @@ pub(super) fn expected(
             states: states.unwrap_or_default(),
             saved_at: log.position.map(|(_, saved_at)| saved_at),
             is_intact: !log.is_damaged
+                && !log.has_damaged_content
                 && before.as_ref().is_some_and(|before| before.position == log.position),
             must_report: log.is_damaged,
+            may_lose_content: log.has_damaged_content,
         }
     });
     expected.collect()

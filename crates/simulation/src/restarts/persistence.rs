@@ -186,6 +186,11 @@ impl Persistence {
         self.not_restored.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether a content of the saved states may have been lost.
+    pub(crate) fn may_lose_content(&self) -> bool {
+        self.disk_failures() > 0 || self.expected.iter().any(|expected| expected.may_lose_content)
+    }
+
     /// How many operations of the disk have failed.
     pub(crate) fn disk_failures(&self) -> u64 {
         self.disk.failures()

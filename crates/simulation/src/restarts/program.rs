@@ -221,9 +221,8 @@ impl Program {
             self.clock.set_forward(seconds);
         }
         let down = std::mem::take(&mut self.down);
-        for informer in &down {
-            self.exclude_undetectable(informer);
-        }
+        // If the clock was set back, a state from the future may become a recent one when the clock is set forward for another.
+        while down.iter().any(|informer| self.exclude_undetectable(informer)) {}
         let started = down.into_iter().enumerate().map(|(i, informer)| {
             let Down { settings, files, mut expected, is_readable, placeholders } = informer;
             let mut truth = self.backend.truth().lock();
@@ -242,10 +241,11 @@ impl Program {
         started.collect()
     }
 
-    /// Lets a saved state become too old to be resumed, if nothing else would show that the server was restored.
-    fn exclude_undetectable(&self, informer: &Down) {
+    /// Lets a saved state become too old to be resumed, if nothing else would show that the server was restored. Returns whether
+    /// the clock was set forward for that.
+    fn exclude_undetectable(&self, informer: &Down) -> bool {
         let Down { settings, expected, .. } = informer;
-        let Some(persistence) = &settings.persistence else { return };
+        let Some(persistence) = &settings.persistence else { return false };
         let truth = self.backend.truth().lock();
         let partitions = settings.coverage.partitions();
         let is_excluded = partitions.iter().zip(expected).any(|(partition, expected)| {
@@ -258,6 +258,7 @@ impl Program {
             self.log.record_fault(Fault::Undetectable);
             self.clock.set_forward(1 + persistence.resume_within.as_secs() as i64);
         }
+        is_excluded
     }
 
     /// Checks that the caches are saved, after convergence.

@@ -183,6 +183,17 @@ fn no_proof_in_time_is_a_list() {
     );
 }
 
+/// A cache of the server that lags may be at the saved version.
+#[test]
+fn a_silent_watch_is_not_probed_before_there_is_proof() {
+    let mut machine = resumed();
+    let silent = [Input::WatchOpened, current(20), Input::Quiet];
+    assert_eq!(run(&mut machine, silent), ["probe()", "follow", "follow"]);
+    assert!(!machine.is_proven());
+    run(&mut machine, [progress(20)]);
+    assert_eq!(run(&mut machine, [Input::Quiet]), ["probe(20)"]);
+}
+
 #[test]
 fn a_server_that_is_down_is_asked_for_the_witness_again() {
     let mut machine = lister();
