@@ -86,9 +86,9 @@ pub(crate) struct RestartOptions {
     /// Seed of the generators.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Only this library.
-    #[arg(long)]
-    pub(crate) no_peers: bool,
+    /// The peers that are started, too: client-go, kube-rs. kube-rs needs about 130 KB of memory for each pod.
+    #[arg(long, value_delimiter = ',', default_value = "client-go,kube-rs")]
+    pub(crate) peers: Vec<String>,
 }
 
 #[derive(Args)]

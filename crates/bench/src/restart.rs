@@ -78,10 +78,9 @@ pub(crate) fn run(options: &RestartOptions) -> anyhow::Result<()> {
         "trace_equal": same_replay && same_changes,
         "disk_bytes": size(&cache)?,
     });
-    if !options.no_peers {
-        for (name, figure) in [("client-go", "client_go_synced_ms"), ("kube-rs", "kube_rs_synced_ms")] {
-            result[figure] = peer(name, &url)?;
-        }
+    for (name, figure) in [("client-go", "client_go_synced_ms"), ("kube-rs", "kube_rs_synced_ms")] {
+        let is_wanted = options.peers.iter().any(|peer| peer == name);
+        result[figure] = if is_wanted { peer(name, &url)? } else { Value::Null };
     }
     let text = serde_json::to_string_pretty(&result)? + "\n";
     std::fs::write(out.join("restart.json"), &text)?;
