@@ -61,7 +61,8 @@ impl Outside {
     ) -> Self {
         let mut words = 0;
         let place = |&OutsideBody { number, tag, len }: &OutsideBody| {
-            let (word, header) = (words as u32, Header { slot: slot(), len, tag });
+            let word = u32::try_from(words).expect("bodies of one segment with less than 32 GiB");
+            let header = Header { slot: slot(), len, tag };
             words += header.words();
             Place { word, number, header }
         };
@@ -114,7 +115,7 @@ impl<C> SegmentStore<C> {
     ///
     /// # Panics
     ///
-    /// With more than four billion bodies.
+    /// With more than four billion bodies, or if a thousand of them have more than 32 GiB.
     pub fn adopt(&self, source: &Arc<dyn BodySource>, bodies: &[OutsideBody]) -> Vec<Body<C>> {
         let shared = &self.store.shared;
         shared.has_adopted.store(true, Relaxed);

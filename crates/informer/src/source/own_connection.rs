@@ -103,8 +103,8 @@ pub(super) struct Driven {
     relay: Arc<Relay>,
 }
 
-/// Polls in a row without a frame, each after a wake-up, before other tasks run: a transport may wake whoever polls it too
-/// often.
+/// Maximum number of polls in a row without a frame, each after a wake-up, before other tasks run: a transport may wake
+/// the task in every poll.
 const MAX_POLLS: usize = 8;
 
 impl Driven {
@@ -136,7 +136,7 @@ impl http_body::Body for Driven {
         let waker = Waker::from(Arc::clone(&this.relay));
         for _ in 0..MAX_POLLS {
             this.relay.begin();
-            // After a frame the reader polls again before it waits: a wake-up until then needs to wake nobody.
+            // After a frame the reader polls again before it waits: a wake-up until then can be ignored.
             if let Poll::Ready(frame) = this.poll_once(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(frame);
             }

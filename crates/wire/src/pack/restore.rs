@@ -166,7 +166,8 @@ impl Packer {
         let is_possible =
             patched || saved.len == raw_len || saved.len < raw_len && encoding != Encoding::Stored;
         // Bits that no tag has must not come back as another tag.
-        let is_valid = raw_len <= max && is_known && is_possible && tag.bits() == saved.tag;
+        // Reading allocates both lengths.
+        let is_valid = raw_len.max(saved.len) <= max && is_known && is_possible && tag.bits() == saved.tag;
         // Content that is to stay as it is is not packed again.
         is_valid.then_some(Tag { dense: tag.dense || self.is_raw(tag), ..tag })
     }

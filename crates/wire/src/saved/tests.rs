@@ -175,6 +175,9 @@ fn content_that_is_not_what_its_tag_says_is_lost() {
     let Saved { key, record, content, .. } = &saved[0];
     let mut restorer = Restorer::new(&packer, origin(), Vec::new());
     let patched = saved[0].tag | 1 << 63;
+    let source: Arc<dyn BodySource> = Arc::new(Contents(Vec::new()));
+    let too_long = OutsideBody { number: 0, tag: patched, len: u32::MAX };
+    assert_eq!(restorer.contents(&source, &[too_long]).err(), Some(RestoreError::Content));
     let content = restorer.content(patched, content.clone()).unwrap();
     let restored = restorer.object(key, record, content).unwrap();
     assert!(restored.decode().is_err() && restored.is_content_lost());
