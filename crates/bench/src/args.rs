@@ -52,6 +52,9 @@ pub(crate) struct ScaleOptions {
     /// Keep the content on disk.
     #[arg(long)]
     pub(crate) disk: bool,
+    /// Measure a restart with a cache that is saved in this directory, instead of memory. Only for pods.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kind", "disk"])]
+    pub(crate) restart: Option<PathBuf>,
     /// The file for the result, in JSON.
     #[arg(long)]
     pub(crate) out: PathBuf,

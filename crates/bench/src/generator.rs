@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tokio::net::TcpListener;
 
-/// The version that the initial list has.
-const VERSION: u64 = 9_000_000_000;
+/// The version that the collection has.
+pub(crate) const VERSION: u64 = 9_000_000_000;
 /// Nodes on which the pods run.
 const NODES: usize = 1000;
 
@@ -74,26 +74,22 @@ impl Generator {
         let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let protobuf = accept.starts_with(PROTOBUF);
         let query = request.uri().query().unwrap_or_default();
-        let (status, body) = if request.uri().path() != self.path || !query.contains("watch=true") {
-            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404,
-                "reason": "NotFound", "message": "the generator serves watches of one collection only"});
-            let body = if protobuf {
-                protobuf::encode(status.to_string().as_bytes()).unwrap_or_default()
-            } else {
-                status.to_string().into()
-            };
-            (StatusCode::NOT_FOUND, Full::new(body).boxed_unsync())
-        } else {
+        let (is_served, is_watch) = (request.uri().path() == self.path, query.contains("watch=true"));
+        let (status, body) = if is_served && is_watch {
             let initial = query.contains("sendInitialEvents=true").then(|| self.initial_events(protobuf));
             let frames = stream::iter(initial.into_iter().flatten()).chain(stream::pending());
             (StatusCode::OK, StreamBody::new(frames.map(|bytes| Ok(Frame::data(bytes)))).boxed_unsync())
+        } else if is_served && query.contains("limit=1") {
+            (StatusCode::OK, whole(&version_of(&self.options.kind), protobuf))
+        } else {
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 404,
+                "reason": "NotFound", "message": "the generator serves watches of one collection, and its version"});
+            (StatusCode::NOT_FOUND, whole(&status, protobuf))
         };
-        let media_type = match (protobuf, status) {
+        let media_type = match (protobuf, is_watch && status == StatusCode::OK) {
             (false, _) => HeaderValue::from_static(JSON),
-            (true, StatusCode::OK) => {
-                HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch")
-            }
-            (true, _) => HeaderValue::from_static(PROTOBUF),
+            (true, true) => HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch"),
+            (true, false) => HeaderValue::from_static(PROTOBUF),
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;
@@ -123,15 +119,32 @@ impl Generator {
     }
 }
 
-/// The bookmark that ends the initial events.
-fn bookmark(kind: &str) -> Value {
-    let (api_version, kind) = match kind {
+fn api_version_and_kind(resource: &str) -> (&'static str, &'static str) {
+    match resource {
         "pods" => ("v1", "Pod"),
         "configmaps" => ("v1", "ConfigMap"),
         "secrets" => ("v1", "Secret"),
         "events" => ("v1", "Event"),
         _ => ("example.com/v1", "Widget"),
-    };
+    }
+}
+
+/// A list that shows the version, and no object.
+fn version_of(resource: &str) -> Value {
+    let (api_version, kind) = api_version_and_kind(resource);
+    json!({"apiVersion": api_version, "kind": format!("{kind}List"),
+        "metadata": {"resourceVersion": VERSION.to_string()}, "items": []})
+}
+
+fn whole(body: &Value, protobuf: bool) -> UnsyncBoxBody<Bytes, Infallible> {
+    let json = body.to_string();
+    let body = if protobuf { protobuf::encode(json.as_bytes()).unwrap_or_default() } else { json.into() };
+    Full::new(body).boxed_unsync()
+}
+
+/// The bookmark that ends the initial events.
+fn bookmark(resource: &str) -> Value {
+    let (api_version, kind) = api_version_and_kind(resource);
     json!({"apiVersion": api_version, "kind": kind, "metadata": {
         "resourceVersion": VERSION.to_string(), "annotations": {"k8s.io/initial-events-end": "true"}}})
 }

@@ -16,7 +16,8 @@ impl Goal {
     /// Our figure must be this many times better than that of a peer.
     fn times(name: &str, at_least: f64, ratio: Option<f64>) -> Self {
         let found = ratio.map(|ratio| (format!("{ratio:.2} ×"), ratio >= at_least));
-        Self { name: name.to_owned(), limit: format!("≥ {at_least} ×"), found }
+        let limit = format!("≥ {} ×", (at_least * 100.0).round() / 100.0);
+        Self { name: name.to_owned(), limit, found }
     }
 
     fn at_most(name: &str, most: f64, value: Option<f64>, scale: f64, unit: &str) -> Self {

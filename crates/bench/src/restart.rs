@@ -104,7 +104,8 @@ fn peer(name: &'static str, url: &str) -> anyhow::Result<Value> {
     Ok(json!(start.elapsed().as_secs_f64() * 1e3))
 }
 
-fn size(directory: &Path) -> anyhow::Result<u64> {
+/// Bytes of the files in a directory.
+pub(crate) fn size(directory: &Path) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for file in std::fs::read_dir(directory)? {
         bytes += file?.metadata()?.len();

@@ -1,17 +1,31 @@
-//! Memory of one informer with very many objects, or with objects on disk.
+//! Memory of one informer with very many objects, or with objects on disk, and its restart with very many objects.
 //!
 //! A process of its own generates the objects while it sends them.
 
 use crate::{
     args::ScaleOptions,
     compare::{SERVER_ALLOCATOR, number, text},
+    generator::VERSION,
     process::Process,
     progress::print_progress,
+    restart::size,
 };
 use anyhow::{Context, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::Path;
 
 pub(crate) fn run(options: &ScaleOptions) -> anyhow::Result<()> {
+    let result = match &options.restart {
+        Some(cache) => restart(options, cache)?,
+        None => memory(options)?,
+    };
+    let text = serde_json::to_string_pretty(&result)? + "\n";
+    std::fs::write(&options.out, &text).with_context(|| format!("cannot write {}", options.out.display()))?;
+    println!("{text}");
+    Ok(())
+}
+
+fn memory(options: &ScaleOptions) -> anyhow::Result<Value> {
     let ScaleOptions { objects, kind, .. } = options;
     print_progress("sync of no objects");
     let empty = start(options, 0)?.informer.rss()?;
@@ -39,10 +53,36 @@ pub(crate) fn run(options: &ScaleOptions) -> anyhow::Result<()> {
         "memory": informer.request("memory")?,
     });
     drop(generator);
-    let text = serde_json::to_string_pretty(&result)? + "\n";
-    std::fs::write(&options.out, &text).with_context(|| format!("cannot write {}", options.out.display()))?;
-    println!("{text}");
-    Ok(())
+    Ok(result)
+}
+
+/// Kills an informer that has saved its cache, and starts it again.
+fn restart(options: &ScaleOptions, cache: &Path) -> anyhow::Result<Value> {
+    if cache.exists() {
+        std::fs::remove_dir_all(cache).with_context(|| format!("cannot remove {}", cache.display()))?;
+    }
+    let (generator, url) = generate(options, options.objects)?;
+    let own = std::env::current_exe()?;
+    let directory = cache.to_string_lossy();
+    let arguments = ["saved", "--server", &url, "--directory", &directory];
+    print_progress(format!("first start, which lists {} pods and saves them", options.objects));
+    let mut first = Process::start(&own, &arguments)?;
+    let cold = first.request("start")?;
+    first.request(&format!("saved {VERSION}"))?;
+    first.kill()?;
+    print_progress("second start");
+    let mut second = Process::start(&own, &arguments)?;
+    let warm = second.request("start")?;
+    drop(generator);
+    Ok(json!({
+        "pods": options.objects,
+        "cold_synced_ms": cold["synced_ms"],
+        "readable_ms": warm["readable_ms"],
+        "synced_ms": warm["synced_ms"],
+        "lists": warm["lists"],
+        "version_queries": warm["version_queries"],
+        "disk_bytes": size(cache)?,
+    }))
 }
 
 /// An informer that is synced with a generator.
@@ -52,7 +92,8 @@ struct Started {
     generator: Process,
 }
 
-fn start(options: &ScaleOptions, objects: usize) -> anyhow::Result<Started> {
+/// A process that generates objects, and its URL.
+fn generate(options: &ScaleOptions, objects: usize) -> anyhow::Result<(Process, String)> {
     let own = std::env::current_exe()?;
     let (count, seed) = (objects.to_string(), options.seed.to_string());
     let mut arguments = vec!["generator", "--kind", &options.kind, "--objects", &count, "--seed", &seed];
@@ -61,6 +102,12 @@ fn start(options: &ScaleOptions, objects: usize) -> anyhow::Result<Started> {
     }
     let mut generator = Process::start_with(&own, &arguments, &[SERVER_ALLOCATOR])?;
     let url = text(&generator.request("url")?, "url")?;
+    Ok((generator, url))
+}
+
+fn start(options: &ScaleOptions, objects: usize) -> anyhow::Result<Started> {
+    let own = std::env::current_exe()?;
+    let (generator, url) = generate(options, objects)?;
     let mut arguments = vec!["contender", "--server", &url, "--kind", &options.kind];
     if options.disk {
         arguments.push("--disk");

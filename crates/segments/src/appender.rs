@@ -2,16 +2,25 @@
 
 use crate::{
     location::Location,
-    segment::{Header, Segment, words_of},
+    segment::{Header, Segment, WORD, words_of},
     store::Shared,
     table::Table,
 };
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 /// Words of the smallest segment. Small stores stay small.
 const MIN_WORDS: usize = 512;
 /// A new segment has at most this part of what the store has already, so that the unused end of it stays small, too.
 const GROWTH: usize = 16;
+/// Words of the segments of a very large store. An allocator returns a freed one of this size to the system at once: glibc
+/// maps everything larger than 32 MB. The memory of a smaller one stays in a heap, between records that are still in use.
+const MAPPED: usize = (33 << 20) / WORD;
 /// A body larger than this part of a segment gets a segment of its own, so that the ends of segments stay small.
 const LARGE: usize = 8;
 
@@ -21,6 +30,8 @@ const LARGE: usize = 8;
 #[derive(Default)]
 pub(crate) struct Appender {
     open: Option<Open>,
+    /// Memory of emptied segments, for the next ones. All have the size of a segment of a store that is not very large.
+    spares: VecDeque<Box<[AtomicU64]>>,
 }
 
 struct Open {
@@ -35,13 +46,16 @@ struct Open {
 pub(crate) struct Sizes {
     /// Words that the store has in all segments.
     pub(crate) words: usize,
-    /// Words of the largest segment, unless one body needs more.
-    pub(crate) max_words: usize,
+    /// Words of a segment, unless the store is small or very large, or one body needs more.
+    pub(crate) segment: usize,
+    /// Whether segments are written to disk soon: none is larger.
+    pub(crate) on_disk: bool,
 }
 
 impl Sizes {
     fn next_segment(self) -> usize {
-        (self.words / GROWTH).max(MIN_WORDS).min(self.max_words)
+        let part = self.words / GROWTH;
+        if part >= MAPPED && !self.on_disk { MAPPED } else { part.max(MIN_WORDS).min(self.segment) }
     }
 }
 
@@ -52,15 +66,40 @@ impl Appender {
         if let Some(open) = self.open.as_mut().filter(|open| open.end + words <= open.segment.capacity()) {
             return open.write(shared, header, bytes);
         }
-        let size = shared.sizes().next_segment();
+        let spare = self.spares.front().map(|spare| spare.len());
+        let size = spare.unwrap_or_else(|| shared.sizes().next_segment());
         if words > size / LARGE {
-            let mut alone = Open::new(&shared.table, words);
+            let mut alone = Open::new(&shared.table, Segment::new(words));
             let location = alone.write(shared, header, bytes);
             alone.close(shared);
             return location;
         }
         self.close(shared);
-        self.open.insert(Open::new(&shared.table, size)).write(shared, header, bytes)
+        let segment = self.take_spare(shared).map_or_else(|| Segment::new(size), Segment::of);
+        self.open.insert(Open::new(&shared.table, segment)).write(shared, header, bytes)
+    }
+
+    /// Keeps the memory of an emptied segment for the next one. Without this, all of it would be free memory in the heap that
+    /// its thread allocated it from, while the next one grows the heap of this thread.
+    pub(crate) fn recycle(&mut self, shared: &Shared, emptied: Arc<Segment>) {
+        let memory = Arc::into_inner(emptied).and_then(Segment::into_memory);
+        let sizes = shared.sizes();
+        if let Some(memory) = memory.filter(|memory| memory.len() == sizes.segment && !sizes.on_disk) {
+            shared.spare.fetch_add(memory.len(), Relaxed);
+            self.spares.push_back(memory);
+        }
+    }
+
+    /// Frees what [`recycle`](Self::recycle) has kept.
+    pub(crate) fn free_spares(&mut self, shared: &Shared) {
+        while self.take_spare(shared).is_some() {}
+        self.spares = VecDeque::new();
+    }
+
+    fn take_spare(&mut self, shared: &Shared) -> Option<Box<[AtomicU64]>> {
+        let spare = self.spares.pop_front()?;
+        shared.spare.fetch_sub(spare.len(), Relaxed);
+        Some(spare)
     }
 
     /// Closes the open segment, so that it can be compacted.
@@ -72,8 +111,8 @@ impl Appender {
 }
 
 impl Open {
-    fn new(table: &Table, words: usize) -> Self {
-        let segment = Arc::new(Segment::new(words));
+    fn new(table: &Table, segment: Segment) -> Self {
+        let segment = Arc::new(segment);
         Self { number: table.add(&segment), segment, end: 0 }
     }
 
@@ -87,5 +126,21 @@ impl Open {
 
     fn close(self, shared: &Shared) {
         shared.close(self.number, &self.segment);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_grow_with_the_store() {
+        let segment = (256 << 10) / WORD;
+        let next = |words, on_disk| Sizes { words, segment, on_disk }.next_segment();
+        assert_eq!(next(0, false), MIN_WORDS);
+        assert_eq!(next(MIN_WORDS * GROWTH * 2, false), MIN_WORDS * 2);
+        assert_eq!(next(MAPPED * GROWTH - 1, false), segment);
+        assert_eq!(next(MAPPED * GROWTH, false), MAPPED);
+        assert_eq!(next(usize::MAX, true), segment, "what is written to disk is in memory until then");
     }
 }

@@ -54,6 +54,10 @@ pub(crate) struct Unrewritten {
 }
 
 impl Unrewritten {
+    fn is_empty(&self) -> bool {
+        self.below == 0 && self.also.is_empty()
+    }
+
     fn contains(&self, number: u32) -> bool {
         number < self.below || self.also.contains(&number)
     }
@@ -99,6 +103,9 @@ impl Compaction {
                 if matches!(goal, Goal::Rewrite) {
                     self.unrewritten = Unrewritten::default();
                 }
+                if self.unrewritten.is_empty() && self.compacting.is_none() {
+                    self.appender.free_spares(shared);
+                }
                 return CompactionStep { moved: moved * size_of::<u64>(), more: false };
             };
             while seen < budget && victim.next < victim.segment.written() {
@@ -113,6 +120,7 @@ impl Compaction {
                 *self.victim(goal) = Some(victim);
             } else {
                 shared.pass(&victim.segment);
+                self.appender.recycle(shared, victim.segment);
             }
         }
         CompactionStep { moved: moved * size_of::<u64>(), more: true }
@@ -211,5 +219,34 @@ impl Victim {
         let header = self.segment.header(self.next);
         self.next += header.words();
         (location, header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Body, SegmentStore};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn a_rewrite_keeps_the_memory_that_it_frees_until_its_end() {
+        let store = SegmentStore::new();
+        let spare = || store.store.shared.spare.load(Relaxed);
+        let bodies: Vec<Body> = (0..20_000).map(|_| store.insert(1, &[1; 1000])).collect();
+        let full = store.memory_bytes();
+        let shorten = |tag, bytes: &[u8], out: &mut Vec<u8>| {
+            out.extend_from_slice(&bytes[..800]);
+            Some(tag)
+        };
+        let mut most = 0;
+        store.begin_rewrite();
+        while store.rewrite(4 << 10, shorten).more {
+            store.compact(4 << 10, |_, _, _| None);
+            most = most.max(spare());
+            assert!(store.memory_bytes() <= full + (512 << 10));
+        }
+        // A fifth of a store of 20 MB is not needed any more.
+        assert!(most > 350_000, "{most} words");
+        assert_eq!(spare(), 0);
+        drop(bodies);
     }
 }

@@ -56,9 +56,22 @@ impl Header {
 }
 
 impl Segment {
-    /// An open segment in memory.
+    /// An open segment in memory. Its memory is taken from the system when it is written to.
     pub(crate) fn new(words: usize) -> Self {
-        Self::with(Words::InMemory((0..words).map(|_| AtomicU64::new(0)).collect()), 0)
+        Self::of(bytemuck::zeroed_slice_box(words))
+    }
+
+    /// An open segment in memory that was another one's.
+    pub(crate) fn of(words: Box<[AtomicU64]>) -> Self {
+        Self::with(Words::InMemory(words), 0)
+    }
+
+    /// The memory of a segment, unless it is on disk or outside.
+    pub(crate) fn into_memory(self) -> Option<Box<[AtomicU64]>> {
+        match self.words {
+            Words::InMemory(words) => Some(words),
+            Words::OnDisk(_) | Words::Outside(_) => None,
+        }
     }
 
     /// A segment that was written to disk. It is open until the locations of its bodies are published.

@@ -93,9 +93,9 @@ impl Batch {
 }
 
 impl Shared {
-    /// Bytes of segments in memory.
+    /// Bytes of segments in memory, and of memory that is kept for segments.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.table.memory_words() * WORD
+        (self.table.memory_words() + self.spare.load(Relaxed)) * WORD
     }
 
     /// Whether there is enough to write to disk.

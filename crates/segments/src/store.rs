@@ -30,7 +30,8 @@ const MIN_GARBAGE: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// Bytes of a segment. Small stores use smaller ones; a body that needs more gets a segment of its own.
+    /// Bytes of a segment. Small stores use smaller ones, stores of more than 528 MB in memory larger ones; a body that needs
+    /// more gets a segment of its own.
     pub segment_bytes: usize,
     /// Compaction is due when garbage is more than this percentage of the live content.
     pub garbage_percent: usize,
@@ -78,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) live: AtomicUsize,
     /// Words of bodies that are no longer in use, in segments that are not freed yet.
     garbage: AtomicUsize,
+    /// Words of memory that compaction keeps for its next segments.
+    pub(crate) spare: AtomicUsize,
     /// Writes new bodies.
     appender: Mutex<Appender>,
     compaction: Mutex<Compaction>,
@@ -120,6 +123,7 @@ impl<C> SegmentStore<C> {
             dropped: AtomicUsize::new(0),
             live: AtomicUsize::new(0),
             garbage: AtomicUsize::new(0),
+            spare: AtomicUsize::new(0),
             appender: Mutex::default(),
             compaction: Mutex::default(),
         };
@@ -466,8 +470,8 @@ impl Shared {
     }
 
     pub(crate) fn sizes(&self) -> Sizes {
-        let max_words = (self.options.segment_bytes / WORD).clamp(HEADER_WORDS, u32::MAX as usize);
-        Sizes { words: self.table.words(), max_words }
+        let segment = (self.options.segment_bytes / WORD).clamp(HEADER_WORDS, u32::MAX as usize);
+        Sizes { words: self.table.words(), segment, on_disk: self.disk.is_some() }
     }
 }
 

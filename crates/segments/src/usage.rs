@@ -7,7 +7,7 @@ use crate::{
     segment::{Segment, WORD},
     store::Store,
 };
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 /// Memory and disk space that a [`SegmentStore`](crate::SegmentStore) uses, in bytes.
 ///
@@ -20,7 +20,7 @@ pub struct Usage {
     pub live: usize,
     /// Bodies that were dropped or moved, in segments in memory that are not freed yet.
     pub garbage: usize,
-    /// Room at the ends of segments in memory.
+    /// Room at the ends of segments in memory, and memory that compaction keeps for its next segments.
     pub unused: usize,
     /// Slots and tables.
     pub tables: usize,
@@ -69,6 +69,7 @@ impl<C> SegmentStore<C> {
             usage.garbage += (written - live) * WORD;
             usage.unused += (segment.capacity() - written) * WORD;
         }
+        usage.unused += shared.spare.load(Relaxed) * WORD;
         let per_segment = size_of::<Segment>() + 2 * size_of::<usize>() + size_of::<(u32, Arc<Segment>)>();
         usage.tables += shared.slots.heap_size() + usage.segments * per_segment + size_of::<Store<C>>();
         if let Some(disk) = &shared.disk {

@@ -7,16 +7,22 @@ use std::alloc::System;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
+/// Runs a test in a process of its own, because others allocate at the same time. False in that process.
+fn has_run_alone(test: &str) -> bool {
+    if std::env::var_os("SEGMENTS_MEMORY").is_some() {
+        return false;
+    }
+    let run = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--test-threads=1"])
+        .env("SEGMENTS_MEMORY", "1")
+        .status();
+    assert!(run.unwrap().success());
+    true
+}
+
 #[test]
 fn the_report_adds_up() {
-    // Other tests allocate at the same time: run this one in a process of its own.
-    if std::env::var_os("SEGMENTS_MEMORY").is_none() {
-        let this = std::env::current_exe().unwrap();
-        let run = std::process::Command::new(this)
-            .args(["--exact", "memory::the_report_adds_up", "--test-threads=1"])
-            .env("SEGMENTS_MEMORY", "1")
-            .status();
-        assert!(run.unwrap().success());
+    if has_run_alone("memory::the_report_adds_up") {
         return;
     }
     let mut bodies: Vec<Option<Body>> = (0..6_000).map(|_| None).collect();
@@ -34,4 +40,35 @@ fn the_report_adds_up() {
         let ratio = allocated as f64 / reported as f64;
         assert!((0.98..1.02).contains(&ratio), "reported {reported}, allocated {allocated}");
     }
+}
+
+#[test]
+fn a_rewrite_needs_the_memory_of_few_segments() {
+    if has_run_alone("memory::a_rewrite_needs_the_memory_of_few_segments") {
+        return;
+    }
+    const SEGMENT: usize = 256 << 10;
+    let before = ALLOCATOR.allocated();
+    let store = SegmentStore::new();
+    let bodies: Vec<Body> = (0..20_000).map(|_| store.insert(1, &[1; 1000])).collect();
+    let bodies_only = size_of_val(&*bodies);
+    let allocated = || ALLOCATOR.allocated() - before - bodies_only;
+    let (full, mut steps) = (allocated(), 0);
+    store.begin_rewrite();
+    while store
+        .rewrite(64 << 10, |tag, bytes, out| {
+            out.extend_from_slice(&bytes[..800]);
+            Some(tag)
+        })
+        .more
+    {
+        let (reported, allocated) = (store.usage().total(), allocated());
+        assert!(allocated <= full + 2 * SEGMENT, "{allocated} of {full} after step {steps}");
+        assert!(reported.abs_diff(allocated) < reported / 50, "reported {reported}, allocated {allocated}");
+        steps += 1;
+    }
+    assert!(steps > 100, "{steps} steps");
+    let (reported, allocated) = (store.usage().total(), allocated());
+    assert!(allocated < full / 100 * 84, "{allocated} of {full}");
+    assert!(reported.abs_diff(allocated) < reported / 50, "reported {reported}, allocated {allocated}");
 }
