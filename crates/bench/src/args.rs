@@ -193,6 +193,8 @@ pub(crate) enum Stage {
     Decode,
     /// The writer with concurrent readers.
     Readers,
+    /// The writer while content is packed again.
+    Repacking,
     /// A handler that never returns.
     Stall,
     /// Other kinds than pods.

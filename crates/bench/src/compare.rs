@@ -1,5 +1,6 @@
 //! The comparison: one server, and every contender in its own process.
 
+mod repacking;
 mod stages;
 
 use crate::{

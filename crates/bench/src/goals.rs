@@ -125,5 +125,15 @@ fn goals(ours: &Figures, results: &Results) -> Vec<Goal> {
             1.0,
             "",
         ),
+        Goal::at_most(
+            "writer's p99, while packing again / settled",
+            1.2,
+            ours.get("repacking_p99_ratio"),
+            1.0,
+            "",
+        ),
+        Goal::times("memory per ConfigMap, client-go", 3.0, go("configmaps_bytes_per_object")),
+        Goal::times("memory per Event, client-go", 3.0, go("events_bytes_per_object")),
+        Goal::times("memory per custom object, client-go", 3.0, go("widgets_bytes_per_object")),
     ]
 }

@@ -64,6 +64,7 @@ const ROWS: &[Row] = &[
     row("left after decoding everything at once", "decode_all_left_bytes", Unit::Megabytes),
     row("the same, after malloc_trim", "decode_all_trimmed_left_bytes", Unit::Megabytes),
     row("writer's p99, readers of the same / another informer", "writer_p99_ratio", Unit::Ratio),
+    row("writer's p99, while packing again / settled", "repacking_p99_ratio", Unit::Ratio),
     row("growth with a stalled handler", "stall_bytes", Unit::Megabytes),
     row("memory per ConfigMap", "configmaps_bytes_per_object", Unit::Kilobytes),
     row("memory per Secret of 50 KB", "secrets_bytes_per_object", Unit::Kilobytes),

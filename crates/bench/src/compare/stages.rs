@@ -11,12 +11,12 @@ use crate::{
 use std::{path::Path, thread::sleep, time::Duration};
 
 /// Changes a second when latency is measured, and for how many seconds.
-const RATE: (u64, u64) = (200, 8);
+pub(super) const RATE: (u64, u64) = (200, 8);
 /// Lists a second of all concurrent readers together.
 const READS: u32 = 50;
 /// Number and seconds of rounds in which the writer is measured with readers of its own informer and of another one:
 /// many short rounds in turn, so that other load of the machine affects both alike.
-const ROUNDS: (usize, u64) = (11, 2);
+pub(super) const ROUNDS: (usize, u64) = (11, 2);
 
 /// The measurements of one contender.
 pub(super) struct Measurement<'a> {
@@ -48,6 +48,9 @@ impl Measurement<'_> {
         self.stage(Stage::Reads, &mut process, Self::reads)?;
         self.stage(Stage::Decode, &mut process, Self::decode)?;
         self.stage(Stage::Readers, &mut process, Self::readers)?;
+        if (self.peer.name, self.peer.variant) == ("kube-informer", "packed") {
+            self.stage(Stage::Repacking, &mut process, Self::repacking)?;
+        }
         drop(process);
         if self.wants(Stage::Events) {
             self.events()?;
@@ -101,7 +104,7 @@ impl Measurement<'_> {
         Duration::from_millis(self.options.idle_ms)
     }
 
-    fn start(&self, kind: &str, namespace: Option<&str>) -> anyhow::Result<Process> {
+    pub(super) fn start(&self, kind: &str, namespace: Option<&str>) -> anyhow::Result<Process> {
         self.start_at(self.url, kind, namespace)
     }
 

@@ -74,7 +74,9 @@ impl Settings {
         ]
     }
 
+    /// The seed decides whether a built-in kind is requested in protobuf or in JSON.
     pub(crate) fn build(&self, client: kube::Client, seed: u64) -> SharedInformer<Value> {
+        let json_only = fastrand::Rng::with_seed(seed).bool();
         let scope = match &self.namespaces {
             None => Scope::all(),
             Some(names) => Scope::namespaces(names.iter().copied()).expect("valid names"),
@@ -100,7 +102,7 @@ impl Settings {
         if self.short_watches {
             builder = builder.tweak_watch(|options| options.timeout = Some(SHORT_WATCH_TIMEOUT));
         }
-        builder.build(|namespace| self.source(client.clone(), &origin, namespace))
+        builder.build(|namespace| self.source(client.clone(), &origin, namespace, json_only))
     }
 
     fn source(
@@ -108,8 +110,12 @@ impl Settings {
         client: kube::Client,
         origin: &Arc<Origin>,
         namespace: Option<&str>,
+        json_only: bool,
     ) -> Arc<dyn ListWatch> {
         let mut source = KubeSource::new(client, Arc::clone(origin), namespace);
+        if json_only {
+            source = source.json_only();
+        }
         if let Some(color) = self.color {
             source = source.labels(&format!("color={color}").parse().expect("a color is a label value"));
         }
