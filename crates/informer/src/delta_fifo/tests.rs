@@ -468,3 +468,16 @@ fn capacity_of_a_large_list_is_given_back() {
     apply(&mut fifo, 1, &mut store);
     assert!(fifo.items.capacity() < 4096 && fifo.in_flight.changes.capacity() < 4096);
 }
+
+/// A list is one entry of the queue, but a resync queues each object.
+#[test]
+fn capacity_of_a_resync_of_all_objects_is_given_back() {
+    let mut fifo = fifo();
+    let store = Stored::of((0..20_000).map(|i| object(&format!("ns/{i}"), i + 1)));
+    fifo.resync_all(&store);
+    assert_eq!(fifo.len(), 20_000);
+    while fifo.pop(1000).is_some() {
+        fifo.commit();
+    }
+    assert!(fifo.items.capacity() < 4096 && fifo.in_flight.changes.capacity() < 4096);
+}
