@@ -97,6 +97,37 @@ async fn an_endless_backoff_never_tries_again() {
     }
 }
 
+/// No deadline of a request ends it: a server may take a day for each response.
+#[tokio::test(start_paused = true)]
+async fn a_request_with_endless_deadlines_is_never_given_up() {
+    const DAY: u64 = 86_400;
+    for endless in ENDLESS {
+        let source = source();
+        source.put(object("a", 1));
+        source.fail_list(Fault::Delay(secs(DAY))).fail_watch(Fault::Delay(secs(DAY)));
+        let informer = source.informer::<Value>(|builder| {
+            builder.streaming_list(false).deadlines(|deadlines| {
+                deadlines.list_response = endless;
+                deadlines.list_item = endless;
+                deadlines.watch_response = endless;
+                deadlines.watch_end = endless;
+                deadlines.watch_without_timeout = endless;
+                deadlines.probe_after = secs(10 * DAY);
+            })
+        });
+        informer.start();
+        pass(DAY - 1).await;
+        assert_eq!(source.requests().len(), 1, "{endless:?}: {}", informer.status());
+        pass(2).await;
+        assert_eq!(cached(&informer), ["a@101"], "{endless:?}");
+        source.put(object("b", 1));
+        pass(DAY).await;
+        assert_eq!(cached(&informer), ["a@101", "b@102"], "{endless:?}");
+        assert_eq!(source.requests().len(), 2, "{endless:?}: {:?}", source.requests());
+        assert!(informer.status().is_live(), "{endless:?}: {}", informer.status());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_may_wait_without_end() {
     for within in ENDLESS {
