@@ -73,6 +73,12 @@ impl CpuPool {
         Self { requests: Semaphore::new(MAX_REQUESTS), threads: Arc::new(Semaphore::new(threads)) }
     }
 
+    /// A pool that refuses every request.
+    #[cfg(test)]
+    pub(crate) fn full() -> Self {
+        Self { requests: Semaphore::new(0), threads: Arc::new(Semaphore::new(1)) }
+    }
+
     /// Runs `request` in the pool. `work` is the request's own, and is abandoned if the caller stops waiting.
     pub(crate) async fn run<T, E, F>(&self, extensions: &Extensions, work: &Work, request: F) -> Result<T, E>
     where
@@ -304,7 +310,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_many_requests_are_refused() {
-        let pool = CpuPool { requests: Semaphore::new(0), threads: Arc::new(Semaphore::new(1)) };
+        let pool = CpuPool::full();
         let (extensions, work) = (Extensions::new(), Work::default());
         let refused = pool.run(&extensions, &work, async { Ok::<_, PoolError>(()) });
         assert_eq!(refused.now_or_never(), Some(Err(PoolError::Full)));

@@ -109,3 +109,68 @@ async fn dispatch(api: &Api, verb: Verb, request: &Request) -> Result<verbs::Res
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cpu_pool::CpuPool;
+    use crate::http::handle;
+    use crate::server::ApiServer;
+
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    const MERGE: &str = "application/merge-patch+json";
+    const JSON: &str = "application/json";
+
+    /// The status of a response. It is 429 for a request that is computed in the pool, which is full.
+    async fn send(api: &Arc<Api>, method: &str, path: &str, media: &str, body: Value) -> u16 {
+        let header = if method == "GET" { "Accept" } else { "Content-Type" };
+        let request = http::Request::builder().method(method).uri(path).header(header, media);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = request.body(Full::<Bytes>::from(body)).expect("a request");
+        handle(Arc::clone(api), request).await.expect("a response").status().as_u16()
+    }
+
+    fn map(name: &str, size: usize) -> Value {
+        json!({"metadata": {"name": name}, "data": {"k": "x".repeat(size)}})
+    }
+
+    async fn full() -> Arc<Api> {
+        ApiServer::builder().seed(3).api(Some(CpuPool::full())).await.expect("the server starts")
+    }
+
+    #[tokio::test]
+    async fn large_requests_are_computed_in_the_pool() {
+        let api = full().await;
+        assert_eq!(send(&api, "POST", MAPS, JSON, map("small", LARGE * 2 / 3)).await, 201);
+        assert_eq!(send(&api, "POST", MAPS, JSON, map("large", LARGE)).await, 429);
+        let finalizers: Vec<String> = (0..100_000).map(|n| format!("example.com/{n}")).collect();
+        let many = json!({"metadata": {"name": "many", "finalizers": finalizers}});
+        assert_eq!(send(&api, "POST", MAPS, JSON, many).await, 429);
+        // The patch is small, and so is the object until it has been patched.
+        let path = format!("{MAPS}/small");
+        let patch = json!({"data": {"l": "x".repeat(LARGE * 2 / 3)}});
+        assert_eq!(send(&api, "PATCH", &path, MERGE, patch.clone()).await, 200);
+        assert_eq!(send(&api, "PATCH", &path, MERGE, patch).await, 429);
+    }
+
+    #[tokio::test]
+    async fn long_lists_are_encoded_in_the_pool() {
+        let api = full().await;
+        let encoded = [
+            "application/json;as=Table;v=v1;g=meta.k8s.io",
+            "application/yaml",
+            "application/vnd.kubernetes.protobuf",
+        ];
+        for (name, status) in [("a", 200), ("b", 429)] {
+            assert_eq!(send(&api, "POST", MAPS, JSON, map(name, LARGE * 2 / 3)).await, 201);
+            for media in encoded {
+                assert_eq!(send(&api, "GET", MAPS, media, Value::Null).await, status, "{media}");
+            }
+            assert_eq!(send(&api, "GET", MAPS, JSON, Value::Null).await, 200, "sent from the stored bytes");
+        }
+    }
+}

@@ -329,7 +329,8 @@ impl ApiServerBuilder {
         }
     }
 
-    async fn api(self, cpu_pool: Option<CpuPool>) -> Result<Arc<Api>, StartError> {
+    /// The parts of the server, which computes large requests in the pool.
+    pub(crate) async fn api(self, cpu_pool: Option<CpuPool>) -> Result<Arc<Api>, StartError> {
         let running = RunningControllers {
             quota_usage: self.controllers.quota_usage,
             controller_manager: self.controllers.elsewhere,

@@ -216,6 +216,12 @@ async fn methods_that_a_path_does_not_have_are_refused() {
         ("GET", "/nothing", 404),
         ("POST", "/version", 405),
         ("DELETE", "/healthz", 405),
+        ("TRACE", "/readyz", 405),
+        ("POST", "/metrics", 405),
+        ("TRACE", "/metrics", 405),
+        ("POST", "/openapi/v2", 405),
+        ("PUT", "/openapi/v3", 405),
+        ("TRACE", "/openapi/v3/api/v1", 405),
     ] {
         let (found, text) = send(&c, method, path, &[("Content-Type", "application/json")], "").await;
         assert_eq!(found, code, "{method} {path}: {text}");
