@@ -95,7 +95,7 @@ impl<V> Clone for Extract<V> {
     }
 }
 
-/// Code of the user panicked after some of the values of an object were found or added: these.
+/// Code of the user panicked after these values of an object were found or added.
 struct Interrupted<V>(Vec<Shared<V>>);
 
 impl<V: Ord> Extract<V> {
