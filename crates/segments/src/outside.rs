@@ -39,7 +39,7 @@ pub(crate) struct Outside {
     /// In ascending order of words.
     bodies: Box<[Place]>,
     words: usize,
-    /// Whether compaction has moved all of them, or could not read one: it leaves the segment alone then.
+    /// Whether compaction has moved all of them, or could not read one: the segment is not chosen again then.
     passed: AtomicBool,
 }
 
@@ -138,8 +138,8 @@ impl<C> SegmentStore<C> {
         self.store.shared.due.wake();
     }
 
-    /// Whether compaction and rewriting may block, because bodies that they can move are on disk or outside of the store. A
-    /// body that could not be read does not count.
+    /// Whether compaction and rewriting may block, because bodies that they can move are on disk or outside of the store.
+    /// Segments with a body that could not be read do not count.
     pub fn may_block(&self) -> bool {
         let shared = &self.store.shared;
         shared.disk.is_some() || shared.outside.load(Relaxed) > 0
