@@ -18,7 +18,7 @@ use tokio::{task::yield_now, time::Instant};
 
 /// Packed bytes that one step of compaction looks at before other tasks of the thread run: some microseconds.
 const COMPACT_STEP: usize = 16 << 10;
-/// The same for content that may have to be read from a file, in a thread for blocking work.
+/// The same if content may have to be read from a file: in a thread for blocking work.
 const DISK_STEP: usize = 256 << 10;
 /// How long repacking pauses if content cannot be written to disk.
 const CONGESTED: Duration = Duration::from_secs(1);

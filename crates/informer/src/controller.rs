@@ -81,7 +81,7 @@ struct Applied<'a> {
     initial_list: Option<Partition>,
     /// The partition whose restored state the batch is.
     restored: Option<Partition>,
-    /// How many views had been added when the list began that the batch is.
+    /// Number of views that had been added when the list of the batch began; `None` without such a list.
     views: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ struct Published {
     becomes_synced: bool,
     notifications: Vec<Notification>,
     fan_out: FanOut,
-    /// How many views had been added when the list began that the batch is.
+    /// Number of views that had been added when the list of the batch began; `None` without such a list.
     views: Option<u64>,
 }
 
@@ -279,8 +279,8 @@ impl Controller {
     }
 
     /// Applies a batch to a store that is not published yet. Index functions and `Ord` of index values run here, without a
-    /// lock. A long list is applied in steps, so that the other tasks of this thread do not wait for it. A list
-    /// for an empty store is stored at once: an initial list, or a restored state.
+    /// lock. A long list is applied in steps, so that the other tasks of this thread do not wait for it. If the store is empty,
+    /// as before an initial list or a restored state, its trees are built from the whole list.
     async fn apply_batch(&self, batch: &Batch) -> Applied<'_> {
         let mut store = self.indexer.begin();
         let initial_list = batch.replaced.filter(|&partition| !store.base().is_partition_filled(partition));

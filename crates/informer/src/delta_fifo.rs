@@ -141,7 +141,7 @@ impl Batch {
         self.deltas.iter().cloned().chain(self.list.iter().flat_map(|list| list.deltas()))
     }
 
-    /// The objects of a list that has nothing else, no two of them with the same key; `None` for another batch.
+    /// The objects of a batch that only adds the objects of a list, each key once; `None` for any other batch.
     pub(crate) fn added(&self) -> Option<impl Iterator<Item = &AnyObject>> {
         self.list.as_ref().filter(|_| self.deltas.is_empty())?.added()
     }
@@ -151,7 +151,7 @@ impl Batch {
         self.list.as_ref().map_or(&[], |list| list.unconfirmed())
     }
 
-    /// How many views had been added when the reflector began to receive the list of this batch.
+    /// Number of views that had been added when the reflector began to receive the list of this batch.
     pub(crate) fn views(&self) -> Option<u64> {
         self.list.as_ref().and_then(|list| list.views())
     }

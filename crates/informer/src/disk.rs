@@ -1,4 +1,4 @@
-//! The part of upkeep for content that is on disk: writing it, and fetching again what cannot be read.
+//! The part of upkeep for content that is in a file: writing it, and fetching objects again whose content cannot be read.
 
 use crate::{indexer::Indexer, refetch::Refetch, telemetry::Telemetry, time};
 use kube_informer_wire::{ObjectKey, Packer, sync::lock};
@@ -14,7 +14,7 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Objects whose content cannot be read are looked for at most this often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Writes content to disk and looks for content that was lost there.
+/// Writes content to disk, and looks for content that was lost there or in the file of a saved cache.
 ///
 /// 1. A write that fails is reported once, and retried after a delay. Everything stays in memory meanwhile.
 /// 2. Content that cannot be read is reported, and requested from the server again.

@@ -53,8 +53,9 @@
 //! - [`Object::decode`] decodes all of it, tens of microseconds; the last few values are shared. Use it where a reconcile
 //!   needs the whole object, not in a loop over the cache.
 //!
-//! With [`Storage::Disk`] the last two block for a disk read unless the content was written or read lately, and can fail;
-//! [`ReadAsync`] has variants of them that do not block.
+//! With [`Storage::Disk`] the last two block for a disk read unless the content was written or read lately, and can fail. The
+//! same holds for a short time after a cache was restored ([`PersistOptions`]). [`ReadAsync`] has variants of them that do
+//! not block.
 //!
 //! # Content on disk
 //!

@@ -39,9 +39,10 @@ pub struct MemoryUsage {
     pub cached: usize,
     /// Dictionaries, and samples for the next one.
     pub dictionaries: usize,
-    /// Content of the objects, on disk ([`Storage::Disk`](crate::Storage::Disk)).
+    /// Content of the objects, on disk ([`Storage::Disk`](crate::Storage::Disk)), or of restored objects that is still in the
+    /// file of the saved cache.
     pub disk_content: usize,
-    /// Content on disk that no object has any more. Compaction removes it.
+    /// Content there that no object has any more. Compaction removes it.
     pub disk_garbage: usize,
     /// Free space in the file.
     pub disk_unused: usize,

@@ -6,7 +6,8 @@ use kube_informer_wire::{DecodeError, Object};
 use serde::de::DeserializeOwned;
 use std::{future::Future, sync::Arc};
 
-/// Reads the content of objects that may be on disk ([`Storage::Disk`](crate::Storage::Disk)).
+/// Reads the content of objects that may be in a file: with [`Storage::Disk`](crate::Storage::Disk), and of restored objects
+/// until it was moved into memory.
 ///
 /// Content that is in memory is read at once; otherwise the read runs in a thread for blocking work. The blocking methods of
 /// [`Object`] do the same work in the thread of the caller: fine in a thread of its own or for a few objects on a fast disk.
@@ -23,7 +24,7 @@ pub trait ReadAsync<T> {
     /// Decodes the whole object, as [`Object::decode`] does.
     ///
     /// # Panics
-    /// Outside a tokio runtime, if the content is on disk.
+    /// Outside a tokio runtime, if the content is not in memory.
     fn decode_async(&self) -> impl Future<Output = Result<Arc<T>, DecodeError>> + Send
     where
         T: DeserializeOwned + Send + Sync + 'static;
@@ -31,7 +32,7 @@ pub trait ReadAsync<T> {
     /// Decodes only the fields of `V`, as [`Object::view`] does.
     ///
     /// # Panics
-    /// Outside a tokio runtime, if the content is on disk.
+    /// Outside a tokio runtime, if the content is not in memory.
     fn view_async<V: DeserializeOwned + Send + 'static>(
         &self,
     ) -> impl Future<Output = Result<V, DecodeError>> + Send;
@@ -39,7 +40,7 @@ pub trait ReadAsync<T> {
     /// The object as JSON, as [`Object::json`] returns it.
     ///
     /// # Panics
-    /// Outside a tokio runtime, if the content is on disk.
+    /// Outside a tokio runtime, if the content is not in memory.
     fn json_async(&self) -> impl Future<Output = Result<Bytes, DecodeError>> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! Requests to fetch objects again whose content cannot be read from disk.
+//! Requests to fetch objects again whose content cannot be read from its file.
 
 use crate::scope::{Partition, Partitions};
 use tokio::sync::Notify;

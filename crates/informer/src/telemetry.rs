@@ -67,8 +67,8 @@ pub enum InformerError {
         /// The error of the disk.
         why: String,
     },
-    /// The content of objects cannot be read from disk. They are fetched again from the server; until then, reading their content
-    /// is a [`DecodeError`](crate::DecodeError).
+    /// The content of objects cannot be read from its file, on disk or of a saved cache. They are fetched again from the server;
+    /// until then, reading their content is a [`DecodeError`](crate::DecodeError).
     #[error(
         "the content of {objects} objects, {key} among them, cannot be read from disk; they are fetched again"
     )]

@@ -53,13 +53,13 @@ pub(crate) struct Views {
     unfilled: Mutex<Unfilled>,
 }
 
-/// Views that objects of before do not have yet.
+/// Views that objects which were cached earlier may not have yet.
 #[derive(Default)]
 struct Unfilled {
     views: Vec<(ViewId, Keep)>,
     /// Number of views that were ever added.
     added: u64,
-    /// How often objects were cached that may lack views although these had been filled in.
+    /// How often all views became unfilled, because objects were cached without them.
     restarts: u64,
 }
 
@@ -96,15 +96,15 @@ impl Views {
         lock(&self.unfilled).added
     }
 
-    /// Objects are cached that were not decoded when they arrived: they get their views from [`fill`](Self::fill).
+    /// Lets [`fill`](Self::fill) fill in all views, because objects were cached without them.
     pub(crate) fn fill_again(&self) {
         let mut unfilled = lock(&self.unfilled);
         unfilled.views = self.all.load().to_vec();
         unfilled.restarts += 1;
     }
 
-    /// Objects are cached that began to arrive when `added` views had been added: they may lack those that were added since.
-    /// Returns whether there are any.
+    /// Calls [`fill_again`](Self::fill_again) if a view was added after the first `added` ones: the objects of a list that began
+    /// before that may lack it. Returns whether one was.
     pub(crate) fn fill_since(&self, added: u64) -> bool {
         let more = self.added() > added;
         if more {
@@ -113,7 +113,7 @@ impl Views {
         more
     }
 
-    /// Whether there are views that objects of before do not have yet.
+    /// Whether [`fill`](Self::fill) has views to fill in.
     pub(crate) fn is_filling_due(&self) -> bool {
         !lock(&self.unfilled).views.is_empty()
     }

@@ -48,7 +48,7 @@ pub(crate) struct Sizes {
     pub(crate) words: usize,
     /// Words of a segment, unless the store is small or very large, or one body needs more.
     pub(crate) segment: usize,
-    /// Whether segments are written to disk soon: none is larger.
+    /// Whether segments are written to disk: until then they are in memory, so that none is larger than `segment`.
     pub(crate) on_disk: bool,
 }
 
@@ -79,8 +79,8 @@ impl Appender {
         self.open.insert(Open::new(&shared.table, segment)).write(shared, header, bytes)
     }
 
-    /// Keeps the memory of an emptied segment for the next one. Without this, all of it would be free memory in the heap that
-    /// its thread allocated it from, while the next one grows the heap of this thread.
+    /// Keeps the memory of an emptied segment for the next one. Otherwise it would stay free in the heap of the thread that
+    /// allocated it, while the heap of this thread grows.
     pub(crate) fn recycle(&mut self, shared: &Shared, emptied: Arc<Segment>) {
         let memory = Arc::into_inner(emptied).and_then(Segment::into_memory);
         let sizes = shared.sizes();

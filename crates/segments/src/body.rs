@@ -7,9 +7,10 @@ use std::{fmt, sync::Arc};
 ///
 /// 1. The bytes never change. Compaction may move them, or replace them by another encoding of the same content; a
 ///    reader does not notice the former, and sees the latter by the tag.
-/// 2. Reading never waits for a writer or for compaction. It waits for the disk, if the body is there.
+/// 2. Reading never waits for a writer or for compaction. It blocks if the body is on disk or outside of the store.
 /// 3. A body does not keep its segment in memory, however long it is held.
-/// 4. Reading a body on disk fails, or has the bytes that were inserted, whatever the disk does.
+/// 4. Reading a body on disk fails, or has the bytes that were inserted, whatever the disk does. Reading a body outside of the
+///    store fails, or has the bytes that its [`BodySource`](crate::BodySource) returns.
 pub struct Body<C = ()> {
     store: Arc<Store<C>>,
     slot: u32,
@@ -25,8 +26,8 @@ impl<C> Body<C> {
         &self.store.context
     }
 
-    /// Replaces the content of `buffer` by the bytes of the body, and returns its tag. Blocks if the body is on disk, and fails
-    /// only there.
+    /// Replaces the content of `buffer` by the bytes of the body, and returns its tag. Blocks if the body is on disk or outside
+    /// of the store, and fails only there.
     pub fn read(&self, buffer: &mut Vec<u8>) -> Result<u64, ReadError> {
         self.store.shared.read(self.slot, buffer)
     }

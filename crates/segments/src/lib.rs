@@ -38,7 +38,7 @@
 //! # Outside
 //!
 //! [`SegmentStore::adopt`] makes bodies whose bytes are read from a [`BodySource`], such as the file of a saved cache: a process
-//! that starts with many bodies need not read them first. Compaction moves them into segments, in steps as always.
+//! that starts with many bodies need not read them first. Compaction moves them into segments step by step.
 //!
 //! # How it works without locks for readers
 //!

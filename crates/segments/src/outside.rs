@@ -11,7 +11,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// Bodies of one segment.
+/// Maximum number of adopted bodies in one segment.
 const ADOPTED: usize = 1024;
 
 /// Reads bodies that are somewhere else, such as in the file of a saved cache.
@@ -33,17 +33,17 @@ pub struct OutsideBody {
     pub len: u32,
 }
 
-/// Bodies of one segment that are outside of the store. They never change.
+/// The bodies of one segment that is outside of the store. They never change.
 pub(crate) struct Outside {
     source: Arc<dyn BodySource>,
     /// In ascending order of words.
     bodies: Box<[Place]>,
     words: usize,
-    /// Whether compaction has tried to move all of them.
+    /// Whether compaction has moved all of them, or could not read one: the segment is not chosen again then.
     passed: AtomicBool,
 }
 
-/// Where a body is.
+/// Where an adopted body is.
 struct Place {
     /// The word at which it would be in a segment.
     word: u32,
@@ -53,7 +53,7 @@ struct Place {
 }
 
 impl Outside {
-    /// Takes a slot for each body from `slot`.
+    /// Calls `slot` for the slot of each body.
     pub(crate) fn new(
         source: Arc<dyn BodySource>,
         bodies: &[OutsideBody],
@@ -84,7 +84,7 @@ impl Outside {
         size_of_val(&*self.bodies)
     }
 
-    /// Compaction can do nothing more about them. Returns whether it could before.
+    /// Marks them as passed. Returns whether they were not passed before.
     pub(crate) fn pass(&self) -> bool {
         !self.passed.swap(true, Relaxed)
     }
@@ -110,7 +110,7 @@ impl Outside {
 
 /// Bodies outside of the store.
 impl<C> SegmentStore<C> {
-    /// Stores bodies that stay where they are, outside of the store, until compaction moves them after
+    /// Makes bodies whose bytes stay in `source` until compaction moves them, which is due after
     /// [`move_adopted`](Self::move_adopted).
     ///
     /// # Panics
@@ -132,13 +132,14 @@ impl<C> SegmentStore<C> {
         adopted
     }
 
-    /// Lets compaction move all bodies that are outside of the store, which is due then.
+    /// Makes it due that compaction moves all bodies that are outside of the store.
     pub fn move_adopted(&self) {
         self.store.shared.may_move.store(true, Relaxed);
         self.store.shared.due.wake();
     }
 
-    /// Whether bodies may be outside of the store, or on disk: reading them blocks, and moving them does.
+    /// Whether compaction and rewriting may block, because bodies that they can move are on disk or outside of the store.
+    /// Segments with a body that could not be read do not count.
     pub fn may_block(&self) -> bool {
         let shared = &self.store.shared;
         shared.disk.is_some() || shared.outside.load(Relaxed) > 0
@@ -157,14 +158,14 @@ impl Shared {
         number
     }
 
-    /// Compaction can do nothing more about a segment of bodies outside of the store.
+    /// Notes that compaction has emptied a segment of bodies outside of the store, or cannot do so. Other segments are ignored.
     pub(crate) fn pass(&self, segment: &Segment) {
         if segment.bodies_outside().is_some_and(Outside::pass) {
             self.outside.fetch_sub(1, Relaxed);
         }
     }
 
-    /// Whether bodies are outside of the store that compaction can move.
+    /// Whether compaction may and can move bodies from outside of the store.
     pub(crate) fn is_outside_due(&self) -> bool {
         self.outside.load(Relaxed) > 0 && self.may_move.load(Relaxed)
     }

@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt, io, sync::Arc};
 
-/// The bytes of a body that is on disk cannot be read. Reading the body again may succeed, if the disk recovers.
+/// The bytes of a body that is on disk or outside of the store cannot be read. Reading it again may succeed, if the disk
+/// recovers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ReadError {

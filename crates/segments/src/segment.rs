@@ -56,12 +56,12 @@ impl Header {
 }
 
 impl Segment {
-    /// An open segment in memory. Its memory is taken from the system when it is written to.
+    /// An open segment in memory. The system provides its memory when it is written to.
     pub(crate) fn new(words: usize) -> Self {
         Self::of(bytemuck::zeroed_slice_box(words))
     }
 
-    /// An open segment in memory that was another one's.
+    /// An open segment that uses the memory of an emptied one.
     pub(crate) fn of(words: Box<[AtomicU64]>) -> Self {
         Self::with(Words::InMemory(words), 0)
     }

@@ -30,8 +30,8 @@ const MIN_GARBAGE: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// Bytes of a segment. Small stores use smaller ones, stores of more than 528 MB in memory larger ones; a body that needs
-    /// more gets a segment of its own.
+    /// Bytes of a segment. Small stores use smaller ones, and stores of more than 528 MB that are not on disk use larger ones.
+    /// A body that needs more gets a segment of its own.
     pub segment_bytes: usize,
     /// Compaction is due when garbage is more than this percentage of the live content.
     pub garbage_percent: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) disk: Option<Disk>,
     /// Bodies that could not be read from disk or from outside.
     pub(crate) lost: Lost,
-    /// Segments of bodies outside of the store that compaction is to empty.
+    /// Number of segments of bodies outside of the store that compaction can empty.
     pub(crate) outside: AtomicUsize,
     /// Whether compaction may empty them.
     pub(crate) may_move: AtomicBool,
@@ -275,7 +275,7 @@ impl<C> SegmentStore<C> {
         self.store.shared.disk.as_ref().map_or(0, Disk::file_bytes)
     }
 
-    /// Bytes of all bodies in use, with their headers, in memory or on disk.
+    /// Bytes of all bodies in use, with their headers, wherever they are.
     pub fn live_bytes(&self) -> usize {
         self.store.shared.live.load(Relaxed) * WORD
     }

@@ -9,10 +9,11 @@ use crate::{
 };
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-/// Memory and disk space that a [`SegmentStore`](crate::SegmentStore) uses, in bytes.
+/// Memory and disk space that a [`SegmentStore`](crate::SegmentStore) uses, in bytes. Bodies outside of the store count as bodies
+/// on disk.
 ///
-/// [`total`](Self::total) adds up to the memory that the store has allocated, [`disk`](Self::disk) to the length of its file;
-/// the rest of the fields says what they are used for.
+/// [`total`](Self::total) adds up to the memory that the store has allocated, [`disk`](Self::disk) to the length of its file
+/// while no body is outside; the rest of the fields says what they are used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Usage {

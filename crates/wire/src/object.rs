@@ -368,7 +368,7 @@ impl<T> Object<T> {
         self.record.content.raw_len()
     }
 
-    /// Size on the heap in bytes; shared allocations count in full, content on disk does not.
+    /// Size on the heap in bytes; shared allocations count in full, content that is not in memory does not.
     pub fn heap_size(&self) -> usize {
         let identity = &self.record.identity;
         self.own_size()
@@ -378,12 +378,13 @@ impl<T> Object<T> {
     }
 
     /// Whether reading the content neither blocks nor fails, because it is in memory. With
-    /// [`Storage::Disk`](crate::Storage::Disk) that changes all the time.
+    /// [`Storage::Disk`](crate::Storage::Disk) that changes all the time. The content of a restored object is in the file of
+    /// the saved cache at first, and is moved into memory in the background.
     pub fn is_content_in_memory(&self) -> bool {
         self.record.content.is_in_memory()
     }
 
-    /// Whether the content is on disk and could not be read when that was last tried. The informer fetches the object again.
+    /// Whether the content is in a file and could not be read when that was last tried. The informer fetches the object again.
     pub fn is_content_lost(&self) -> bool {
         self.record.content.is_lost()
     }
@@ -406,7 +407,7 @@ impl<T> Object<T> {
 }
 
 impl<T: DeserializeOwned + Send + Sync + 'static> Object<T> {
-    /// Decodes the whole object, or returns the cached value. Blocks if the content is on disk
+    /// Decodes the whole object, or returns the cached value. Blocks if the content is in a file
     /// ([`is_content_in_memory`](Self::is_content_in_memory)), and may fail then.
     pub fn decode(&self) -> Result<Arc<T>, DecodeError> {
         let Record { origin, content, .. } = &*self.record;

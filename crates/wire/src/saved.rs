@@ -43,7 +43,7 @@ impl<T> Object<T> {
 }
 
 impl Packer {
-    /// Puts the packed content of an object that this packer packed into `out`. `None` if it cannot be read from disk.
+    /// Puts the packed content of an object that this packer packed into `out`. `None` if it cannot be read.
     pub fn save_content<T>(&self, object: &Object<T>, out: &mut Vec<u8>) -> Option<SavedContent> {
         let mut missing = None;
         loop {

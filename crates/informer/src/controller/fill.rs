@@ -8,11 +8,10 @@ use crate::{
 };
 use tokio::task::yield_now;
 
-/// Stores the objects of a list in a store that has none. Other tasks of this thread run between two steps, the longest of
-/// which are those of [`Fill::step`].
+/// Stores the objects of a list in a store that has none. Other tasks of this thread run between two steps; the longest ones
+/// are those of [`Fill::step`].
 ///
-/// Returns what handlers are notified of: nothing if the list is an `initial` one, because one walk over the store covers all
-/// of its objects.
+/// Returns the notifications of handlers. An `initial` list has none: handlers are notified by one walk over the store.
 pub(super) async fn fill_store(
     store: &mut Transaction<'_>,
     mut fill: Fill,

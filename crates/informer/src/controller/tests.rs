@@ -238,7 +238,7 @@ enum Whole {
     Restored,
 }
 
-/// A list that fills an empty store at once does what its objects do one by one.
+/// Applying a whole list to an empty store has the same effects as applying its objects one by one.
 #[tokio::test(start_paused = true)]
 async fn a_list_for_an_empty_store_is_applied_as_its_objects_are() {
     for whole in [Whole::InitialList, Whole::Relist, Whole::Restored] {

@@ -87,7 +87,7 @@ pub(super) fn judge(change: Change, newest: Newest) -> (Option<Delta>, Offered) 
     }
 }
 
-/// Whether a state is known by its uid and version. One whose content cannot be read from disk is to be replaced.
+/// Whether a state is known by its uid and version. One whose content cannot be read from its file is to be replaced.
 pub(super) fn is_known(old: &AnyObject, new: &AnyObject) -> bool {
     old.is_same_version(new) && !old.is_content_lost()
 }

@@ -16,7 +16,7 @@ pub(crate) struct Replacement {
     changed: Changed,
     /// Objects that are kept although the list does not show their state.
     unconfirmed: Vec<ObjectKey>,
-    /// How many views had been added when the list began; `None` if its objects have none.
+    /// Number of views that had been added when the list began; `None` if the objects were restored, without views.
     views: Option<u64>,
 }
 

@@ -95,7 +95,7 @@ impl<V> Clone for Extract<V> {
     }
 }
 
-/// Code of the user panicked after some of the values of an object were found or added: these.
+/// Code of the user panicked after these values of an object were found or added.
 struct Interrupted<V>(Vec<Shared<V>>);
 
 impl<V: Ord> Extract<V> {
@@ -278,7 +278,7 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
     }
 
     /// The values that an object is filed under, found by looking at all places: for content that could be read when it was
-    /// filed, and cannot be read from disk any more.
+    /// filed, and cannot be read from its file any more.
     fn find_filed(&self, key: &ObjectKey) -> Option<Filed<V>> {
         let ids: Vec<_> = self.places.after(|_| false).filter(|place| place.object.key() == key).collect();
         let filed = self.values.iter().filter(|value| ids.iter().any(|place| place.value == value.id()));

@@ -74,7 +74,7 @@ impl<D: Disk> Directory for CacheDir<D> {
     }
 }
 
-/// The contents of a saved state, by the number of the object. They are read when they are needed, or moved into memory in the
+/// Reads the contents of a saved state, by the number of the object: when they are needed, or to move them into memory in the
 /// background.
 struct SavedBodies<D: Disk> {
     bodies: Bodies<D>,

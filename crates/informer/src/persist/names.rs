@@ -10,8 +10,8 @@ use std::{
 /// The logs that informers of this process use.
 ///
 /// 1. Informers that want the same name have numbered logs.
-/// 2. Each has the log that was saved for it, if there is one: the order in which informers are built does not matter, unless
-///    their saved states belong to the same, so that each can use either.
+/// 2. Each has the log that belongs to it, if there is one. The order in which informers are built matters only for those whose
+///    logs have the same pairs: each of these can use either log.
 /// 3. The others have the lowest numbers that are free, in the order in which they were built. They replace logs that belong to
 ///    none of the informers: an informer whose transform changed replaces its own.
 /// 4. Numbers are assigned when the first of them opens its log. An informer that is built later has no part in the choice, and
@@ -53,7 +53,7 @@ impl Names {
 }
 
 impl ReservedName {
-    /// The name. `saved` reads what the log with a name belongs to, if there is one.
+    /// Returns the name. `saved` reads what the log with a name belongs to; `None` if there is no such log.
     pub(super) fn resolve(&self, saved: impl Fn(&str) -> Option<BelongsTo>) -> String {
         // Read without the lock.
         let known = lock(&self.names.0).users.get(&self.wanted).map_or(0, Vec::len);
@@ -78,7 +78,7 @@ fn numbered(wanted: &str, number: usize) -> String {
     if number == 1 { wanted.to_owned() } else { format!("{wanted}/{number}") }
 }
 
-/// Assigns numbers to the users that have none. `logs` are what the logs with the numbers from 1 belong to.
+/// Assigns numbers to the users that have none. `logs` has what each log belongs to, beginning with number 1.
 fn assign(users: &mut [User], logs: &[Option<BelongsTo>]) {
     for at in 0..users.len() {
         let is_own = |number: &usize| logs[number - 1].as_ref() == Some(&users[at].belongs_to);

@@ -19,9 +19,10 @@ const RESUME_WITHIN: Duration = Duration::from_secs(600);
 /// 2. It holds the objects as they are cached, that is, after the transform, and not encrypted unless [`key`](Self::key) is set.
 ///    Secrets are saved only with a key.
 /// 3. A saved state is used only if it belongs to the same cluster, resource, namespaces, selectors and transform, and for built-in
-///    resources to the same table of types. Otherwise, or if it is damaged, it is discarded, and the informer starts as usual.
-///    Informers that differ only in the transform, the set of namespaces, or in how objects are stored, have numbered files. Each
-///    continues those that belong to it, in whatever order informers are built, if all of them are built before one is started.
+///    resources to the same table of types. Otherwise, or if it is damaged, it is discarded, and the informer starts as usual. If
+///    only the packed content of some objects is damaged, these objects are fetched again.
+///    Informers that differ only in the transform, the set of namespaces, or in how objects are stored, have numbered files. If all
+///    of them are built before one is started, each continues the files that belong to it, in whatever order they are built.
 /// 4. It is on disk shortly after it is in the cache, and survives the end of the process, also by a signal. After a loss of
 ///    power an older state may come back, which is then brought up to date.
 /// 5. A disk that fails or is full is reported ([`PersistStatus`](crate::PersistStatus)), and affects nothing but the next start.

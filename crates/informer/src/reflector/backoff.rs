@@ -22,9 +22,9 @@ pub(crate) struct Backoff {
     start: Duration,
     cap: Duration,
     max_retry_after: Duration,
-    /// Failures since it was reset.
+    /// Failures since it was last reset.
     failures: u32,
-    /// Whether it was reset without a success since the last one.
+    /// Whether [`rewind_once`](Self::rewind_once) has been called since the last success.
     rewound_once: bool,
 }
 
@@ -58,8 +58,8 @@ impl Backoff {
         (self.failures, self.rewound_once) = (0, false);
     }
 
-    /// For a failure that shows that the server works. Only the first one since a success resets the delays: a server that
-    /// fails in this way every time must not be requested as often as that.
+    /// Resets the delays after a failure that shows that the server works. Only the first call since a success does so: a server
+    /// that fails in this way every time must not receive requests at the shortest delay.
     pub(crate) fn rewind_once(&mut self) {
         if !std::mem::replace(&mut self.rewound_once, true) {
             self.failures = 0;

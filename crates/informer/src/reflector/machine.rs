@@ -94,7 +94,7 @@ pub(crate) enum Input {
     Rewound {
         now: Instant,
     },
-    /// The content of cached objects cannot be read from disk.
+    /// The content of cached objects cannot be read from its file.
     ContentLost {
         now: Instant,
     },

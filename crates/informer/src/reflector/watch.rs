@@ -248,7 +248,7 @@ impl Reflector {
         }
     }
 
-    /// Lists again because the content of cached objects cannot be read from disk. Their states count as unknown, so that the
+    /// Lists again because the content of cached objects cannot be read from its file. Their states count as unknown, so that the
     /// list replaces them.
     fn refetch(&mut self) -> Command {
         let command = self.step(Input::ContentLost { now: Instant::now() });

@@ -124,7 +124,7 @@ impl InformerBuilder {
     /// On disk, writing happens in the background. While the disk is full, slow or failing, content stays in memory up to
     /// [`DiskOptions::buffer_bytes`](crate::DiskOptions::buffer_bytes); beyond that the informer stops reading from the server,
     /// its status is [`InformerStatus::Retrying`], and it goes on when there is room. The first failure is reported as
-    /// [`InformerError::DiskWrite`]. Content that cannot be read from disk is a [`DecodeError`](crate::DecodeError) for the
+    /// [`InformerError::DiskWrite`]. Content that cannot be read from its file is a [`DecodeError`](crate::DecodeError) for the
     /// reader, is reported as [`InformerError::ContentLost`], and is fetched again by a relist, at most one a minute: handlers
     /// are then called with an update to the same version.
     pub fn storage(mut self, storage: Storage) -> Self {

@@ -1,4 +1,4 @@
-//! A connection for one request, driven by whoever reads its response.
+//! A connection for one request, driven by the task that reads the response.
 
 use super::relay::Relay;
 use bytes::Bytes;
@@ -21,13 +21,13 @@ use tower::{BoxError, Service, ServiceExt};
 
 /// A mark on requests whose responses are long streams.
 ///
-/// Over HTTP/1.1 such a request occupies a connection until its response ends. A connection of its own can be read in the
-/// task that reads the response. A shared one has a task of its own, which wakes its reader for each chunk, usually on
-/// another thread: a quarter of the CPU time of a large list (decision 0019).
+/// Over HTTP/1.1 such a request occupies a connection until its response ends. If the connection is for this request only, the
+/// task that reads the response can drive it. A connection of the pool has a task of its own, which wakes the reader for each
+/// chunk, usually on another thread: a quarter of the CPU time of a large list (decision 0019).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LongStream;
 
-/// The connection could not be opened, or the request not be sent.
+/// The connection could not be opened, or no response was received.
 #[derive(Debug, thiserror::Error)]
 enum SendError {
     #[error("cannot connect")]
@@ -67,7 +67,7 @@ where
             if let Poll::Ready(response) = response.as_mut().poll(task) {
                 return Poll::Ready(response);
             }
-            // It ends with an error only after it has passed the error on to the response.
+            // A connection that fails passes its error to the response before it ends.
             if !open || connection.poll_unpin(task).is_pending() {
                 // What the connection has just read may be the response.
                 return response.as_mut().poll(task);

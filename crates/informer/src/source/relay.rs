@@ -11,8 +11,8 @@ use std::{
 
 /// Passes wake-ups to the task that reads, unless they come while it polls.
 ///
-/// The body and its connection wake each other with each chunk. Here both are polled by one task: without this, each
-/// chunk would wake the task that is just running, which another thread would then try to take over.
+/// The body and its connection wake each other with each chunk. One task polls both: otherwise each chunk would wake the task
+/// that is running, and another thread would try to take it over.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
     /// [`IDLE`], [`POLLING`] or [`WOKEN`].

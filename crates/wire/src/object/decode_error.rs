@@ -31,15 +31,15 @@ pub enum DecodeFailure {
     Mismatch,
     /// The informer's transform failed on the object: it has no content.
     Withheld,
-    /// The content is on disk and cannot be read from there. The informer fetches the object from the server again: read it from
-    /// the cache later, or when a handler is called with its update.
+    /// The content is on disk, or in the file of a saved cache, and cannot be read from there. The informer fetches the object
+    /// from the server again: read it from the cache later, or when a handler is called with its update.
     Unavailable,
     /// The content is corrupted in memory, or there is a bug.
     Corrupt,
 }
 
 impl DecodeError {
-    /// Whether the content is on disk and cannot be read from there, see [`DecodeFailure::Unavailable`].
+    /// Whether the content is in a file and cannot be read from there, see [`DecodeFailure::Unavailable`].
     pub fn is_unavailable(&self) -> bool {
         self.failure == DecodeFailure::Unavailable
     }

@@ -13,8 +13,8 @@ const MAX_BUFFER: usize = 128 << 10;
 
 /// The content of an object: packed in the segments of a [`Packer`](crate::Packer), or in an allocation of its own.
 ///
-/// Two words, because every cached object has one. A body that is on disk is a [`Body`] here, too: where it is, is known to its
-/// slot alone.
+/// Two words, because every cached object has one. A body that is in a file is a [`Body`] here, too: only its slot knows where
+/// it is.
 pub(crate) enum Content {
     Packed(Body<Dictionaries>),
     Unpacked(Box<Unpacked>),
@@ -31,7 +31,7 @@ pub(crate) struct Unpacked {
 pub(crate) enum Unread {
     /// Memory is corrupted, or there is a bug.
     Corrupt,
-    /// It is on disk and cannot be read from there.
+    /// It is in a file and cannot be read from there.
     Unavailable(Option<ReadError>),
 }
 
@@ -54,7 +54,7 @@ impl Content {
         }
     }
 
-    /// The content as the server sent it. Blocks if it is on disk.
+    /// The content as the server sent it. Blocks if it is in a file.
     pub(crate) fn read(&self) -> Result<Encoded, Unread> {
         match self {
             Self::Unpacked(unpacked) => Ok(unpacked.encoded.clone()),
@@ -65,7 +65,7 @@ impl Content {
         }
     }
 
-    /// Passes the content to `read`, without an allocation for it. Blocks if it is on disk.
+    /// Passes the content to `read`, without an allocation for it. Blocks if it is in a file.
     pub(crate) fn read_with<R>(&self, read: impl FnOnce(MediaType, &[u8]) -> R) -> Result<R, Unread> {
         match self {
             Self::Unpacked(unpacked) => Ok(read(unpacked.encoded.media_type, &unpacked.encoded.bytes)),
@@ -84,7 +84,7 @@ impl Content {
         }
     }
 
-    /// Whether it could not be read from disk.
+    /// Whether it could not be read from its file.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Self::Unpacked(_) => false,
@@ -196,7 +196,7 @@ fn unpack(body: &Body<Dictionaries>, buffers: &mut Buffers) -> Result<MediaType,
             Ok(None) | Err(_) => break,
         }
     }
-    // A body on disk that could not be read when all others were packed again has lost its dictionary.
+    // A body in a file that could not be read when all others were packed again has lost its dictionary.
     body.mark_lost();
     Err(if body.is_lost() { Unread::Unavailable(None) } else { Unread::Corrupt })
 }

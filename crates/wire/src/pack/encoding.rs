@@ -35,7 +35,7 @@ const FIRST_DICTIONARY: u32 = 2;
 /// Numbers of dictionaries are below this one: a tag has 29 bits for their codes.
 pub(super) const MAX_DICTIONARY: u32 = (1 << 29) - FIRST_DICTIONARY;
 const CODES: u64 = (1 << 29) - 1;
-/// Longest base of a patch: as many bytes are allocated to read it. No object is as long.
+/// Length of the longest base of a patch: reading it allocates as many bytes. No object is as long.
 const MAX_BASE: u32 = 256 << 20;
 
 impl Tag {

@@ -58,7 +58,7 @@ impl fmt::Debug for Restoring {
 }
 
 impl Packer {
-    /// To be held until all objects of a saved cache are restored and shown.
+    /// Begins to restore a saved cache. The caller holds the guard until all objects are restored and shown.
     pub fn restoring(self: &Arc<Self>) -> Restoring {
         // Under the lock: packing everything again either has begun, and keeps the dictionaries, or sees this when it begins.
         let mut rewriter = lock(&self.rewriter);
@@ -117,10 +117,9 @@ impl Packer {
         Some(())
     }
 
-    /// The contents of saved objects as they are cached, in the order of `saved`, whose numbers are theirs in `source`. They stay
-    /// there until compaction moves them, unless they are to be in allocations of their own. `None` if a tag contradicts the
-    /// length, names an unknown dictionary, or names a content of more than `max` bytes, or if one that is needed now cannot be
-    /// read.
+    /// The contents of saved objects as they are cached, in the order of `saved`. Their bytes stay in `source` until compaction
+    /// moves them, except those of contents in allocations of their own, which are read now. `None` if such a content cannot be
+    /// read, or if a tag contradicts the length, names an unknown dictionary, or names a content of more than `max` bytes.
     pub(crate) fn restored_contents(
         &self,
         source: &Arc<dyn BodySource>,
@@ -154,7 +153,7 @@ impl Packer {
         contents.into_iter().map(|own| own.or_else(|| adopted.next().map(Content::Packed))).collect()
     }
 
-    /// The tag that saved content has from now on.
+    /// The tag that saved content has from now on; `None` if the saved one is invalid.
     fn restored_tag(&self, saved: &OutsideBody, max: u32) -> Option<Tag> {
         let tag = Tag::from_bits(saved.tag);
         let Tag { raw_len, encoding, patched, .. } = tag;
@@ -165,8 +164,7 @@ impl Packer {
         // A patched content is as long as its base, roughly, whose length is in its bytes.
         let is_possible =
             patched || saved.len == raw_len || saved.len < raw_len && encoding != Encoding::Stored;
-        // Bits that no tag has must not come back as another tag.
-        // Reading allocates both lengths.
+        // Reading allocates both lengths. A tag with unused bits would be saved as another one.
         let is_valid = raw_len.max(saved.len) <= max && is_known && is_possible && tag.bits() == saved.tag;
         // Content that is to stay as it is is not packed again.
         is_valid.then_some(Tag { dense: tag.dense || self.is_raw(tag), ..tag })

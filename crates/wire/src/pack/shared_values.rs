@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Shards of each kind of values that are swept while the lock is held: some ten microseconds.
 const SWEEP_STEP: usize = 16;
 
-/// All values are swept when this part of their number has been dropped: each drop costs a look at four values.
+/// All values are swept when a quarter as many contents have been dropped: each drop costs a look at four values.
 const SWEEP_SHARE: usize = 4;
 
 /// Labels, owners and indexed fields, each once for all objects that have the same.
@@ -47,8 +47,8 @@ impl SharedValues {
         self.owners.intern(owner)
     }
 
-    /// Removes some of the values that no object has any more, if many contents were dropped: the values go with them. `dropped` is
-    /// how many contents ever were. Returns whether there may be more.
+    /// Removes some of the values that no object has any more, if many contents were dropped since the last sweep. `dropped` is
+    /// the number of contents that were ever dropped. Returns whether there may be more.
     pub(super) fn sweep_some(&mut self, dropped: usize) -> bool {
         let Self { labels, owners, owner_kinds, fields, sweeping, swept_at } = self;
         if !*sweeping {

@@ -35,8 +35,8 @@ impl Packer {
         self.on_disk
     }
 
-    /// Whether content may have to be read from a file: it is on disk, or it was restored and is not in memory yet. Compaction and
-    /// repacking block then.
+    /// Whether compaction and repacking may block, because they read content from a file: it is on disk, or it was restored and
+    /// is not in memory yet.
     pub fn may_block(&self) -> bool {
         self.bodies.may_block()
     }

@@ -27,9 +27,9 @@ pub struct PackUsage {
     pub owners: usize,
     /// Values of indexed fields, each once.
     pub fields: usize,
-    /// Packed content of objects, on disk.
+    /// Packed content of objects, on disk or still in the file of a saved cache.
     pub disk_live: usize,
-    /// Packed content on disk that no object has any more. Compaction removes it.
+    /// Packed content there that no object has any more. Compaction removes it.
     pub disk_garbage: usize,
     /// Free space in the file.
     pub disk_unused: usize,
@@ -44,7 +44,7 @@ impl PackUsage {
 }
 
 impl Packer {
-    /// Bytes of packed content in use, in memory or on disk.
+    /// Bytes of packed content in use, in memory or in a file.
     pub fn live_bytes(&self) -> usize {
         self.bodies.live_bytes()
     }

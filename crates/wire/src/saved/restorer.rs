@@ -52,7 +52,7 @@ pub struct Restorer<'a> {
     origins: Shared<Arc<Origin>>,
 }
 
-/// A content in memory.
+/// The source of one content that is in memory.
 struct OneContent(Vec<u8>);
 
 impl BodySource for OneContent {
@@ -83,8 +83,8 @@ struct SavedFields {
 }
 
 impl<'a> Restorer<'a> {
-    /// Restores objects of `origin` with a packer that is [restoring](Packer::restoring). The objects hold the values of `wanted` fields
-    /// ([`Object::packed_fields`]) as far as they were saved.
+    /// Restores objects of `origin` with a packer that is [restoring](Packer::restoring). The objects hold the values of
+    /// `wanted` fields ([`Object::packed_fields`]) as far as they were saved.
     pub fn new(packer: &'a Packer, origin: Arc<Origin>, wanted: Vec<Option<FieldPath>>) -> Self {
         Self {
             packer,

@@ -7,7 +7,7 @@ use std::{sync::Arc, vec::IntoIter};
 type Rest<E> = IntoIter<(u64, E)>;
 
 impl<E: Clone> HashTable<E> {
-    /// Builds a table of distinct entries with their hashes: with the same pages as if they were inserted one by one.
+    /// Builds a table of distinct entries with their hashes. It has the same pages as if they were inserted one by one.
     pub(crate) fn from_distinct(mut entries: Vec<(u64, E)>) -> Self {
         entries.sort_unstable_by_key(|(hash, _)| *hash);
         let len = entries.len();

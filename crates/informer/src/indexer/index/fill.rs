@@ -10,13 +10,13 @@ use crate::indexer::{
 use hashbrown::{HashMap, HashSet};
 use std::vec::IntoIter;
 
-/// Shared values of a field that are remembered.
+/// Maximum number of shared values whose places a [`Fill`] remembers.
 const SHARED: usize = 16_384;
 
-/// An index that many objects are filed in at once: as if each had been filed in turn.
+/// An index in which many objects are filed at once, with the same result as if they were filed one by one.
 pub(crate) trait FillIndex: Send {
-    /// Reads the values of an object, which must not be one that was added before. Values of a field that an object before it
-    /// shares are not read again.
+    /// Reads the values of an object, which must have another key than those before it. If it shares the values of its field
+    /// with one of them, they are not read again.
     fn add(&mut self, new: &Indexed<'_>) -> Result<(), Panicked>;
     /// Sorts the objects that were added by their values, once. The time that this takes depends on their number.
     /// `ascending` says whether they were added in the order of keys.
@@ -35,7 +35,8 @@ pub(super) struct Fill<V> {
     /// The places by value that are not in `filed` yet.
     sorted: IntoIter<Place>,
     filed: SetBuilder<Place>,
-    /// What objects are filed under by the address of the values that they share. Invariant: an object of `places` keeps them.
+    /// The values that objects are filed under, by the address of the values of the field that these objects share. Invariant:
+    /// an object in `places` keeps the latter alive.
     shared: HashMap<usize, Filed<V>>,
     returned: SetBuilder<Keyed<Filed<V>>>,
     omitted: SetBuilder<Keyed>,

@@ -18,11 +18,11 @@ use std::{hash::BuildHasher, mem::take};
 /// Places of an index that are filed in one step.
 const STEP: usize = 4096;
 
-/// Objects for a store that has none, which becomes what storing them one by one makes of it.
+/// Objects that are stored at once in an empty store, with the same result as if they were stored one by one.
 ///
 /// 1. [`add`](Self::add) calls the index functions. A panic of code of the user costs an object its place in an index, as in
 ///    [`Snapshot::put`].
-/// 2. Everything that is needed of an object is read in `add`, because the records of a long list are not in a cache of the
+/// 2. `add` reads everything that is needed of an object, because the records of a long list do not fit into the caches of the
 ///    processor. If the objects come in the order of keys, no later step reads them.
 /// 3. A [`step`](Self::step) takes bounded time, except that one builds the whole hash table and one for each index sorts its
 ///    places: 3 ms and less than 2 ms for 150,000 objects.

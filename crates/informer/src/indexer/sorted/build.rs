@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// A set that is being filled with entries, most of them in ascending order.
 ///
-/// 1. It becomes the set that inserting the entries one by one makes: with the same nodes if all of them ascend.
+/// 1. The result is the same set as if the entries were inserted one by one, with the same nodes if all of them ascend.
 /// 2. Ascending entries fill one leaf after the other, without a search and without a copy of a node.
 /// 3. From the first entry that is not greater than the one before it, every entry is inserted as usual, and replaces one
 ///    that it is equal to.

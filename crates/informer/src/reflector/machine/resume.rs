@@ -9,8 +9,8 @@
 //! 2. the server must not be behind the saved version;
 //! 3. the watch must reach a version that the server called current after this process started.
 //!
-//! A silent watch is not probed meanwhile: a probe accepts the state that any cache of the server has, which proves nothing, and
-//! the time for the proof is limited anyway.
+//! A silent watch is not probed meanwhile: a probe accepts the state of any cache of the server, which proves nothing, and the
+//! time for the proof is limited anyway.
 //!
 //! If one of them fails, or takes too long, the collection is listed and compared with the restored state by content.
 
