@@ -18,12 +18,12 @@ use serde_json::{Map, Value};
 use stages::{Measurement, Recording};
 use std::path::Path;
 
-/// Other kinds, and their number per thousand pods.
+/// Other kinds, and their number beside 30,000 pods.
 const KINDS: [(&str, &str, usize); 4] = [
-    ("configmaps", "/api/v1/configmaps", 100),
-    ("secrets", "/api/v1/secrets", 17),
-    ("events", "/api/v1/events", 300),
-    ("widgets", "/apis/example.com/v1/widgets", 100),
+    ("configmaps", "/api/v1/configmaps", 10_000),
+    ("secrets", "/api/v1/secrets", 500),
+    ("events", "/api/v1/events", 10_000),
+    ("widgets", "/apis/example.com/v1/widgets", 10_000),
 ];
 
 /// Allocator settings of the server, which is not measured: glibc allocates its many small values three times as fast.
@@ -141,15 +141,15 @@ fn seed_kinds(
     if corpus != Corpus::Realistic || !options.wants(Stage::Kinds) {
         return Vec::new();
     }
-    let mut seed = |kind: &str, path: &str, per_thousand: usize| -> anyhow::Result<()> {
-        let count = options.objects.unwrap_or((options.pods * per_thousand / 1000).max(20));
+    let mut seed = |kind: &str, path: &str, share: usize| -> anyhow::Result<()> {
+        let count = options.objects.unwrap_or((options.pods * share / 30_000).max(20));
         driver.request(&format!("seed-kind {kind} {count}"))?;
         describe(driver, kind, path, data)
     };
     KINDS
         .into_iter()
-        .map(|(kind, path, per_thousand)| {
-            let seeded = seed(kind, path, per_thousand).map_err(|error| format!("{error:#}"));
+        .map(|(kind, path, share)| {
+            let seeded = seed(kind, path, share).map_err(|error| format!("{error:#}"));
             if let Err(reason) = &seeded {
                 println!("{kind}: skipped: {reason}");
             }

@@ -107,8 +107,15 @@ impl Reflector {
 
     /// Stages one page of a list.
     pub(super) async fn list_page(&mut self, options: ListOptions) -> Input {
+        let page = options.continue_token.clone();
         let options = self.tweaks.list(options);
+        let url = self.source.list_url(&options);
         match self.read_list(options, Items::Stage).await {
+            // The token says where the next page begins: these pages would never end.
+            Ok(meta) if page.is_some() && meta.continue_token == page => {
+                let message = "the page has the continue token that it was requested with".into();
+                self.list_failed(ListWatchError::Broken { message, url })
+            }
             Ok(meta) => Input::Page { version: meta.resource_version, continue_token: meta.continue_token },
             Err(error) => self.list_failed(error),
         }

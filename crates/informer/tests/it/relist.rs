@@ -124,6 +124,24 @@ async fn expired_pages_become_one_whole_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_that_repeats_does_not_repeat_for_ever() {
+    let source = source();
+    for name in ["a", "b", "c"] {
+        source.put(object(name, 1));
+    }
+    let informer = source.informer::<Value>(|builder| {
+        // The server receives no token, and so returns the first page each time.
+        builder.streaming_list(false).page_size(2).tweak_list(|options| options.continue_token = None)
+    });
+    informer.start();
+    pass(5).await;
+    let Err(error) = informer.synced(secs(1)).await else { panic!("synced with two of three objects") };
+    assert!(error.to_string().contains("the page has the continue token that it was requested with"), "{error}");
+    let requests = source.requests().len();
+    assert!((2..=20).contains(&requests), "{requests} requests within seconds, with a backoff between them");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_happens_between_two_pages_is_not_lost() {
     let source = source();
     for name in ["a", "b", "c", "d"] {
