@@ -72,7 +72,7 @@ impl Upkeep {
 
     /// Resolves when [`work`](Self::work) has something to do, or `other` holds.
     async fn work_due_or(&self, other: impl Fn() -> bool) {
-        let is_due = || self.views.is_filling_due() || self.disk.is_due() || other();
+        let is_due = || self.is_filling_due() || self.disk.is_due() || other();
         tokio::select! {
             biased;
             () = self.packer.compaction_due_or(is_due) => {}
@@ -83,17 +83,26 @@ impl Upkeep {
     /// Does what readers may wait for: moves restored content into memory, fills in views, writes to disk, and removes garbage
     /// until there is little of it.
     async fn work(&self) {
-        // Views of restored content are filled in when it is in memory: each would be read from its file otherwise.
-        if !self.packer.may_block() || self.packer.is_on_disk() {
-            self.views.fill(&self.indexer).await;
-        }
+        self.fill_views().await;
         self.disk.work().await;
         while self.step(DISK_STEP, COMPACT_STEP, Packer::compact).await {
             self.fail_points.at(FailPoint::Compacting);
             self.disk.work().await;
             yield_now().await;
         }
-        self.views.fill(&self.indexer).await;
+        self.fill_views().await;
+    }
+
+    async fn fill_views(&self) {
+        if self.is_filling_due() {
+            self.views.fill(&self.indexer).await;
+        }
+    }
+
+    /// Whether views are to be filled in, and can be now. Those of restored content are filled in when it is in memory: each
+    /// would be read from its file otherwise, in a thread of the runtime.
+    fn is_filling_due(&self) -> bool {
+        self.views.is_filling_due() && (!self.packer.may_block() || self.packer.is_on_disk())
     }
 
     /// Does one step of compaction or repacking, of `blocking` or `quick` bytes. Returns whether more is to be done.

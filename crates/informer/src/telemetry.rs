@@ -70,7 +70,7 @@ pub enum InformerError {
     /// The content of objects cannot be read from its file, on disk or of a saved cache. They are fetched again from the server;
     /// until then, reading their content is a [`DecodeError`](crate::DecodeError).
     #[error(
-        "the content of {objects} objects, {key} among them, cannot be read from disk; they are fetched again"
+        "the content of {objects} objects, {key} among them, cannot be read from its file; they are fetched again"
     )]
     ContentLost {
         /// How many.
@@ -363,7 +363,7 @@ impl Telemetry {
 
     pub(crate) fn contents_lost(&self, objects: usize, key: ObjectKey) {
         self.lost_contents.increment(objects as u64);
-        tracing::error!(kind = %self.kind, objects, %key, "content cannot be read from disk; the objects are fetched again");
+        tracing::error!(kind = %self.kind, objects, %key, "content cannot be read from its file; the objects are fetched again");
         self.call_hook(&InformerError::ContentLost { objects, key });
     }
 

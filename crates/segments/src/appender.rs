@@ -32,6 +32,9 @@ pub(crate) struct Appender {
     open: Option<Open>,
     /// Memory of emptied segments, for the next ones. All have the size of a segment of a store that is not very large.
     spares: VecDeque<Box<[AtomicU64]>>,
+    /// Words of all segments and spares above which no spare is kept: what the store had when everything began to be rewritten.
+    /// New bodies never use spares.
+    most_words: usize,
 }
 
 struct Open {
@@ -84,10 +87,18 @@ impl Appender {
     pub(crate) fn recycle(&mut self, shared: &Shared, emptied: Arc<Segment>) {
         let memory = Arc::into_inner(emptied).and_then(Segment::into_memory);
         let sizes = shared.sizes();
-        if let Some(memory) = memory.filter(|memory| memory.len() == sizes.segment && !sizes.on_disk) {
+        let has_room = sizes.words + shared.spare.load(Relaxed) + sizes.segment <= self.most_words;
+        let is_usable = |words: usize| has_room && words == sizes.segment && !sizes.on_disk;
+        if let Some(memory) = memory.filter(|memory| is_usable(memory.len())) {
             shared.spare.fetch_add(memory.len(), Relaxed);
             self.spares.push_back(memory);
         }
+    }
+
+    /// Everything is rewritten from now on: the memory that is freed may be kept, as far as the store does not grow.
+    pub(crate) fn begin_rewrite(&mut self, shared: &Shared) {
+        self.close(shared);
+        self.most_words = shared.sizes().words;
     }
 
     /// Frees what [`recycle`](Self::recycle) has kept.

@@ -128,7 +128,7 @@ impl Compaction {
 
     /// Makes the goal [`Goal::Rewrite`] cover everything that is in segments now. All of them are closed.
     pub(crate) fn begin_rewrite(&mut self, shared: &Shared) {
-        self.appender.close(shared);
+        self.appender.begin_rewrite(shared);
         self.rewriting = None;
         let below = shared.table.all().iter().next_back().map_or(0, |(number, _)| number + 1);
         self.unrewritten = Unrewritten { below, also: Vec::new() };
@@ -152,7 +152,6 @@ impl Compaction {
     ) {
         let Ok(old) = shared.read_at(segment, from, &mut self.read) else {
             segment.set_stuck();
-            shared.pass(segment);
             shared.lose(segment.header(from.word as usize).slot, from);
             return;
         };
@@ -178,9 +177,10 @@ impl Compaction {
         let mut closed = segments.iter().filter(|(_, segment)| segment.is_closed() && !segment.is_stuck());
         let chosen = match goal {
             Goal::Compact if !shared.is_compaction_due() => None,
-            Goal::Compact if shared.is_outside_due() => {
-                closed.find(|(_, segment)| segment.bodies_outside().is_some())
-            }
+            // Also one with a body that could not be read, if the attempt to empty it was given up.
+            Goal::Compact if shared.is_outside_due() => segments.iter().find(|(_, segment)| {
+                segment.is_closed() && segment.bodies_outside().is_some_and(|bodies| !bodies.is_passed())
+            }),
             Goal::Compact => {
                 // Segments in memory are about to be written to disk, without their garbage.
                 let closed = closed.filter(|(_, segment)| shared.disk.is_none() || !segment.is_in_memory());
@@ -248,5 +248,24 @@ mod tests {
         assert!(most > 350_000, "{most} words");
         assert_eq!(spare(), 0);
         drop(bodies);
+    }
+
+    #[test]
+    fn changes_during_a_rewrite_take_no_more_memory() {
+        let store = SegmentStore::new();
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut bodies: Vec<Body> = (0..20_000).map(|_| store.insert(1, &[1; 1000])).collect();
+        let full = store.memory_bytes();
+        store.begin_rewrite();
+        for round in 0..50 {
+            for _ in 0..4000 {
+                bodies[rng.usize(10_000..20_000)] = store.insert(1, &[2; 1000]);
+            }
+            while store.compact(64 << 10, |_, _, _| None).more {}
+            // One step of a rewrite that takes much longer than the changes.
+            assert!(store.rewrite(4 << 10, |_, _, _| None).more);
+            let memory = store.memory_bytes();
+            assert!(memory < full * 3 / 2, "{memory} of {full} in round {round}");
+        }
     }
 }

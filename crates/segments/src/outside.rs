@@ -3,7 +3,7 @@
 use crate::{
     Body, ReadError, SegmentStore,
     location::Location,
-    segment::{Header, Segment},
+    segment::{Header, Segment, words_of},
     store::Shared,
 };
 use std::sync::{
@@ -12,7 +12,7 @@ use std::sync::{
 };
 
 /// Maximum number of adopted bodies in one segment.
-const ADOPTED: usize = 1024;
+const MAX_BODIES: usize = 1024;
 
 /// Reads bodies that are somewhere else, such as in the file of a saved cache.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Outside {
     /// In ascending order of words.
     bodies: Box<[Place]>,
     words: usize,
-    /// Whether compaction has moved all of them, or could not read one: the segment is not chosen again then.
+    /// Whether compaction has moved all of them that can be read. It does not come back to this segment.
     passed: AtomicBool,
 }
 
@@ -61,7 +61,7 @@ impl Outside {
     ) -> Self {
         let mut words = 0;
         let place = |&OutsideBody { number, tag, len }: &OutsideBody| {
-            let word = u32::try_from(words).expect("bodies of one segment with less than 32 GiB");
+            let word = u32::try_from(words).expect("as many bodies as fit into one segment");
             let header = Header { slot: slot(), len, tag };
             words += header.words();
             Place { word, number, header }
@@ -89,6 +89,10 @@ impl Outside {
         !self.passed.swap(true, Relaxed)
     }
 
+    pub(crate) fn is_passed(&self) -> bool {
+        self.passed.load(Relaxed)
+    }
+
     pub(crate) fn header(&self, at: usize) -> Header {
         self.place(at).header
     }
@@ -108,6 +112,16 @@ impl Outside {
     }
 }
 
+/// How many of the first bodies fit into one segment: at least one.
+fn fitting(bodies: &[OutsideBody]) -> usize {
+    let mut words = 0;
+    let fits = |body: &&OutsideBody| {
+        words += words_of(body.len as usize);
+        u32::try_from(words).is_ok()
+    };
+    bodies.iter().take(MAX_BODIES).take_while(fits).count().max(1)
+}
+
 /// Bodies outside of the store.
 impl<C> SegmentStore<C> {
     /// Makes bodies whose bytes stay in `source` until compaction moves them, which is due after
@@ -115,13 +129,16 @@ impl<C> SegmentStore<C> {
     ///
     /// # Panics
     ///
-    /// With more than four billion bodies, or if a thousand of them have more than 32 GiB.
+    /// With more than four billion bodies.
     pub fn adopt(&self, source: &Arc<dyn BodySource>, bodies: &[OutsideBody]) -> Vec<Body<C>> {
         let shared = &self.store.shared;
         shared.has_adopted.store(true, Relaxed);
         shared.may_move.store(false, Relaxed);
         let mut adopted = Vec::with_capacity(bodies.len());
-        for bodies in bodies.chunks(ADOPTED) {
+        let mut rest = bodies;
+        while !rest.is_empty() {
+            let (bodies, later) = rest.split_at(fitting(rest));
+            rest = later;
             let segment =
                 Arc::new(Segment::outside(Outside::new(Arc::clone(source), bodies, || shared.slots.take())));
             let number = shared.adopt(&segment);
@@ -139,7 +156,7 @@ impl<C> SegmentStore<C> {
     }
 
     /// Whether compaction and rewriting may block, because bodies that they can move are on disk or outside of the store.
-    /// Segments with a body that could not be read do not count.
+    /// Those that could not be read do not count.
     pub fn may_block(&self) -> bool {
         let shared = &self.store.shared;
         shared.disk.is_some() || shared.outside.load(Relaxed) > 0
@@ -168,5 +185,19 @@ impl Shared {
     /// Whether compaction may and can move bodies from outside of the store.
     pub(crate) fn is_outside_due(&self) -> bool {
         self.outside.load(Relaxed) > 0 && self.may_move.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_have_a_word_of_their_own_are_in_one_segment() {
+        let bodies = |count, len| vec![OutsideBody { number: 0, tag: 0, len }; count];
+        assert_eq!(fitting(&bodies(3, 100)), 3);
+        assert_eq!(fitting(&bodies(2000, 100)), MAX_BODIES);
+        assert_eq!(fitting(&bodies(1, u32::MAX)), 1);
+        assert_eq!(fitting(&bodies(20, u32::MAX)), 7, "of half a billion words");
     }
 }

@@ -54,12 +54,15 @@ impl<C> SegmentStore<C> {
     pub fn usage(&self) -> Usage {
         let shared = &self.store.shared;
         let segments = shared.table.all();
-        let mut usage = Usage::default();
+        let (mut usage, mut in_file) = (Usage::default(), 0);
         for (_, segment) in segments.iter() {
             usage.segments += 1;
             let written = segment.written();
             let live = segment.live().min(written);
             let on_disk = segment.bodies_on_disk().map(OnDisk::heap_size);
+            if on_disk.is_some() {
+                in_file += written * WORD;
+            }
             if let Some(tables) = on_disk.or_else(|| segment.bodies_outside().map(Outside::heap_size)) {
                 usage.disk_live += live * WORD;
                 usage.disk_garbage += (written - live) * WORD;
@@ -75,7 +78,7 @@ impl<C> SegmentStore<C> {
         usage.tables += shared.slots.heap_size() + usage.segments * per_segment + size_of::<Store<C>>();
         if let Some(disk) = &shared.disk {
             usage.cached = disk.cache.bytes();
-            usage.disk_unused = disk.file_bytes().saturating_sub(usage.disk_live + usage.disk_garbage);
+            usage.disk_unused = disk.file_bytes().saturating_sub(in_file);
         }
         usage
     }

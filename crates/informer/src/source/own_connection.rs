@@ -36,6 +36,10 @@ enum SendError {
     Closed(#[source] hyper::Error),
 }
 
+/// Bytes of the read buffer of a connection. It stays as long as the watch: hyper would let it grow to half a megabyte during a
+/// large list. Also the most that the head of a response may have.
+const READ_BUFFER: usize = 64 << 10;
+
 /// Whether a request gets a connection of its own: a long stream over plain HTTP, which is always version 1.1. TLS may
 /// negotiate HTTP/2, where streams share a connection.
 pub(super) fn is_for(request: &Request<Body>) -> bool {
@@ -54,7 +58,8 @@ where
 {
     let uri = request.uri().clone();
     let io = connector.oneshot(uri.clone()).await.map_err(|error| SendError::Connect(error.into()))?;
-    let (mut sender, mut connection) = Builder::new().handshake(io).await.map_err(SendError::Closed)?;
+    let (mut sender, mut connection) =
+        Builder::new().max_buf_size(READ_BUFFER).handshake(io).await.map_err(SendError::Closed)?;
     if let Some(authority) = uri.authority() {
         let host = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
         request.headers_mut().entry(HOST).or_insert(HeaderValue::from_str(host)?);

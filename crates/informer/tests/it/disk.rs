@@ -222,7 +222,7 @@ async fn content_that_is_corrupted_is_fetched_again() {
     let update = format!("~{}@{1}>{1}", victim.name(), victim.resource_version());
     assert!(recorder.take().contains(&update), "the handler may have failed to read it");
     let errors = errors.take();
-    assert!(errors.iter().any(|error| error.contains("cannot be read from disk")), "{errors:?}");
+    assert!(errors.iter().any(|error| error.contains("cannot be read from its file")), "{errors:?}");
     assert!(victim.decode().unwrap_err().is_unavailable(), "a state that only a reader holds is gone");
 }
 

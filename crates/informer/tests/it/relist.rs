@@ -136,7 +136,10 @@ async fn a_page_that_repeats_does_not_repeat_for_ever() {
     informer.start();
     pass(5).await;
     let Err(error) = informer.synced(secs(1)).await else { panic!("synced with two of three objects") };
-    assert!(error.to_string().contains("the page has the continue token that it was requested with"), "{error}");
+    assert!(
+        error.to_string().contains("the page has the continue token that it was requested with"),
+        "{error}"
+    );
     let requests = source.requests().len();
     assert!((2..=20).contains(&requests), "{requests} requests within seconds, with a backoff between them");
 }

@@ -2,9 +2,12 @@
 
 use crate::faulty::FaultyFile;
 use kube_informer_segments::{Body, BodySource, OutsideBody, ReadError, SegmentStore, StoreOptions};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 const BODIES: usize = 5000;
@@ -33,13 +36,17 @@ impl BodySource for Source {
 }
 
 fn adopt(store: &SegmentStore) -> (Arc<Source>, Vec<Body>) {
+    adopt_some(store, BODIES)
+}
+
+fn adopt_some(store: &SegmentStore, count: usize) -> (Arc<Source>, Vec<Body>) {
     let source = Arc::new(Source::default());
     let known = |number: usize| OutsideBody {
         number: number as u32,
         tag: number as u64,
         len: content(number).len() as u32,
     };
-    let known: Vec<_> = (0..BODIES).map(known).collect();
+    let known: Vec<_> = (0..count).map(known).collect();
     let bodies = store.adopt(&(Arc::clone(&source) as Arc<dyn BodySource>), &known);
     (source, bodies)
 }
@@ -116,6 +123,35 @@ fn one_that_cannot_be_read_is_lost_until_it_can_be() {
     source.fails.store(false, Relaxed);
     check(&bodies, 0..);
     assert_eq!(store.lost(), 0);
+}
+
+#[test]
+fn moving_blocks_as_long_as_bodies_are_read_from_the_source() {
+    let store = SegmentStore::new();
+    let (source, bodies) = adopt_some(&store, 500);
+    source.fails.store(true, Relaxed);
+    store.move_adopted();
+    while store.may_block() {
+        assert!(store.compact(8, |_, _, _| None).more);
+    }
+    let reads = source.reads.load(Relaxed);
+    while store.compact(4096, |_, _, _| None).more {}
+    assert_eq!(source.reads.load(Relaxed), reads, "a step blocked although none may block");
+    drop(bodies);
+}
+
+#[test]
+fn a_segment_that_was_given_up_is_emptied_later() {
+    let store = SegmentStore::new();
+    let (source, bodies) = adopt_some(&store, 100);
+    source.fails.store(true, Relaxed);
+    store.move_adopted();
+    let panic = |_, _: &[u8], _: &mut Vec<u8>| panic!("in the middle of a segment");
+    assert!(catch_unwind(AssertUnwindSafe(|| store.compact(4096, panic))).is_err());
+    while store.compact(4096, |_, _, _| None).more {}
+    assert_eq!((store.may_block(), store.lost()), (false, 1));
+    check(&bodies[1..], 1..100);
+    assert!(bodies[1..].iter().all(Body::is_in_memory), "the one that cannot be read stays where it is");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl DecodeError {
     pub(super) fn unread<T>(object: &Object<T>, unread: &Unread) -> Self {
         let Unread::Unavailable(error) = unread else { return Self::corrupt(object) };
         let why = error.as_ref().map_or_else(|| "its dictionary is gone".to_owned(), ToString::to_string);
-        let expected = format!("content on disk ({why}); the informer fetches the object again");
+        let expected = format!("content in a file ({why}); the informer fetches the object again");
         Self { failure: DecodeFailure::Unavailable, ..Self::at(object, ".".to_owned(), expected) }
     }
 

@@ -35,8 +35,6 @@ const FIRST_DICTIONARY: u32 = 2;
 /// Numbers of dictionaries are below this one: a tag has 29 bits for their codes.
 pub(super) const MAX_DICTIONARY: u32 = (1 << 29) - FIRST_DICTIONARY;
 const CODES: u64 = (1 << 29) - 1;
-/// Length of the longest base of a patch: reading it allocates as many bytes. No object is as long.
-const MAX_BASE: u32 = 256 << 20;
 
 impl Tag {
     /// The tag of content that compaction may pack again.
@@ -79,9 +77,6 @@ pub(super) fn unpack(
         return decode(tag.encoding, packed, tag.raw_len, dictionaries, raw);
     }
     let Some(Patched { base_len, patch, base }) = Patched::read(packed) else { return Ok(None) };
-    if base_len > MAX_BASE {
-        return Ok(None);
-    }
     let mut unpacked = Vec::new();
     Ok(match decode(tag.encoding, base, base_len, dictionaries, &mut unpacked)? {
         Some(()) => patch::apply(&unpacked, patch, tag.raw_len as usize, raw),

@@ -18,6 +18,8 @@ const STRIDE: usize = 4;
 const HASH_BITS: u32 = 11;
 /// Bytes of a match that is found anywhere.
 const MIN_FAR: usize = 16;
+/// Length of the longest base: reading it allocates as many bytes. No object is as long.
+const MAX_BASE: u32 = 256 << 20;
 
 /// The parts of patched content.
 pub(super) struct Patched<'a> {
@@ -29,12 +31,13 @@ pub(super) struct Patched<'a> {
 }
 
 impl<'a> Patched<'a> {
-    /// Reads what [`write`] wrote.
+    /// Reads what [`write`] wrote; `None` if it is something else.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let (base_len, rest) = bytes.split_first_chunk()?;
         let (patch_len, rest) = rest.split_first_chunk()?;
         let (patch, base) = rest.split_at_checked(u32::from_le_bytes(*patch_len) as usize)?;
-        Some(Self { base_len: u32::from_le_bytes(*base_len), patch, base })
+        let base_len = u32::from_le_bytes(*base_len);
+        (base_len <= MAX_BASE).then_some(Self { base_len, patch, base })
     }
 }
 

@@ -443,6 +443,26 @@ fn restored(packer: &Packer, tag: u64, bytes: Vec<u8>, secret: bool) -> Content 
 }
 
 #[test]
+fn a_base_that_is_longer_than_any_object_is_not_unpacked() {
+    let packer = Arc::new(Packer::new(Packing::Packed));
+    (0..1000).for_each(|i| drop(packer.pack_content(&pod(i, "cart"), false, None)));
+    let newest = packer.bodies.context().newest().unwrap().id;
+    let mut bytes = Vec::new();
+    patch::write(b"", b"", b"new", 100, &mut bytes).expect("a patch");
+    bytes[..4].copy_from_slice(&(1_u32 << 30).to_le_bytes());
+    let tag = Tag { patched: true, ..Tag::loose(3, MediaType::Json, Encoding::Dictionary(newest)) };
+    let restoring = packer.restoring();
+    let before = restored(&packer, tag.bits(), bytes, false);
+    drop(restoring);
+    while packer.compact(1 << 20) {}
+    let mut state = packer.lock();
+    assert!(state.patch(&pod(1, "cart"), &before).is_none());
+    assert!(state.base.capacity() < 1 << 30, "as many bytes were allocated");
+    drop(state);
+    assert!(before.read().is_err() && before.is_lost());
+}
+
+#[test]
 fn restored_content_goes_to_disk_whatever_the_packing() {
     for (packing, secret) in [(Packing::Raw, false), (Packing::Raw, true), (Packing::Decoded, true)] {
         let packer = Packer::with_storage(packing, Storage::Disk(DiskOptions::default().cache_bytes(0)));

@@ -51,7 +51,7 @@ impl Packer {
 
     /// Bytes of packed content in memory.
     pub fn resident_bytes(&self) -> usize {
-        if self.is_on_disk() { self.bodies.memory_bytes() } else { self.bodies.live_bytes() }
+        if self.may_block() { self.bodies.memory_bytes() } else { self.bodies.live_bytes() }
     }
 
     /// The memory in use. Walks segments and shared values: for reports, not for each object.
