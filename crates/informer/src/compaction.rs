@@ -26,10 +26,12 @@ const CONGESTED: Duration = Duration::from_secs(1);
 const REPACK_STEP: usize = 2 << 10;
 /// Repacking pauses after each step for this many times as long as the step took: it uses a tenth of a processor at most.
 const REPACK_PAUSE: u32 = 9;
-/// Repacking starts when few objects arrived for this long, and not while a list is read.
+/// Repacking starts when few objects arrived for this long: usually not while a list is read.
 const QUIET: Duration = Duration::from_secs(10);
 /// The part of all packed bytes that may arrive in that time, in percent.
 const QUIET_PERCENT: usize = 5;
+/// Repacking starts after that time passed this often, even if many objects arrive.
+const PATIENCE: u32 = 12;
 
 /// The parts that the task works on.
 pub(crate) struct Upkeep {
@@ -117,10 +119,10 @@ impl Upkeep {
         disk::blocking(move || step(&packer, blocking)).await.unwrap_or_default()
     }
 
-    /// Waits until few objects arrive. Works meanwhile.
+    /// Waits until few objects arrive, but not for ever. Works meanwhile.
     async fn quiet(&self) {
         let packer = &self.packer;
-        loop {
+        for _ in 0..PATIENCE {
             let before = packer.loose_bytes();
             let end = time::after(Instant::now(), QUIET);
             loop {

@@ -33,6 +33,7 @@ use rewriter::{Repack, Rewriter, is_worth};
 use shared_values::SharedValues;
 use std::{
     fmt,
+    mem::replace,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -57,6 +58,9 @@ pub enum Packing {
 
 /// The level at which content is packed when it arrives: speed over the last few percent.
 const LEVEL: i32 = 1;
+/// The level for protobuf until everything is packed again for the first time: reading a list takes less time, and its
+/// objects are packed again soon after. For JSON it saves little time, and content would take half as much again.
+const LIST_LEVEL: i32 = -3;
 /// Shorter content does not become smaller with the frame around it.
 const MIN_LENGTH: u32 = 128;
 /// Packed bytes that arrive before anything is packed again: for less it does not pay.
@@ -119,6 +123,8 @@ struct State {
     base: Vec<u8>,
     /// Changes in a row that were no patches.
     patch_failures: u32,
+    /// Whether everything is or was packed again: most objects are changes from then on, and may stay as they are for long.
+    repacked: bool,
     stats: PackStats,
     shared: SharedValues,
 }
@@ -239,6 +245,7 @@ impl Packer {
 
     /// Makes [`repack`](Self::repack) cover all content that is packed now.
     pub fn begin_repacking(&self) {
+        self.lock().set_repacked();
         let mut rewriter = lock(&self.rewriter);
         rewriter.begin(self.bodies.context());
         if self.is_restoring() {
@@ -349,7 +356,7 @@ impl Packer {
     /// Packs new objects with this dictionary, which is newer than all others.
     fn install(&self, state: &mut State, dictionary: Dictionary) -> Option<()> {
         let dictionary = Arc::new(dictionary);
-        let compressor = Some(dictionary.compressor(LEVEL)?);
+        let compressor = Some(dictionary.compressor(state.level())?);
         state.stats.dictionaries += 1;
         state.stats.dictionary_bytes = dictionary.len() as u64;
         let rewriter = lock(&self.rewriter);
@@ -374,11 +381,27 @@ impl State {
         [&mut self.scratch, &mut self.before, &mut self.base]
     }
 
-    /// Drops compressors and buffers: few objects arrive, and the next one creates them again in some tenths of a millisecond.
-    fn release(&mut self) {
+    /// The level at which objects are packed with the dictionary.
+    fn level(&self) -> i32 {
+        if self.repacked || self.media_type == MediaType::Json { LEVEL } else { LIST_LEVEL }
+    }
+
+    fn set_repacked(&mut self) {
+        if !replace(&mut self.repacked, true) {
+            self.drop_compressor();
+        }
+    }
+
+    /// The next object creates it again.
+    fn drop_compressor(&mut self) {
         if let Some(trained) = &mut self.trained {
             trained.compressor = None;
         }
+    }
+
+    /// Drops compressors and buffers: few objects arrive, and the next one creates them again in some tenths of a millisecond.
+    fn release(&mut self) {
+        self.drop_compressor();
         self.buffers().into_iter().for_each(|buffer| *buffer = Vec::new());
     }
 
@@ -445,11 +468,12 @@ impl State {
 
     /// Compresses into `scratch`.
     fn compress(&mut self, raw: &[u8], with_dictionary: bool) -> Option<()> {
+        let level = self.level();
         match &mut self.trained {
             Some(Trained { dictionary, compressor }) if with_dictionary => {
                 let compressor = match compressor {
                     Some(compressor) => compressor,
-                    none => none.insert(dictionary.compressor(LEVEL)?),
+                    none => none.insert(dictionary.compressor(level)?),
                 };
                 compress::compress_with(compressor, raw, &mut self.scratch)
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Bits of a hash that one branch looks at.
 const BRANCH_BITS: u32 = 6;
 /// Entries of a full page.
-const PAGE: usize = 32;
+const PAGE: usize = 16;
 /// Pages whose entries have this many bits of their hashes in common do not split: they have one hash.
 const MAX_DEPTH: u32 = 60;
 

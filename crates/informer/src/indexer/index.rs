@@ -297,9 +297,14 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
         }
     }
 
-    fn file(&mut self, filed: Filed<V>, object: &AnyObject) {
+    /// Files an object. `old` is its state that is filed now.
+    fn file(&mut self, filed: Filed<V>, object: &AnyObject, old: Option<&AnyObject>) {
         for value in filed.values() {
-            self.places.insert(Place { value: value.id(), object: Keyed::new(object.clone()) });
+            let id = value.id();
+            let is_old = |place: &Place| {
+                place.value == id && old.is_some_and(|old| old.is_identical(place.object.object()))
+            };
+            self.places.replace(Place { value: id, object: Keyed::new(object.clone()) }, is_old);
         }
         if matches!(self.extract, Extract::Function(_)) && !filed.values().is_empty() {
             self.returned.insert(Keyed { object: object.clone(), with: filed });
@@ -326,7 +331,7 @@ impl<V: Ord + Send + Sync + 'static> AnyIndex for TypedIndex<V> {
             Err(Panicked) => (None, Err(Panicked)),
         };
         match (filed, new) {
-            (Some(filed), Some(new)) => self.file(filed, new.object),
+            (Some(filed), Some(new)) => self.file(filed, new.object, old.map(|old| old.object)),
             (None, Some(new)) => _ = self.omitted.insert(Keyed::new(new.object.clone())),
             (_, None) => {}
         }

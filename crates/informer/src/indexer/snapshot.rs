@@ -271,10 +271,11 @@ impl Snapshot {
     /// Stores an object and returns what it replaces. Adds its key to `panicked` if code of the user panicked on it.
     pub(super) fn put(&mut self, object: AnyObject, panicked: &mut Vec<ObjectKey>) -> Option<AnyObject> {
         self.bytes += object.own_size();
-        let old = self.objects.insert(Keyed::new(object.clone())).map(|old| old.object);
         let hash = |object: &AnyObject| self.hasher.hash_one(object.key());
         let is_it = |known: &AnyObject| known.key() == object.key();
-        self.by_key.insert(hash(&object), object.clone(), is_it, hash);
+        let old = self.by_key.insert(hash(&object), object.clone(), is_it, hash);
+        let is_old = |known: &Keyed| old.as_ref().is_some_and(|old| old.is_identical(known.object()));
+        self.objects.replace(Keyed::new(object.clone()), is_old);
         self.bytes -= old.as_ref().map_or(0, |old| old.own_size());
         self.update_indexes(old.as_ref(), Some(&object), panicked);
         // A change of an object shows its state.

@@ -12,10 +12,10 @@ use diff::Diff;
 use equivalent::Comparable;
 use std::{cmp::Ordering, sync::Arc};
 
-/// Entries of a full leaf.
-const LEAF: usize = 32;
+/// Entries of a full leaf. A change copies one, and counts a reference to each of its objects.
+const LEAF: usize = 16;
 /// Children of a full inner node.
-const INNER: usize = 64;
+const INNER: usize = 32;
 
 /// A sorted set of small entries, such as references to objects.
 ///
@@ -48,6 +48,14 @@ enum Inserted<E> {
     Replaced(E),
     /// Added, and the second half of the node is in a node of its own.
     Split(Child<E>),
+}
+
+/// Where an entry was inserted into a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// It may be the first entry of the node now.
+    First,
+    Later,
 }
 
 impl<E: Clone> SortedSet<E> {
@@ -136,12 +144,20 @@ impl<E: Clone> SortedSet<E> {
 impl<E: Clone + Ord> SortedSet<E> {
     /// Adds an entry and returns the equal one that it replaces.
     pub(crate) fn insert(&mut self, entry: E) -> Option<E> {
+        self.replace(entry, |_| false)
+    }
+
+    /// Inserts an entry as [`insert`](Self::insert) does. Takes the entry that `is_old` accepts for the one that it replaces
+    /// without comparing both, which would read the objects that they refer to.
+    ///
+    /// The caller guarantees that both are equal.
+    pub(crate) fn replace(&mut self, entry: E, is_old: impl Fn(&E) -> bool) -> Option<E> {
         let Some(root) = &mut self.root else {
             self.root = Some(Arc::new(Node::Leaf(vec![entry])));
             self.len = 1;
             return None;
         };
-        match Arc::make_mut(root).insert(entry) {
+        match Arc::make_mut(root).insert(entry, &is_old).0 {
             Inserted::Replaced(old) => return Some(old),
             Inserted::Added => {}
             Inserted::Split(second) => {
@@ -245,31 +261,44 @@ fn merge<E: Clone>(children: &mut Vec<Child<E>>, at: usize) {
 }
 
 impl<E: Clone + Ord> Node<E> {
-    fn insert(&mut self, entry: E) -> Inserted<E> {
+    fn insert(&mut self, entry: E, is_old: &impl Fn(&E) -> bool) -> (Inserted<E>, Position) {
         match self {
-            Self::Leaf(entries) => match entries.binary_search(&entry) {
-                Ok(at) => Inserted::Replaced(std::mem::replace(&mut entries[at], entry)),
-                Err(at) => match put(entries, at, entry, LEAF) {
-                    None => Inserted::Added,
-                    Some(second) => Inserted::Split(Child {
-                        first: second[0].clone(),
-                        node: Arc::new(Self::Leaf(second)),
-                    }),
-                },
-            },
+            Self::Leaf(entries) => {
+                let known = entries.iter().position(is_old).map(Ok);
+                let at = known.unwrap_or_else(|| entries.binary_search(&entry));
+                let position = if at == Ok(0) || at == Err(0) { Position::First } else { Position::Later };
+                let inserted = match at {
+                    Ok(at) => Inserted::Replaced(std::mem::replace(&mut entries[at], entry)),
+                    Err(at) => match put(entries, at, entry, LEAF) {
+                        None => Inserted::Added,
+                        Some(second) => Inserted::Split(Child {
+                            first: second[0].clone(),
+                            node: Arc::new(Self::Leaf(second)),
+                        }),
+                    },
+                };
+                (inserted, position)
+            }
             Self::Inner(children) => {
                 let at = children.partition_point(|child| child.first <= entry).saturating_sub(1);
                 let child = &mut children[at];
-                let inserted = Arc::make_mut(&mut child.node).insert(entry);
-                child.first = child.node.first().clone();
-                let Inserted::Split(second) = inserted else { return inserted };
-                match put(children, at + 1, second, INNER) {
+                let (inserted, mut position) = Arc::make_mut(&mut child.node).insert(entry, is_old);
+                // Otherwise the reference is the same, and counting it again would read an object.
+                if position == Position::First {
+                    child.first = child.node.first().clone();
+                }
+                if at > 0 {
+                    position = Position::Later;
+                }
+                let Inserted::Split(second) = inserted else { return (inserted, position) };
+                let inserted = match put(children, at + 1, second, INNER) {
                     None => Inserted::Added,
                     Some(second) => {
                         let first = second[0].first.clone();
                         Inserted::Split(Child { first, node: Arc::new(Self::Inner(second)) })
                     }
-                }
+                };
+                (inserted, position)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Compaction: removes the content of earlier states, and readers do not notice it.
 
 use crate::support::{pass, secs, settle, source, started, watched};
-use kube_informer::{Object, Packing, SharedInformer, Stop, testing::FakeSource};
+use kube_informer::{Object, ObjectKey, Packing, SharedInformer, Stop, testing::FakeSource};
 use serde_json::{Value, json};
 
 /// An object with about a kilobyte of content that hardly compresses.
@@ -48,6 +48,28 @@ async fn garbage_is_bounded_and_what_is_held_stays_readable() {
     }
     for object in &informer.lister().list() {
         check(object, object.name()[1..].parse().unwrap(), 9);
+    }
+}
+
+/// An object whose content has much in common with that of others.
+fn alike(number: u64) -> Value {
+    let lines = (0..40).map(|line| format!("setting-{}: {}", line * number % 97, line * number % 89));
+    json!({"metadata": {"namespace": "ns", "name": format!("alike{number}")}, "data": lines.collect::<Vec<_>>()})
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_arrived_is_packed_again_although_others_change_all_the_time() {
+    let source = source();
+    (0..3000).for_each(|number| _ = source.put(alike(number)));
+    let (informer, _) = watched(&source, |builder| builder).await;
+    churn(&source, 100, 0..90).await;
+    let during = informer.memory().content;
+    churn(&source, 100, 90..200).await;
+    let after = informer.memory().content;
+    assert!(after < during * 9 / 10, "{after} of {during} bytes");
+    for number in 0..3000 {
+        let object = informer.lister().get(&ObjectKey::namespaced("ns", &format!("alike{number}"))).unwrap();
+        assert_eq!(object.decode().unwrap()["data"], alike(number)["data"]);
     }
 }
 

@@ -112,6 +112,7 @@ impl Packer {
         if let Some(trained) = trained {
             state.stats.dictionary_bytes = trained.dictionary.len() as u64;
             state.trained = Some(trained);
+            state.repacked = true;
             state.training = Training::measuring();
         }
         Some(())
