@@ -72,7 +72,10 @@ proptest! {
                 let removed = set.remove(&Key(key));
                 prop_assert_eq!(removed.map(|entry| *entry.1), model.remove(&key));
             } else {
-                let old = set.insert(Numbered(key, Arc::new(n)));
+                let new = Numbered(key, Arc::new(n));
+                let known = set.get(&Key(key)).map(|entry| Arc::clone(&entry.1));
+                let is_old = |entry: &Numbered| known.as_ref().is_some_and(|old| Arc::ptr_eq(old, &entry.1));
+                let old = if step == 2 { set.replace(new, is_old) } else { set.insert(new) };
                 prop_assert_eq!(old.map(|entry| *entry.1), model.insert(key, n));
             }
             if n % 300 == 0 {
@@ -218,4 +221,24 @@ fn a_panic_while_comparing_changes_nothing() {
     }
     assert!(std::panic::catch_unwind(AssertUnwindSafe(|| set.insert(Fussy(500)))).is_err());
     assert_eq!((set.len(), set.iter().count()), (499, 499));
+}
+
+#[test]
+fn an_entry_that_is_known_to_be_replaced_is_not_compared_within_its_leaf() {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    struct Incomparable(u32);
+    impl PartialOrd for Incomparable {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+    impl Ord for Incomparable {
+        fn cmp(&self, _: &Self) -> Ordering {
+            panic!("compared")
+        }
+    }
+    let mut set = SortedSet::new();
+    set.insert(Incomparable(1));
+    assert_eq!(set.replace(Incomparable(2), |entry| entry.0 == 1), Some(Incomparable(1)));
+    assert_eq!((set.len(), set.iter().next()), (1, Some(&Incomparable(2))));
 }
