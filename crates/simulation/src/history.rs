@@ -162,6 +162,11 @@ impl History {
         self.by_identity.get(&(uid, version))?.last().and_then(|&n| self.write(n))
     }
 
+    /// Whether another write has the uid and version of this one, in another epoch.
+    pub(crate) fn is_repeated(&self, write: &Write) -> bool {
+        self.by_identity.get(&(write.uid, write.version)).is_some_and(|numbers| numbers.len() > 1)
+    }
+
     /// The writes that an object of an informer may show, oldest first. There are several only if two epochs have the
     /// same uid and version, and the transform removed the content in which they differ. A write that moved the object
     /// out of the selector of the informer is shown by the state before it.
