@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn an_object_without_content_shows_a_write_whose_content_was_removed() {
         let mut history = History::new(100);
-        history.put(&key(), 1, false);
+        let kept = history.put(&key(), 1, false);
         let [plain, invalid] = [false, true].map(|invalid| {
             if invalid {
                 assert!(history.restore(101));
@@ -443,6 +443,7 @@ mod tests {
             history.put(&key(), 1, invalid)
         });
         assert_eq!((plain.uid, plain.version), (invalid.uid, invalid.version));
+        assert!(history.is_repeated(&plain) && history.is_repeated(&invalid) && !history.is_repeated(&kept));
         let origin = Arc::new(Origin::new(kube_informer::Kind::namespaced("", "v1", "Thing", "things")));
         let object = |json: Bytes| Object::parse(&origin, json, &Limits::default()).unwrap();
         let found = |object: &Object<Value>, transform| {
