@@ -297,7 +297,7 @@ impl<V: Ord + Send + Sync + 'static> TypedIndex<V> {
         }
     }
 
-    /// Files an object. `old` is its state that is filed now.
+    /// Files an object in place of `old`, if that is filed under the same value.
     fn file(&mut self, filed: Filed<V>, object: &AnyObject, old: Option<&AnyObject>) {
         for value in filed.values() {
             let id = value.id();

@@ -147,10 +147,10 @@ impl<E: Clone + Ord> SortedSet<E> {
         self.replace(entry, |_| false)
     }
 
-    /// Inserts an entry as [`insert`](Self::insert) does. Takes the entry that `is_old` accepts for the one that it replaces
-    /// without comparing both, which would read the objects that they refer to.
+    /// Inserts an entry as [`insert`](Self::insert) does. If `is_old` accepts an entry of its leaf, it replaces that one without
+    /// a comparison, which would read the objects that both refer to.
     ///
-    /// The caller guarantees that both are equal.
+    /// The caller guarantees that the two are equal.
     pub(crate) fn replace(&mut self, entry: E, is_old: impl Fn(&E) -> bool) -> Option<E> {
         let Some(root) = &mut self.root else {
             self.root = Some(Arc::new(Node::Leaf(vec![entry])));

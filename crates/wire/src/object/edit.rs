@@ -79,9 +79,9 @@ impl<T> Object<T> {
     ///    everything but `metadata` if only metadata is cached. Creating, changing or removing such a field, or
     ///    removing or replacing a field that contains one, is [`EditError::NotHeld`]; so is any change inside an
     ///    array of which elements, or fields of elements, are dropped, because elements are known by position only.
-    /// 4. A server that was restored from a backup may give a version to another state of the same object. Until the
-    ///    informer notices the restore, a patch of a state from before it passes the test there, as an update by any
-    ///    other client would.
+    /// 4. A server that was restored from a backup may use a version again, for another state of the same object. Until
+    ///    the informer notices the restore, the server applies a patch of the earlier state to that one, as it would
+    ///    accept an update by any other client.
     ///
     /// ```
     /// # use kube_informer_wire::{Kind, Limits, Object, Origin};
